@@ -1,0 +1,9 @@
+"""The machine that Streaming Tensor Programs run on; it knows no operator.
+
+The names are those of ``__init__.pyi``. Each is loaded when it is first used, so that the command
+line answers without waiting for trio, numpy or sympy.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,108 @@
+"""From the counters of a machine to the report of its run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fabric.machine import Machine
+from fabric.measured import measured_costs
+from fabric.report import ChannelCounters, UnitCounters
+from fabric.unit import ComputeUnit
+
+__all__ = ["channel_counters", "run_cycles", "totals", "unit_counters", "warnings"]
+
+
+def run_cycles(machine: Machine) -> int:
+    """Return the largest final clock, the HBM's included."""
+    cycles = max(unit.now for unit in machine.units)
+    if machine.off_chip is not None:
+        cycles = max(cycles, machine.off_chip.final_cycle)
+    return cycles
+
+
+def unit_counters(machine: Machine, cycles: int) -> tuple[UnitCounters, ...]:
+    """Return where each unit's cycles went, in node order."""
+    empty = [0] * len(machine.units)
+    full = [0] * len(machine.units)
+    credit = [0] * len(machine.units)
+    elements = [0] * len(machine.units)
+    for channel in machine.channels:
+        empty[channel.consumer.index] += channel.empty_cycles
+        elements[channel.consumer.index] += channel.elements
+        full[channel.producer.index] += channel.full_cycles
+        credit[channel.producer.index] += channel.credit_cycles
+    return tuple(
+        UnitCounters(
+            name=unit.name,
+            operator=type(node.operator).__name__,
+            kind=unit.kind,
+            file=unit.place.file,
+            line=unit.place.line,
+            elements=elements[unit.index],
+            busy_cycles=unit.busy_cycles,
+            empty_cycles=empty[unit.index],
+            full_cycles=full[unit.index],
+            credit_cycles=credit[unit.index],
+            hbm_cycles=unit.off_chip_cycles,
+            capacity_cycles=unit.capacity_cycles,
+            idle_cycles=cycles - unit.now,
+            flops=unit.flops,
+            flops_per_cycle=unit.flops_per_cycle if isinstance(unit, ComputeUnit) else 0,
+        )
+        for node, unit in zip(machine.plan.nodes, machine.units, strict=True)
+    )
+
+
+def channel_counters(machine: Machine) -> tuple[ChannelCounters, ...]:
+    """Return what went through each channel, in edge order."""
+    return tuple(
+        ChannelCounters(
+            name=channel.name,
+            depth=channel.depth,
+            elements=channel.elements,
+            peak_occupancy=channel.peak_occupancy,
+            empty_cycles=channel.empty_cycles,
+            full_cycles=channel.full_cycles,
+            credit_cycles=channel.credit_cycles,
+            left_over=channel.left_over,
+        )
+        for channel in machine.channels
+    )
+
+
+def totals(machine: Machine, cycles: int) -> dict[str, Any]:
+    """Return the fields of ``run --json`` that are sums over the machine."""
+    costs = measured_costs(machine)
+    hbm = machine.plan.program.hardware.hbm
+    off_chip = machine.off_chip
+    flops = sum(unit.flops for unit in machine.units)
+    allocated = sum(
+        unit.flops_per_cycle for unit in machine.units if isinstance(unit, ComputeUnit)
+    )
+    traffic = costs.load_bytes + costs.store_bytes
+    peak_traffic = cycles * hbm.channels * hbm.request_bytes / hbm.initiation_interval_cycles
+    return {
+        "cycles": cycles,
+        "off_chip_traffic_bytes": traffic,
+        "on_chip_requirement_bytes": costs.on_chip_bytes,
+        "off_chip_traffic_artifact_bytes": costs.load_bytes + costs.artifact_store_bytes,
+        "on_chip_requirement_artifact_bytes": costs.artifact_on_chip_bytes,
+        "hbm_bytes_moved": 0 if off_chip is None else off_chip.bytes_moved,
+        "flops": flops,
+        "allocated_flops_per_cycle": allocated,
+        "compute_utilization": flops / (cycles * allocated) if cycles and allocated else 0.0,
+        "off_chip_bandwidth_utilization": traffic / peak_traffic if peak_traffic else 0.0,
+        "operators": len(machine.units),
+        "channels": len(machine.channels),
+        "elements": sum(channel.elements for channel in machine.channels),
+    }
+
+
+def warnings(machine: Machine) -> tuple[str, ...]:
+    """Return sentences about a run that completed, but not as one would expect."""
+    return tuple(
+        f"{channel.name}: {channel.left_over:,} elements were left over: "
+        f"{channel.consumer.name} had ended"
+        for channel in machine.channels
+        if channel.left_over
+    )

@@ -1,0 +1,316 @@
+"""Bounded channels between units, with time stamps and credits.
+
+For element n of a channel of depth K, producer clock p and consumer clock c:
+
+* a credit: p = max(p, d[n-K] + 1), where d[m] is the clock at which element m was dequeued;
+* visible:  v[n] = max(requested, p + 1);
+* dequeue:  c = max(c, v[n]), d[n] = c. A peek moves c and frees nothing.
+
+Where the element or the credit is there, an operation completes without suspending: units run
+ahead in their own time, and the stamps are the same under every schedule.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from fabric.errors import ConfigurationError
+from fabric.unit import Unit, Wait
+from fabric.values import BareStop, Element
+
+if TYPE_CHECKING:
+    from fabric.clock import VirtualClock
+
+__all__ = ["Channel", "Discard"]
+
+_GRANT: Final = 256
+"""Credits handed out at a time, so that a deep channel costs memory only when it fills."""
+
+_TURN: Final = 4096
+"""Elements after which a unit that never had to wait lets trio run something else."""
+
+
+class Channel:
+    """A FIFO of ``depth`` elements from one unit to another, one cycle long each way.
+
+    Attributes:
+        name: ``producer.output -> consumer.input``.
+        producer, consumer: the units at its ends.
+        queue: (visible cycle, element), oldest first.
+        elements: values dequeued; bare stops are not counted.
+        empty_cycles: cycles the consumer waited for an element or the end.
+        full_cycles: cycles the producer waited for the consumer to take an element.
+        credit_cycles: cycles it then waited for the credit on its way back.
+        closed_cycle: the producer's final clock, once it has ended.
+        ended: the consumer has seen the end.
+        left_over: values that came after the consumer's operator had ended.
+    """
+
+    __slots__ = (
+        "_bare_stops",
+        "_recent",
+        "_returned",
+        "_taken",
+        "_ungranted",
+        "clock",
+        "closed_cycle",
+        "consumer",
+        "credit_cycles",
+        "credits",
+        "depth",
+        "empty_cycles",
+        "ended",
+        "full_cycles",
+        "left_over",
+        "name",
+        "producer",
+        "queue",
+        "reader",
+        "writer",
+    )
+
+    def __init__(
+        self, name: str, depth: int, producer: Unit, consumer: Unit, clock: VirtualClock
+    ) -> None:
+        """Join two units.
+
+        Raises:
+            ConfigurationError: the depth is below 1.
+        """
+        if depth < 1:
+            raise ConfigurationError(f"channel {name}: depth is {depth}: expected at least 1")
+        self.name: Final = name
+        self.depth = depth
+        self.producer: Final = producer
+        self.consumer: Final = consumer
+        self.clock: Final = clock
+        self.queue: deque[tuple[int, Element]] = deque()
+        self.credits: deque[int] = deque()
+        self._returned: deque[int] = deque()
+        self._ungranted = depth
+        self._recent: deque[int] = deque((-1,), maxlen=1)
+        self._taken = 0
+        self._bare_stops = 0
+        self.left_over = 0
+        self.empty_cycles = 0
+        self.full_cycles = 0
+        self.credit_cycles = 0
+        self.reader: Unit | None = None
+        self.writer: Unit | None = None
+        self.closed_cycle: int | None = None
+        self.ended = False
+
+    @property
+    def elements(self) -> int:
+        """Values dequeued so far."""
+        waiting = sum(element[0].__class__ is BareStop for _, element in self.queue)
+        return self._taken - (self._bare_stops - waiting)
+
+    @property
+    def head_cycle(self) -> int:
+        """When the element that ``peek`` showed became visible."""
+        return self.queue[0][0]
+
+    @property
+    def peak_occupancy(self) -> int:
+        """The most slots in use at once, a slot whose credit is on its way back among them.
+
+        A channel of this depth would not have changed a clock. Elements that were never dequeued
+        count at the end.
+        """
+        return max(len(self._recent) if self._taken else 0, len(self.queue))
+
+    async def send(self, element: Element) -> None:
+        """Append ``element``, after a wait for a credit where the channel is full."""
+        credits = self.credits
+        if not credits:
+            credits = await self._more_credits()
+        ready = credits.popleft()
+        unit = self.producer
+        now = unit.now
+        if ready >= now:
+            self.full_cycles += ready - now
+            self.credit_cycles += 1
+            unit.now = now = ready + 1
+        self.queue.append((now + 1, element))
+        if self.reader is not None:
+            self._wake_reader()
+
+    async def send_at(self, element: Element, requested_cycle: int) -> None:
+        """Like ``send``, visible no earlier than ``requested_cycle``."""
+        await self.reserve()
+        self.queue.append((max(requested_cycle, self.producer.now + 1), element))
+        if self.reader is not None:
+            self._wake_reader()
+
+    async def reserve(self) -> None:
+        """Wait for a credit and take it; ``put`` spends it."""
+        credits = self.credits
+        if not credits:
+            credits = await self._more_credits()
+        ready = credits.popleft()
+        unit = self.producer
+        if ready >= unit.now:
+            self.full_cycles += ready - unit.now
+            self.credit_cycles += 1
+            unit.now = ready + 1
+
+    def put(self, element: Element) -> None:
+        """Append ``element`` at the producer's clock, on a credit reserved before."""
+        if element[0].__class__ is BareStop:
+            self._bare_stops += 1
+        self.queue.append((self.producer.now + 1, element))
+        if self.reader is not None:
+            self._wake_reader()
+
+    async def send_bare(self, level: int, empty_dimension: int) -> None:
+        """Send a bare stop: an empty tensor closes ``level`` dimensions."""
+        self._bare_stops += 1
+        await self.send((BareStop(level, empty_dimension), level))
+
+    async def receive(self) -> Element | None:
+        """Dequeue the next element; None at the end of the stream."""
+        queue = self.queue
+        if not queue:
+            await self._arrival()
+            if not queue:
+                return None
+        visible, element = queue.popleft()
+        unit = self.consumer
+        now = unit.now
+        recent = self._recent
+        if recent[0] >= visible - 1:
+            recent = self._widen()
+        if visible > now:
+            self.empty_cycles += visible - now
+            unit.now = now = visible
+        recent.append(now)
+        self._returned.append(now)
+        if self.writer is not None:
+            self._wake_writer()
+        self._taken = taken = self._taken + 1
+        if not taken % _TURN:
+            await trio.lowlevel.checkpoint()
+        return element
+
+    async def peek(self) -> Element | None:
+        """Wait for the next element and leave it where it is; None at the end of the stream."""
+        queue = self.queue
+        if not queue:
+            await self._arrival()
+            if not queue:
+                return None
+        visible, element = queue[0]
+        unit = self.consumer
+        if visible > unit.now:
+            self.empty_cycles += visible - unit.now
+            unit.now = visible
+        return element
+
+    def take(self) -> Element:
+        """Dequeue the element that ``peek`` showed."""
+        visible, element = self.queue.popleft()
+        now = self.consumer.now
+        recent = self._recent
+        if recent[0] >= visible - 1:
+            recent = self._widen()
+        recent.append(now)
+        self._returned.append(now)
+        if self.writer is not None:
+            self._wake_writer()
+        self._taken += 1
+        return element
+
+    def close(self) -> None:
+        """End the stream at the producer's clock."""
+        self.closed_cycle = self.producer.now
+        if self.reader is not None:
+            self._wake_reader()
+
+    async def drain(self) -> None:
+        """Discard what comes after the consumer's operator has ended, until the producer ends.
+
+        The producer is not held up by a reader that has gone: each element is dequeued as soon
+        as it is visible, and the consumer's clock moves only at the end.
+        """
+        while True:
+            while self.queue:
+                visible, element = self.queue.popleft()
+                self._returned.append(max(visible, self.consumer.now))
+                self._taken += 1
+                self.left_over += element[0].__class__ is not BareStop
+                if self.writer is not None:
+                    self._wake_writer()
+            if self.ended:
+                return
+            await self._arrival()
+
+    async def _arrival(self) -> None:
+        """Wait until there is an element, or see the end."""
+        unit = self.consumer
+        if self.closed_cycle is None:
+            self.reader = unit
+            await self.clock.park(unit, Wait("receive", (self,), unit.now))
+        if not self.queue and self.closed_cycle is not None and not self.ended:
+            self.ended = True
+            if self.closed_cycle > unit.now:
+                self.empty_cycles += self.closed_cycle - unit.now
+                unit.now = self.closed_cycle
+
+    async def _more_credits(self) -> deque[int]:
+        if self._ungranted:
+            grant = min(self._ungranted, _GRANT)
+            self._ungranted -= grant
+            self.credits.extend([-1] * grant)
+            if self._taken or self.queue:
+                await trio.lowlevel.checkpoint()
+            return self.credits
+        self.credits = self._returned
+        if not self.credits:
+            unit = self.producer
+            self.writer = unit
+            await self.clock.park(unit, Wait("send", (self,), unit.now))
+        return self.credits
+
+    def _widen(self) -> deque[int]:
+        """Count one slot more: the element just dequeued shared the channel with one more."""
+        recent = self._recent
+        self._recent = deque((recent[0], *recent), maxlen=len(recent) + 1)
+        return self._recent
+
+    def _wake_reader(self) -> None:
+        unit = self.reader
+        self.reader = None
+        assert unit is not None
+        self.clock.wake(unit)
+
+    def _wake_writer(self) -> None:
+        unit = self.writer
+        self.writer = None
+        assert unit is not None
+        self.clock.wake(unit)
+
+
+class Discard:
+    """Stands where nobody reads a secondary output: what is sent there is not produced."""
+
+    async def send(self, element: Element) -> None:
+        """Do nothing."""
+
+    async def send_at(self, element: Element, requested_cycle: int) -> None:
+        """Do nothing."""
+
+    async def reserve(self) -> None:
+        """Do nothing."""
+
+    def put(self, element: Element) -> None:
+        """Do nothing."""
+
+    async def send_bare(self, level: int, empty_dimension: int) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""

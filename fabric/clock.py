@@ -1,0 +1,143 @@
+"""The global virtual clock: counts the units that can run, and orders what must be ordered.
+
+Units run ahead in their own time. Only when none of them can run does the clock advance: to the
+first completion of an off-chip burst, or to the earliest cycle a unit asked to reach. When there
+is neither, the program is over or deadlocked, and that is known at once.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+from trio.lowlevel import Abort, RaiseCancelT, reschedule, wait_task_rescheduled
+
+from fabric.unit import Unit, Wait
+
+if TYPE_CHECKING:
+    from fabric.channel import Channel
+
+__all__ = ["OffChipMemory", "VirtualClock"]
+
+_NEVER: Final = 1 << 62
+
+
+class OffChipMemory(Protocol):
+    """What the clock needs of the memory behind the chip's pins."""
+
+    @property
+    def pending(self) -> bool:
+        """Whether a burst is under way."""
+        ...
+
+    def advance(self, horizon_cycle: int) -> list[tuple[Unit, int]]:
+        """Go on to the first completion, or up to ``horizon_cycle``.
+
+        Returns:
+            Units whose bursts are complete and the cycles at which they see that, in the order
+            of the memory's ports.
+        """
+        ...
+
+
+class VirtualClock:
+    """Parks and wakes units, and advances when none of them can run.
+
+    Attributes:
+        now: every event before this cycle has happened.
+        running: units that can run.
+        memory: advanced only while nothing else can run.
+        stopping: let what can run come to rest, then stop instead of advancing.
+    """
+
+    def __init__(
+        self, on_quiescence: Callable[[], None], on_heartbeat: Callable[[], None], beat_cycles: int
+    ) -> None:
+        """Start at cycle 0.
+
+        Args:
+            on_quiescence: called when nothing can happen any more.
+            on_heartbeat: called about every ``beat_cycles``, while nothing can run.
+            beat_cycles: cycles between two heartbeats.
+        """
+        self.now = 0
+        self.running = 0
+        self.stopping = False
+        self.memory: OffChipMemory | None = None
+        self._on_quiescence: Final = on_quiescence
+        self._on_heartbeat: Final = on_heartbeat
+        self._beat_cycles: Final = beat_cycles
+        self._next_beat = beat_cycles
+        self._reaching: list[tuple[int, int, int, Unit]] = []
+
+    async def park(self, unit: Unit, wait: Wait) -> None:
+        """Suspend ``unit`` until somebody wakes it; the last unit to park advances the clock."""
+        unit.wait = wait
+        self.leave()
+        if unit.wait is not None:
+            unit.parked = True
+            await wait_task_rescheduled(_abort)
+
+    def wake(self, unit: Unit) -> None:
+        """Let ``unit`` run again; nothing happens where it runs already."""
+        if unit.wait is None:
+            return
+        unit.wait = None
+        self.running += 1
+        if unit.parked:
+            unit.parked = False
+            assert unit.task is not None
+            reschedule(unit.task)
+
+    def leave(self) -> None:
+        """Count one unit less that can run."""
+        self.running -= 1
+        if not self.running:
+            self._settle()
+
+    async def reach(self, unit: Unit, cycle: int, watching: Sequence[Channel] = ()) -> None:
+        """Wait until no event before ``cycle`` can happen any more.
+
+        Units that ask for one cycle go on one after the other, in node order. An element that
+        arrives in a channel of ``watching`` ends the wait early: then the caller looks again.
+        """
+        unit.reach_ticket += 1
+        heapq.heappush(self._reaching, (cycle, unit.index, unit.reach_ticket, unit))
+        for channel in watching:
+            channel.reader = unit
+        await self.park(unit, Wait("reach", tuple(watching), unit.now, any_of=True))
+        for channel in watching:
+            channel.reader = None
+        unit.reach_ticket += 1
+
+    def _settle(self) -> None:
+        if self.stopping:
+            self._on_quiescence()
+            return
+        reaching = self._reaching
+        while reaching and reaching[0][2] != reaching[0][3].reach_ticket:
+            heapq.heappop(reaching)
+        if self.now >= self._next_beat:
+            self._next_beat = (self.now // self._beat_cycles + 1) * self._beat_cycles
+            self._on_heartbeat()
+        memory = self.memory
+        if memory is not None and memory.pending:
+            done = memory.advance(reaching[0][0] if reaching else _NEVER)
+            if done:
+                self.now = max(self.now, min(cycle for _, cycle in done))
+                for unit, cycle in done:
+                    unit.off_chip_cycles += cycle - unit.now
+                    unit.now = cycle
+                    self.wake(unit)
+                return
+        if reaching:
+            cycle, _, _, unit = heapq.heappop(reaching)
+            self.now = max(self.now, cycle)
+            self.wake(unit)
+        else:
+            self._on_quiescence()
+
+
+def _abort(_: RaiseCancelT) -> Abort:
+    return Abort.SUCCEEDED

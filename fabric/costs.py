@@ -1,0 +1,35 @@
+"""What an operator costs, before anything runs: integers, or expressions of the data's sizes.
+
+Two accountings: the paper's equations by element type (section 4.2), and what the authors
+plotted, in which stores and accumulators take 4 bytes an element (``artifact``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fabric.dims import Dim
+
+__all__ = ["ARTIFACT_BYTES", "Costs"]
+
+ARTIFACT_BYTES = 4
+"""Bytes an element takes in stores and accumulators in the artifact's accounting."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Costs of one operator over the whole program.
+
+    Attributes:
+        load_bytes, store_bytes: off-chip traffic, tile bytes without request rounding.
+        on_chip_bytes: requirement by the paper's equations.
+        flops: floating-point operations.
+        artifact_store_bytes, artifact_on_chip_bytes: as the authors summed them.
+    """
+
+    load_bytes: Dim = 0
+    store_bytes: Dim = 0
+    on_chip_bytes: Dim = 0
+    flops: Dim = 0
+    artifact_store_bytes: Dim = 0
+    artifact_on_chip_bytes: Dim = 0

@@ -1,0 +1,118 @@
+"""From a wired program to nodes in their final order and the edges between them.
+
+The order of the nodes breaks ties and orders the ports of the HBM: operators in wiring order, a
+source when its first consumer is wired, inferred Broadcasts last.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from fabric.broadcast import Broadcast
+from fabric.errors import ProgramError
+from fabric.graph import Node
+from fabric.program import Program
+from fabric.stream import Stream
+
+__all__ = ["Edge", "Plan", "elaborate"]
+
+
+class Edge(NamedTuple):
+    """One channel to be: from an output port to an input port."""
+
+    producer: Node
+    output: int
+    consumer: Node
+    input: int
+
+    @property
+    def name(self) -> str:
+        """``producer.output -> consumer.input``."""
+        return f"{self.producer.name}.{self.output} -> {self.consumer.name}.{self.input}"
+
+    @property
+    def key(self) -> str:
+        """``consumer.input``, which no other channel has: what ``--depth`` is given."""
+        return f"{self.consumer.name}.{self.input}"
+
+
+class Plan(NamedTuple):
+    """A program that is complete."""
+
+    program: Program
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+
+
+def elaborate(program: Program) -> Plan:
+    """Order the nodes, resolve feedback, check that all is read, and infer Broadcasts.
+
+    Raises:
+        ProgramError: the program is empty, reads a stream of another program, leaves a primary
+            output unread or a feedback unconnected.
+    """
+    if not program.nodes:
+        raise ProgramError(
+            f"program {program.name!r} has no operators: expected at least one",
+            file=program.place.file,
+            line=program.place.line,
+        )
+    nodes = _ordered(program)
+    known = set(program.nodes)
+    readers: dict[tuple[Node, int], list[tuple[Node, int]]] = defaultdict(list)
+    for node in nodes:
+        for port, stream in enumerate(node.inputs):
+            source = stream.resolve()
+            if source.node is None or source.node not in known:
+                raise ProgramError(
+                    f"{node.name} reads {source}, a stream of another program: "
+                    f"expected one made in {program.name!r}",
+                    file=node.place.file,
+                    line=node.place.line,
+                )
+            readers[source.node, source.port].append((node, port))
+    edges: list[Edge] = []
+    for node in tuple(nodes):
+        for port, stream in enumerate(node.outputs):
+            found = readers[node, port]
+            if not found and port not in node.operator.secondary_outputs:
+                raise ProgramError(
+                    f"{node.name}: output {port} ({stream.type}) is read by no operator: "
+                    "expected a reader, such as a store",
+                    file=node.place.file,
+                    line=node.place.line,
+                )
+            if len(found) > 1:
+                broadcast = _broadcast(node, stream, len(found))
+                nodes.append(broadcast)
+                edges.append(Edge(node, port, broadcast, 0))
+                edges += [Edge(broadcast, k, *reader) for k, reader in enumerate(found)]
+            elif found:
+                edges.append(Edge(node, port, *found[0]))
+    for index, node in enumerate(nodes):
+        node.index = index
+    return Plan(program, tuple(nodes), tuple(edges))
+
+
+def _ordered(program: Program) -> list[Node]:
+    ordered: dict[Node, None] = {}
+    for node in program.nodes:
+        if not node.inputs:
+            continue
+        for stream in node.inputs:
+            producer = stream.resolve().node
+            if producer is not None and not producer.inputs:
+                ordered.setdefault(producer)
+        ordered.setdefault(node)
+    for node in program.nodes:
+        ordered.setdefault(node)
+    return list(ordered)
+
+
+def _broadcast(node: Node, stream: Stream, readers: int) -> Node:
+    broadcast = Node(
+        Broadcast(readers), f"broadcast_{node.name}_{stream.port}", node.place, (stream,)
+    )
+    broadcast.outputs = tuple(Stream(broadcast, port, stream.type) for port in range(readers))
+    return broadcast

@@ -1,0 +1,94 @@
+"""Errors a user of the fabric can meet: who, what was found, what was expected, and where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "CapacityError",
+    "ConfigurationError",
+    "Deadlock",
+    "FabricError",
+    "OperatorError",
+    "ProgramError",
+    "ShapeError",
+]
+
+
+class FabricError(Exception):
+    """Base of every error the fabric raises on purpose.
+
+    Attributes:
+        message: the sentence, without the place.
+        file: the user's file the error points at, where one is known.
+        line: the line in it.
+    """
+
+    def __init__(self, message: str, *, file: str | None = None, line: int | None = None) -> None:
+        """Keep the sentence and the place apart, so that reports can show either."""
+        super().__init__(message)
+        self.message = message
+        self.file = file
+        self.line = line
+
+    def __str__(self) -> str:
+        """The place, where one is known, and the sentence."""
+        if self.file is None:
+            return self.message
+        where = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{where}: {self.message}"
+
+
+class ConfigurationError(FabricError):
+    """A hardware description, a depth or an option that cannot be used."""
+
+
+class ProgramError(FabricError):
+    """A program file or a graph that cannot be run."""
+
+
+class ShapeError(ProgramError):
+    """Streams whose shapes or element types do not fit the operator they are wired to."""
+
+
+class CapacityError(FabricError):
+    """A buffer that can never fit in the on-chip memory."""
+
+
+class OperatorError(FabricError):
+    """An operator, or a function a user gave it, that failed while the program ran.
+
+    Attributes:
+        operator: the unit's name in reports.
+        cycle: the unit's clock.
+        element: how many elements the unit had taken.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        operator: str,
+        cycle: int,
+        element: int,
+        file: str | None = None,
+        line: int | None = None,
+    ) -> None:
+        """Keep the operator, the cycle and the element beside the sentence."""
+        super().__init__(message, file=file, line=line)
+        self.operator = operator
+        self.cycle = cycle
+        self.element = element
+
+
+class Deadlock(FabricError):
+    """A program that stopped moving.
+
+    Attributes:
+        report: what ``run --json`` prints under ``deadlock``.
+    """
+
+    def __init__(self, message: str, *, report: dict[str, Any]) -> None:
+        """Keep the report beside its one-line form."""
+        super().__init__(message)
+        self.report = report

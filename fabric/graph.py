@@ -1,0 +1,153 @@
+"""Operators as frozen descriptions, and the nodes of a program they become.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
+
+from fabric.dims import Dim
+from fabric.errors import ProgramError
+from fabric.place import Place, calling_place
+from fabric.stream import Stream
+from fabric.stream_type import StreamType
+from fabric.unit import UnitKind
+
+if TYPE_CHECKING:
+    from fabric.costs import Costs
+    from fabric.hardware import Hardware
+    from fabric.ports import Ports
+    from fabric.program import Program
+
+__all__ = ["ComputeOperator", "Node", "Operator", "Wiring", "current_program"]
+
+current_program: ContextVar[Program | None] = ContextVar("program", default=None)
+"""The program whose ``with`` block is open."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operator:
+    """The description of an operator: parameters, types, costs and behaviour.
+
+    Subclasses are frozen dataclasses that define ``infer``, ``costs``, ``run`` and a ``__call__``
+    whose parameters name the input streams and which returns ``self.wire(...)``.
+
+    Attributes:
+        name: for reports; by default made of the class name and a number.
+    """
+
+    kind: ClassVar[UnitKind] = "routing"
+    off_chip: ClassVar[Literal["read", "write"] | None] = None
+    """Whether the operator is a client of the HBM, and on which side it is served."""
+
+    secondary_outputs: ClassVar[tuple[int, ...]] = ()
+    """Outputs that may stay unread and are then not produced."""
+
+    name: str | None = None
+
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        """Return the types of the outputs.
+
+        Raises:
+            ShapeError: the inputs do not fit; a whole sentence, the place is added later.
+        """
+        raise NotImplementedError
+
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        """Return what the operator costs for streams of these types."""
+        raise NotImplementedError
+
+    async def run(self, ports: Ports) -> None:
+        """Read the inputs and write the outputs until the inputs end."""
+        raise NotImplementedError
+
+    def wire(self, *inputs: Stream) -> tuple[Stream, ...]:
+        """Add this operator to the program being wired and return its outputs."""
+        place = calling_place()
+        program = current_program.get()
+        if program is None:
+            raise ProgramError(
+                f"{type(self).__name__} is called outside a program: expected `with Program(...)`",
+                file=place.file,
+                line=place.line,
+            )
+        return program.add(self, inputs, place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComputeOperator(Operator):
+    """An operator that runs on a compute unit.
+
+    Attributes:
+        flops_per_cycle: compute bandwidth; the program's where None.
+    """
+
+    kind: ClassVar[UnitKind] = "compute"
+
+    flops_per_cycle: int | None = None
+
+
+class Node:
+    """An operator at its place in a program.
+
+    Attributes:
+        operator: the description.
+        name: unique in the program.
+        place: where it was wired.
+        inputs, outputs: its streams.
+        index: its place in the order that breaks ties, once the program is finished.
+    """
+
+    def __init__(
+        self, operator: Operator, name: str, place: Place, inputs: tuple[Stream, ...]
+    ) -> None:
+        """Place ``operator`` behind ``inputs``; the outputs follow from its types."""
+        self.operator: Final = operator
+        self.name: Final = name
+        self.place: Final = place
+        self.inputs: tuple[Stream, ...] = inputs
+        self.outputs: tuple[Stream, ...] = ()
+        self.index = -1
+
+    @property
+    def input_types(self) -> tuple[StreamType, ...]:
+        """Types of the inputs, in port order."""
+        return tuple(stream.type for stream in self.inputs)
+
+    @property
+    def output_types(self) -> tuple[StreamType, ...]:
+        """Types of the outputs, in port order."""
+        return tuple(stream.type for stream in self.outputs)
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """What ``infer`` may ask of the program it is wired into.
+
+    Attributes:
+        program: the program.
+        node_name: the name of the node being wired.
+    """
+
+    program: Program
+    node_name: str
+
+    @property
+    def hardware(self) -> Hardware:
+        """What the program leaves open comes from here."""
+        return self.program.hardware
+
+    def symbol(
+        self, name: str, *, ragged: bool = False, shared_by: tuple[object, ...] = ()
+    ) -> Dim:
+        """Return a symbol for a dimension that data decide.
+
+        Args:
+            name: readable, such as ``D_route[3]``; made unique where it is taken.
+            ragged: it has a value of its own for every outer element.
+            shared_by: operators that give the same key get the same symbol.
+        """
+        return self.program.symbol(name, ragged=ragged, shared_by=shared_by)

@@ -1,0 +1,99 @@
+"""The inner loop of the HBM, compiled: tens of millions of requests a run are normal.
+
+In every cycle each client with a burst under way hands over one bundle of requests, in client
+order. Entry i of a cycle's requests goes to memory channel ``offset + i(i+1)/2``; a channel
+starts one request every ``interval`` cycles and answers ``startup + latency`` cycles later.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+
+__all__ = ["advance", "was_compiled_now"]
+
+
+@numba.njit(  # type: ignore[untyped-decorator]
+    "UniTuple(int64, 3)(int64, int64, int64[::1], int64[::1], int64[::1], int64[::1], "
+    "int64[::1], int64[::1], int64, int64, int64)",
+    cache=True,
+)
+def advance(
+    horizon: int,
+    offset: int,
+    free: Any,
+    next_bundle: Any,
+    left: Any,
+    last_ready: Any,
+    active: Any,
+    done: Any,
+    bundle: int,
+    answer: int,
+    interval: int,
+) -> tuple[int, int, int]:
+    """Run up to ``horizon``, or to the first cycle in which a client sees its burst complete.
+
+    Args:
+        horizon: the last cycle to process.
+        offset: the rotating pointer.
+        free: per memory channel, the first cycle in which it can start a request.
+        next_bundle: per client, the cycle in which its next bundle is taken.
+        left: per client, requests not yet handed over.
+        last_ready: per client, when the latest of its requests is ready.
+        active: scratch space, one entry a client.
+        done: filled with the clients whose last request was handed over.
+        bundle: requests per bundle.
+        answer: start-up and latency of a request.
+        interval: cycles between the starts of two requests on one channel.
+
+    Returns:
+        The new offset, how many clients are done, and the first cycle not yet processed.
+    """
+    channels = free.size
+    count = 0
+    cycle = horizon + 1
+    for client in range(left.size):
+        if left[client] > 0:
+            active[count] = client
+            count += 1
+            cycle = min(cycle, next_bundle[client])
+    finished = 0
+    while count > 0 and cycle <= horizon:
+        step = 0
+        kept = 0
+        following = horizon + 1
+        for slot in range(count):
+            client = active[slot]
+            if next_bundle[client] <= cycle:
+                requests = min(bundle, left[client])
+                ready = last_ready[client]
+                for _ in range(requests):
+                    start = max(free[offset], cycle + 1)
+                    free[offset] = start + interval
+                    ready = max(ready, start + answer)
+                    step += 1
+                    if step == channels:
+                        step = 0
+                    offset += step
+                    if offset >= channels:
+                        offset -= channels
+                last_ready[client] = ready
+                left[client] -= requests
+                next_bundle[client] = cycle + 1
+                if left[client] == 0:
+                    done[finished] = client
+                    finished += 1
+                    horizon = min(horizon, ready + 1)
+                    continue
+            following = min(following, next_bundle[client])
+            active[kept] = client
+            kept += 1
+        count = kept
+        cycle = following
+    return offset, finished, cycle
+
+
+def was_compiled_now() -> bool:
+    """Whether this process had to compile the loop, rather than load it from numba's cache."""
+    return bool(advance.stats.cache_misses)

@@ -1,0 +1,194 @@
+"""The machine a program runs on: one unit per operator, one channel per edge, the memories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trio.lowlevel import current_task
+
+from fabric.channel import Channel, Discard
+from fabric.clock import VirtualClock
+from fabric.elaborate import Plan
+from fabric.errors import ConfigurationError, FabricError, OperatorError
+from fabric.graph import ComputeOperator, Node
+from fabric.hbm import Hbm
+from fabric.memory import OnChipMemory
+from fabric.ports import Ports, Sink
+from fabric.unit import ComputeUnit, MemoryUnit, Unit
+
+__all__ = ["Machine"]
+
+
+class Machine:
+    """Units, channels and memories of one run.
+
+    Attributes:
+        plan: what was built.
+        clock: the global virtual clock.
+        units: in node order.
+        channels: in edge order.
+        off_chip: the HBM, where the program uses it.
+        on_chip: the on-chip memory.
+        ports: what each operator sees, in node order.
+        stored: what stores have written, by name.
+        failures: errors that operators raised.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        functional: bool,
+        depths: Mapping[str, int],
+        on_quiescence: Callable[[], None],
+        on_heartbeat: Callable[[], None],
+        beat_cycles: int,
+    ) -> None:
+        """Build the machine.
+
+        Args:
+            plan: the program.
+            functional: tiles have data.
+            depths: of single channels, by ``consumer.input``.
+            on_quiescence: called when nothing can happen any more.
+            on_heartbeat: called about every ``beat_cycles``.
+            beat_cycles: between two heartbeats.
+
+        Raises:
+            ConfigurationError: a depth names no channel or is below 1.
+        """
+        program = plan.program
+        self.plan = plan
+        self.clock = VirtualClock(on_quiescence, on_heartbeat, beat_cycles)
+        self.units = tuple(_unit(node, plan) for node in plan.nodes)
+        self.channels = self._channels(depths)
+        self.on_chip = OnChipMemory(program.hardware.on_chip.capacity_bytes, self.clock)
+        self.off_chip = self._memory()
+        self.clock.memory = self.off_chip
+        self.stored: dict[str, Any] = {}
+        self.failures: list[FabricError] = []
+        self.failed_at: list[tuple[int, int]] = []
+        self.ports = self._ports(functional)
+
+    async def operate(self, node: Node) -> None:
+        """Run one operator until it ends; an error ends it too and is kept."""
+        ports = self.ports[node.index]
+        unit = ports.unit
+        unit.task = current_task()
+        try:
+            await node.operator.run(ports)
+            for sink in ports.outputs:
+                sink.close()
+            for source in ports.inputs:
+                await source.drain()
+        except FabricError as error:
+            if error.file is None:
+                error.file, error.line = node.place
+            self._fail(unit, error)
+        except Exception as error:  # noqa: BLE001 - a user's function may raise anything
+            self._fail(unit, _wrapped(error, node, ports))
+        else:
+            unit.finished = True
+        self.clock.leave()
+
+    def first_failure(self) -> FabricError | None:
+        """The error at the earliest cycle, the lowest node first."""
+        if not self.failures:
+            return None
+        return self.failures[self.failed_at.index(min(self.failed_at))]
+
+    def _fail(self, unit: Unit, error: FabricError) -> None:
+        self.failures.append(error)
+        self.failed_at.append((unit.now, unit.index))
+        self.clock.stopping = True
+
+    def _channels(self, depths: Mapping[str, int]) -> tuple[Channel, ...]:
+        edges = self.plan.edges
+        known = {edge.key for edge in edges}
+        for key in depths:
+            if key not in known:
+                near = ", ".join(sorted(known)[:8])
+                raise ConfigurationError(
+                    f"--depth {key}: no channel has that name: expected consumer.input, "
+                    f"such as {near}"
+                )
+        return tuple(
+            Channel(
+                edge.name,
+                depths.get(edge.key, self.plan.program.channel_depth),
+                self.units[edge.producer.index],
+                self.units[edge.consumer.index],
+                self.clock,
+            )
+            for edge in edges
+        )
+
+    def _memory(self) -> Hbm | None:
+        clients = [
+            (node.operator.off_chip, unit)
+            for node, unit in zip(self.plan.nodes, self.units, strict=True)
+        ]
+        readers = [unit for side, unit in clients if side == "read"]
+        writers = [unit for side, unit in clients if side == "write"]
+        if not readers and not writers:
+            return None
+        return Hbm(self.plan.program.hardware.hbm, readers, writers)
+
+    def _ports(self, functional: bool) -> tuple[Ports, ...]:
+        nodes = self.plan.nodes
+        inputs: list[dict[int, Channel]] = [{} for _ in nodes]
+        outputs: list[list[Sink]] = [[Discard()] * len(node.outputs) for node in nodes]
+        for edge, channel in zip(self.plan.edges, self.channels, strict=True):
+            inputs[edge.consumer.index][edge.input] = channel
+            outputs[edge.producer.index][edge.output] = channel
+        return tuple(
+            Ports(
+                unit=unit,
+                inputs=tuple(inputs[node.index][port] for port in range(len(node.inputs))),
+                outputs=tuple(outputs[node.index]),
+                input_types=node.input_types,
+                output_types=node.output_types,
+                functional=functional,
+                clock=self.clock,
+                off_chip=self.off_chip,
+                on_chip=self.on_chip,
+                stored=self.stored,
+            )
+            for node, unit in zip(nodes, self.units, strict=True)
+        )
+
+
+def _unit(node: Node, plan: Plan) -> Unit:
+    program = plan.program
+    bytes_per_cycle = program.hardware.on_chip.bytes_per_cycle
+    operator = node.operator
+    if isinstance(operator, ComputeOperator):
+        return ComputeUnit(
+            node.name,
+            node.index,
+            node.place,
+            flops_per_cycle=operator.flops_per_cycle or program.flops_per_cycle,
+            bytes_per_cycle=bytes_per_cycle,
+        )
+    if operator.kind == "memory":
+        return MemoryUnit(node.name, node.index, node.place, bytes_per_cycle=bytes_per_cycle)
+    return Unit(node.name, node.index, node.place, bytes_per_cycle=bytes_per_cycle)
+
+
+def _wrapped(error: Exception, node: Node, ports: Ports) -> OperatorError:
+    unit = ports.unit
+    element = ports.inputs[0].elements if ports.inputs else 0
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    raised = "" if trace is None else f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})"
+    return OperatorError(
+        f"{node.name}: {type(error).__name__}: {error}{raised}, at cycle {unit.now:,}, "
+        f"element {element:,}",
+        operator=node.name,
+        cycle=unit.now,
+        element=element,
+        file=node.place.file,
+        line=node.place.line,
+    )

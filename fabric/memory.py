@@ -1,0 +1,128 @@
+"""On-chip memory: one capacity that all memory units allocate from, and its use over time.
+
+What does not fit waits, served by (cycle, node); what can never fit is an error.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+from typing import TYPE_CHECKING, Final
+
+from fabric.errors import CapacityError
+from fabric.unit import Unit, Wait
+
+if TYPE_CHECKING:
+    from fabric.clock import VirtualClock
+
+__all__ = ["OnChipMemory"]
+
+_FOLD: Final = 1 << 17
+"""Ledger entries after which the past is folded into one level and one peak."""
+
+
+class OnChipMemory:
+    """Room for tiles and buffers.
+
+    Attributes:
+        capacity_bytes: None for unlimited.
+    """
+
+    def __init__(self, capacity_bytes: int | None, clock: VirtualClock) -> None:
+        """Start empty."""
+        self.capacity_bytes: Final = capacity_bytes
+        self._clock = clock
+        self._used_bytes = 0
+        self._releases: list[tuple[int, int]] = []
+        self._waiting: list[tuple[int, int, Unit]] = []
+        self._ledger: list[tuple[int, int]] = []
+        self._level_bytes = 0
+        self._peak_bytes = 0
+
+    async def allocate(self, unit: Unit, size_bytes: int, what: str) -> None:
+        """Take ``size_bytes`` at the unit's clock, or wait until they are free.
+
+        Args:
+            unit: who asks; cycles it waits are counted as ``capacity_cycles``.
+            size_bytes: how much.
+            what: names the buffer in an error.
+
+        Raises:
+            CapacityError: more than the whole capacity was asked for.
+        """
+        if self.capacity_bytes is not None:
+            if size_bytes > self.capacity_bytes:
+                raise CapacityError(
+                    f"{unit.name}: {what} takes {size_bytes:,} bytes: expected at most the "
+                    f"on-chip capacity of {self.capacity_bytes:,} bytes, of which "
+                    f"{self.capacity_bytes - self._used_bytes:,} are free",
+                    file=unit.place.file,
+                    line=unit.place.line,
+                )
+            await self._wait_for_room(unit, size_bytes)
+        self._record(unit.now, size_bytes)
+
+    def release(self, size_bytes: int, cycle: int) -> None:
+        """Give ``size_bytes`` back at ``cycle``."""
+        self._record(cycle, -size_bytes)
+        if self.capacity_bytes is not None:
+            heapq.heappush(self._releases, (cycle, size_bytes))
+            self._wake_first()
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes held in any cycle so far."""
+        self._fold(before=None)
+        return self._peak_bytes
+
+    async def _wait_for_room(self, unit: Unit, size_bytes: int) -> None:
+        request = (unit.now, unit.index, unit)
+        bisect.insort(self._waiting, request, key=lambda entry: entry[:2])
+        clock = self._clock
+        while True:
+            first = self._waiting[0] is request
+            target = self._fits_at(size_bytes, unit.now) if first else None
+            if target is None:
+                await clock.park(unit, Wait("capacity", (), unit.now))
+                continue
+            await clock.reach(unit, target)
+            first = self._waiting[0] is request
+            if first and clock.now >= target == self._fits_at(size_bytes, unit.now):
+                break
+        self._waiting.pop(0)
+        unit.capacity_cycles += target - unit.now
+        unit.now = target
+        self._used_bytes += size_bytes
+        self._wake_first()
+
+    def _fits_at(self, size_bytes: int, cycle: int) -> int | None:
+        """Return the first cycle from ``cycle`` on with room, by what is known so far."""
+        cycle = max(cycle, self._clock.now)
+        releases = self._releases
+        while releases and releases[0][0] <= self._clock.now:
+            self._used_bytes -= heapq.heappop(releases)[1]
+        assert self.capacity_bytes is not None
+        missing = self._used_bytes + size_bytes - self.capacity_bytes
+        for released_cycle, released_bytes in sorted(releases):
+            if missing <= 0 and released_cycle > cycle:
+                break
+            missing -= released_bytes
+            cycle = max(cycle, released_cycle)
+        return cycle if missing <= 0 else None
+
+    def _wake_first(self) -> None:
+        if self._waiting:
+            self._clock.wake(self._waiting[0][2])
+
+    def _record(self, cycle: int, change_bytes: int) -> None:
+        self._ledger.append((cycle, change_bytes))
+        if len(self._ledger) >= _FOLD:
+            self._fold(before=self._clock.now)
+
+    def _fold(self, before: int | None) -> None:
+        ledger = sorted(self._ledger)
+        end = len(ledger) if before is None else bisect.bisect_left(ledger, (before,))
+        for _, change_bytes in ledger[:end]:
+            self._level_bytes += change_bytes
+            self._peak_bytes = max(self._peak_bytes, self._level_bytes)
+        self._ledger = ledger[end:]

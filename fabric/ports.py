@@ -1,0 +1,95 @@
+"""What an operator has while it runs: channel ends, its unit, the clock and the memories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from fabric.channel import Channel, Discard
+from fabric.unit import ComputeUnit, MemoryUnit, Unit, Wait
+
+if TYPE_CHECKING:
+    from fabric.clock import VirtualClock
+    from fabric.hbm import Hbm
+    from fabric.memory import OnChipMemory
+    from fabric.stream_type import StreamType
+
+__all__ = ["Ports", "Sink", "Source"]
+
+Source: TypeAlias = Channel
+"""The end of a channel that an operator reads."""
+
+Sink: TypeAlias = Channel | Discard
+"""The end of a channel that an operator writes."""
+
+
+@dataclass(frozen=True)
+class Ports:
+    """An operator's view of the machine.
+
+    Attributes:
+        unit: where it runs; its clock and counters.
+        inputs, outputs: channel ends in port order.
+        input_types, output_types: what they carry.
+        functional: tiles have data.
+        clock: the global virtual clock.
+        off_chip: the HBM, where the program uses it.
+        on_chip: the on-chip memory.
+        stored: what stores have written, by name.
+    """
+
+    unit: Unit
+    inputs: tuple[Source, ...]
+    outputs: tuple[Sink, ...]
+    input_types: tuple[StreamType, ...]
+    output_types: tuple[StreamType, ...]
+    functional: bool
+    clock: VirtualClock
+    off_chip: Hbm | None
+    on_chip: OnChipMemory
+    stored: dict[str, Any]
+
+    @property
+    def source(self) -> Source:
+        """The first input."""
+        return self.inputs[0]
+
+    @property
+    def sink(self) -> Sink:
+        """The first output."""
+        return self.outputs[0]
+
+    @property
+    def compute_unit(self) -> ComputeUnit:
+        """The unit of an operator whose kind is ``compute``."""
+        assert isinstance(self.unit, ComputeUnit)
+        return self.unit
+
+    @property
+    def memory_unit(self) -> MemoryUnit:
+        """The unit of an operator whose kind is ``memory``."""
+        assert isinstance(self.unit, MemoryUnit)
+        return self.unit
+
+    async def burst(self, rows: int, row_bytes: int) -> None:
+        """Move a tile of ``rows`` rows to or from the HBM; the clock ends when all is answered."""
+        off_chip, unit = self.off_chip, self.unit
+        assert off_chip is not None
+        requests = off_chip.requests_of(rows, row_bytes)
+        if requests:
+            off_chip.submit(unit, requests)
+            await self.clock.park(unit, Wait("off-chip", (), unit.now))
+
+    async def first_of(self, sources: tuple[Source, ...]) -> None:
+        """Park until an element or an end arrives in one of ``sources``, all of them empty."""
+        unit = self.unit
+        for source in sources:
+            source.reader = unit
+        await self.clock.park(unit, Wait("receive", sources, unit.now, any_of=True))
+        for source in sources:
+            source.reader = None
+
+    async def starve(self, source: Source) -> None:
+        """Wait for an element of a stream that has ended: the program will be found stuck."""
+        unit = self.unit
+        await self.clock.park(unit, Wait("receive", (source,), unit.now))

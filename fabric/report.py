@@ -1,0 +1,143 @@
+"""The account of a run: totals, units, channels, and what went wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Literal, TypeAlias
+
+__all__ = ["ChannelCounters", "ExitStatus", "Report", "Status", "UnitCounters"]
+
+Status: TypeAlias = Literal["completed", "deadlock", "livelock", "error", "interrupted"]
+
+
+class ExitStatus:
+    """Exit statuses of ``python -m fabric``."""
+
+    COMPLETED: Final = 0
+    WRONG: Final = 1
+    USAGE: Final = 2
+    DEADLOCK: Final = 3
+    INTERRUPTED: Final = 130
+
+
+@dataclass(frozen=True)
+class UnitCounters:
+    """Where a unit's cycles went; the columns sum to the run's cycles.
+
+    Attributes:
+        name, operator, kind, file, line: which unit, and where it was wired.
+        elements: values it dequeued.
+        busy_cycles: charged for work.
+        empty_cycles: waited for an element or the end of a stream.
+        full_cycles: waited for a reader to take an element.
+        credit_cycles: waited for a credit on its way back.
+        hbm_cycles: waited for the HBM.
+        capacity_cycles: waited for room on chip.
+        idle_cycles: between its end and the run's.
+        flops: floating-point operations done.
+        flops_per_cycle: its compute bandwidth; 0 where it has no arithmetic.
+    """
+
+    name: str
+    operator: str
+    kind: str
+    file: str
+    line: int
+    elements: int
+    busy_cycles: int
+    empty_cycles: int
+    full_cycles: int
+    credit_cycles: int
+    hbm_cycles: int
+    capacity_cycles: int
+    idle_cycles: int
+    flops: int
+    flops_per_cycle: int
+
+
+@dataclass(frozen=True)
+class ChannelCounters:
+    """What went through a channel and who waited for it.
+
+    Attributes:
+        name: ``producer.output -> consumer.input``.
+        depth: slots.
+        elements: values dequeued.
+        peak_occupancy: the most slots in use at once, credits on their way back included.
+        empty_cycles: its consumer waited.
+        full_cycles, credit_cycles: its producer waited.
+        left_over: values nobody read.
+    """
+
+    name: str
+    depth: int
+    elements: int
+    peak_occupancy: int
+    empty_cycles: int
+    full_cycles: int
+    credit_cycles: int
+    left_over: int
+
+
+_BESIDE_THE_TABLE: Final = frozenset({"name", "units", "channels_counters", "warnings"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """One run. The attributes without a comment are the fields of ``run --json``.
+
+    Attributes:
+        name: of the program.
+        units, channels_counters: in node and edge order.
+        warnings: sentences about a run that completed all the same.
+    """
+
+    program: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+    hardware: dict[str, Any] | None = None
+    mode: str | None = None
+    status: Status = "error"
+    cycles: int | None = None
+    off_chip_traffic_bytes: int | None = None
+    on_chip_requirement_bytes: int | None = None
+    off_chip_traffic_artifact_bytes: int | None = None
+    on_chip_requirement_artifact_bytes: int | None = None
+    hbm_bytes_moved: int | None = None
+    flops: int | None = None
+    allocated_flops_per_cycle: int | None = None
+    compute_utilization: float | None = None
+    off_chip_bandwidth_utilization: float | None = None
+    operators: int | None = None
+    channels: int | None = None
+    elements: int | None = None
+    wall_seconds: float | None = None
+    log_dir: str | None = None
+    verified: bool | None = None
+    deadlock: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
+    units: tuple[UnitCounters, ...] = ()
+    channels_counters: tuple[ChannelCounters, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def exit_status(self) -> int:
+        """What the command line exits with."""
+        match self.status:
+            case "completed":
+                return ExitStatus.WRONG if self.verified is False else ExitStatus.COMPLETED
+            case "deadlock" | "livelock":
+                return ExitStatus.DEADLOCK
+            case "interrupted":
+                return ExitStatus.INTERRUPTED
+            case "error":
+                return ExitStatus.WRONG
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the object that ``run --json`` prints."""
+        return {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if each.name not in _BESIDE_THE_TABLE
+        }

@@ -1,0 +1,121 @@
+"""The run's story, one JSON object a line, stamped with the cycle and never with wall time.
+
+Events, in the order of their cycles:
+
+========================  ==================================================================
+``run_started``           program, parameters, mode, operators, channels
+``operator_finished``     operator, elements, busy_cycles, empty_cycles, full_cycles,
+                          credit_cycles, hbm_cycles, capacity_cycles
+``heartbeat``             elements, waiting
+``run_ended``             status, cycles, elements
+========================  ==================================================================
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, TextIO
+
+import structlog
+
+from fabric.errors import ConfigurationError
+from fabric.report import Report, UnitCounters
+
+__all__ = ["RunLog", "new_run_folder"]
+
+HEARTBEAT_CYCLES: Final = 1_000_000
+
+
+def new_run_folder(parent: Path, name: str) -> Path:
+    """Make and return ``parent/name-N`` with the first free number N.
+
+    Raises:
+        ConfigurationError: the folder cannot be made.
+    """
+    number = 1
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        taken = [
+            int(path.name.removeprefix(f"{name}-"))
+            for path in parent.glob(f"{name}-*")
+            if path.name.removeprefix(f"{name}-").isdigit()
+        ]
+        number = max(taken, default=0) + 1
+        while True:
+            folder = parent / f"{name}-{number}"
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                number += 1
+            else:
+                return folder
+    except OSError as error:
+        raise ConfigurationError(
+            f"--log-dir {parent}: {error.strerror}: expected a folder that can be written"
+        ) from None
+
+
+class RunLog:
+    """Writes ``events.jsonl`` and ``report.json`` into a run's folder."""
+
+    def __init__(self, folder: Path | None) -> None:
+        """Open the log; None records nothing."""
+        self._folder = folder
+        self._file: TextIO | None = None
+        self._log: Any = None
+        if folder is not None:
+            self._file = (folder / "events.jsonl").open("w", encoding="utf-8", buffering=1)
+            self._log = structlog.wrap_logger(
+                structlog.WriteLogger(self._file),
+                processors=[structlog.processors.JSONRenderer(sort_keys=False)],
+                wrapper_class=structlog.BoundLogger,
+                cache_logger_on_first_use=True,
+            )
+
+    def __enter__(self) -> RunLog:
+        """Return the log."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+    def event(self, name: str, cycle: int, **fields: Any) -> None:
+        """Write one event."""
+        if self._log is not None:
+            self._log.info(name, cycle=cycle, **fields)
+
+    def operators_finished(self, units: list[UnitCounters], final_cycles: list[int]) -> None:
+        """Write the ends of operators, earliest first."""
+        for cycle, unit in sorted(
+            zip(final_cycles, units, strict=True), key=lambda pair: pair[0]
+        ):
+            self.event(
+                "operator_finished",
+                cycle,
+                operator=unit.name,
+                elements=unit.elements,
+                busy_cycles=unit.busy_cycles,
+                empty_cycles=unit.empty_cycles,
+                full_cycles=unit.full_cycles,
+                credit_cycles=unit.credit_cycles,
+                hbm_cycles=unit.hbm_cycles,
+                capacity_cycles=unit.capacity_cycles,
+            )
+
+    def write_report(self, report: Report) -> None:
+        """Write the report beside the log."""
+        if self._folder is None:
+            return
+        document = report.as_json()
+        (self._folder / "report.json").write_text(
+            json.dumps(document, indent=2, default=str) + "\n", encoding="utf-8"
+        )

@@ -1,0 +1,125 @@
+"""Streams while a program is being wired: who produces them, their shape and element type.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fabric.dims import Dim, same
+from fabric.errors import ProgramError, ShapeError
+from fabric.place import calling_place
+from fabric.stream_type import StreamType, ValueType
+
+if TYPE_CHECKING:
+    from fabric.graph import Node
+
+__all__ = ["Feedback", "Stream", "check_same_shape"]
+
+
+class Stream:
+    """What an operator's output carries, while the program is being wired.
+
+    Attributes:
+        node: the operator that produces it.
+        port: which of its outputs.
+        type: shape and element type.
+    """
+
+    def __init__(self, node: Node | None, port: int, stream_type: StreamType) -> None:
+        """Stand for output ``port`` of ``node``."""
+        self.node = node
+        self.port: Final = port
+        self.type: Final = stream_type
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        """Dimensions, outermost first."""
+        return self.type.shape
+
+    @property
+    def rank(self) -> int:
+        """Dimensions minus one."""
+        return self.type.rank
+
+    @property
+    def value(self) -> ValueType:
+        """The type of an element."""
+        return self.type.value
+
+    @property
+    def name(self) -> str:
+        """``partition_1.0``: the producer and its port."""
+        return "feedback" if self.node is None else f"{self.node.name}.{self.port}"
+
+    def resolve(self) -> Stream:
+        """The stream itself; for a feedback, what it was connected to."""
+        return self
+
+    def __str__(self) -> str:
+        """Name and type, as messages show them."""
+        return f"{self.name} {self.type}"
+
+
+class Feedback(Stream):
+    """A stream that is used before it is made: declare it, use it, connect it once.
+
+    It has no hop of its own.
+    """
+
+    def __init__(self, stream_type: StreamType) -> None:
+        """Promise a stream of this type."""
+        super().__init__(None, 0, stream_type)
+        self.place: Final = calling_place()
+        self._source: Stream | None = None
+
+    def connect(self, stream: Stream) -> None:
+        """Say what the feedback carries.
+
+        Raises:
+            ProgramError: it was connected before.
+            ShapeError: the rank or the element type is not the promised one.
+        """
+        place = calling_place()
+        if self._source is not None:
+            raise ProgramError(
+                f"Feedback is connected to {self._source} already: expected one connection",
+                file=place.file,
+                line=place.line,
+            )
+        if stream.rank != self.rank or stream.value != self.value:
+            raise ShapeError(
+                f"Feedback was declared as {self.type}, but is connected to {stream}: "
+                "expected the same rank and element type",
+                file=place.file,
+                line=place.line,
+            )
+        self._source = stream
+
+    def resolve(self) -> Stream:
+        """What the feedback was connected to.
+
+        Raises:
+            ProgramError: it never was.
+        """
+        if self._source is None:
+            raise ProgramError(
+                f"Feedback of {self.type} is used but never connected: expected connect(stream)",
+                file=self.place.file,
+                line=self.place.line,
+            )
+        return self._source.resolve()
+
+
+def check_same_shape(operator: str, left: Stream, right: Stream) -> None:
+    """Refuse two streams that do not run element by element.
+
+    Raises:
+        ShapeError: ranks differ, or dimensions that are known to differ.
+    """
+    if left.rank == right.rank and all(
+        same(a, b) is not False for a, b in zip(left.shape, right.shape, strict=True)
+    ):
+        return
+    raise ShapeError(f"{operator} joins {left} and {right}: expected the same shape")

@@ -1,0 +1,130 @@
+"""Virtual units: where an operator runs, its local clock, and how its cycles were spent.
+
+Every cycle between 0 and a unit's clock is counted under exactly one cause.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    import trio
+
+    from fabric.channel import Channel
+    from fabric.place import Place
+
+__all__ = ["ComputeUnit", "MemoryUnit", "Unit", "UnitKind", "Wait", "WaitOperation"]
+
+UnitKind = Literal["compute", "memory", "routing"]
+WaitOperation = Literal["receive", "send", "reach", "off-chip", "capacity"]
+
+
+class Wait(NamedTuple):
+    """Why a parked unit does not go on.
+
+    Attributes:
+        operation: what it is trying to do.
+        channels: the channels it waits for; empty for the clock, the HBM and the capacity.
+        since_cycle: its clock when it began to wait.
+        any_of: one of the channels is enough (a merge); else all are needed.
+    """
+
+    operation: WaitOperation
+    channels: tuple[Channel, ...]
+    since_cycle: int
+    any_of: bool = False
+
+
+class Unit:
+    """A unit that routes or reshapes streams: a local clock and counters, no arithmetic.
+
+    Attributes:
+        name: unique in the program.
+        index: the node's place in the order that breaks ties.
+        place: where the operator was wired.
+        bytes_per_cycle: on-chip bandwidth of each load and store port.
+        now: the local clock, in cycles; it only moves forward.
+        busy_cycles: cycles charged for work.
+        off_chip_cycles: cycles waited for the HBM.
+        capacity_cycles: cycles waited for room in a memory unit.
+        flops: floating-point operations done.
+        wait: set while the unit is parked.
+        finished: its operator has ended.
+    """
+
+    kind: UnitKind = "routing"
+
+    __slots__ = (
+        "busy_cycles",
+        "bytes_per_cycle",
+        "capacity_cycles",
+        "finished",
+        "flops",
+        "index",
+        "name",
+        "now",
+        "off_chip_cycles",
+        "parked",
+        "place",
+        "reach_ticket",
+        "task",
+        "wait",
+    )
+
+    def __init__(self, name: str, index: int, place: Place, *, bytes_per_cycle: int) -> None:
+        """Start at cycle 0 with the on-chip bandwidth given."""
+        self.name: Final = name
+        self.index: Final = index
+        self.place: Final = place
+        self.bytes_per_cycle: Final = bytes_per_cycle
+        self.now = 0
+        self.busy_cycles = 0
+        self.off_chip_cycles = 0
+        self.capacity_cycles = 0
+        self.flops = 0
+        self.wait: Wait | None = None
+        self.parked = False
+        self.finished = False
+        self.task: trio.lowlevel.Task | None = None
+        self.reach_ticket = 0
+
+    def charge(self, cycles: int) -> None:
+        """Work for ``cycles``."""
+        self.now += cycles
+        self.busy_cycles += cycles
+
+    def transfer(self, size_bytes: int) -> int:
+        """Return the cycles ``size_bytes`` take through one on-chip port."""
+        return -(-size_bytes // self.bytes_per_cycle)
+
+
+class ComputeUnit(Unit):
+    """A unit with arithmetic: an element takes the longest of load, compute and store.
+
+    Attributes:
+        flops_per_cycle: compute bandwidth.
+    """
+
+    kind: UnitKind = "compute"
+
+    __slots__ = ("flops_per_cycle",)
+
+    def __init__(
+        self, name: str, index: int, place: Place, *, flops_per_cycle: int, bytes_per_cycle: int
+    ) -> None:
+        """Start at cycle 0 with the bandwidths given."""
+        super().__init__(name, index, place, bytes_per_cycle=bytes_per_cycle)
+        self.flops_per_cycle: Final = flops_per_cycle
+
+    def compute(self, flops: int) -> int:
+        """Count ``flops`` as done and return the cycles they take."""
+        self.flops += flops
+        return -(-flops // self.flops_per_cycle)
+
+
+class MemoryUnit(Unit):
+    """A unit that holds tiles: loads, stores and buffers run on it."""
+
+    kind: UnitKind = "memory"
+
+    __slots__ = ()

@@ -1,0 +1,30 @@
+"""STeP's operators, one module each, and the hardware functions they apply."""
+
+from fabric import Broadcast as Broadcast
+from operators.accum import Accum as Accum
+from operators.expand import Expand as Expand
+from operators.expand import Repeat as Repeat
+from operators.flat_map import FlatMap as FlatMap
+from operators.flatten import Flatten as Flatten
+from operators.functions import Add as Add
+from operators.functions import Div as Div
+from operators.functions import Exp as Exp
+from operators.functions import Function as Function
+from operators.functions import Matmul as Matmul
+from operators.functions import MatmulSum as MatmulSum
+from operators.functions import Maximum as Maximum
+from operators.functions import Mul as Mul
+from operators.functions import Reduction as Reduction
+from operators.functions import RetileCol as RetileCol
+from operators.functions import RetileRow as RetileRow
+from operators.functions import SiLU as SiLU
+from operators.functions import Split as Split
+from operators.functions import SplitRows as SplitRows
+from operators.linear_off_chip_load import LinearOffChipLoad as LinearOffChipLoad
+from operators.linear_off_chip_store import LinearOffChipStore as LinearOffChipStore
+from operators.map import Map as Map
+from operators.partition import Partition as Partition
+from operators.reassemble import Reassemble as Reassemble
+from operators.reshape import Reshape as Reshape
+from operators.selectors import Selectors as Selectors
+from operators.tensor import Tensor as Tensor

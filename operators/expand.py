@@ -1,0 +1,153 @@
+"""Expand: repeat every element as a reference stream says, or a fixed number of times.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from typing_extensions import override
+
+from fabric import (
+    ARTIFACT_BYTES,
+    BareStop,
+    Costs,
+    Operator,
+    Ports,
+    ShapeError,
+    Stream,
+    StreamType,
+    TileType,
+    Wiring,
+    same,
+)
+
+__all__ = ["Expand", "Repeat"]
+
+
+@dataclass(frozen=True)
+class _Repetition(Operator):
+    """What both variants cost: one element on chip."""
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        value = outputs[0].value
+        artifact = value.size_bytes
+        if isinstance(value, TileType):
+            artifact = value.size_elements * ARTIFACT_BYTES
+        return Costs(on_chip_bytes=value.size_bytes, artifact_on_chip_bytes=artifact)
+
+
+@dataclass(frozen=True)
+class Repeat(_Repetition):
+    """Repeat every element ``count`` times.
+
+    Shapes:
+        source: [D_a, ..., D_0]; output: [D_a, ..., D_0, count].
+
+    Timing:
+        One copy a cycle, the second together with the first; the input is released ``count``
+        cycles after the element came.
+
+    Attributes:
+        count: at least 1.
+    """
+
+    count: int
+
+    def __call__(self, source: Stream) -> Stream:
+        """Return the repeated stream."""
+        (result,) = self.wire(source)
+        return result
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        (source,) = inputs
+        if self.count < 1:
+            raise ShapeError(f"Repeat repeats {source} {self.count} times: expected at least 1")
+        return (StreamType((*source.shape, self.count), source.value),)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sink, unit = ports.source, ports.sink, ports.unit
+        count = self.count
+        while (element := await source.peek()) is not None:
+            value, stop = element
+            if isinstance(value, BareStop):
+                await sink.send_bare(stop + 1, value.empty_dimension + 1)
+                source.take()
+                continue
+            for number in range(count - 1):
+                await sink.send_at((value, 0), unit.now + number)
+            await sink.send_at((value, stop + 1), unit.now + count - 1)
+            unit.charge(count)
+            source.take()
+
+
+@dataclass(frozen=True)
+class Expand(_Repetition):
+    """Repeat every element for each element of its group in a reference stream.
+
+    Shapes:
+        source: [D_a, ..., D_rank, 1, ..., 1]; reference: [D_a, ..., D_0]; output: as the
+        reference.
+
+    Timing:
+        No cycles.
+
+    Attributes:
+        rank: dimensions of 1 that are expanded, at least 1.
+    """
+
+    rank: int = 1
+
+    def __call__(self, source: Stream, reference: Stream) -> Stream:
+        """Return the source's elements in the reference's shape."""
+        (result,) = self.wire(source, reference)
+        return result
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        source, reference = inputs
+        inner = source.shape[source.rank + 1 - self.rank :]
+        outer = zip(
+            source.shape[: -self.rank], reference.shape[: -self.rank], strict=False
+        )
+        if (
+            not 1 <= self.rank <= reference.rank + 1
+            or source.rank != reference.rank
+            or any(same(dim, 1) is False for dim in inner)
+            or any(same(a, b) is False for a, b in outer)
+        ):
+            raise ShapeError(
+                f"Expand(rank={self.rank}) repeats {source} as {reference}: expected equal ranks, "
+                "equal outer dimensions, and inner dimensions of 1 in the source"
+            )
+        return (StreamType(reference.shape, source.value),)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        (source, reference), sink, rank = ports.inputs, ports.sink, self.rank
+        while (element := await source.peek()) is not None:
+            value, stop = element
+            if isinstance(value, BareStop):
+                await self._pass_empty(ports)
+                continue
+            while (guide := await reference.receive()) is not None:
+                what, level = guide
+                if isinstance(what, BareStop):
+                    await sink.send_bare(level, what.empty_dimension)
+                else:
+                    await sink.send((value, level))
+                if level >= rank:
+                    break
+            source.take()
+
+    async def _pass_empty(self, ports: Ports) -> None:
+        """An outer dimension is empty in both streams: pass it on."""
+        source, reference = ports.inputs
+        guide = await reference.receive()
+        source.take()
+        if guide is not None and isinstance(guide[0], BareStop):
+            await ports.sink.send_bare(guide[1], guide[0].empty_dimension)

@@ -1,0 +1,88 @@
+"""Flatten: several neighbouring dimensions become one.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from typing_extensions import override
+
+from fabric import (
+    BareStop,
+    Costs,
+    Operator,
+    Ports,
+    ShapeError,
+    Stream,
+    StreamType,
+    Wiring,
+    is_ragged,
+    product,
+)
+
+__all__ = ["Flatten"]
+
+
+@dataclass(frozen=True)
+class Flatten(Operator):
+    """Merge dimensions ``inner`` to ``outer``, counted from the innermost.
+
+    Shapes:
+        source: [..., D_outer, ..., D_inner, ...]; output: [..., D_outer * ... * D_inner, ...], a
+        new ragged dimension where one of them is ragged.
+
+    Timing:
+        No cycles.
+
+    Attributes:
+        inner, outer: the dimensions, 0 <= inner < outer <= rank.
+    """
+
+    inner: int
+    outer: int
+
+    def __call__(self, source: Stream) -> Stream:
+        """Return the flattened stream."""
+        (result,) = self.wire(source)
+        return result
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        (source,) = inputs
+        if not 0 <= self.inner < self.outer <= source.rank:
+            raise ShapeError(
+                f"Flatten merges dimensions {self.inner} to {self.outer} of {source}: "
+                f"expected 0 <= inner < outer <= {source.rank}"
+            )
+        first, last = source.rank - self.outer, source.rank - self.inner
+        merged = source.shape[first : last + 1]
+        if any(is_ragged(dim) for dim in merged):
+            dim = wiring.symbol(f"D_{wiring.node_name}", ragged=self.outer < source.rank)
+        else:
+            dim = product(merged)
+        shape = (*source.shape[:first], dim, *source.shape[last + 1 :])
+        return (StreamType(shape, source.value),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sink = ports.source, ports.sink
+        inner, outer = self.inner, self.outer
+        while (element := await source.receive()) is not None:
+            value, stop = element
+            if stop > outer:
+                level = stop - (outer - inner)
+            else:
+                level = min(stop, inner)
+            if isinstance(value, BareStop):
+                empty = value.empty_dimension
+                empty = empty - (outer - inner) if empty > outer else min(empty, inner)
+                if level > empty:
+                    await sink.send_bare(level, empty)
+            else:
+                await sink.send(element if level == stop else (value, level))

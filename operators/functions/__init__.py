@@ -1,0 +1,16 @@
+"""Hardware functions: what Map, Accum, Scan and FlatMap apply, with their cost."""
+
+from operators.functions.base import Function as Function
+from operators.functions.elementwise import Add as Add
+from operators.functions.elementwise import Div as Div
+from operators.functions.elementwise import Exp as Exp
+from operators.functions.elementwise import Maximum as Maximum
+from operators.functions.elementwise import Mul as Mul
+from operators.functions.elementwise import SiLU as SiLU
+from operators.functions.matmul import Matmul as Matmul
+from operators.functions.matmul import MatmulSum as MatmulSum
+from operators.functions.reduction import Reduction as Reduction
+from operators.functions.retile import RetileCol as RetileCol
+from operators.functions.retile import RetileRow as RetileRow
+from operators.functions.split import Split as Split
+from operators.functions.split import SplitRows as SplitRows

@@ -1,0 +1,95 @@
+"""What a hardware function is: tiles in, a tile out, and the work that takes.
+
+Users write their own the same way: a frozen dataclass with ``infer``, ``flops`` and ``apply``.
+Source: cycle counts as the authors' simulator; Streaming Tensor Programs, section 3.2, Table 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric import ComputeUnit, Dim, ShapeError, Tile, TileType, ValueType
+
+__all__ = ["Array", "Function", "narrow", "tile_types", "wide"]
+
+Array: TypeAlias = NDArray[Any]
+
+_NARROW: Final = frozenset(
+    np.dtype(each)
+    for each in (
+        np.float16,
+        ml_dtypes.bfloat16,
+        ml_dtypes.float8_e4m3fn,
+        ml_dtypes.float8_e5m2,
+    )
+)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function that a Map applies to every element.
+
+    A subclass says what comes out (``infer``), what it costs (``flops``, or ``fixed_cycles``
+    where the time does not depend on the size) and what it does (``apply``).
+    """
+
+    @property
+    def fixed_cycles(self) -> int | None:
+        """Cycles per element whatever its size; None where ``flops`` decides."""
+        return None
+
+    def infer(self, *inputs: TileType) -> TileType:
+        """Return the type of the result.
+
+        Raises:
+            ShapeError: the inputs do not fit.
+        """
+        raise NotImplementedError
+
+    def flops(self, *inputs: Any) -> Any:
+        """Return the operations for one element, from rows and cols of tiles or tile types."""
+        raise NotImplementedError
+
+    def apply(self, *inputs: Tile) -> Tile:
+        """Return the result; without data where the inputs have none."""
+        raise NotImplementedError
+
+    def operand_bytes(self, *inputs: TileType) -> Dim:
+        """Return the bytes of operands it holds on chip (the paper's equations)."""
+        return 0
+
+    def cycles(self, unit: ComputeUnit, *inputs: Tile) -> int:
+        """Count the work on ``unit`` and return the cycles it takes there."""
+        fixed = self.fixed_cycles
+        return unit.compute(self.flops(*inputs)) if fixed is None else fixed
+
+
+def wide(data: Array) -> Array:
+    """Return ``data`` for arithmetic: types of 16 bits and less are computed in float32."""
+    return data.astype(np.float32) if data.dtype in _NARROW else data
+
+
+def narrow(data: Array, dtype: np.dtype[Any]) -> Array:
+    """Return a result rounded to the element type of its tile."""
+    return data if data.dtype == dtype else data.astype(dtype)
+
+
+def tile_types(name: str, values: tuple[ValueType, ...], count: int) -> tuple[TileType, ...]:
+    """Return ``values`` as tile types of one element type.
+
+    Raises:
+        ShapeError: another number of inputs, something else than tiles, or mixed element types.
+    """
+    tiles = tuple(value for value in values if isinstance(value, TileType))
+    if len(tiles) != count or len(values) != count:
+        found = ", ".join(map(str, values)) or "nothing"
+        raise ShapeError(f"{name} is given {found}: expected {count} streams of tiles")
+    if len({tile.dtype for tile in tiles}) > 1:
+        found = ", ".join(map(str, tiles))
+        raise ShapeError(f"{name} is given {found}: expected one element type")
+    return tiles

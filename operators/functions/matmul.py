@@ -1,0 +1,118 @@
+"""Matrix products of tiles, in a Map and accumulated over a group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import Dim, ShapeError, Tile, TileType, same
+from operators.functions.base import Array, Function, narrow, wide
+from operators.functions.reduction import Reduction
+
+__all__ = ["Matmul", "MatmulSum"]
+
+_SYSTOLIC_ROWS = 16
+"""Rows of the input tile that the compute unit of the paper keeps on chip."""
+
+
+@dataclass(frozen=True)
+class Matmul(Function):
+    """``a @ b``, or ``a @ b.T`` where ``transposed``.
+
+    Shapes:
+        a: M x K; b: K x N (N x K where transposed); result: M x N with the valid rows of a.
+
+    Timing:
+        2 * M * K * N operations; padding counts fully.
+
+    Attributes:
+        transposed: the second operand is stored by rows of its columns. Its valid rows are then
+            the valid columns of the result.
+    """
+
+    transposed: bool = False
+
+    @override
+    def infer(self, *inputs: TileType) -> TileType:
+        a, b = inputs
+        inner, cols = (b.cols, b.rows) if self.transposed else (b.rows, b.cols)
+        if same(a.cols, inner) is False:
+            form = "transposed " if self.transposed else ""
+            raise ShapeError(f"Matmul multiplies {a} by {form}{b}: expected equal inner dimensions")
+        return TileType(a.rows, cols, a.dtype)
+
+    @override
+    def flops(self, *inputs: Any) -> Any:
+        a, b = inputs
+        return 2 * a.rows * a.cols * (b.rows if self.transposed else b.cols)
+
+    @override
+    def operand_bytes(self, *inputs: TileType) -> Dim:
+        a, b = inputs
+        return _SYSTOLIC_ROWS * a.cols + b.size_bytes
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        a, b = inputs
+        data = None
+        if a.data is not None and b.data is not None:
+            data = narrow(_product(a, b, self.transposed), a.dtype)
+        cols, valid_cols = (b.rows, b.valid_rows) if self.transposed else (b.cols, b.valid_cols)
+        return Tile(a.rows, cols, a.dtype, data, valid_rows=a.valid_rows, valid_cols=valid_cols)
+
+
+@dataclass(frozen=True)
+class MatmulSum(Reduction):
+    """The sum of ``a @ b`` over a group; the sum stays in float32 until it is emitted.
+
+    Shapes:
+        a: M x K; b: K x N; result: M x N. M may be decided by data; then the accumulator starts
+        empty and the first product becomes it.
+    """
+
+    @override
+    def infer(self, group: Dim, *inputs: TileType) -> TileType:
+        return Matmul().infer(*inputs)
+
+    @override
+    def flops(self, *inputs: Any) -> Any:
+        return Matmul().flops(*inputs)
+
+    @override
+    def operand_bytes(self, *inputs: TileType) -> Dim:
+        return Matmul().operand_bytes(*inputs)
+
+    @override
+    def start(self, result: TileType, functional: bool) -> Any:
+        return None
+
+    @override
+    def update(self, state: Any, *inputs: Tile) -> Any:
+        a, b = inputs
+        if a.data is None or b.data is None:
+            return a.rows, b.cols, a.valid_rows, None
+        product = _product(a, b, transposed=False)
+        total = product if state is None else state[3] + product
+        return a.rows, b.cols, a.valid_rows, total
+
+    @override
+    def finish(self, state: Any, result: TileType, functional: bool) -> Tile:
+        if state is None:
+            rows = result.rows if isinstance(result.rows, int) else 0
+            cols = result.cols if isinstance(result.cols, int) else 0
+            empty = np.zeros((rows, cols), result.dtype) if functional else None
+            return Tile(rows, cols, result.dtype, empty)
+        rows, cols, valid_rows, total = state
+        data = None if total is None else narrow(total, result.dtype)
+        return Tile(rows, cols, result.dtype, data, valid_rows=valid_rows)
+
+
+def _product(a: Tile, b: Tile, transposed: bool) -> Array:
+    assert a.data is not None
+    assert b.data is not None
+    right = wide(b.data)
+    product: Array = wide(a.data) @ (right.T if transposed else right)
+    return product

@@ -1,0 +1,66 @@
+"""What a reduction is: an accumulator that starts, is updated by every element, and is emitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fabric import ComputeUnit, Dim, Tile, TileType
+
+__all__ = ["Reduction"]
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A function that an Accum or a Scan applies to the elements of a group.
+
+    The state is whatever ``start`` and ``update`` return; ``finish`` turns it into a tile and may
+    be called more than once (Scan).
+    """
+
+    @property
+    def fixed_cycles(self) -> int | None:
+        """Cycles per element whatever its size; None where ``flops`` decides."""
+        return None
+
+    @property
+    def keeps_placement(self) -> bool:
+        """The result is where the inputs were (the flag ``in_memory``), not where Accum says."""
+        return False
+
+    def infer(self, group: Dim, *inputs: TileType) -> TileType:
+        """Return the type of the result for groups of ``group`` elements.
+
+        Raises:
+            ShapeError: the inputs do not fit.
+        """
+        raise NotImplementedError
+
+    def flops(self, *inputs: Any) -> Any:
+        """Return the operations for one element, from rows and cols of tiles or tile types."""
+        raise NotImplementedError
+
+    def operand_bytes(self, *inputs: TileType) -> Dim:
+        """Return the bytes of operands it holds on chip (the paper's equations)."""
+        return 0
+
+    def start(self, result: TileType, functional: bool) -> Any:
+        """Return the state before the first element."""
+        raise NotImplementedError
+
+    def start_bytes(self, result: TileType) -> int:
+        """Return the bytes of the fresh accumulator, 0 where its size is decided by data."""
+        return result.size_bytes if isinstance(result.size_bytes, int) else 0
+
+    def update(self, state: Any, *inputs: Tile) -> Any:
+        """Return the state after one more element."""
+        raise NotImplementedError
+
+    def finish(self, state: Any, result: TileType, functional: bool) -> Tile:
+        """Return the tile for ``state``."""
+        raise NotImplementedError
+
+    def cycles(self, unit: ComputeUnit, *inputs: Tile) -> int:
+        """Count the work on ``unit`` and return the cycles it takes there."""
+        fixed = self.fixed_cycles
+        return unit.compute(self.flops(*inputs)) if fixed is None else fixed

@@ -1,0 +1,109 @@
+"""Retiling: tiles put together by rows or columns, and taken apart again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import Dim, Tile, TileType
+from operators.functions.reduction import Reduction
+
+__all__ = ["RetileCol", "RetileRow"]
+
+
+@dataclass(frozen=True)
+class _Retile(Reduction):
+    """Concatenate the tiles of a group; no cycles.
+
+    The result is where the inputs were, and its valid rows (columns) are theirs, added up.
+    """
+
+    @property
+    @override
+    def fixed_cycles(self) -> int | None:
+        return 0
+
+    @property
+    @override
+    def keeps_placement(self) -> bool:
+        return True
+
+    @override
+    def flops(self, *inputs: Any) -> Any:
+        return 0
+
+    @override
+    def start(self, result: TileType, functional: bool) -> Any:
+        return []
+
+    @override
+    def start_bytes(self, result: TileType) -> int:
+        return 0
+
+    @override
+    def update(self, state: Any, *inputs: Tile) -> Any:
+        state.append(inputs[0])
+        return state
+
+
+@dataclass(frozen=True)
+class RetileRow(_Retile):
+    """Put the tiles of a group below each other.
+
+    Shapes:
+        R x C tiles in groups of G: (G * R) x C; R and G may be decided by data.
+    """
+
+    @override
+    def infer(self, group: Dim, *inputs: TileType) -> TileType:
+        (tile,) = inputs
+        return TileType(group * tile.rows, tile.cols, tile.dtype)
+
+    @override
+    def finish(self, state: Any, result: TileType, functional: bool) -> Tile:
+        if not state:
+            cols = result.cols if isinstance(result.cols, int) else 0
+            empty = np.zeros((0, cols), result.dtype) if functional else None
+            return Tile(0, cols, result.dtype, empty)
+        return Tile(
+            sum(tile.rows for tile in state),
+            state[0].cols,
+            result.dtype,
+            np.concatenate([tile.data for tile in state], axis=0) if functional else None,
+            in_memory=state[0].in_memory,
+            valid_rows=sum(tile.valid_rows for tile in state),
+            valid_cols=state[0].valid_cols,
+        )
+
+
+@dataclass(frozen=True)
+class RetileCol(_Retile):
+    """Put the tiles of a group beside each other.
+
+    Shapes:
+        R x C tiles in groups of G: R x (G * C); C and G may be decided by data.
+    """
+
+    @override
+    def infer(self, group: Dim, *inputs: TileType) -> TileType:
+        (tile,) = inputs
+        return TileType(tile.rows, group * tile.cols, tile.dtype)
+
+    @override
+    def finish(self, state: Any, result: TileType, functional: bool) -> Tile:
+        if not state:
+            rows = result.rows if isinstance(result.rows, int) else 0
+            empty = np.zeros((rows, 0), result.dtype) if functional else None
+            return Tile(rows, 0, result.dtype, empty)
+        return Tile(
+            state[0].rows,
+            sum(tile.cols for tile in state),
+            result.dtype,
+            np.concatenate([tile.data for tile in state], axis=1) if functional else None,
+            in_memory=state[0].in_memory,
+            valid_rows=state[0].valid_rows,
+            valid_cols=sum(tile.valid_cols for tile in state),
+        )

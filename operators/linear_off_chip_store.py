@@ -1,0 +1,106 @@
+"""LinearOffChipStore: write a stream of tiles to off-chip memory, in order.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import (
+    ARTIFACT_BYTES,
+    BareStop,
+    Costs,
+    Operator,
+    Ports,
+    ShapeError,
+    Stream,
+    StreamType,
+    TileType,
+    Wiring,
+)
+
+__all__ = ["LinearOffChipStore"]
+
+
+@dataclass(frozen=True)
+class LinearOffChipStore(Operator):
+    """Write the tiles of a stream one after the other.
+
+    In functional mode the output is a matrix: tiles stand side by side until one carries a stop,
+    then the next row of tiles begins.
+
+    Shapes:
+        source: [D_a, ..., D_0] of tiles.
+
+    Timing:
+        As LinearOffChipLoad, one tile at a time; its slot is freed when all is acknowledged.
+
+    Memory:
+        On chip, one tile while it is under way; off chip, every tile.
+
+    Attributes:
+        output: the name of what is stored.
+    """
+
+    kind: ClassVar = "memory"
+    off_chip: ClassVar[Literal["read", "write"] | None] = "write"
+
+    output: str
+
+    def __call__(self, source: Stream) -> None:
+        """Store ``source``."""
+        self.wire(source)
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        (source,) = inputs
+        if not isinstance(source.value, TileType):
+            raise ShapeError(f"LinearOffChipStore stores {source}: expected a stream of tiles")
+        return ()
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        (source,) = inputs
+        tile = source.value
+        assert isinstance(tile, TileType)
+        artifact_bytes = tile.size_elements * ARTIFACT_BYTES
+        return Costs(
+            store_bytes=source.count * tile.size_bytes,
+            on_chip_bytes=2 * tile.size_bytes,
+            artifact_store_bytes=source.count * artifact_bytes,
+            artifact_on_chip_bytes=artifact_bytes,
+        )
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, unit = ports.source, ports.unit
+        rows: list[list[Any]] = [[]]
+        while (element := await source.peek()) is not None:
+            tile, stop = element
+            if not isinstance(tile, BareStop):
+                size_bytes = tile.size_bytes
+                await ports.on_chip.allocate(unit, size_bytes, "a tile")
+                await ports.burst(tile.rows, tile.cols * tile.dtype.itemsize)
+                ports.on_chip.release(size_bytes, unit.now)
+                if ports.functional:
+                    rows[-1].append(tile.data)
+            source.take()
+            if stop and rows[-1]:
+                rows.append([])
+        if ports.functional:
+            tile_type = ports.input_types[0].value
+            assert isinstance(tile_type, TileType)
+            ports.stored[self.output] = _matrix(rows, tile_type)
+
+
+def _matrix(rows: list[list[Any]], tile_type: TileType) -> Any:
+    full = [np.concatenate(row, axis=1) for row in rows if row]
+    if full:
+        return np.concatenate(full, axis=0)
+    cols = tile_type.cols if isinstance(tile_type.cols, int) else 0
+    return np.zeros((0, cols), tile_type.dtype)

@@ -1,0 +1,137 @@
+"""Reassemble: put sub-tensors of several streams together as selectors say.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from typing_extensions import override
+
+from fabric import (
+    BareStop,
+    Costs,
+    Operator,
+    Ports,
+    SelectorType,
+    ShapeError,
+    Source,
+    Stream,
+    StreamType,
+    Tile,
+    Wiring,
+)
+
+__all__ = ["Reassemble"]
+
+
+@dataclass(frozen=True)
+class Reassemble(Operator):
+    """For each selector, one sub-tensor from every stream it names, the earliest first.
+
+    Shapes:
+        inputs: n streams [D_i, D_rank-1, ..., D_0]; selectors: [S_b, ..., S_0];
+        output: [S_b, ..., S_0, hits, D_rank-1, ..., D_0]; ``hits`` is ragged unless every
+        selector names equally many.
+
+    Timing:
+        It waits until every selected stream has shown an element. An element leaves
+        ``switch_cycles`` after the first of its sub-tensor came, or at once when it is late.
+
+    Attributes:
+        rank: of the sub-tensors.
+        switch_cycles: latency of a stream's elements.
+    """
+
+    rank: int = 0
+    switch_cycles: int = 1
+
+    def __call__(self, inputs: Sequence[Stream], selectors: Stream) -> Stream:
+        """Return the reassembled stream."""
+        (result,) = self.wire(*inputs, selectors)
+        return result
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        *streams, selectors = inputs
+        chosen = selectors.value
+        if not isinstance(chosen, SelectorType) or chosen.width != len(streams):
+            raise ShapeError(
+                f"Reassemble of {len(streams)} streams is steered by {selectors}: "
+                f"expected selectors of {len(streams)}"
+            )
+        first = streams[0]
+        for stream in streams:
+            if stream.rank != self.rank or stream.value != first.value:
+                raise ShapeError(
+                    f"Reassemble(rank={self.rank}) is given {first} and {stream}: "
+                    f"expected rank {self.rank} and one element type"
+                )
+        hits = chosen.hits
+        if hits is None:
+            hits = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
+        shape = (*selectors.shape, hits, *first.shape[1:])
+        return (StreamType(shape, first.value),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        *streams, selectors = ports.inputs
+        while (choice := await selectors.receive()) is not None:
+            selector, outer_stop = choice
+            closing = outer_stop + 1
+            if isinstance(selector, BareStop):
+                shift = self.rank + 1
+                await ports.sink.send_bare(
+                    outer_stop + shift, selector.empty_dimension + shift
+                )
+                continue
+            if not selector.hits:
+                await ports.sink.send_bare(self.rank + closing, self.rank)
+                continue
+            order = await self._arrivals(ports, [streams[hit] for hit in selector.hits])
+            for number, (arrival, source) in enumerate(order):
+                last = closing if number == len(order) - 1 else 0
+                await self._forward(ports, source, arrival, last)
+
+    async def _arrivals(
+        self, ports: Ports, selected: list[Source]
+    ) -> list[tuple[int, Source]]:
+        """Wait for the first element of every stream; return them with their stamps, in order."""
+        arrivals = []
+        for source in selected:
+            if await source.peek() is None:
+                await ports.starve(source)
+            arrivals.append((source.head_cycle, source))
+        return sorted(arrivals, key=lambda pair: pair[0])
+
+    async def _forward(self, ports: Ports, source: Source, arrival: int, closing: int) -> None:
+        """Send one sub-tensor; its last element closes ``closing`` dimensions more."""
+        unit, sink, rank = ports.unit, ports.sink, self.rank
+        earliest = arrival + self.switch_cycles
+        while True:
+            element = await source.peek()
+            if element is None:
+                await ports.starve(source)
+                return
+            value, stop = element
+            ended = stop >= rank
+            level = stop + closing if ended else stop
+            if isinstance(value, BareStop):
+                source.take()
+                await sink.send_bare(level, value.empty_dimension)
+            else:
+                load = 0
+                if isinstance(value, Tile) and value.in_memory:
+                    load = unit.transfer(value.size_bytes)
+                    value = value.placed(in_memory=False)
+                unit.charge(max(0, earliest + load - unit.now))
+                source.take()
+                await sink.send((value, level))
+            if ended:
+                return

@@ -1,0 +1,186 @@
+"""Reshape: split a dimension into chunks, padding the last one where needed.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import (
+    BareStop,
+    BoolType,
+    Costs,
+    Dim,
+    Operator,
+    Ports,
+    ShapeError,
+    Stream,
+    StreamType,
+    Tile,
+    TileType,
+    Wiring,
+    at_least_one,
+    ceil_div,
+)
+
+__all__ = ["Reshape"]
+
+
+@dataclass(frozen=True)
+class Reshape(Operator):
+    """Split dimension ``dimension`` into chunks of ``chunk``.
+
+    Shapes:
+        source: [..., D, ...]; output: [..., ceil(D / chunk), chunk, ...]; and a Bool stream of
+        the same shape that tells which elements are padding. With ``outermost``, which a rank-0
+        source may ask for, a dimension of 1 stands in front, or of 0 where the stream is empty.
+
+    Timing:
+        No cycles. With ``outermost`` the last element of a chunk waits for the next element or
+        the end of the stream, since its stop depends on that.
+
+    Attributes:
+        chunk: elements in a chunk, at least 1.
+        dimension: which dimension is split, counted from the innermost. Only the innermost may
+            need padding; another one has to be static and divisible.
+        pad: what padding tiles are filled with; None where none shall be needed.
+        outermost: add an outermost dimension.
+    """
+
+    secondary_outputs: ClassVar = (1,)
+
+    chunk: int
+    dimension: int = 0
+    pad: float | None = None
+    outermost: bool = False
+
+    def __call__(self, source: Stream) -> tuple[Stream, Stream]:
+        """Return the chunks and the padding flags."""
+        chunks, flags = self.wire(source)
+        return chunks, flags
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        (source,) = inputs
+        rank = source.rank
+        if self.chunk < 1 or not 0 <= self.dimension <= rank:
+            raise ShapeError(
+                f"Reshape splits dimension {self.dimension} of {source} into chunks of "
+                f"{self.chunk}: expected a dimension from 0 to {rank} and chunks of at least 1"
+            )
+        if self.outermost and (rank or self.dimension):
+            raise ShapeError(f"Reshape adds an outermost dimension to {source}: expected rank 0")
+        axis = rank - self.dimension
+        size = source.shape[axis]
+        self._check_divisible(source, size)
+        shape = (
+            *source.shape[:axis],
+            ceil_div(size, self.chunk),
+            self.chunk,
+            *source.shape[axis + 1 :],
+        )
+        if self.outermost:
+            shape = (at_least_one(size), *shape)
+        return StreamType(shape, source.value), StreamType(shape, BoolType())
+
+    def _check_divisible(self, source: Stream, size: Dim) -> None:
+        if isinstance(size, int) and size % self.chunk == 0:
+            return
+        if self.dimension:
+            raise ShapeError(
+                f"Reshape splits dimension {self.dimension} of {source} into chunks of "
+                f"{self.chunk}: expected a static dimension that is a multiple"
+            )
+        if self.pad is None and self.chunk > 1:
+            raise ShapeError(
+                f"Reshape splits dimension 0 of {source} into chunks of {self.chunk}, which may "
+                "need padding: expected pad=..."
+            )
+        if self.pad is not None and not isinstance(source.value, TileType):
+            raise ShapeError(f"Reshape pads {source}: expected a stream of tiles")
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        if self.dimension:
+            await self._split_outer(ports)
+        else:
+            await self._split_innermost(ports)
+
+    async def _split_outer(self, ports: Ports) -> None:
+        source, (sink, flags) = ports.source, ports.outputs
+        dimension, chunk = self.dimension, self.chunk
+        count = 0
+        while (element := await source.receive()) is not None:
+            value, stop = element
+            if stop >= dimension:
+                count += 1
+            if stop > dimension:
+                stop += 1
+                count = 0
+            elif count == chunk:
+                stop = dimension + 1
+                count = 0
+            if isinstance(value, BareStop):
+                empty = value.empty_dimension
+                empty += empty >= dimension
+                await sink.send_bare(stop, empty)
+                await flags.send_bare(stop, empty)
+            else:
+                await sink.send((value, stop))
+                await flags.send((False, stop))
+
+    async def _split_innermost(self, ports: Ports) -> None:
+        source, (sink, flags) = ports.source, ports.outputs
+        chunk = self.chunk
+        count = 0
+        last = 2 if self.outermost else 1
+        while (element := await source.receive()) is not None:
+            value, stop = element
+            if isinstance(value, BareStop):
+                if count:
+                    await self._fill(ports, chunk - count, stop + 1)
+                    count = 0
+                else:
+                    await sink.send_bare(stop + 1, value.empty_dimension + 1)
+                    await flags.send_bare(stop + 1, value.empty_dimension + 1)
+                continue
+            count += 1
+            if count == chunk:
+                level = stop + 1
+                if self.outermost and await source.peek() is None:
+                    level = last
+                await sink.send((value, level))
+                await flags.send((False, level))
+                count = 0
+            else:
+                await sink.send((value, 0))
+                await flags.send((False, 0))
+                if stop:
+                    await self._fill(ports, chunk - count, stop + 1)
+                    count = 0
+        if count:
+            await self._fill(ports, chunk - count, last)
+
+    async def _fill(self, ports: Ports, missing: int, level: int) -> None:
+        """Complete a chunk with padding; the last one carries ``level``."""
+        tile = ports.input_types[0].value
+        assert isinstance(tile, TileType)
+        assert isinstance(tile.rows, int)
+        assert isinstance(tile.cols, int)
+        data = None
+        if ports.functional:
+            data = np.full((tile.rows, tile.cols), self.pad, tile.dtype)
+        padding = Tile(tile.rows, tile.cols, tile.dtype, data, valid_rows=0)
+        for number in range(missing):
+            stop = level if number == missing - 1 else 0
+            await ports.outputs[0].send((padding, stop))
+            await ports.outputs[1].send((True, stop))

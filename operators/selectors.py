@@ -1,0 +1,85 @@
+"""Selectors: a source of multi-hot selectors, from routing decisions that are known.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1 (selector streams).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import (
+    Costs,
+    Operator,
+    Ports,
+    Selector,
+    SelectorType,
+    ShapeError,
+    Stream,
+    StreamType,
+    Wiring,
+)
+
+from operators.structure import positions
+
+__all__ = ["Selectors"]
+
+
+@dataclass(frozen=True)
+class Selectors(Operator):
+    """Emit one selector for every row of ``choice``, one a cycle.
+
+    Shapes:
+        output: [1, *choice.shape[:-1]] of selectors.
+
+    Timing:
+        One cycle an element.
+
+    Attributes:
+        choice: integers [..., k]: which streams a selector names; no stream twice in a row.
+        width: how many streams there are to select from.
+    """
+
+    choice: np.ndarray[Any, Any]
+    width: int
+
+    def __call__(self) -> Stream:
+        """Return the stream of selectors."""
+        (result,) = self.wire()
+        return result
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        choice = self.choice
+        if choice.ndim < 2 or not np.issubdtype(choice.dtype, np.integer):
+            raise ShapeError(
+                f"Selectors is given an array {list(choice.shape)} of {choice.dtype}: "
+                "expected integers [..., k]"
+            )
+        if choice.size and not 0 <= int(choice.min()) <= int(choice.max()) < self.width:
+            raise ShapeError(
+                f"Selectors names streams {int(choice.min())} to {int(choice.max())}: "
+                f"expected 0 to {self.width - 1}"
+            )
+        return (StreamType((1, *choice.shape[:-1]), SelectorType(self.width, choice.shape[-1])),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        sink, unit = ports.sink, ports.unit
+        shape = self.choice.shape[:-1]
+        rows = self.choice.reshape(math.prod(shape), self.choice.shape[-1])
+        for number, (_, stop, empty_dimension) in enumerate(positions(shape)):
+            if empty_dimension is not None:
+                await sink.send_bare(stop, empty_dimension)
+                continue
+            hits = tuple(sorted(rows[number].tolist()))
+            await sink.send((Selector(hits, self.width), stop))
+            unit.charge(1)

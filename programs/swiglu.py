@@ -1,0 +1,77 @@
+"""The SwiGLU layer that the paper validates against a hardware description (figure 8).
+
+Gate and up are tiled in rows and columns with the whole inner dimension; down is tiled in rows
+and in its inner dimension, so that its sum is accumulated on chip.
+
+Run:      python -m fabric run programs/swiglu.py --hardware programs/hardware/hdl_validation.toml
+Computes: y = (silu(x @ gate) * (x @ up)) @ down
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fabric import Program
+from operators import (
+    Accum,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    MatmulSum,
+    Mul,
+    Reshape,
+    SiLU,
+    Tensor,
+)
+
+
+def build(
+    batch: int = 64,
+    hidden: int = 256,
+    inter: int = 512,
+    tile_batch: int = 16,
+    tile_inter: int = 16,
+    seed: int = 42,
+) -> Program:
+    """Wire one expert for ``batch`` tokens."""
+
+    def random(part: int, rows: int, cols: int) -> Tensor:
+        def numbers() -> np.ndarray:
+            scale = cols**-0.5
+            return scale * np.random.default_rng((seed, part)).standard_normal((rows, cols))
+
+        return Tensor((rows, cols), numbers)
+
+    x, gate, up = random(0, batch, hidden), random(1, hidden, inter), random(2, hidden, inter)
+    down = random(3, inter, hidden)
+    rows, cols = batch // tile_batch, inter // tile_inter  # tiles
+
+    with Program("swiglu") as program:
+        # [1, rows, cols, 1] of tile_batch x hidden, read again for every column block
+        x_tiles = LinearOffChipLoad(
+            x, tile=(tile_batch, hidden), shape=(rows, cols, 1), strides=(1, 0, 1)
+        )()
+        # [1, rows, cols, 1] of hidden x tile_inter, read again for every row block
+        gate_tiles, up_tiles = (
+            LinearOffChipLoad(
+                weight, tile=(hidden, tile_inter), shape=(rows, cols, 1), strides=(0, 1, cols)
+            )()
+            for weight in (gate, up)
+        )
+        gated = Accum(MatmulSum())(x_tiles, gate_tiles)  # [1, rows, cols] of tile_batch x tile_inter
+        upped = Accum(MatmulSum())(x_tiles, up_tiles)
+        product = Map(Mul())(Map(SiLU())(gated), upped)
+        inner, _ = Reshape(chunk=1, dimension=1)(product)  # [1, rows, 1, cols]
+        # [1, rows, 1, cols] of tile_inter x hidden
+        down_tiles = LinearOffChipLoad(
+            down, tile=(tile_inter, hidden), shape=(rows, 1, cols), strides=(0, 1, 1)
+        )()
+        y = Accum(MatmulSum(), to_memory=True)(inner, down_tiles)  # [1, rows, 1]
+        LinearOffChipStore("y")(y)
+
+    def reference() -> np.ndarray:
+        gates = x.array @ gate.array
+        return (gates / (1 + np.exp(-gates)) * (x.array @ up.array)) @ down.array
+
+    program.expect(y=reference)
+    return program
