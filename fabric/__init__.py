@@ -4,6 +4,8 @@ The names are those of ``__init__.pyi``. Each is loaded when it is first used, s
 line answers without waiting for trio, numpy or sympy.
 """
 
+from __future__ import annotations
+
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

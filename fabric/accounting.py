@@ -76,9 +76,7 @@ def totals(machine: Machine, cycles: int) -> dict[str, Any]:
     hbm = machine.plan.program.hardware.hbm
     off_chip = machine.off_chip
     flops = sum(unit.flops for unit in machine.units)
-    allocated = sum(
-        unit.flops_per_cycle for unit in machine.units if isinstance(unit, ComputeUnit)
-    )
+    allocated = sum(unit.flops_per_cycle for unit in machine.units if isinstance(unit, ComputeUnit))
     traffic = costs.load_bytes + costs.store_bytes
     peak_traffic = cycles * hbm.channels * hbm.request_bytes / hbm.initiation_interval_cycles
     return {

@@ -125,10 +125,10 @@ class Channel:
 
     async def send(self, element: Element) -> None:
         """Append ``element``, after a wait for a credit where the channel is full."""
-        credits = self.credits
-        if not credits:
-            credits = await self._more_credits()
-        ready = credits.popleft()
+        ready_credits = self.credits
+        if not ready_credits:
+            ready_credits = await self._more_credits()
+        ready = ready_credits.popleft()
         unit = self.producer
         now = unit.now
         if ready >= now:
@@ -148,10 +148,10 @@ class Channel:
 
     async def reserve(self) -> None:
         """Wait for a credit and take it; ``put`` spends it."""
-        credits = self.credits
-        if not credits:
-            credits = await self._more_credits()
-        ready = credits.popleft()
+        ready_credits = self.credits
+        if not ready_credits:
+            ready_credits = await self._more_credits()
+        ready = ready_credits.popleft()
         unit = self.producer
         if ready >= unit.now:
             self.full_cycles += ready - unit.now

@@ -27,9 +27,7 @@ def symbol(name: str, *, ragged: bool = False) -> Dim:
     """Return the non-negative integer symbol ``name``; a ragged one is printed with ``~``."""
     import sympy
 
-    result: Dim = sympy.Symbol(
-        name + _RAGGED if ragged else name, integer=True, nonnegative=True
-    )
+    result: Dim = sympy.Symbol(name + _RAGGED if ragged else name, integer=True, nonnegative=True)
     return result
 
 
@@ -79,7 +77,5 @@ def same(left: Dim, right: Dim) -> bool | None:
         return left == right
     if left == right:
         return True
-    difference = left - right
-    if difference.is_zero is not None:
-        return bool(difference.is_zero)
-    return None
+    difference: Any = left - right
+    return None if difference.is_zero is None else bool(difference.is_zero)

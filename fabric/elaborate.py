@@ -59,19 +59,7 @@ def elaborate(program: Program) -> Plan:
             line=program.place.line,
         )
     nodes = _ordered(program)
-    known = set(program.nodes)
-    readers: dict[tuple[Node, int], list[tuple[Node, int]]] = defaultdict(list)
-    for node in nodes:
-        for port, stream in enumerate(node.inputs):
-            source = stream.resolve()
-            if source.node is None or source.node not in known:
-                raise ProgramError(
-                    f"{node.name} reads {source}, a stream of another program: "
-                    f"expected one made in {program.name!r}",
-                    file=node.place.file,
-                    line=node.place.line,
-                )
-            readers[source.node, source.port].append((node, port))
+    readers = _readers(program, nodes)
     edges: list[Edge] = []
     for node in tuple(nodes):
         for port, stream in enumerate(node.outputs):
@@ -93,6 +81,23 @@ def elaborate(program: Program) -> Plan:
     for index, node in enumerate(nodes):
         node.index = index
     return Plan(program, tuple(nodes), tuple(edges))
+
+
+def _readers(program: Program, nodes: list[Node]) -> dict[tuple[Node, int], list[tuple[Node, int]]]:
+    known = set(program.nodes)
+    readers: dict[tuple[Node, int], list[tuple[Node, int]]] = defaultdict(list)
+    for node in nodes:
+        for port, stream in enumerate(node.inputs):
+            source = stream.resolve()
+            if source.node is None or source.node not in known:
+                raise ProgramError(
+                    f"{node.name} reads {source}, a stream of another program: "
+                    f"expected one made in {program.name!r}",
+                    file=node.place.file,
+                    line=node.place.line,
+                )
+            readers[source.node, source.port].append((node, port))
+    return readers
 
 
 def _ordered(program: Program) -> list[Node]:

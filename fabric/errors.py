@@ -81,7 +81,7 @@ class OperatorError(FabricError):
         self.element = element
 
 
-class Deadlock(FabricError):
+class Deadlock(FabricError):  # noqa: N818 - the word users search for
     """A program that stopped moving.
 
     Attributes:

@@ -140,9 +140,7 @@ class Wiring:
         """What the program leaves open comes from here."""
         return self.program.hardware
 
-    def symbol(
-        self, name: str, *, ragged: bool = False, shared_by: tuple[object, ...] = ()
-    ) -> Dim:
+    def symbol(self, name: str, *, ragged: bool = False, shared_by: tuple[object, ...] = ()) -> Dim:
         """Return a symbol for a dimension that data decide.
 
         Args:

@@ -28,7 +28,9 @@ class Hbm:
         requests: handed over so far.
     """
 
-    def __init__(self, description: HbmDescription, readers: list[Unit], writers: list[Unit]) -> None:
+    def __init__(
+        self, description: HbmDescription, readers: list[Unit], writers: list[Unit]
+    ) -> None:
         """Serve ``readers`` before ``writers`` in every cycle, each in the order given."""
         from fabric.hbm_kernel import advance
 

@@ -14,7 +14,7 @@ import numba
 __all__ = ["advance", "was_compiled_now"]
 
 
-@numba.njit(  # type: ignore[untyped-decorator]
+@numba.njit(
     "UniTuple(int64, 3)(int64, int64, int64[::1], int64[::1], int64[::1], int64[::1], "
     "int64[::1], int64[::1], int64, int64, int64)",
     cache=True,

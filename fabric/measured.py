@@ -43,9 +43,7 @@ class _Sizes:
             self._bind(edge.producer.outputs[edge.output].type.shape, channel.elements)
 
     def _bind(self, shape: tuple[Dim, ...], elements: int) -> None:
-        unknown = [
-            dim for dim in shape if not isinstance(dim, int) and not self._is_known(dim)
-        ]
+        unknown = [dim for dim in shape if not isinstance(dim, int) and not self._is_known(dim)]
         if not unknown:
             return
         *others, last = unknown

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from fabric.dims import Dim, symbol
 from fabric.errors import ProgramError, ShapeError
@@ -71,7 +71,7 @@ class Program:
         self._shared: dict[tuple[object, ...], Dim] = {}
         self._token: Any = None
 
-    def __enter__(self) -> Program:
+    def __enter__(self) -> Self:
         """Collect the operators that are called from here on."""
         self._token = current_program.set(self)
         return self

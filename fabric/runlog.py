@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, TextIO
+from typing import Any, Final, Self, TextIO
 
 import structlog
 
@@ -74,7 +74,7 @@ class RunLog:
                 cache_logger_on_first_use=True,
             )
 
-    def __enter__(self) -> RunLog:
+    def __enter__(self) -> Self:
         """Return the log."""
         return self
 
@@ -95,9 +95,7 @@ class RunLog:
 
     def operators_finished(self, units: list[UnitCounters], final_cycles: list[int]) -> None:
         """Write the ends of operators, earliest first."""
-        for cycle, unit in sorted(
-            zip(final_cycles, units, strict=True), key=lambda pair: pair[0]
-        ):
+        for cycle, unit in sorted(zip(final_cycles, units, strict=True), key=lambda pair: pair[0]):
             self.event(
                 "operator_finished",
                 cycle,

@@ -19,8 +19,8 @@ __all__ = [
     "Selector",
     "Tile",
     "Value",
-    "dtype_named",
     "dtype_name",
+    "dtype_named",
 ]
 
 Array: TypeAlias = NDArray[Any]

@@ -1,5 +1,7 @@
 """STeP's operators, one module each, and the hardware functions they apply."""
 
+from __future__ import annotations
+
 from fabric import Broadcast as Broadcast
 from operators.accum import Accum as Accum
 from operators.expand import Expand as Expand

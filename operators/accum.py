@@ -78,7 +78,7 @@ class Accum(ComputeOperator):
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        tiles = [each.value for each in inputs]
+        tiles = tile_types("Accum", tuple(each.value for each in inputs), len(inputs))
         result = outputs[0].value
         assert isinstance(result, TileType)
         return Costs(

@@ -111,9 +111,7 @@ class Expand(_Repetition):
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         source, reference = inputs
         inner = source.shape[source.rank + 1 - self.rank :]
-        outer = zip(
-            source.shape[: -self.rank], reference.shape[: -self.rank], strict=False
-        )
+        outer = zip(source.shape[: -self.rank], reference.shape[: -self.rank], strict=False)
         if (
             not 1 <= self.rank <= reference.rank + 1
             or source.rank != reference.rank
@@ -130,7 +128,7 @@ class Expand(_Repetition):
     async def run(self, ports: Ports) -> None:
         (source, reference), sink, rank = ports.inputs, ports.sink, self.rank
         while (element := await source.peek()) is not None:
-            value, stop = element
+            value = element[0]
             if isinstance(value, BareStop):
                 await self._pass_empty(ports)
                 continue

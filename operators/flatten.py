@@ -75,10 +75,7 @@ class Flatten(Operator):
         inner, outer = self.inner, self.outer
         while (element := await source.receive()) is not None:
             value, stop = element
-            if stop > outer:
-                level = stop - (outer - inner)
-            else:
-                level = min(stop, inner)
+            level = stop - (outer - inner) if stop > outer else min(stop, inner)
             if isinstance(value, BareStop):
                 empty = value.empty_dimension
                 empty = empty - (outer - inner) if empty > outer else min(empty, inner)

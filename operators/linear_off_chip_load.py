@@ -73,8 +73,8 @@ class LinearOffChipLoad(Operator):
         rows, cols = self.tile
         if len(tensor.shape) < 2 or tensor.shape[-2] % rows or tensor.shape[-1] % cols:
             raise ShapeError(
-                f"LinearOffChipLoad cuts a tensor {list(tensor.shape)} into tiles of {rows}x{cols}: "
-                "expected tiles that divide its last two dimensions"
+                f"LinearOffChipLoad cuts a tensor {list(tensor.shape)} into tiles of "
+                f"{rows}x{cols}: expected tiles that divide its last two dimensions"
             )
         shape, strides = self._view
         if len(shape) != len(strides):

@@ -59,7 +59,7 @@ class Map(ComputeOperator):
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        tiles = [each.value for each in inputs]
+        tiles = tile_types("Map", tuple(each.value for each in inputs), len(inputs))
         return Costs(
             on_chip_bytes=self.function.operand_bytes(*tiles),
             flops=inputs[0].count * self.function.flops(*tiles),

@@ -87,9 +87,7 @@ class Reassemble(Operator):
             closing = outer_stop + 1
             if isinstance(selector, BareStop):
                 shift = self.rank + 1
-                await ports.sink.send_bare(
-                    outer_stop + shift, selector.empty_dimension + shift
-                )
+                await ports.sink.send_bare(outer_stop + shift, selector.empty_dimension + shift)
                 continue
             if not selector.hits:
                 await ports.sink.send_bare(self.rank + closing, self.rank)
@@ -99,9 +97,7 @@ class Reassemble(Operator):
                 last = closing if number == len(order) - 1 else 0
                 await self._forward(ports, source, arrival, last)
 
-    async def _arrivals(
-        self, ports: Ports, selected: list[Source]
-    ) -> list[tuple[int, Source]]:
+    async def _arrivals(self, ports: Ports, selected: list[Source]) -> list[tuple[int, Source]]:
         """Wait for the first element of every stream; return them with their stamps, in order."""
         arrivals = []
         for source in selected:

@@ -23,7 +23,6 @@ from fabric import (
     StreamType,
     Wiring,
 )
-
 from operators.structure import positions
 
 __all__ = ["Selectors"]

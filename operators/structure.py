@@ -13,12 +13,12 @@ class Position(NamedTuple):
     """One element of a tensor, or one empty part of it.
 
     Attributes:
-        index: per dimension, outermost first; shorter where a dimension of size 0 follows.
+        place: per dimension, outermost first; shorter where a dimension of size 0 follows.
         stop: how many dimensions close here, counted from the innermost.
         empty_dimension: the dimension of size 0, counted from the innermost; None for an element.
     """
 
-    index: tuple[int, ...]
+    place: tuple[int, ...]
     stop: int
     empty_dimension: int | None
 
@@ -35,15 +35,13 @@ def positions(shape: Sequence[int]) -> Iterator[Position]:
     closed_always = 0 if empty is None else empty + 1
     strides = row_major_strides(walked)
     for flat in range(math.prod(walked)):
-        index = tuple(
-            flat // stride % size for size, stride in zip(walked, strides, strict=True)
-        )
+        place = tuple(flat // stride % size for size, stride in zip(walked, strides, strict=True))
         closing = 0
-        for size, place in zip(reversed(walked), reversed(index), strict=True):
-            if place != size - 1:
+        for size, index in zip(reversed(walked), reversed(place), strict=True):
+            if index != size - 1:
                 break
             closing += 1
-        yield Position(index, closed_always + closing, empty)
+        yield Position(place, closed_always + closing, empty)
 
 
 def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ Computes: y = (silu(x @ gate) * (x @ up)) @ down
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fabric import Program
 from operators import (
@@ -36,9 +37,8 @@ def build(
     """Wire one expert for ``batch`` tokens."""
 
     def random(part: int, rows: int, cols: int) -> Tensor:
-        def numbers() -> np.ndarray:
-            scale = cols**-0.5
-            return scale * np.random.default_rng((seed, part)).standard_normal((rows, cols))
+        def numbers() -> NDArray[np.float64]:
+            return np.random.default_rng((seed, part)).normal(scale=cols**-0.5, size=(rows, cols))
 
         return Tensor((rows, cols), numbers)
 
@@ -58,7 +58,8 @@ def build(
             )()
             for weight in (gate, up)
         )
-        gated = Accum(MatmulSum())(x_tiles, gate_tiles)  # [1, rows, cols] of tile_batch x tile_inter
+        # [1, rows, cols] of tile_batch x tile_inter
+        gated = Accum(MatmulSum())(x_tiles, gate_tiles)
         upped = Accum(MatmulSum())(x_tiles, up_tiles)
         product = Map(Mul())(Map(SiLU())(gated), upped)
         inner, _ = Reshape(chunk=1, dimension=1)(product)  # [1, rows, 1, cols]
@@ -69,9 +70,12 @@ def build(
         y = Accum(MatmulSum(), to_memory=True)(inner, down_tiles)  # [1, rows, 1]
         LinearOffChipStore("y")(y)
 
-    def reference() -> np.ndarray:
+    def reference() -> NDArray[np.float64]:
         gates = x.array @ gate.array
-        return (gates / (1 + np.exp(-gates)) * (x.array @ up.array)) @ down.array
+        result: NDArray[np.float64] = (gates / (1 + np.exp(-gates)) * (x.array @ up.array)) @ (
+            down.array
+        )
+        return result
 
     program.expect(y=reference)
     return program

@@ -1,5 +1,7 @@
 """Hardware functions: what Map, Accum, Scan and FlatMap apply, with their cost."""
 
+from __future__ import annotations
+
 from operators.functions.base import Function as Function
 from operators.functions.elementwise import Add as Add
 from operators.functions.elementwise import Div as Div

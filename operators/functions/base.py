@@ -59,7 +59,7 @@ class Function:
         """Return the result; without data where the inputs have none."""
         raise NotImplementedError
 
-    def operand_bytes(self, *inputs: TileType) -> Dim:
+    def operand_bytes(self, *inputs: TileType) -> Dim:  # noqa: ARG002 - a default
         """Return the bytes of operands it holds on chip (the paper's equations)."""
         return 0
 

@@ -40,7 +40,7 @@ class Reduction:
         """Return the operations for one element, from rows and cols of tiles or tile types."""
         raise NotImplementedError
 
-    def operand_bytes(self, *inputs: TileType) -> Dim:
+    def operand_bytes(self, *inputs: TileType) -> Dim:  # noqa: ARG002 - a default
         """Return the bytes of operands it holds on chip (the paper's equations)."""
         return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+
 from typing_extensions import override
 
 from fabric import Dim, ShapeError, Tile, TileType, Wiring, same

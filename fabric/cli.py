@@ -1,0 +1,96 @@
+"""The command line: one module per sub-command, imported when it is used.
+
+Exit status: 0 completed, 1 wrong or failed, 2 usage, shape or configuration error, 3 deadlock or
+livelock, 130 interrupted. With ``--json`` every one of them comes with one object on stdout.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+from typing_extensions import override
+
+from fabric.errors import FabricError
+from fabric.output import print_json, run_object
+from fabric.report import ExitStatus
+
+__all__ = ["main"]
+
+_COMMANDS: Final = ("run",)
+
+
+class _Commands(click.Group):
+    """The sub-commands, each the ``command`` of its module in ``fabric.commands``."""
+
+    @override
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    @override
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"fabric.commands.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="step-fabric", prog_name="step-fabric")
+def _commands() -> None:
+    """Run Streaming Tensor Programs on an emulated dataflow fabric."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line ``arguments``, by default the process's, and return the exit status."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    known: dict[str, Any] = {}
+    try:
+        status: int | None = _commands.main(given, standalone_mode=False, obj=known)
+    except click.exceptions.Abort:
+        return _fail(given, known, ExitStatus.INTERRUPTED, "interrupted")
+    except click.ClickException as error:
+        error.show()
+        return _fail(given, known, ExitStatus.USAGE, error.format_message(), say=False)
+    except Exception as error:  # noqa: BLE001 - the last place that can still print the object
+        return _fail_with(error, given, known)
+    return status or 0
+
+
+def _fail_with(error: Exception, arguments: list[str], known: dict[str, Any]) -> int:
+    if isinstance(error, FabricError):
+        return _fail(arguments, known, ExitStatus.USAGE, error.message, error.file, error.line)
+    if isinstance(error, OSError):
+        reason = error.strerror or str(error)
+        return _fail(arguments, known, ExitStatus.USAGE, reason, error.filename)
+    traceback.print_exception(error)
+    message = f"a fault of the fabric: {type(error).__name__}: {error}"
+    return _fail(arguments, known, ExitStatus.WRONG, message)
+
+
+def _fail(
+    arguments: list[str],
+    known: dict[str, Any],
+    status: int,
+    message: str,
+    file: str | None = None,
+    line: int | None = None,
+    *,
+    say: bool = True,
+) -> int:
+    """Say on stderr why there is no report, and in JSON on stdout where that is wanted."""
+    if say:
+        click.echo(f"fabric: {FabricError(message, file=file, line=line)}", err=True)
+    if "--json" in arguments:
+        if status == ExitStatus.INTERRUPTED:
+            outcome: dict[str, Any] = {"status": "interrupted"}
+        else:
+            error = {"message": message, "file": file, "line": line}
+            outcome = {"status": "error", "error": error}
+        print_json(run_object(**known, **outcome))
+    return status

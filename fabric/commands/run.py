@@ -1,0 +1,131 @@
+"""``run``: wire a program, run it, print its report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from fabric.progress import Progress
+    from fabric.report import Report
+
+__all__ = ["command"]
+
+
+def _depths(
+    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+) -> dict[str, int]:
+    depths = {}
+    for item in given:
+        channel, _, depth = item.rpartition("=")
+        if not channel or not depth.isdecimal() or int(depth) < 1:
+            raise click.BadParameter(f"{item!r}: expected CHANNEL=N with N at least 1")
+        depths[channel] = int(depth)
+    return depths
+
+
+@click.command("run")
+@click.argument("program", metavar="PROGRAM.py")
+@click.option(
+    "-p",
+    "parameters",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A parameter of the program's build().",
+)
+@click.option(
+    "--hardware", "hardware_file", metavar="FILE.toml", help="The fabric; by default the paper's."
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["timing", "functional"]),
+    help="Without data or with it; the cycles are the same.",
+)
+@click.option(
+    "--depth",
+    "depths",
+    metavar="CHANNEL=N",
+    multiple=True,
+    callback=_depths,
+    help="The depth of one channel, named by its reader: OPERATOR.INPUT.",
+)
+@click.option(
+    "--log-dir",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    default=Path("logs"),
+    show_default=True,
+    help="The parent of the run's own folder.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
+@click.pass_obj
+def command(
+    known: dict[str, Any],
+    program: str,
+    parameters: tuple[str, ...],
+    hardware_file: str | None,
+    mode: str | None,
+    depths: dict[str, int],
+    log_dir: Path,
+    as_json: bool,
+) -> int:
+    """Run PROGRAM.py, a file that defines build() -> Program, and print its report."""
+    from fabric.hardware import Hardware
+    from fabric.hardware_file import load_hardware
+
+    known.update(program=program, mode=mode)
+    hardware = Hardware() if hardware_file is None else load_hardware(hardware_file)
+    known.update(hardware=hardware.as_dict())
+
+    from fabric.loader import load_program
+    from fabric.simulation import simulate
+
+    loaded = load_program(program, parameters, hardware)
+    known.update(parameters=loaded.parameters)
+    report = simulate(
+        loaded.program,
+        mode=mode,
+        depths=depths,
+        log_dir=log_dir,
+        parameters=loaded.parameters,
+        program_file=program,
+        progress=_progress(),
+    )
+    (_print_object if as_json else _print_report)(report)
+    return report.exit_status
+
+
+def _progress() -> Progress | None:
+    if not (sys.stdout.isatty() and sys.stderr.isatty()):
+        return None
+    from rich.console import Console
+
+    from fabric.progress import Progress
+
+    return Progress(Console(stderr=True))
+
+
+def _print_object(report: Report) -> None:
+    from fabric.output import print_json
+
+    print_json(report.as_json())
+    for warning in report.warnings:
+        click.echo(f"fabric: warning: {warning}", err=True)
+
+
+def _print_report(report: Report) -> None:
+    from fabric.output import print_text, stdout_console
+    from fabric.render import render
+
+    console = stdout_console()
+    with console.capture() as captured:
+        render(report, console)
+    print_text(captured.get())
+    if report.wall_seconds is not None and report.cycles is not None:
+        rate = report.cycles / max(report.wall_seconds, 1e-9)
+        click.echo(f"{report.wall_seconds:.2f} s, {rate:,.0f} cycles per second", err=True)
+    if report.log_dir is not None:
+        click.echo(f"log in {report.log_dir}", err=True)

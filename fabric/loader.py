@@ -1,0 +1,130 @@
+"""Program files: executed, asked for ``build``, and built with the parameters given as text."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import sysconfig
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, NoReturn
+
+from fabric.errors import FabricError, ProgramError
+from fabric.hardware import Hardware
+from fabric.parameters import parameter_values
+from fabric.program import Program, hardware_scope
+
+__all__ = ["Loaded", "load_program"]
+
+_SOURCES: Final = Path(__file__).parents[1]
+_NOT_THE_USERS: Final = tuple(
+    str(folder) + os.sep
+    for folder in (
+        _SOURCES / "fabric",
+        _SOURCES / "operators",
+        *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A program, wired.
+
+    Attributes:
+        program: what ``build`` returned.
+        parameters: every parameter of ``build`` with the value it had.
+    """
+
+    program: Program
+    parameters: dict[str, Any]
+
+
+def load_program(path: Path | str, parameters: Sequence[str], hardware: Hardware) -> Loaded:
+    """Execute the program file at ``path`` and wire its program.
+
+    The file's folder is put on ``sys.path``, as ``python FILE`` does.
+
+    Args:
+        path: of the program file.
+        parameters: ``NAME=VALUE``, for ``build``; of two values for one name the last counts.
+        hardware: what the program leaves open comes from here.
+
+    Raises:
+        ProgramError: the file cannot be executed or has no ``build``; or ``build`` does not take
+            the parameters, fails, or returns something else.
+        FabricError: what the fabric found wrong while the program was wired.
+    """
+    file = str(path)
+    module = _execute(file)
+    build = getattr(module, "build", None)
+    if build is None:
+        raise ProgramError("defines no build(), so there is no program to run", file=file)
+    if not inspect.isfunction(build):
+        raise ProgramError(
+            f"build is of type {type(build).__name__}: expected a function that returns a Program",
+            file=file,
+        )
+    line = build.__code__.co_firstlineno
+    values = parameter_values(build, parameters, file=file)
+    try:
+        with hardware_scope(hardware):
+            program = build(**values)
+    except FabricError:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises
+        _blame(error, "build()", file, line)
+    if not isinstance(program, Program):
+        raise ProgramError(
+            f"build() returned a value of type {type(program).__name__}: expected a Program",
+            file=file,
+            line=line,
+        )
+    return Loaded(program, values)
+
+
+def _execute(file: str) -> ModuleType:
+    try:
+        source = Path(file).read_bytes()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ProgramError(
+            f"cannot be read ({reason}): expected a Python program that defines build()", file=file
+        ) from error
+    folder = str(Path(file).resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    module = ModuleType(f"program_{Path(file).stem}")
+    module.__file__ = file
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(source, file, "exec"), module.__dict__)
+    except FabricError:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises
+        _blame(error, "the file", file, None)
+    return module
+
+
+def _blame(error: BaseException, who: str, file: str, line: int | None) -> NoReturn:
+    """Say what the user's code raised, at the deepest line of it."""
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        raise ProgramError(
+            f"not valid Python: {error.msg}", file=error.filename, line=error.lineno
+        ) from error
+    program = file
+    for frame, lineno in traceback.walk_tb(error.__traceback__):
+        filename = frame.f_code.co_filename
+        if filename == program or _is_the_users(filename):
+            file, line = filename, lineno
+    text = str(error).strip()
+    what = type(error).__name__ + (f": {text}" if text else "")
+    raise ProgramError(f"{who} raised {what}", file=file, line=line) from error
+
+
+def _is_the_users(filename: str) -> bool:
+    return Path(filename).is_file() and not filename.startswith(_NOT_THE_USERS)

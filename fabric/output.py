@@ -1,0 +1,51 @@
+"""Standard output: reports as text or JSON, also where nobody reads them to the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from fabric.report import Report
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["print_json", "print_text", "run_object", "stdout_console"]
+
+_PIPED_COLUMNS: Final = 100
+
+
+def run_object(**known: Any) -> dict[str, Any]:
+    """Return the object of ``run --json`` with the fields that are known, the others None."""
+    return dict.fromkeys(Report(program="").as_json()) | known
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Print one JSON object."""
+    print_text(json.dumps(value, indent=2, default=_plain) + "\n")
+
+
+def print_text(text: str) -> None:
+    """Print ``text`` as it is; a reader that has gone away is no error."""
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The interpreter flushes once more when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def stdout_console() -> Console:
+    """Return a console as wide as the terminal, or of a fixed width where output is piped."""
+    from rich.console import Console
+
+    fixed = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPED_COLUMNS
+    return Console(width=fixed, highlight=False)
+
+
+def _plain(value: Any) -> Any:
+    """What a parameter's value looks like in JSON: numpy's numbers as numbers, the rest as text."""
+    return value.item() if hasattr(value, "item") else str(value)

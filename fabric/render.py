@@ -1,0 +1,161 @@
+"""The report a person reads: totals, then the busiest and the most stalled units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fabric.errors import FabricError
+from fabric.report import Report, UnitCounters
+
+__all__ = ["render"]
+
+_UNITS_SHOWN: Final = 8
+_WAITS_SHOWN: Final = 40
+_WIDE: Final = 100
+_STALLS: Final = ("empty", "full", "credit", "hbm", "capacity")
+_SHARES: Final = ("busy", *_STALLS, "idle")
+_WAITS_FOR: Final = {
+    "receive": "to receive from",
+    "send": "to send into",
+    "reach": "for its turn among",
+    "off-chip": "for the off-chip memory",
+    "capacity": "for room on chip",
+}
+
+
+def render(report: Report, console: Console) -> None:
+    """Print ``report`` on ``console``.
+
+    What depends on the host, its time and its folders, is left out: one program, one text.
+    """
+    _header(report, console)
+    console.print(_totals(report))
+    if report.cycles:
+        _units(report, console, "Busiest", lambda unit: unit.busy_cycles)
+        _units(report, console, "Most stalled", _stalled)
+    if report.deadlock is not None:
+        _deadlock(report.status, report.deadlock, console)
+    for warning in report.warnings:
+        console.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
+    if report.error is not None:
+        _error(report.error, console)
+
+
+def _header(report: Report, console: Console) -> None:
+    verdict, style = {
+        True: (", verified", "green"),
+        False: (", the result is wrong", "red"),
+        None: ("", "green" if report.status == "completed" else "red"),
+    }[report.verified]
+    mode = "" if report.mode is None else f" in {report.mode} mode"
+    console.print(Text.assemble((report.name, "bold"), f"  {report.program}"))
+    console.print(Text.assemble((report.status + verdict, style), mode))
+    console.print()
+
+
+def _totals(report: Report) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column()
+    for name, value, unit in _rows(report):
+        if value is not None:
+            table.add_row(name, value, unit)
+    return table
+
+
+def _rows(report: Report) -> Iterator[tuple[str, str | None, str]]:
+    yield "cycles", _number(report.cycles), ""
+    yield "off-chip traffic", _number(report.off_chip_traffic_bytes), "bytes"
+    yield "moved by the HBM", _number(report.hbm_bytes_moved), "bytes"
+    yield "on-chip requirement", _number(report.on_chip_requirement_bytes), "bytes"
+    yield "FLOPs", _number(report.flops), ""
+    yield "allocated compute", _number(report.allocated_flops_per_cycle), "FLOPs/cycle"
+    yield "compute utilisation", _percent(report.compute_utilization), "%"
+    yield "off-chip bandwidth used", _percent(report.off_chip_bandwidth_utilization), "%"
+    yield "operators", _number(report.operators), ""
+    yield "channels", _number(report.channels), ""
+    yield "elements", _number(report.elements), ""
+    for name, value in (report.extra or {}).items():
+        yield name, _number(value), ""
+
+
+def _number(value: Any) -> str | None:
+    if value is None:
+        return None
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
+def _percent(fraction: float | None) -> str | None:
+    return None if fraction is None else f"{100 * fraction:.1f}"
+
+
+def _stalled(unit: UnitCounters) -> int:
+    return sum(getattr(unit, f"{cause}_cycles") for cause in _STALLS)
+
+
+def _units(
+    report: Report, console: Console, title: str, measure: Callable[[UnitCounters], int]
+) -> None:
+    """Print the units with the largest ``measure``, leaving out columns of nothing but zeros."""
+    ranked = sorted((unit for unit in report.units if measure(unit)), key=measure, reverse=True)
+    if not ranked or not report.cycles:
+        return
+    shown = ranked[:_UNITS_SHOWN]
+    shares = [name for name in _SHARES if any(getattr(unit, f"{name}_cycles") for unit in shown)]
+    wide = console.width >= _WIDE
+    console.print()
+    count = f"{len(shown)} of {len(report.units)}"
+    console.print(Text.assemble((title, "bold"), f" units, {count}; % of all cycles"))
+    table = Table(box=None, pad_edge=False, collapse_padding=not wide, header_style="dim")
+    table.add_column("unit", overflow="fold")
+    for name in (*shares, *(("elements",) if wide else ())):
+        table.add_column(name, justify="right", no_wrap=True)
+    if wide:
+        table.add_column("wired at", overflow="fold")
+    for unit in shown:
+        cells = [f"{100 * getattr(unit, f'{name}_cycles') / report.cycles:.1f}" for name in shares]
+        if wide:
+            cells += [f"{unit.elements:,}", f"{Path(unit.file).name}:{unit.line}"]
+        table.add_row(Text(unit.name), *cells)
+    console.print(table)
+
+
+def _deadlock(status: str, deadlock: dict[str, Any], console: Console) -> None:
+    waits = deadlock["waits"]
+    noun = "operator waits" if len(waits) == 1 else "operators wait"
+    console.print()
+    console.print(
+        Text.assemble((f"{status} at cycle {deadlock['cycle']:,}", "bold red")),
+        Text(f"{len(waits):,} {noun}"),
+        sep=": ",
+    )
+    for wait in waits[:_WAITS_SHOWN]:
+        place = f"  {wait['file']}:{wait['line']}"
+        line = Text.assemble("  ", (wait["unit"], "bold"), _wait(wait), (place, "dim"))
+        console.print(line, soft_wrap=True)
+    if len(waits) > _WAITS_SHOWN:
+        console.print(f"  and {len(waits) - _WAITS_SHOWN:,} more, all in the JSON report")
+
+
+def _wait(wait: dict[str, Any]) -> str:
+    joint = " or" if wait["any_of"] else " and"
+    what = _WAITS_FOR[wait["operation"]]
+    channels = joint.join(
+        f" [{channel['name']}], {channel['held']} of {channel['depth']} held"
+        + (", ended" if channel["ended"] else "")
+        for channel in wait["channels"]
+    )
+    return f" waits {what}{channels}, since cycle {wait['since_cycle']:,}"
+
+
+def _error(error: dict[str, Any], console: Console) -> None:
+    sentence = FabricError(error["message"], file=error["file"], line=error["line"])
+    console.print()
+    console.print(Text.assemble(("error: ", "bold red"), str(sentence)), soft_wrap=True)

@@ -1,0 +1,111 @@
+"""A program for tests of the command line: numbers, added up; it can go wrong in every way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import (
+    BoolType,
+    Costs,
+    Feedback,
+    Operator,
+    Ports,
+    Program,
+    Stream,
+    StreamType,
+    Wiring,
+)
+
+Fault = Literal["none", "wrong", "raises", "stuck", "endless"]
+
+
+@dataclass(frozen=True)
+class Count(Operator):
+    """Send 0 to ``stop`` - 1, one every ``period`` cycles."""
+
+    stop: int
+    period: int
+
+    def __call__(self) -> Stream:
+        """Return the numbers."""
+        return self.wire()[0]
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (StreamType((1, self.stop), BoolType()),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for number in range(self.stop):
+            ports.unit.charge(self.period)
+            await ports.sink.send((number, 0))
+
+
+@dataclass(frozen=True)
+class Total(Operator):
+    """Store the sum of a stream."""
+
+    fault: Fault
+
+    def __call__(self, source: Stream) -> None:
+        """End the program."""
+        self.wire(source)
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return ()
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        total = 0
+        while (element := await ports.source.receive()) is not None:
+            if self.fault == "raises" and element[0] == 2:
+                raise ValueError("odd")
+            total += element[0]
+        ports.stored["total"] = np.array(total)
+
+
+@dataclass(frozen=True)
+class Relay(Operator):
+    """Send every element on."""
+
+    def __call__(self, source: Stream) -> Stream:
+        """Return the same stream."""
+        return self.wire(source)[0]
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (inputs[0].type,)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        while (element := await ports.source.receive()) is not None:
+            await ports.sink.send(element)
+
+
+def build(stop: int = 3, period: int = 10, fault: Fault = "none") -> Program:
+    """Return the program; with a ``fault`` it goes wrong in that way."""
+    with Program("small") as program:
+        if fault == "stuck":
+            loop = Feedback(StreamType((1,), BoolType()))
+            loop.connect(Relay()(loop))
+        Total(fault)(Count(10**12 if fault == "endless" else stop, period)())
+    wrong = fault == "wrong"
+    program.expect(total=lambda: np.array(sum(range(stop)) + wrong))
+    return program

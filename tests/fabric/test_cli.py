@@ -1,0 +1,303 @@
+"""The command line: exit statuses, one JSON object for each of them, and no tracebacks."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fabric.simulation
+from fabric.cli import main
+from fabric.report import Report
+
+PROGRAM = str(Path(__file__).with_name("small_program.py"))
+USAGE = """\
+Usage: python -m fabric run [OPTIONS] PROGRAM.py
+Try 'python -m fabric run --help' for help.
+
+Error: """
+NOTHING_KNOWN = dict.fromkeys(Report(program="").as_json())
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Run in a folder of its own, called by the name users know; undo what loading does."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "argv", ["-m"])
+    monkeypatch.setattr("click.core._detect_program_name", lambda: "python -m fabric")
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+class Output:
+    """What a command printed, and what it exited with."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> None:
+        """Run the command line ``arguments``."""
+        self.status = main(arguments)
+        self.out, self.err = capsys.readouterr()
+
+    @property
+    def object(self) -> dict[str, Any]:
+        """The one object on standard output."""
+        value: dict[str, Any] = json.loads(self.out)
+        return value
+
+
+class TestRun:
+    def test_completed(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """The report goes to stdout; what depends on the host goes to stderr."""
+        output = Output(capsys, "run", PROGRAM, "--mode", "functional")
+
+        assert 0 == output.status
+        assert output.out.splitlines()[:2] == [
+            f"small  {PROGRAM}",
+            "completed, verified in functional mode",
+        ]
+        assert output.err.splitlines()[-1] == "log in logs/small-1"
+        assert Path("logs/small-1/events.jsonl").is_file()
+
+    def test_one_program_one_text(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Two runs print the same, byte for byte; nothing in it is for a terminal."""
+        first = Output(capsys, "run", PROGRAM)
+        second = Output(capsys, "run", PROGRAM)
+
+        assert first.out == second.out
+        assert "\x1b" not in first.out + first.err
+
+    def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """The object has the fields of the design's table, with what was asked for."""
+        output = Output(capsys, "run", PROGRAM, "--json", "-p", "stop=5", "--log-dir", "elsewhere")
+
+        found = output.object
+        assert (0, "") == (output.status, output.err)
+        assert list(NOTHING_KNOWN) == list(found)
+        assert {"stop": 5, "period": 10, "fault": "none"} == found["parameters"]
+        assert ("completed", "timing", 5) == (found["status"], found["mode"], found["elements"])
+        assert "elsewhere/small-1" == found["log_dir"]
+
+    def test_hardware(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """The hardware is reported as it was resolved."""
+        Path("fabric.toml").write_text("[channel]\ndepth = 5\n", encoding="utf-8")
+        found = Output(capsys, "run", PROGRAM, "--json", "--hardware", "fabric.toml").object
+
+        assert {"depth": 5} == found["hardware"]["channel"]
+        assert {"dtype": "bfloat16"} == found["hardware"]["tile"]
+
+    def test_depth(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """One channel's depth is set by the name of its reader."""
+        assert 0 == Output(capsys, "run", PROGRAM, "--depth", "total_1.0=7").status
+
+
+class TestStatus:
+    def test_wrong(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """A wrong result is a completed run that exits with 1."""
+        output = Output(capsys, "run", PROGRAM, "--json", "--mode=functional", "-p", "fault=wrong")
+
+        found = output.object
+        assert (1, "completed", False) == (output.status, found["status"], found["verified"])
+        assert "fabric: warning: output 'total' at [] is 3: expected 4 within 0\n" == output.err
+
+    def test_program_fails(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """An exception in an operator ends the run with 1; counters are printed all the same."""
+        output = Output(capsys, "run", PROGRAM, "--json", "-p", "fault=raises")
+
+        found = output.object
+        assert (1, "error", 31) == (output.status, found["status"], found["cycles"])
+        assert PROGRAM == found["error"]["file"]
+        assert "Traceback" not in output.err
+
+    def test_deadlock(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """A run that cannot finish exits with 3 and says who waits."""
+        output = Output(capsys, "run", PROGRAM, "-p", "fault=stuck")
+
+        assert 3 == output.status
+        assert "deadlock at cycle 0: 1 operator waits\n  relay_1 waits to receive" in output.out
+
+    def test_interrupted(self, tmp_path: Path) -> None:
+        """Ctrl-C in an endless run stops it within a second and prints what there is."""
+        command = [sys.executable, "-m", "fabric", "run", PROGRAM, "--json", "-p", "fault=endless"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as run:
+            log = tmp_path / "logs" / "small-1" / "events.jsonl"
+            while not log.is_file():
+                time.sleep(0.05)
+            time.sleep(0.5)
+            start = time.monotonic()
+            run.send_signal(signal.SIGINT)
+            written, _ = run.communicate(timeout=20)
+            seconds = time.monotonic() - start
+
+        assert (130, "interrupted") == (run.returncode, json.loads(written)["status"])
+        assert json.loads(written)["elements"] > 0
+        assert seconds < 1
+
+    def test_interrupted_while_wiring(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Ctrl-C before a run begins exits with 130, too."""
+        Path("slow.py").write_text("raise KeyboardInterrupt\n", encoding="utf-8")
+        output = Output(capsys, "run", "slow.py", "--json")
+
+        assert (130, "interrupted", None) == (
+            output.status,
+            output.object["status"],
+            output.object["error"],
+        )
+        assert "fabric: interrupted" == output.err.strip()
+
+
+class TestUnusable:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--nope"], "No such option '--nope'. Did you mean '--mode'?"),
+            (["--mode", "fast"], "Invalid value for '--mode': 'fast' is not one of"),
+            (
+                ["--depth", "a.0"],
+                "Invalid value for '--depth': 'a.0': expected CHANNEL=N with N at least 1",
+            ),
+            (
+                ["--depth", "a.0=0"],
+                "Invalid value for '--depth': 'a.0=0': expected CHANNEL=N with N at least 1",
+            ),
+        ],
+    )
+    def test_usage(
+        self, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+    ) -> None:
+        """Options that do not exist or do not fit: usage on stderr, an object on stdout."""
+        output = Output(capsys, "run", PROGRAM, "--json", *arguments)
+
+        assert 2 == output.status
+        assert output.err.startswith(USAGE + message)
+        error = {"message": output.object["error"]["message"], "file": None, "line": None}
+        assert NOTHING_KNOWN | {"status": "error", "error": error} == output.object
+
+    def test_no_program(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Without JSON, standard output stays empty."""
+        output = Output(capsys, "run")
+
+        assert (2, "") == (output.status, output.out)
+        assert USAGE + "Missing argument 'PROGRAM.py'.\n" == output.err
+
+    def test_no_command(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """A sub-command that does not exist."""
+        output = Output(capsys, "walk")
+
+        assert (2, "") == (output.status, output.out)
+        assert "Error: No such command 'walk'." == output.err.splitlines()[-1]
+
+    def test_missing_file(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """A program that does not exist: what is known so far is in the object."""
+        output = Output(capsys, "run", "nope.py", "--mode=timing", "--json")
+
+        message = (
+            "cannot be read (No such file or directory): "
+            "expected a Python program that defines build()"
+        )
+        found = output.object
+        assert (2, f"fabric: nope.py: {message}\n") == (output.status, output.err)
+        assert {"message": message, "file": "nope.py", "line": None} == found["error"]
+        assert ("nope.py", "timing", "error") == (found["program"], found["mode"], found["status"])
+        assert None is found["parameters"]
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (
+                ["-p", "fault=no"],
+                f"{PROGRAM}:112: parameter fault of build() is 'no': "
+                "expected one of none, wrong, raises, stuck, endless (did you mean none?)",
+            ),
+            (
+                ["--hardware", "nope.toml"],
+                "nope.toml: cannot be read (No such file or directory): "
+                "expected a hardware description in TOML",
+            ),
+            (
+                ["--depth", "a.0=3"],
+                "--depth a.0: no channel has that name: expected consumer.input, such as total_1.0",
+            ),
+        ],
+    )
+    def test_configuration(
+        self, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+    ) -> None:
+        """What a program or the fabric refuses is one line on stderr."""
+        output = Output(capsys, "run", PROGRAM, *arguments)
+
+        assert (2, "", f"fabric: {message}\n") == (output.status, output.out, output.err)
+
+    def test_log_folder_is_a_file(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """A folder that cannot be made is a configuration error."""
+        Path("taken").touch()
+
+        assert 2 == Output(capsys, "run", PROGRAM, "--log-dir", "taken").status
+
+
+class TestHost:
+    def test_own_fault(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A fault of the fabric shows its traceback, and the object is printed all the same."""
+
+        def broken(*_: object, **__: object) -> Report:
+            raise LookupError("lost")
+
+        monkeypatch.setattr(fabric.simulation, "simulate", broken)
+        output = Output(capsys, "run", PROGRAM, "--json")
+
+        message = "a fault of the fabric: LookupError: lost"
+        assert 1 == output.status
+        assert {"message": message, "file": None, "line": None} == output.object["error"]
+        assert output.err.startswith("Traceback (most recent call last):\n")
+
+    def test_reader_goes_away(self, tmp_path: Path) -> None:
+        """A closed pipe is no error: the status is the run's, and nothing is said about it."""
+        reader, writer = os.pipe()
+        os.close(reader)
+        run = subprocess.run(
+            [sys.executable, "-m", "fabric", "run", PROGRAM],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            check=False,
+        )
+        os.close(writer)
+
+        assert (0, "log in logs/small-1") == (run.returncode, run.stderr.splitlines()[-1])
+        assert "BrokenPipe" not in run.stderr
+
+    def test_ascii_output(self, tmp_path: Path) -> None:
+        """An output that knows no Unicode gets question marks, not a traceback."""
+        run = subprocess.run(
+            [sys.executable, "-m", "fabric", "run", "prögram.py"],
+            capture_output=True,
+            env=os.environ | {"PYTHONIOENCODING": "ascii"},
+            cwd=tmp_path,
+            check=False,
+        )
+
+        assert 2 == run.returncode
+        assert b"Traceback" not in run.stderr
+
+    def test_help_imports_nothing_large(self) -> None:
+        """``--help`` answers at once: no runtime, no numbers, no compiler, no database."""
+        large = ["duckdb", "networkx", "numba", "numpy", "rich", "structlog", "sympy", "trio"]
+        script = (
+            "import sys; from fabric.cli import main; status = main(['run', '--help']); "
+            f"print([name for name in {large} if name in sys.modules], status)"
+        )
+        run = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        )
+
+        assert "[] 0" == run.stdout.splitlines()[-1]

@@ -1,0 +1,157 @@
+"""Hardware descriptions: the paper's fabric by default, and bad files refused in one sentence."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fabric.errors import ConfigurationError
+from fabric.hardware import (
+    ChannelDescription,
+    Hardware,
+    HbmDescription,
+    OnChipDescription,
+    TileDescription,
+)
+from fabric.hardware_file import load_hardware
+
+HARDWARE = Path(__file__).parents[2] / "programs" / "hardware"
+COUNT = "an integer from 1 to 2147483647"
+HBM_KEYS = (
+    "channels, request_bytes, latency_cycles, initiation_interval_cycles, startup_cycles, "
+    "requests_per_bundle"
+)
+
+
+def refused(folder: Path, text: str) -> str:
+    """Return the message with which a hardware file of ``text`` is refused, without its folder."""
+    path = folder / "fabric.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigurationError) as raised:
+        load_hardware(path)
+    return str(raised.value).replace(str(folder), "")
+
+
+class TestFiles:
+    def test_paper_is_the_default(self) -> None:
+        """``paper.toml`` reads as the fabric a run has without ``--hardware``."""
+        assert Hardware() == load_hardware(HARDWARE / "paper.toml")
+
+    def test_paper_states_every_key(self) -> None:
+        """Whoever copies ``paper.toml`` sees every key; the unlimited capacity is a comment."""
+        stated = tomllib.loads((HARDWARE / "paper.toml").read_text(encoding="utf-8"))
+
+        expected = Hardware().as_dict()
+        del expected["on_chip"]["capacity_bytes"]
+        assert expected == stated
+
+    def test_hdl_validation(self) -> None:
+        """The fabric the paper validates against HDL differs in five keys."""
+        expected = Hardware(
+            hbm=HbmDescription(channels=8, requests_per_bundle=4),
+            on_chip=OnChipDescription(bytes_per_cycle=256),
+            channel=ChannelDescription(depth=1),
+            tile=TileDescription(dtype="float32"),
+        )
+
+        assert expected == load_hardware(HARDWARE / "hdl_validation.toml")
+
+    def test_empty_file(self, tmp_path: Path) -> None:
+        """Every key is optional."""
+        path = tmp_path / "empty.toml"
+        path.touch()
+
+        assert Hardware() == load_hardware(path)
+
+    def test_frozen(self) -> None:
+        """A description cannot change under a run."""
+        with pytest.raises(AttributeError, match=r"^immutable type: 'HbmDescription'$"):
+            Hardware().hbm.channels = 3  # type: ignore[misc]
+
+    def test_as_dict(self) -> None:
+        """What ``run --json`` prints under ``hardware`` reads back as the same description."""
+        hardware = Hardware(on_chip=OnChipDescription(capacity_bytes=1024))
+
+        assert hardware == msgspec.convert(hardware.as_dict(), Hardware)
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("[hbm]\nchannels = 0", f"[hbm] channels is 0: expected {COUNT}"),
+            (
+                "[on_chip]\nbytes_per_cycle = -64",
+                f"[on_chip] bytes_per_cycle is -64: expected {COUNT}",
+            ),
+            (
+                "[compute]\nflops_per_cycle = 2.5",
+                f"[compute] flops_per_cycle is 2.5: expected {COUNT}",
+            ),
+            ("[channel]\ndepth = true", f"[channel] depth is True: expected {COUNT}"),
+            ('[channel]\ndepth = "2"', f"[channel] depth is '2': expected {COUNT}"),
+            (
+                "[hbm]\nstartup_cycles = -1",
+                "[hbm] startup_cycles is -1: expected an integer from 0 to 2147483647",
+            ),
+            (
+                "[on_chip]\ncapacity_bytes = 0",
+                "[on_chip] capacity_bytes is 0: expected an integer from 1 to 4611686018427387904",
+            ),
+            (
+                '[tile]\ndtype = "double"',
+                "[tile] dtype is 'double': expected one of float32, float16, bfloat16, "
+                "float8_e4m3, float8_e5m2, int8, int32",
+            ),
+            (
+                "[hbm]\nchanels = 3",
+                f"[hbm] has no key chanels (found chanels = 3): expected one of {HBM_KEYS} "
+                "(did you mean channels?)",
+            ),
+            (
+                "[channel]\nslots = 3",
+                "[channel] has no key slots (found slots = 3): expected one of depth",
+            ),
+            (
+                "[hmb]\nchannels = 3",
+                "[hmb] is not a section: expected one of hbm, on_chip, channel, compute, tile "
+                "(did you mean hbm?)",
+            ),
+            ("hbm = 3", "hbm is 3: expected a section, [hbm] with keys"),
+        ],
+    )
+    def test_value(self, tmp_path: Path, text: str, message: str) -> None:
+        """The file, the key, what was found and what was expected, in one sentence."""
+        assert f"/fabric.toml: {message}" == refused(tmp_path, text)
+
+    def test_not_toml(self, tmp_path: Path) -> None:
+        """A syntax error names its line."""
+        expected = "/fabric.toml:2: not a TOML file: Expected '=' after a key in a key/value pair"
+
+        assert expected == refused(tmp_path, "[hbm]\nchannels 3\n")
+
+    def test_not_text(self, tmp_path: Path) -> None:
+        """A file that is no text at all is refused, too."""
+        path = tmp_path / "fabric.toml"
+        path.write_bytes(b"\xff\xfe\x00")
+
+        with pytest.raises(
+            ConfigurationError, match=r"fabric\.toml: not a TOML file: it is not UTF-8 text$"
+        ):
+            load_hardware(path)
+
+    @pytest.mark.parametrize(
+        ("name", "reason"), [("missing.toml", "No such file or directory"), ("", "Is a directory")]
+    )
+    def test_unreadable(self, tmp_path: Path, name: str, reason: str) -> None:
+        """A missing file and a folder are told apart."""
+        path = tmp_path / name
+
+        with pytest.raises(ConfigurationError) as raised:
+            load_hardware(path)
+
+        expected = f"{path}: cannot be read ({reason}): expected a hardware description in TOML"
+        assert expected == str(raised.value)

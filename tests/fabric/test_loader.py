@@ -1,0 +1,239 @@
+"""Program files: what ``build`` gets, and what a user is told when a file cannot be used."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fabric.errors import ProgramError, ShapeError
+from fabric.hardware import ChannelDescription, Hardware
+from fabric.loader import Loaded, load_program
+
+Write = Callable[[str], Path]
+HEAD = "from __future__ import annotations\nfrom pathlib import Path\nfrom typing import Literal\n"
+HEAD += "from fabric.program import Program\n"
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
+    """Return a function that writes a program file; undo what loading it does to Python."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+
+    def write_program(text: str) -> Path:
+        path = tmp_path / "user.py"
+        path.write_text(HEAD + text, encoding="utf-8")
+        return path
+
+    yield write_program
+    for name in set(sys.modules) - before:
+        if name.startswith("program_") or name == "beside":
+            del sys.modules[name]
+
+
+def load(path: Path, *parameters: str) -> Loaded:
+    """Load ``path`` on the default hardware."""
+    return load_program(path, parameters, Hardware())
+
+
+def refused(path: Path, *parameters: str) -> str:
+    """Return the message with which a program file is refused, without its folder."""
+    with pytest.raises(ProgramError) as raised:
+        load(path, *parameters)
+    return str(raised.value).replace(f"{path.parent}/", "")
+
+
+class TestParameters:
+    @pytest.mark.parametrize(
+        ("annotation", "text", "value"),
+        [
+            ("int", "12", 12),
+            ("int", "-3", -3),
+            ("float", "1e-3", 0.001),
+            ("bool", "true", True),
+            ("bool", "0", False),
+            ("str", "a=b", "a=b"),
+            ("str", "", ""),
+            ("Path", "a/b", Path("a/b")),
+            ("Path | None", "a/b", Path("a/b")),
+            ("Path | None", "none", None),
+            ("int | None", "None", None),
+            ("int | None", "7", 7),
+            ("Literal['a', 'b']", "b", "b"),
+        ],
+    )
+    def test_converted(self, write: Write, annotation: str, text: str, value: object) -> None:
+        """The annotation of the parameter decides what the text becomes."""
+        path = write(f"def build(x: {annotation} = None):\n    return Program(str(x))\n")
+
+        loaded = load(path, f"x={text}")
+
+        assert ({"x": value}, str(value)) == (loaded.parameters, loaded.program.name)
+
+    def test_defaults_are_reported(self, write: Write) -> None:
+        """A report is complete: it names the parameters nobody set, too."""
+        path = write("def build(a: int = 1, *, b: str = 'x'):\n    return Program('p')\n")
+
+        assert load(path, "b=y").parameters == {"a": 1, "b": "y"}
+
+    def test_last_counts(self, write: Write) -> None:
+        """A script's parameter can be overridden by adding one."""
+        path = write("def build(a: int = 1):\n    return Program('p')\n")
+
+        assert load(path, "a=2", "a=3").parameters == {"a": 3}
+
+    def test_without_annotation(self, write: Write) -> None:
+        """The default's type stands in for an annotation."""
+        path = write("def build(a=1, b=None):\n    return Program('p')\n")
+
+        assert load(path, "a=3", "b=3").parameters == {"a": 3, "b": "3"}
+
+
+class TestBuild:
+    def test_hardware(self, write: Write) -> None:
+        """Programs made in ``build`` stand on the hardware of the run."""
+        path = write("def build():\n    return Program('p')\n")
+        hardware = Hardware(channel=ChannelDescription(depth=7))
+
+        assert hardware == load_program(path, [], hardware).program.hardware
+
+    def test_folder_is_importable(self, write: Write) -> None:
+        """Modules beside the program can be imported, as with ``python FILE``."""
+        path = write("from beside import NAME\n\ndef build():\n    return Program(NAME)\n")
+        (path.parent / "beside.py").write_text("NAME = 'next door'\n", encoding="utf-8")
+
+        assert load(path).program.name == "next door"
+
+    def test_fabric_errors_pass(self, write: Write) -> None:
+        """What the fabric says about a graph is not wrapped."""
+        path = write(
+            "from fabric.errors import ShapeError\n"
+            "def build():\n    raise ShapeError('too long', file='f.py', line=3)\n"
+        )
+
+        with pytest.raises(ShapeError, match=r"^f\.py:3: too long$"):
+            load(path)
+
+    def test_interrupt_passes(self, write: Write) -> None:
+        """Ctrl-C while a program is wired is not a fault of the program."""
+        path = write("def build():\n    raise KeyboardInterrupt\n")
+
+        with pytest.raises(KeyboardInterrupt):
+            load(path)
+
+
+class TestRefused:
+    def test_missing(self, tmp_path: Path) -> None:
+        """A file that does not exist."""
+        expected = (
+            "user.py: cannot be read (No such file or directory): "
+            "expected a Python program that defines build()"
+        )
+
+        assert expected == refused(tmp_path / "user.py")
+
+    def test_syntax_error(self, write: Write) -> None:
+        """The line Python stumbles over is named."""
+        assert refused(write("x = 1\nf(\n")) == "user.py:6: not valid Python: '(' was never closed"
+
+    def test_syntax_error_beside(self, write: Write) -> None:
+        """A module beside the program that does not compile is the place, not its import."""
+        path = write("import beside\n")
+        (path.parent / "beside.py").write_text("1 +\n", encoding="utf-8")
+
+        assert refused(path) == "beside.py:1: not valid Python: invalid syntax"
+
+    def test_import_raises(self, write: Write) -> None:
+        """The deepest line of the user's code is named, not one of a library."""
+        path = write("import json\n\ndef f():\n    json.loads('{')\n\nf()\n")
+
+        expected = (
+            "user.py:8: the file raised JSONDecodeError: Expecting property name enclosed in "
+            "double quotes: line 1 column 2 (char 1)"
+        )
+        assert expected == refused(path)
+
+    def test_exit(self, write: Write) -> None:
+        """A program that ends Python while it is read is refused like one that raises."""
+        assert refused(write("raise SystemExit(3)\n")) == "user.py:5: the file raised SystemExit: 3"
+
+    def test_no_build(self, write: Write) -> None:
+        """A file without ``build``."""
+        expected = "user.py: defines no build(), so there is no program to run"
+
+        assert expected == refused(write("x = 1\n"))
+
+    def test_build_is_no_function(self, write: Write) -> None:
+        """A ``build`` that cannot be called with parameters."""
+        expected = "user.py: build is of type Program: expected a function that returns a Program"
+
+        assert expected == refused(write("build = Program('p')\n"))
+
+    @pytest.mark.parametrize(
+        ("signature", "parameter", "message"),
+        [
+            (
+                "tokens: int = 1, seed: int = 0",
+                "token=3",
+                "build() takes no parameter token (found -p token=3): "
+                "expected one of tokens, seed (did you mean tokens?)",
+            ),
+            (
+                "",
+                "token=3",
+                "build() takes no parameter token (found -p token=3): "
+                "expected none, it takes no parameters",
+            ),
+            ("n: int = 1", "n=ten", "parameter n of build() is 'ten': expected int"),
+            ("n: int = 1", "n=", "parameter n of build() is '': expected int"),
+            ("n: int | None = 1", "n=x", "parameter n of build() is 'x': expected int | None"),
+            ("n: dict = None", "n=x", "parameter n of build() is 'x': expected dict"),
+            ("n: Program = None", "n=x", "parameter n of build() is 'x': expected Program"),
+            (
+                "n: Literal['one', 'two'] = 'one'",
+                "n=tow",
+                "parameter n of build() is 'tow': expected one of one, two (did you mean two?)",
+            ),
+            ("n: int, m: int", "m=1", "build() needs a value for n: expected -p n=VALUE"),
+            (
+                "n: Nothing = 1",
+                "n=1",
+                "the annotations of build() cannot be evaluated: name 'Nothing' is not defined",
+            ),
+        ],
+    )
+    def test_parameter(self, write: Write, signature: str, parameter: str, message: str) -> None:
+        """What was given, what ``build`` takes, and where it stands."""
+        path = write(f"def build({signature}):\n    return Program('p')\n")
+
+        assert f"user.py:5: {message}" == refused(path, parameter)
+
+    def test_parameter_without_value(self, write: Write) -> None:
+        """``-p`` needs a name and a value."""
+        path = write("def build(n: int = 1):\n    return Program('p')\n")
+
+        assert refused(path, "n") == "-p n: expected NAME=VALUE"
+
+    def test_build_raises(self, write: Write) -> None:
+        """The deepest line of the user's code is named, in whichever of their files."""
+        path = write("import beside\n\ndef build():\n    return beside.wire()\n")
+        beside = "def wire():\n    raise ValueError('odd')\n"
+        (path.parent / "beside.py").write_text(beside, encoding="utf-8")
+
+        assert refused(path) == "beside.py:2: build() raised ValueError: odd"
+
+    def test_build_raises_without_text(self, write: Write) -> None:
+        """An exception without a message is named by its type."""
+        assert (
+            refused(write("def build():\n    assert False\n"))
+            == "user.py:6: build() raised AssertionError"
+        )
+
+    def test_build_returns_nothing(self, write: Write) -> None:
+        """A forgotten ``return`` is the commonest slip."""
+        expected = "user.py:5: build() returned a value of type NoneType: expected a Program"
+
+        assert expected == refused(write("def build():\n    Program('p')\n"))

@@ -1,0 +1,62 @@
+"""Progress: one line on a terminal that is gone when the run is over."""
+
+from __future__ import annotations
+
+import io
+from itertools import count
+
+import pytest
+import trio
+from rich.console import Console
+
+from fabric.progress import Progress, Snapshot
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
+ERASE_LINE = "\x1b[2K"
+
+
+async def shown(snapshots: list[Snapshot], *, columns: int = 100) -> str:
+    """Return what is written to a terminal while ``snapshots`` are shown, half a second each."""
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=True, width=columns, color_system=None)
+    ticks = count()
+    progress = Progress(console, seconds=lambda: next(ticks) / 2)
+    left = iter(snapshots)
+    with trio.CancelScope() as scope:
+
+        def snapshot() -> Snapshot:
+            now = next(left)
+            if now is snapshots[-1]:
+                scope.cancel()
+            return now
+
+        await progress.run(snapshot)
+    return written.getvalue()
+
+
+async def test_line() -> None:
+    """The cycle, the rate since the snapshots that are remembered, elements, and tasks."""
+    written = await shown([Snapshot(0, 0, 16, 0), Snapshot(1_000_000, 123_456, 4, 12)])
+
+    expected = "cycle 1,000,000 | 2,000,000 cycles/s | 123,456 elements | 4 running, 12 waiting"
+    assert expected in written
+
+
+async def test_rate_of_first_snapshot() -> None:
+    """One snapshot has no rate."""
+    assert "cycle 5 | 0 cycles/s | 0 elements" in await shown([Snapshot(5, 0, 1, 0)])
+
+
+async def test_cleans_up() -> None:
+    """A cancelled display erases its line and shows the cursor again."""
+    written = await shown([Snapshot(0, 0, 1, 0)])
+
+    assert written.endswith(f"\x1b[?25h\r\x1b[1A{ERASE_LINE}")
+
+
+async def test_narrow_terminal() -> None:
+    """A line that does not fit is cut, not wrapped."""
+    written = await shown([Snapshot(0, 0, 1, 0)], columns=20)
+
+    assert "cycle 0 | 0 cycles/…" in written

@@ -1,0 +1,242 @@
+"""The report a person reads, from a report made by hand: every outcome, wide and narrow."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from fabric.render import render
+from fabric.report import Report, UnitCounters
+
+
+def unit(name: str, line: int, elements: int, **cycles: int) -> UnitCounters:
+    """Return the counters of a unit in a run of 2,000 cycles; idle where nothing else is said."""
+    causes = ("busy", "empty", "full", "credit", "hbm", "capacity")
+    spent = {f"{cause}_cycles": cycles.get(cause, 0) for cause in causes}
+    return UnitCounters(
+        name=name,
+        operator=name,
+        kind="compute",
+        file="programs/small.py",
+        line=line,
+        elements=elements,
+        **spent,
+        idle_cycles=2000 - sum(spent.values()),
+        flops=0,
+        flops_per_cycle=0,
+    )
+
+
+COMPLETED = Report(
+    name="small",
+    program="programs/small.py",
+    mode="functional",
+    status="completed",
+    verified=True,
+    cycles=2000,
+    off_chip_traffic_bytes=1_234_567,
+    hbm_bytes_moved=1_300_000,
+    on_chip_requirement_bytes=65_536,
+    flops=9_000_000,
+    allocated_flops_per_cycle=8192,
+    compute_utilization=0.54931,
+    off_chip_bandwidth_utilization=0.6,
+    operators=4,
+    channels=3,
+    elements=60_000,
+    wall_seconds=1.5,
+    log_dir="logs/small-1",
+    extra={"flops_artifact": 9_000_001},
+    units=(
+        unit("load", 11, 0, hbm=1500, full=100),
+        unit("matmul", 12, 20_000, busy=1800, empty=200),
+        unit("silu", 13, 20_000, busy=900, empty=1000),
+        unit("store", 14, 20_000),
+    ),
+)
+
+
+def text(report: Report, *, width: int = 100) -> str:
+    """Return what is printed where output is piped, without the spaces that pad tables."""
+    written = io.StringIO()
+    render(report, Console(file=written, width=width, highlight=False))
+    return "\n".join(line.rstrip() for line in written.getvalue().splitlines())
+
+
+def ending(report: Report, lines: int) -> str:
+    """Return the last ``lines`` lines of what is printed."""
+    return "\n".join(text(report).splitlines()[-lines:])
+
+
+class TestCompleted:
+    def test_wide(self) -> None:
+        """Totals, then the busiest and the most stalled units; no host time, no folders."""
+        expected = """\
+small  programs/small.py
+completed, verified in functional mode
+
+cycles                       2,000
+off-chip traffic         1,234,567  bytes
+moved by the HBM         1,300,000  bytes
+on-chip requirement         65,536  bytes
+FLOPs                    9,000,000
+allocated compute            8,192  FLOPs/cycle
+compute utilisation           54.9  %
+off-chip bandwidth used       60.0  %
+operators                        4
+channels                         3
+elements                    60,000
+flops_artifact           9,000,001
+
+Busiest units, 2 of 4; % of all cycles
+unit    busy  empty  idle  elements  wired at
+matmul  90.0   10.0   0.0    20,000  small.py:12
+silu    45.0   50.0   5.0    20,000  small.py:13
+
+Most stalled units, 3 of 4; % of all cycles
+unit    busy  empty  full   hbm  idle  elements  wired at
+load     0.0    0.0   5.0  75.0  20.0         0  small.py:11
+silu    45.0   50.0   0.0   0.0   5.0    20,000  small.py:13
+matmul  90.0   10.0   0.0   0.0   0.0    20,000  small.py:12"""
+
+        assert expected == text(COMPLETED)
+
+    def test_narrow(self) -> None:
+        """On 60 columns every share is readable and long names are folded, not cut."""
+        name = "a_very_long_name_of_an_operator"
+        row = unit(name, 3, 7, busy=300, empty=300, full=300, credit=300, hbm=300, capacity=300)
+        written = text(replace(COMPLETED, units=(row,)), width=60)
+
+        expected = """\
+Most stalled units, 1 of 1; % of all cycles
+unit               busy empty full credit  hbm capacity idle
+a_very_long_name_o 15.0  15.0 15.0   15.0 15.0     15.0 10.0
+f_an_operator"""
+        assert expected == "\n".join(written.splitlines()[-4:])
+
+    @pytest.mark.parametrize(
+        ("verified", "mode", "line"),
+        [
+            (True, "functional", "completed, verified in functional mode"),
+            (False, "functional", "completed, the result is wrong in functional mode"),
+            (None, "timing", "completed in timing mode"),
+        ],
+    )
+    def test_verdict(self, verified: bool | None, mode: str, line: str) -> None:
+        """The second line says what became of the run."""
+        report = replace(COMPLETED, verified=verified, mode=mode)
+
+        assert line == text(report).splitlines()[1]
+
+    def test_most_units_are_left_out(self) -> None:
+        """Eight units are shown, equals in the program's order."""
+        units = tuple(unit(f"u{number}", number, 1, busy=2) for number in range(20))
+        written = text(replace(COMPLETED, units=units)).splitlines()
+
+        assert "Busiest units, 8 of 20; % of all cycles" == written[-10]
+        assert [f"u{number}" for number in range(8)] == [line.split()[0] for line in written[-8:]]
+
+    def test_markup_in_names(self) -> None:
+        """Brackets in names are not markup."""
+        report = replace(COMPLETED, name="[red]", units=(unit("[bold]", 1, 1, busy=1),))
+
+        assert "[red]  programs/small.py" == text(report).splitlines()[0]
+        assert "[bold]" == text(report).splitlines()[-1].split()[0]
+
+    def test_warnings(self) -> None:
+        """Warnings are not wrapped, so that they can be searched for."""
+        warning = "channel a.0 -> b.0: 3 values were left over, " + "word " * 30 + "end"
+
+        assert f"warning: {warning}" == ending(replace(COMPLETED, warnings=(warning,)), 1)
+
+    def test_colour_on_terminals_only(self) -> None:
+        """A terminal gets colours; what is piped is plain."""
+        written = io.StringIO()
+        render(COMPLETED, Console(file=written, width=100, force_terminal=True))
+
+        assert "\x1b[" in written.getvalue()
+        assert "\x1b[" not in text(COMPLETED)
+
+
+def channel(name: str, *, held: int = 0, ended: bool = False) -> dict[str, Any]:
+    """Return a channel of depth 2 as the deadlock report has it."""
+    return {"name": name, "held": held, "depth": 2, "ended": ended}
+
+
+def wait(
+    name: str,
+    operation: str,
+    since: int,
+    line: int,
+    *channels: dict[str, Any],
+    any_of: bool = False,
+) -> dict[str, Any]:
+    """Return a wait as the deadlock report has it."""
+    return {
+        "unit": name,
+        "operation": operation,
+        "any_of": any_of,
+        "channels": list(channels),
+        "since_cycle": since,
+        "file": "small.py",
+        "line": line,
+    }
+
+
+class TestOthers:
+    def test_error(self) -> None:
+        """The message and its place come last; what was not counted is left out."""
+        error = {"message": "matmul raised ValueError: odd", "file": "small.py", "line": 12}
+        report = Report(name="small", program="small.py", mode="timing", error=error)
+
+        expected = """\
+small  small.py
+error in timing mode
+
+
+error: small.py:12: matmul raised ValueError: odd"""
+        assert expected == text(report)
+
+    def test_deadlock(self) -> None:
+        """Who waits for what since which cycle, and where it was wired."""
+        send = wait("fork", "send", 1118, 12, channel("fork.1 -> join.1", held=2))
+        receive = wait("join", "receive", 3, 14, channel("a.0 -> join.0"), channel("b.0 -> join.1"))
+        deadlock = {"cycle": 1120, "waits": [send, receive]}
+        report = replace(COMPLETED, status="deadlock", verified=None, deadlock=deadlock)
+
+        expected = """\
+deadlock at cycle 1,120: 2 operators wait
+  fork waits to send into [fork.1 -> join.1], 2 of 2 held, since cycle 1,118  small.py:12
+  join waits to receive from [a.0 -> join.0], 0 of 2 held and [b.0 -> join.1], 0 of 2 held, \
+since cycle 3  small.py:14"""
+        assert expected == ending(report, 3)
+
+    @pytest.mark.parametrize(
+        ("row", "line"),
+        [
+            (
+                wait("m", "reach", 0, 1, channel("a"), channel("b", ended=True), any_of=True),
+                "m waits for its turn among [a], 0 of 2 held or [b], 0 of 2 held, ended, since",
+            ),
+            (wait("m", "off-chip", 0, 1), "m waits for the off-chip memory, since"),
+            (wait("m", "capacity", 0, 1), "m waits for room on chip, since"),
+        ],
+    )
+    def test_wait(self, row: dict[str, Any], line: str) -> None:
+        """Each kind of wait has its words."""
+        deadlock = {"cycle": 0, "waits": [row]}
+        written = ending(replace(COMPLETED, status="deadlock", deadlock=deadlock), 2)
+
+        expected = f"deadlock at cycle 0: 1 operator waits\n  {line} cycle 0  small.py:1"
+        assert expected == written
+
+    def test_many_waits(self) -> None:
+        """A deadlock of thousands is not printed whole."""
+        deadlock = {"cycle": 0, "waits": [wait("u", "off-chip", 0, 1)] * 1040}
+
+        expected = "  and 1,000 more, all in the JSON report"
+        assert expected == ending(replace(COMPLETED, status="deadlock", deadlock=deadlock), 1)
