@@ -2,6 +2,7 @@ from .broadcast import Broadcast as Broadcast
 from .channel import Channel as Channel
 from .costs import ARTIFACT_BYTES as ARTIFACT_BYTES
 from .costs import Costs as Costs
+from .costs import artifact_bytes as artifact_bytes
 from .dims import Dim as Dim
 from .dims import at_least_one as at_least_one
 from .dims import ceil_div as ceil_div

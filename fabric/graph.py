@@ -17,6 +17,7 @@ from fabric.stream_type import StreamType
 from fabric.unit import UnitKind
 
 if TYPE_CHECKING:
+    from fabric.assumption import Assumed
     from fabric.costs import Costs
     from fabric.hardware import Hardware
     from fabric.ports import Ports
@@ -98,6 +99,7 @@ class Node:
         name: unique in the program.
         place: where it was wired.
         inputs, outputs: its streams.
+        assumed: its outputs with shapes that the program has stated.
         index: its place in the order that breaks ties, once the program is finished.
     """
 
@@ -110,6 +112,7 @@ class Node:
         self.place: Final = place
         self.inputs: tuple[Stream, ...] = inputs
         self.outputs: tuple[Stream, ...] = ()
+        self.assumed: list[Assumed] = []
         self.index = -1
 
     @property
@@ -149,3 +152,12 @@ class Wiring:
             shared_by: operators that give the same key get the same symbol.
         """
         return self.program.symbol(name, ragged=ragged, shared_by=shared_by)
+
+    def absorb(self, dim: Dim, *, ragged: bool = True) -> Dim:
+        """Return ``dim``; where it has a ragged symbol in it, a new symbol that stands for it.
+
+        Args:
+            dim: of a stream, computed from other dimensions.
+            ragged: the new symbol is ragged, too; else it is the outermost dimension.
+        """
+        return self.program.absorb(dim, f"D_{self.node_name}", ragged=ragged)

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Final, Self
 
-from fabric.dims import Dim, symbol
+from fabric.dims import Dim, dim_text, is_ragged, symbol, undecided_in
 from fabric.errors import ProgramError, ShapeError
 from fabric.graph import Node, Operator, Wiring, current_program
 from fabric.hardware import Hardware
@@ -45,6 +45,9 @@ class Program:
         nodes: in wiring order.
         expected: callables that compute the stored outputs, by name.
         extra: callables that compute further fields of the report, by name.
+        sizes: of symbols, as the program's control data decide them.
+        absorbed: what ragged symbols stand for, where their sum over a stream is that of it.
+        undecided: dimensions an operator expects to be equal, which nobody can tell.
     """
 
     def __init__(
@@ -65,6 +68,9 @@ class Program:
         self.nodes: list[Node] = []
         self.expected: dict[str, Callable[[], Any]] = {}
         self.extra: dict[str, Callable[[], object]] = {}
+        self.sizes: dict[Any, int] = {}
+        self.absorbed: dict[Any, Dim] = {}
+        self.undecided: list[tuple[Node, Dim, Dim]] = []
         self._names: set[str] = set()
         self._counts: dict[str, int] = {}
         self._symbols: set[str] = set()
@@ -89,6 +95,38 @@ class Program:
         """Say what stored outputs shall be: callables that return arrays, functional mode only."""
         self.expected.update(outputs)
 
+    def bind(self, dim: Dim, size: int) -> None:
+        """Say what size the program's control data (routing, lengths) give to a symbol.
+
+        ``check --data`` substitutes it, and a run is compared with it.
+
+        Args:
+            dim: a symbol of a stream's shape; a number has to be ``size`` already.
+            size: elements, at least 0.
+
+        Raises:
+            ProgramError: ``dim`` is no symbol, or has another size.
+        """
+        place = calling_place()
+        found = self.sizes.get(dim, size) if not isinstance(dim, int) else dim
+        if found != size or size < 0:
+            what = "a size" if size < 0 else f"{dim_text(dim)}, which is {found}"
+            raise ProgramError(
+                f"bind gives {what} the size {size}: expected "
+                + ("at least 0" if size < 0 else f"{found}"),
+                file=place.file,
+                line=place.line,
+            )
+        if isinstance(dim, int):
+            return
+        if not dim.is_Symbol:
+            raise ProgramError(
+                f"bind gives {dim_text(dim)} the size {size}: expected a symbol",
+                file=place.file,
+                line=place.line,
+            )
+        self.sizes[dim] = int(size)
+
     def add(
         self, operator: Operator, inputs: tuple[Stream, ...], place: Place
     ) -> tuple[Stream, ...]:
@@ -107,12 +145,14 @@ class Program:
                     line=place.line,
                 )
         node = Node(operator, self._name(operator, place), place, inputs)
-        try:
-            types = operator.infer(Wiring(self, node.name), *inputs)
-        except ShapeError as error:
-            if error.file is None:
-                error.file, error.line = place
-            raise
+        with undecided_in() as undecided:
+            try:
+                types = operator.infer(Wiring(self, node.name), *inputs)
+            except ShapeError as error:
+                if error.file is None:
+                    error.file, error.line = place
+                raise
+        self.undecided += [(node, left, right) for left, right in undecided]
         node.outputs = tuple(Stream(node, port, each) for port, each in enumerate(types))
         self.nodes.append(node)
         return node.outputs
@@ -130,6 +170,17 @@ class Program:
         result = symbol(unique, ragged=ragged)
         if shared_by:
             self._shared[shared_by] = result
+        return result
+
+    def absorb(self, dim: Dim, name: str, *, ragged: bool) -> Dim:
+        """See ``Wiring.absorb``."""
+        if not is_ragged(dim):
+            return dim
+        result = self.symbol(name, ragged=ragged, shared_by=())
+        assert not isinstance(dim, int)
+        # Sums of products keep their total when every group is counted at its mean.
+        if dim.is_polynomial(*(free for free in dim.free_symbols if is_ragged(free))):
+            self.absorbed[result] = dim
         return result
 
     def _name(self, operator: Operator, place: Place) -> str:

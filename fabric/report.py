@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, TypeAlias
 
-__all__ = ["ChannelCounters", "ExitStatus", "Report", "Status", "UnitCounters"]
+__all__ = [
+    "ChannelCounters",
+    "Compared",
+    "Comparison",
+    "ExitStatus",
+    "Report",
+    "Status",
+    "UnitCounters",
+]
 
 Status: TypeAlias = Literal["completed", "deadlock", "livelock", "error", "interrupted"]
 
@@ -79,7 +87,46 @@ class ChannelCounters:
     left_over: int
 
 
-_BESIDE_THE_TABLE: Final = frozenset({"name", "units", "channels_counters", "warnings"})
+@dataclass(frozen=True)
+class Compared:
+    """One quantity, as it was known before the run and as it came out.
+
+    Attributes:
+        what: in words.
+        expected: the program's metric with the sizes of this run.
+        measured: in the run.
+        at_most: the measured one may be smaller.
+    """
+
+    what: str
+    expected: int
+    measured: int
+    at_most: bool = False
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the run was as expected."""
+        return self.measured <= self.expected if self.at_most else self.measured == self.expected
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was known before a run beside what the run measured.
+
+    Attributes:
+        totals: of the program.
+        channel_elements: expected per channel, in edge order.
+        warnings: a sentence for every difference.
+    """
+
+    totals: tuple[Compared, ...] = ()
+    channel_elements: tuple[int, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+_BESIDE_THE_TABLE: Final = frozenset(
+    {"name", "units", "channels_counters", "comparison", "warnings"}
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +136,7 @@ class Report:
     Attributes:
         name: of the program.
         units, channels_counters: in node and edge order.
+        comparison: what was known before the run beside what it measured.
         warnings: sentences about a run that completed all the same.
     """
 
@@ -119,6 +167,7 @@ class Report:
     name: str = ""
     units: tuple[UnitCounters, ...] = ()
     channels_counters: tuple[ChannelCounters, ...] = ()
+    comparison: Comparison = Comparison()
     warnings: tuple[str, ...] = ()
 
     @property

@@ -13,10 +13,14 @@ from fabric import accounting
 from fabric.elaborate import elaborate
 from fabric.errors import ConfigurationError, FabricError
 from fabric.machine import Machine
+from fabric.measured import measured_sizes
 from fabric.program import Program
 from fabric.progress import Snapshot
-from fabric.report import Report, Status
+from fabric.report import Comparison, Report, Status
 from fabric.runlog import HEARTBEAT_CYCLES, RunLog, new_run_folder
+from fabric.symbolic.comparison import compare, false_assumption
+from fabric.symbolic.metrics import metrics_of
+from fabric.symbolic.substitution import Substitution
 from fabric.verify import mismatches
 from fabric.waiting import waiting_units
 
@@ -186,13 +190,21 @@ class _Run:
         machine = self.machine
         program = machine.plan.program
         cycles = accounting.run_cycles(machine)
-        fields = accounting.totals(machine, cycles)
+        sizes = measured_sizes(machine)
+        metrics = metrics_of(machine.plan, Substitution(sizes))
+        fields = accounting.totals(machine, cycles, metrics)
+        comparison = Comparison()
         warnings = list(accounting.warnings(machine))
         verified = None
         error = machine.first_failure()
         deadlock = None
         if status == "completed":
-            if self._functional:
+            error = false_assumption(machine, sizes)
+            comparison = compare(machine, sizes, metrics)
+            warnings += comparison.warnings
+            if error is not None:
+                status = "error"
+            elif self._functional:
                 try:
                     wrong = mismatches(program, machine.stored)
                 except FabricError as failure:
@@ -216,5 +228,6 @@ class _Run:
             else {"message": error.message, "file": error.file, "line": error.line},
             units=accounting.unit_counters(machine, cycles),
             channels_counters=accounting.channel_counters(machine),
+            comparison=comparison,
             warnings=tuple(warnings),
         )

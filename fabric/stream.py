@@ -57,6 +57,21 @@ class Stream:
         """The stream itself; for a feedback, what it was connected to."""
         return self
 
+    def assume(self, *shape: Dim) -> Stream:
+        """Return this stream with the shape that the program knows it to have.
+
+        It has no hop of its own. A run checks it: the first group of another size is an error.
+
+        Args:
+            shape: outermost dimension first, as many as the stream has.
+
+        Raises:
+            ShapeError: the number of dimensions differs, or one is known to have another size.
+        """
+        from fabric.assumption import Assumed
+
+        return Assumed(self, shape, calling_place())
+
     def __str__(self) -> str:
         """Name and type, as messages show them."""
         return f"{self.name} {self.type}"
