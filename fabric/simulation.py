@@ -18,7 +18,7 @@ from fabric.program import Program
 from fabric.progress import Snapshot
 from fabric.report import Comparison, Report, Status
 from fabric.runlog import HEARTBEAT_CYCLES, RunLog, new_run_folder
-from fabric.symbolic.comparison import compare, false_assumption
+from fabric.symbolic.comparison import check_assumptions, compare
 from fabric.symbolic.metrics import metrics_of
 from fabric.symbolic.substitution import Substitution
 from fabric.verify import mismatches
@@ -127,7 +127,7 @@ class _Run:
         start = time.perf_counter()
         interrupted = False
         try:
-            trio.run(self._main)
+            trio.run(self._main, restrict_keyboard_interrupt_to_checkpoints=True)
         except* KeyboardInterrupt:
             interrupted = True
         self.wall_seconds = time.perf_counter() - start
@@ -199,20 +199,20 @@ class _Run:
         error = machine.first_failure()
         deadlock = None
         if status == "completed":
-            error = false_assumption(machine, sizes)
             comparison = compare(machine, sizes, metrics)
             warnings += comparison.warnings
-            if error is not None:
-                status = "error"
-            elif self._functional:
-                try:
-                    wrong = mismatches(program, machine.stored)
-                except FabricError as failure:
-                    status, error = "error", failure
-                else:
-                    verified = None if wrong is None else not wrong
-                    warnings += wrong or ()
-            fields["extra"] = {name: compute() for name, compute in program.extra.items()}
+            try:
+                check_assumptions(machine, sizes)
+                wrong = mismatches(program, machine.stored) if self._functional else None
+                fields["extra"] = {
+                    name: program.ask(f"extra[{name!r}]", compute)
+                    for name, compute in program.extra.items()
+                }
+            except FabricError as failure:
+                status, error = "error", failure
+            else:
+                verified = None if wrong is None else not wrong
+                warnings += wrong or ()
         elif status == "deadlock":
             deadlock = waiting_units(machine)
             self.log.event("deadlock", deadlock["cycle"], waits=deadlock["waits"])

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from fabric.assumed_channel import AssumedChannel
 from fabric.dims import free_symbols, is_ragged
-from fabric.errors import FabricError
 from fabric.report import Compared, Comparison
 from fabric.stream_type import StreamType, TileType
 from fabric.symbolic.metrics import Metrics
@@ -15,7 +14,7 @@ from fabric.symbolic.substitution import Size, Substitution, with_absorbed
 if TYPE_CHECKING:
     from fabric.machine import Machine
 
-__all__ = ["compare", "false_assumption"]
+__all__ = ["check_assumptions", "compare"]
 
 
 def compare(machine: Machine, measured: dict[Any, Size], metrics: Metrics) -> Comparison:
@@ -71,22 +70,22 @@ def compare(machine: Machine, measured: dict[Any, Size], metrics: Metrics) -> Co
     return Comparison(totals, elements, tuple(warnings))
 
 
-def false_assumption(machine: Machine, measured: dict[Any, Size]) -> FabricError | None:
-    """Return the first assumption about a stream's shape that the run contradicts."""
+def check_assumptions(machine: Machine, measured: dict[Any, Size]) -> None:
+    """Compare what the program assumes of its streams with the sizes they had.
+
+    Raises:
+        ProgramError: an assumption was false.
+    """
     sizes = Substitution(measured)
     for channel in machine.channels:
         if not isinstance(channel, AssumedChannel):
             continue
-        try:
-            channel.finish()
-        except FabricError as error:
-            return error
+        channel.finish()
         for claim in channel.claims:
             expected = sizes.dim(claim.assumed)
             for size in channel.sizes.get(claim.dimension, ()):
                 if size != expected and not is_ragged(claim.assumed):
-                    return claim.refuted_by(size, expected)
-    return None
+                    raise claim.refuted_by(size, expected)
 
 
 def _count(sizes: Substitution, stream: StreamType) -> int:
