@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fabric import Broadcast as Broadcast
 from operators.accum import Accum as Accum
+from operators.eager_merge import EagerMerge as EagerMerge
 from operators.expand import Expand as Expand
 from operators.expand import Repeat as Repeat
 from operators.flat_map import FlatMap as FlatMap
