@@ -121,6 +121,11 @@ class Channel:
         return self.queue[0][0] + 1
 
     @property
+    def last_taken_cycle(self) -> int | None:
+        """The consumer's clock at its last dequeue; None where it made none."""
+        return self._recent[-1] if self._dequeued else None
+
+    @property
     def peak_occupancy(self) -> int:
         """The most slots in use at once, a slot whose credit is on its way back among them.
 
@@ -232,6 +237,14 @@ class Channel:
         if self.reader is not None:
             self._wake_reader()
 
+    def grow(self, slots: int) -> None:
+        """Add ``slots``, also while the producer waits for one."""
+        self.depth += slots
+        self._returned.extend([-1] * slots)
+        self._spent -= slots
+        if self.writer is not None:
+            self._wake_writer()
+
     async def drain(self) -> None:
         """Discard what comes after the consumer's operator has ended, until the producer ends.
 
@@ -264,6 +277,8 @@ class Channel:
                 unit.now = self.closed_cycle
 
     async def _more_credits(self) -> deque[int]:
+        if self.producer.now >= self.clock.pace_cycle:
+            await self.clock.keep_pace(self.producer)
         if self._ungranted:
             grant = min(self._ungranted, _GRANT)
             self._ungranted -= grant
