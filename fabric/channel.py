@@ -19,7 +19,7 @@ import trio
 
 from fabric.errors import ConfigurationError
 from fabric.unit import Unit, Wait
-from fabric.values import BareStop, Element
+from fabric.values import BareStop, Element, drop
 
 if TYPE_CHECKING:
     from fabric.clock import VirtualClock
@@ -239,7 +239,9 @@ class Channel:
         while True:
             while self.queue:
                 visible, element = self.queue.popleft()
-                self._returned.append(max(visible, self.consumer.now))
+                cycle = max(visible, self.consumer.now)
+                self._returned.append(cycle)
+                drop(element[0], cycle)
                 self._taken += 1
                 self.left_over += element[0].__class__ is not BareStop
                 if self.writer is not None:
