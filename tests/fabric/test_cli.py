@@ -18,23 +18,18 @@ from fabric.cli import main
 from fabric.report import Report
 
 PROGRAM = str(Path(__file__).with_name("small_program.py"))
-USAGE = """\
-Usage: python -m fabric run [OPTIONS] PROGRAM.py
-Try 'python -m fabric run --help' for help.
+COMMAND = [sys.executable, "-m", "fabric"]
+ELSEWHERE = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+"""So that the fabric is found from other folders, installed or not."""
 
-Error: """
 NOTHING_KNOWN = dict.fromkeys(Report(program="").as_json())
 
 
 @pytest.fixture(autouse=True)
-def in_an_empty_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Run in a folder of its own, called by the name users know; undo what loading does."""
+def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in a folder of its own, and undo what loading a program does to Python."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(sys, "argv", ["-m"])
-    monkeypatch.setattr("click.core._detect_program_name", lambda: "python -m fabric")
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
@@ -67,12 +62,13 @@ class TestRun:
         assert Path("logs/small-1/events.jsonl").is_file()
 
     def test_one_program_one_text(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """Two runs print the same, byte for byte; nothing in it is for a terminal."""
+        """Two runs print the same, byte for byte; nothing in it is for a terminal, no padding."""
         first = Output(capsys, "run", PROGRAM)
         second = Output(capsys, "run", PROGRAM)
 
         assert first.out == second.out
         assert "\x1b" not in first.out + first.err
+        assert " \n" not in first.out
 
     def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
         """The object has the fields of the design's table, with what was asked for."""
@@ -125,10 +121,10 @@ class TestStatus:
 
     def test_interrupted(self, tmp_path: Path) -> None:
         """Ctrl-C in an endless run stops it within a second and prints what there is."""
-        command = [sys.executable, "-m", "fabric", "run", PROGRAM, "--json", "-p", "fault=endless"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as run:
-            log = tmp_path / "logs" / "small-1" / "events.jsonl"
-            while not log.is_file():
+        command = [*COMMAND, "run", PROGRAM, "--json", "-p", "fault=endless"]
+        log = tmp_path / "logs" / "small-1" / "events.jsonl"
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ELSEWHERE) as run:
+            while run.poll() is None and not log.is_file():
                 time.sleep(0.05)
             time.sleep(0.5)
             start = time.monotonic()
@@ -176,7 +172,8 @@ class TestUnusable:
         output = Output(capsys, "run", PROGRAM, "--json", *arguments)
 
         assert 2 == output.status
-        assert output.err.startswith(USAGE + message)
+        assert output.object["error"]["message"].startswith(message)
+        assert f"\nError: {output.object['error']['message']}\n" in output.err
         error = {"message": output.object["error"]["message"], "file": None, "line": None}
         assert NOTHING_KNOWN | {"status": "error", "error": error} == output.object
 
@@ -185,7 +182,7 @@ class TestUnusable:
         output = Output(capsys, "run")
 
         assert (2, "") == (output.status, output.out)
-        assert USAGE + "Missing argument 'PROGRAM.py'.\n" == output.err
+        assert "Error: Missing argument 'PROGRAM.py'." == output.err.splitlines()[-1]
 
     def test_no_command(self, capsys: pytest.CaptureFixture[str]) -> None:
         """A sub-command that does not exist."""
@@ -213,7 +210,7 @@ class TestUnusable:
         [
             (
                 ["-p", "fault=no"],
-                f"{PROGRAM}:112: parameter fault of build() is 'no': "
+                f"{PROGRAM}:102: parameter fault of build() is 'no': "
                 "expected one of none, wrong, raises, stuck, endless (did you mean none?)",
             ),
             (
@@ -259,16 +256,16 @@ class TestHost:
         assert {"message": message, "file": None, "line": None} == output.object["error"]
         assert output.err.startswith("Traceback (most recent call last):\n")
 
-    def test_reader_goes_away(self, tmp_path: Path) -> None:
+    def test_reader_goes_away(self) -> None:
         """A closed pipe is no error: the status is the run's, and nothing is said about it."""
         reader, writer = os.pipe()
         os.close(reader)
         run = subprocess.run(
-            [sys.executable, "-m", "fabric", "run", PROGRAM],
+            [*COMMAND, "run", PROGRAM],
             stdout=writer,
             stderr=subprocess.PIPE,
             text=True,
-            cwd=tmp_path,
+            env=ELSEWHERE,
             check=False,
         )
         os.close(writer)
@@ -276,13 +273,12 @@ class TestHost:
         assert (0, "log in logs/small-1") == (run.returncode, run.stderr.splitlines()[-1])
         assert "BrokenPipe" not in run.stderr
 
-    def test_ascii_output(self, tmp_path: Path) -> None:
+    def test_ascii_output(self) -> None:
         """An output that knows no Unicode gets question marks, not a traceback."""
         run = subprocess.run(
-            [sys.executable, "-m", "fabric", "run", "prögram.py"],
+            [*COMMAND, "run", "prögram.py"],
             capture_output=True,
-            env=os.environ | {"PYTHONIOENCODING": "ascii"},
-            cwd=tmp_path,
+            env=ELSEWHERE | {"PYTHONIOENCODING": "ascii"},
             check=False,
         )
 
@@ -297,7 +293,11 @@ class TestHost:
             f"print([name for name in {large} if name in sys.modules], status)"
         )
         run = subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            env=ELSEWHERE,
+            check=True,
         )
 
         assert "[] 0" == run.stdout.splitlines()[-1]
