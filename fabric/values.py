@@ -22,8 +22,8 @@ __all__ = [
     "Selector",
     "Tile",
     "Value",
-    "dtype_name",
     "drop",
+    "dtype_name",
     "dtype_named",
     "share",
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fabric import Broadcast as Broadcast
 from operators.accum import Accum as Accum
+from operators.bufferize import Bufferize as Bufferize
+from operators.eager_merge import EagerMerge as EagerMerge
 from operators.expand import Expand as Expand
 from operators.expand import Repeat as Repeat
 from operators.flat_map import FlatMap as FlatMap
@@ -21,12 +23,18 @@ from operators.functions import RetileCol as RetileCol
 from operators.functions import RetileRow as RetileRow
 from operators.functions import SiLU as SiLU
 from operators.functions import Split as Split
+from operators.functions import SplitCols as SplitCols
 from operators.functions import SplitRows as SplitRows
+from operators.functions import SplitTiles as SplitTiles
 from operators.linear_off_chip_load import LinearOffChipLoad as LinearOffChipLoad
 from operators.linear_off_chip_store import LinearOffChipStore as LinearOffChipStore
 from operators.map import Map as Map
 from operators.partition import Partition as Partition
+from operators.promote import Promote as Promote
 from operators.reassemble import Reassemble as Reassemble
 from operators.reshape import Reshape as Reshape
+from operators.scan import Scan as Scan
 from operators.selectors import Selectors as Selectors
+from operators.streamify import Streamify as Streamify
 from operators.tensor import Tensor as Tensor
+from operators.zip import Zip as Zip

@@ -23,6 +23,7 @@ from fabric import (
     Tile,
     TileType,
     Wiring,
+    drop,
     dtype_named,
 )
 from operators.structure import positions, row_major_strides
@@ -111,6 +112,7 @@ class LinearOffChipLoad(Operator):
             if isinstance(value, BareStop):
                 await sink.send_bare(stop + rank, value.empty_dimension + rank)
             else:
+                drop(value, ports.unit.now)
                 await self._read(ports, view, stop)
 
     async def _read(

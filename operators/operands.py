@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fabric import Tile, TupleType, Unit, Value, ValueType
+from fabric import ShapeError, Stream, Tile, TupleType, Unit, Value, ValueType, check_same_shape
 
-__all__ = ["load_cycles", "placed", "unpacked", "unpacked_types"]
+__all__ = ["check_inputs", "load_cycles", "placed", "size_bytes", "unpacked", "unpacked_types"]
+
+
+def check_inputs(name: str, inputs: tuple[Stream, ...]) -> None:
+    """Refuse inputs that ``name`` cannot read element by element.
+
+    Raises:
+        ShapeError: there are none, or their shapes differ.
+    """
+    if not inputs:
+        raise ShapeError(f"{name} is given no stream: expected at least one")
+    for other in inputs[1:]:
+        check_same_shape(name, inputs[0], other)
 
 
 def unpacked(values: Iterable[Value]) -> list[Value]:
@@ -46,3 +58,8 @@ def placed(value: Value, *, in_memory: bool) -> Value:
     return value
 
 
+def size_bytes(value: Value) -> int:
+    """Return the bytes of ``value``, those of the items of a tuple added up."""
+    if value.__class__ is tuple:
+        return sum(map(size_bytes, value))
+    return 1 if isinstance(value, bool) else int(value.size_bytes)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from fabric import BareStop, Element, OperatorError, Ports, Sink, Source, Value
+from fabric import BareStop, Element, OperatorError, Ports, Sink, TupleType, Value
 from operators.operands import unpacked
 
-__all__ = ["Lockstep", "Track", "settle", "uneven"]
+__all__ = ["Lockstep", "Track", "differ", "settle", "uneven"]
 
 
 class Track:
@@ -56,6 +56,13 @@ class Track:
         self.level = stop - self._inner
 
     @property
+    def empty_dimension(self) -> int | None:
+        """Which dimension outside of a sub-tensor a bare stop stands for; None for a value."""
+        if self.element is None or not isinstance(self.element[0], BareStop):
+            return None
+        return self.element[0].empty_dimension - self._inner
+
+    @property
     def described(self) -> str:
         """The element, where it stands in its tensor, who made it and what it closes."""
         producer = self.source.producer.name
@@ -70,18 +77,21 @@ class Track:
 class Lockstep:
     """All inputs of an operator, read element by element."""
 
-    __slots__ = ("_ports", "_tracks")
+    __slots__ = ("_ports", "_tracks", "_unpack")
 
-    def __init__(self, ports: Ports) -> None:
-        """Stand before the first elements."""
+    def __init__(self, ports: Ports, *, unpack: bool = True) -> None:
+        """Stand before the first elements; ``unpack`` tuples into their items."""
         self._ports = ports
+        self._unpack = unpack and any(
+            isinstance(each.value, TupleType) for each in ports.input_types
+        )
         self._tracks = [Track(ports, port) for port in range(len(ports.inputs))]
 
     async def peek(self) -> tuple[list[Value], int] | None:
         """Wait for the next element of every input; None when all have ended.
 
         Returns:
-            The values, those of tuples one by one, and the stop level that they share. Bare stops
+            The values and the stop level that they share. Bare stops
             come together.
 
         Raises:
@@ -90,7 +100,9 @@ class Lockstep:
         elements = [await source.peek() for source in self._ports.inputs]
         if len(elements) == 1:
             (element,) = elements
-            return None if element is None else (unpacked(element[:1]), element[1])
+            if element is None:
+                return None
+            return unpacked(element[:1]) if self._unpack else [element[0]], element[1]
         for track, each in zip(self._tracks, elements, strict=True):
             track.passed(each)
         present = [each for each in elements if each is not None]
@@ -99,10 +111,10 @@ class Lockstep:
         values = [value for value, _ in present]
         stop = present[0][1]
         if len(present) < len(elements) or not _alike(values):
-            raise uneven(self._ports, *self._tracks)
+            raise differ(self._ports, *self._tracks)
         if any(level != stop for _, level in present):
             stop = await self._settle()
-        return unpacked(values), stop
+        return unpacked(values) if self._unpack else values, stop
 
     def take(self) -> None:
         """Dequeue the elements that ``peek`` showed."""
@@ -144,7 +156,7 @@ async def _closing(ports: Ports, low: Track, high: Track) -> BareStop:
         if isinstance(value, BareStop) and value.empty_dimension == low.stop:
             low.passed(element)
             return value
-    raise uneven(ports, *sorted((low, high), key=lambda track: ports.inputs.index(track.source)))
+    raise differ(ports, *sorted((low, high), key=lambda track: ports.inputs.index(track.source)))
 
 
 async def settle(
@@ -154,7 +166,8 @@ async def settle(
 
     Args:
         ports: of the operator.
-        source, guide: where it is in both inputs.
+        source: where it is in one input.
+        guide: where it is in the other.
         sink: where the bare stops of ``guide`` are passed on, if anywhere.
         inner: dimensions the output has inside of those of ``guide``.
 
@@ -169,13 +182,18 @@ async def settle(
             await sink.send_bare(bare.level + inner, bare.empty_dimension + inner)
 
 
-def uneven(ports: Ports, *tracks: Track) -> OperatorError:
-    """Return the error for inputs whose structures differ."""
+def differ(ports: Ports, *tracks: Track) -> OperatorError:
+    """Return the error for inputs whose structures differ where ``tracks`` stand."""
+    found = " and ".join(track.described for track in tracks)
+    return uneven(ports, found, "equal structures")
+
+
+def uneven(ports: Ports, found: str, expected: str) -> OperatorError:
+    """Return the error for inputs whose structures are not as they should be."""
     unit = ports.unit
     element = ports.inputs[0].elements
-    found = " and ".join(track.described for track in tracks)
     return OperatorError(
-        f"{unit.name}: {found}: expected equal structures, at cycle {unit.now:,}",
+        f"{unit.name}: {found}: expected {expected}, at cycle {unit.now:,}, element {element:,}",
         operator=unit.name,
         cycle=unit.now,
         element=element,

@@ -15,4 +15,6 @@ from operators.functions.reduction import Reduction as Reduction
 from operators.functions.retile import RetileCol as RetileCol
 from operators.functions.retile import RetileRow as RetileRow
 from operators.functions.split import Split as Split
+from operators.functions.split import SplitCols as SplitCols
 from operators.functions.split import SplitRows as SplitRows
+from operators.functions.split import SplitTiles as SplitTiles
