@@ -42,6 +42,11 @@ class Accumulating(ComputeOperator):
         (result,) = self.wire(*inputs)
         return result
 
+    @property
+    @override
+    def has_arithmetic(self) -> bool:
+        return self.reduction.fixed_cycles is None
+
     def operand_types(self, inputs: tuple[Stream, ...]) -> tuple[TileType, ...]:
         """Return what the reduction is given.
 

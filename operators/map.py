@@ -50,6 +50,11 @@ class Map(ComputeOperator):
         (result,) = self.wire(*inputs)
         return result
 
+    @property
+    @override
+    def has_arithmetic(self) -> bool:
+        return self.function.fixed_cycles is None
+
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         name = f"Map({type(self.function).__name__})"

@@ -40,9 +40,11 @@ class Function:
 
     Attributes:
         operands: how many it takes; None for any number.
+        mixed_types: they may be tiles of different element types.
     """
 
     operands: ClassVar[int | None] = None
+    mixed_types: ClassVar[bool] = False
 
     def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Any, ...]:
         """Return the types of the operands, which are those that ``name`` can take.
@@ -50,7 +52,8 @@ class Function:
         Raises:
             ShapeError: another number, or other types.
         """
-        return tile_types(name, operands, self.operands or max(1, len(operands)))
+        count = self.operands or max(1, len(operands))
+        return tile_types(name, operands, count, mixed_types=self.mixed_types)
 
     @property
     def fixed_cycles(self) -> int | None:
@@ -93,8 +96,10 @@ def narrow(data: Array, dtype: np.dtype[Any]) -> Array:
     return data if data.dtype == dtype else data.astype(dtype)
 
 
-def tile_types(name: str, values: tuple[ValueType, ...], count: int) -> tuple[TileType, ...]:
-    """Return ``values`` as tile types of one element type.
+def tile_types(
+    name: str, values: tuple[ValueType, ...], count: int, *, mixed_types: bool = False
+) -> tuple[TileType, ...]:
+    """Return ``values`` as tile types, of one element type unless ``mixed_types``.
 
     Raises:
         ShapeError: another number of inputs, something else than tiles, or mixed element types.
@@ -104,7 +109,7 @@ def tile_types(name: str, values: tuple[ValueType, ...], count: int) -> tuple[Ti
         found = ", ".join(map(str, values)) or "nothing"
         wanted = "1 tile" if count == 1 else f"{count} tiles"
         raise ShapeError(f"{name} is given {found}: expected {wanted}")
-    if len({tile.dtype for tile in tiles}) > 1:
+    if not mixed_types and len({tile.dtype for tile in tiles}) > 1:
         found = ", ".join(map(str, tiles))
         raise ShapeError(f"{name} is given {found}: expected one element type")
     return tiles
