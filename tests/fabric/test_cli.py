@@ -62,12 +62,13 @@ class TestRun:
         assert Path("logs/small-1/events.jsonl").is_file()
 
     def test_one_program_one_text(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """Two runs print the same, byte for byte; nothing in it is for a terminal."""
+        """Two runs print the same, byte for byte; nothing in it is for a terminal, no padding."""
         first = Output(capsys, "run", PROGRAM)
         second = Output(capsys, "run", PROGRAM)
 
         assert first.out == second.out
         assert "\x1b" not in first.out + first.err
+        assert " \n" not in first.out
 
     def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
         """The object has the fields of the design's table, with what was asked for."""
