@@ -19,7 +19,7 @@ import trio
 
 from fabric.errors import ConfigurationError
 from fabric.unit import Unit, Wait
-from fabric.values import BareStop, Element
+from fabric.values import BareStop, Element, drop
 
 if TYPE_CHECKING:
     from fabric.clock import VirtualClock
@@ -119,6 +119,11 @@ class Channel:
     def head_cycle(self) -> int:
         """When the element that ``peek`` showed became visible."""
         return self.queue[0][0] + 1
+
+    @property
+    def last_taken_cycle(self) -> int | None:
+        """The consumer's clock at its last dequeue; None where it made none."""
+        return self._recent[-1] if self._dequeued else None
 
     @property
     def peak_occupancy(self) -> int:
@@ -232,6 +237,14 @@ class Channel:
         if self.reader is not None:
             self._wake_reader()
 
+    def grow(self, slots: int) -> None:
+        """Add ``slots``, also while the producer waits for one."""
+        self.depth += slots
+        self._returned.extend([-1] * slots)
+        self._spent -= slots
+        if self.writer is not None:
+            self._wake_writer()
+
     async def drain(self) -> None:
         """Discard what comes after the consumer's operator has ended, until the producer ends.
 
@@ -241,7 +254,9 @@ class Channel:
         while True:
             while self.queue:
                 sent, element = self.queue.popleft()
-                self._returned.append(max(sent + 1, self.consumer.now))
+                cycle = max(sent + 1, self.consumer.now)
+                self._returned.append(cycle)
+                drop(element[0], cycle)
                 self.left_over += element[0].__class__ is not BareStop
                 if self.writer is not None:
                     self._wake_writer()
@@ -264,6 +279,8 @@ class Channel:
                 unit.now = self.closed_cycle
 
     async def _more_credits(self) -> deque[int]:
+        if self.producer.now >= self.clock.pace_cycle:
+            await self.clock.keep_pace(self.producer)
         if self._ungranted:
             grant = min(self._ungranted, _GRANT)
             self._ungranted -= grant

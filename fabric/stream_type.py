@@ -21,6 +21,7 @@ __all__ = [
     "TileType",
     "TupleType",
     "ValueType",
+    "holds_buffers",
     "shape_text",
 ]
 
@@ -151,3 +152,10 @@ def _factor(dim: Dim) -> str:
     """In front of and behind the x of a tile a sum stands in brackets."""
     text = dim_text(dim)
     return f"({text})" if " + " in text or " - " in text else text
+
+
+def holds_buffers(value: ValueType) -> bool:
+    """Whether elements of this type are, or contain, references to buffers."""
+    if isinstance(value, TupleType):
+        return any(map(holds_buffers, value.items))
+    return isinstance(value, BufferType)
