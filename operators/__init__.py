@@ -46,3 +46,4 @@ from operators.reassemble import Reassemble as Reassemble
 from operators.reshape import Reshape as Reshape
 from operators.selectors import Selectors as Selectors
 from operators.tensor import Tensor as Tensor
+from operators.integers import INTEGER as INTEGER
