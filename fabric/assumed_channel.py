@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from fabric.assumption import Claim
 from fabric.channel import Channel
 from fabric.clock import VirtualClock
+from fabric.stream import Claim
 from fabric.unit import Unit
 from fabric.values import BareStop, Element
 

@@ -10,12 +10,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from fabric.assumption import Assumed, Claim
 from fabric.broadcast import Broadcast
 from fabric.errors import ProgramError
 from fabric.graph import Node
 from fabric.program import Program
-from fabric.stream import Stream
+from fabric.stream import Assumed, Claim, Stream
 from fabric.stream_type import StreamType
 
 __all__ = ["Edge", "Plan", "elaborate"]

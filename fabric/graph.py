@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 from fabric.dims import Dim
 from fabric.errors import ProgramError
 from fabric.place import Place, calling_place
-from fabric.stream import Stream
+from fabric.stream import Assumed, Stream
 from fabric.stream_type import StreamType
 from fabric.unit import UnitKind
 
 if TYPE_CHECKING:
-    from fabric.assumption import Assumed
     from fabric.costs import Costs
     from fabric.hardware import Hardware
     from fabric.ports import Ports

@@ -59,7 +59,7 @@ class AtLeastOne(sympy.Function):  # type: ignore[misc]
     @override
     def eval(cls, dim: Any) -> Any:
         if dim.is_Rational:
-            return sympy.Integer(dim > 0)
+            return sympy.Integer(int(dim.p > 0))
         if isinstance(dim, AtLeastOne):
             return dim
         if isinstance(dim, CeilDiv):

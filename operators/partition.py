@@ -77,7 +77,7 @@ class Partition(Operator):
             )
         inner = source.shape[source.rank + 1 - self.rank :]
         steered_by = selectors.resolve()
-        label = "feedback" if steered_by.node is None else steered_by.node.name
+        label = _origin(steered_by)
         return tuple(
             StreamType(
                 (
@@ -149,3 +149,13 @@ class Partition(Operator):
             routed = (value, min(stop, rank))
             for sink in sinks:
                 await sink.send(routed)
+
+
+def _origin(selectors: Stream) -> str:
+    """Return the name of the operator that made ``selectors``, before their shape was changed."""
+    while selectors.node is not None:
+        node = selectors.node
+        if len(node.inputs) != 1 or len(node.outputs) != 1:
+            return node.name
+        selectors = node.inputs[0].resolve()
+    return "feedback"

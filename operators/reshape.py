@@ -85,7 +85,7 @@ class Reshape(Operator):
         self._check_divisible(source, size)
         shape = (
             *source.shape[:axis],
-            ceil_div(size, self.chunk),
+            wiring.absorb(ceil_div(size, self.chunk)),
             self.chunk,
             *source.shape[axis + 1 :],
         )

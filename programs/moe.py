@@ -80,7 +80,7 @@ def build(
         # Tokens to experts.
         x = LinearOffChipLoad(Tensor((batch, size.hidden), data.x), tile=(1, size.hidden))()
         tokens = Flatten(0, 1)(x)  # [1, B] of 1xD
-        chosen = Selectors(choice, size.experts)()  # [1, B] of multi-hot E
+        chosen = Selectors(choice, size.experts, name="chosen")()  # [1, B] of multi-hot E
         routed = Partition(size.experts)(tokens, chosen)  # per expert [D_i] of 1xD
         # Experts.
         packed = pack(routed, tile_n) if tiling == "static" else pack_dynamically(routed)
@@ -88,10 +88,16 @@ def build(
             data.weights(range(first, first + share)) for first in range(0, size.experts, share)
         ]
         computed = experts(packed, weights, tile_f)  # per expert [D_i] of 1xD
+        computed = [
+            each.assume(*rows.shape) for each, rows in zip(computed, routed, strict=True)
+        ]
         # Back in the order of the tokens, weighted and added up.
         router = LinearOffChipLoad(Tensor(choice.shape, data.router), tile=(1, 1))()  # [1, B, k]
         single = Selectors(choice[:, :, np.newaxis], size.experts)()  # [1, B, k] of one-hot E
-        scales = Partition(size.experts)(router, single)  # per expert [D_i] of 1x1
+        scales = [  # per expert [D_i] of 1x1
+            each.assume(*rows.shape)
+            for each, rows in zip(Partition(size.experts)(router, single), routed, strict=True)
+        ]
         weighted = [Map(Mul())(*each) for each in zip(scales, computed, strict=True)]
         order = Selectors(choice, size.experts)()
         y = Accum(Sum())(Reassemble()(weighted, order))  # [1, B, k] -> [1, B] of 1xD
@@ -99,6 +105,8 @@ def build(
 
     program.expect(y=data.y)
     tokens_of = np.bincount(choice.reshape(-1), minlength=size.experts)
+    for each, count in zip(routed, tokens_of.tolist(), strict=True):
+        program.bind(each.shape[0], count)
     rows = -(-tokens_of // tile_n) * tile_n if tiling == "static" else tokens_of
     program.extra["flops_artifact"] = partial(_flops_artifact, size, int(rows.sum()))
     program.extra["on_chip_requirement_artifact_active_bytes"] = partial(

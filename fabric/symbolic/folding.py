@@ -1,0 +1,102 @@
+"""Repeated parts of a program: operators that are wired alike, such as those of 128 experts.
+
+Two operators are alike when their kind, parameters, types and neighbours are, and their
+neighbours' neighbours, and so on (colour refinement); numbers in the names of symbols do not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import Any, Final
+
+from fabric.dims import dim_text
+from fabric.elaborate import Plan
+from fabric.graph import Node
+from fabric.stream_type import StreamType
+
+__all__ = ["alike", "merged_text"]
+
+_NUMBERS_IN_NAMES: Final = re.compile(r"(?<=[A-Za-z_])\d+\b|\[\d+\]")
+_NUMBER: Final = re.compile(r"\d+")
+
+
+def alike(plan: Plan) -> list[tuple[Node, ...]]:
+    """Return the nodes of ``plan`` in groups of repeated ones, in the order of the first."""
+    colours = _numbered(_signature(node) for node in plan.nodes)
+    incoming: list[list[tuple[Any, int]]] = [[] for _ in plan.nodes]
+    outgoing: list[list[tuple[Any, int]]] = [[] for _ in plan.nodes]
+    for edge in plan.edges:
+        producer, consumer = edge.producer, edge.consumer
+        outgoing[producer.index].append((_port(producer, edge.output), consumer.index))
+        incoming[consumer.index].append((_port(consumer, edge.input), producer.index))
+    while True:
+        finer = _numbered(
+            (
+                colours[index],
+                tuple(sorted({(port, colours[other]) for port, other in incoming[index]})),
+                tuple(sorted({(port, colours[other]) for port, other in outgoing[index]})),
+            )
+            for index in range(len(colours))
+        )
+        if len(set(finer)) == len(set(colours)):
+            break
+        colours = finer
+    groups: dict[int, list[Node]] = defaultdict(list)
+    for node, colour in zip(plan.nodes, colours, strict=True):
+        groups[colour].append(node)
+    return [tuple(group) for group in groups.values()]
+
+
+def merged_text(texts: Sequence[str]) -> str:
+    """Return one text for several that differ in numbers only, with ``i`` where they do."""
+    first = texts[0]
+    if all(text == first for text in texts):
+        return first
+    numbers = [_NUMBER.findall(text) for text in texts]
+    pieces = _NUMBER.split(first)
+    if any(_NUMBER.split(text) != pieces for text in texts):
+        return first
+    columns = [
+        column[0] if len(set(column)) == 1 else "i" for column in zip(*numbers, strict=True)
+    ]
+    return "".join(a + b for a, b in zip(pieces, [*columns, ""], strict=True))
+
+
+def _signature(node: Node) -> Any:
+    operator = node.operator
+    return (
+        type(operator).__name__,
+        node.place,
+        tuple(
+            _parameter(getattr(operator, field.name))
+            for field in fields(operator)
+            if field.name != "name"
+        ),
+        tuple(sorted({_type(stream) for stream in node.input_types})),
+        tuple(sorted({_type(stream) for stream in node.output_types})),
+    )
+
+
+def _parameter(value: Any) -> str:
+    """What two operators have to share of a parameter: plain values, the shape of data."""
+    if value is None or isinstance(value, bool | int | float | str | tuple):
+        return repr(value)
+    return f"{type(value).__name__}{getattr(value, 'shape', '')}"
+
+
+def _type(stream: StreamType) -> str:
+    dims = ", ".join(_NUMBERS_IN_NAMES.sub("", dim_text(dim)) for dim in stream.shape)
+    return f"{dims} of {_NUMBERS_IN_NAMES.sub('', str(stream.value))}"
+
+
+def _port(node: Node, number: int) -> int:
+    """Routing operators treat their many ports alike; others do not."""
+    return 0 if node.operator.kind == "routing" else number
+
+
+def _numbered(keys: Iterable[Any]) -> list[int]:
+    numbers: dict[Any, int] = {}
+    return [numbers.setdefault(key, len(numbers)) for key in keys]
