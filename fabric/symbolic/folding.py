@@ -17,7 +17,7 @@ from fabric.elaborate import Plan
 from fabric.graph import Node
 from fabric.stream_type import StreamType
 
-__all__ = ["alike", "merged_text"]
+__all__ = ["alike", "merged_text", "types_text"]
 
 _NUMBERS_IN_NAMES: Final = re.compile(r"(?<=[A-Za-z_])\d+\b|\[\d+\]")
 _NUMBER: Final = re.compile(r"\d+")
@@ -63,6 +63,14 @@ def merged_text(texts: Sequence[str]) -> str:
         column[0] if len(set(column)) == 1 else "i" for column in zip(*numbers, strict=True)
     ]
     return "".join(a + b for a, b in zip(pieces, [*columns, ""], strict=True))
+
+
+def types_text(streams: Iterable[StreamType]) -> list[str]:
+    """Return the types of several ports, ports that differ in numbers only together."""
+    texts = [str(stream) for stream in streams]
+    if len(texts) > 1 and (one := merged_text(texts)) not in texts[1:]:
+        return [f"{one} (x{len(texts)})"]
+    return list(dict.fromkeys(texts))
 
 
 def _signature(node: Node) -> Any:
