@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from fabric.dims import Dim, dim_text, free_symbols
 from fabric.graph import Node
 from fabric.symbolic.check import Check
 from fabric.symbolic.folding import merged_text, types_text
-from fabric.symbolic.metrics import ACCOUNTINGS, Accounting, intensity, largest
+from fabric.symbolic.metrics import Accounting, intensity, largest
 
 __all__ = ["folded_sum", "print_check"]
 
@@ -36,7 +36,7 @@ def print_check(check: Check, file: str, console: Console) -> None:
     program = check.plan.program
     console.print(Text.assemble((program.name, "bold"), f"  {file}"))
     console.print(
-        f"{len(check.plan.nodes):,} operators, {len(check.plan.edges):,} channels, wired and not run"
+        f"{len(check.plan.nodes):,} operators, {len(check.plan.edges):,} channels, not run"
     )
     console.print()
     for group in check.groups:
@@ -44,7 +44,7 @@ def print_check(check: Check, file: str, console: Console) -> None:
     console.print()
     _metrics(check, console)
     _most_on_chip(check, console)
-    unbound = [name for name in check.free_symbols]
+    unbound = check.free_symbols
     bound = sum(symbol.name in set(unbound) for symbol in program.sizes)
     if unbound:
         console.print()
@@ -91,15 +91,12 @@ def _name(group: tuple[Node, ...]) -> str:
 
 def _metrics(check: Check, console: Console) -> None:
     metrics = check.metrics
+    accountings = check.metrics.accountings.values()
     rows: list[tuple[str, list[str]]] = [
-        (name, [folded_sum(of(check.accounting(each))) for each in ACCOUNTINGS])
-        for name, of in _TOTALS
+        (name, [folded_sum(of(each)) for each in accountings]) for name, of in _TOTALS
     ]
     flops = [folded_sum(metrics.flops)] * 2
-    intensities = [
-        _rounded(intensity(metrics.flops, check.accounting(each).traffic_bytes))
-        for each in ACCOUNTINGS
-    ]
+    intensities = [_rounded(intensity(metrics.flops, each.traffic_bytes)) for each in accountings]
     slowest = largest(metrics.compute_cycles)
     rows += [
         ("FLOPs", flops),
@@ -109,8 +106,8 @@ def _metrics(check: Check, console: Console) -> None:
     ]
     table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
     table.add_column("", no_wrap=True)
-    for name in ACCOUNTINGS:
-        table.add_column(name, justify="right", no_wrap=True)
+    for accounting in metrics.accountings:
+        table.add_column(accounting, justify="right", no_wrap=True)
     formulas = []
     for name, (paper, artifact) in rows:
         if all(text and not _is_formula(text) for text in (paper, artifact)):
@@ -153,7 +150,7 @@ def folded_sum(value: Dim) -> str:
     )
 
 
-def _symbol_names(names: list[str]) -> str:
+def _symbol_names(names: Sequence[str]) -> str:
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(re.sub(r"\d+", "#", name), []).append(name)
@@ -165,7 +162,7 @@ def _symbol_names(names: list[str]) -> str:
 def _most_on_chip(check: Check, console: Console) -> None:
     """Name the operators that need most on-chip memory, one of them and all alike together."""
     by_node = {each.node: each.costs for each in check.metrics.operators}
-    total = check.metrics.paper.on_chip_bytes
+    total: Dim = check.metrics.paper.on_chip_bytes
     needs = [
         (sum(by_node[node].on_chip_bytes for node in group), group)
         for group in check.groups

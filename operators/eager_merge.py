@@ -27,6 +27,7 @@ from fabric import (
     TileType,
     ValueType,
     Wiring,
+    artifact_bytes,
     is_ragged,
     largest,
     same,
@@ -98,7 +99,10 @@ class EagerMerge(Operator):
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
+        return Costs(
+            artifact_fifo_bytes=(len(inputs) + 1)
+            * sum(artifact_bytes(each.value) for each in outputs)
+        )
 
     @override
     async def run(self, ports: Ports) -> None:

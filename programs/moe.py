@@ -88,9 +88,7 @@ def build(
             data.weights(range(first, first + share)) for first in range(0, size.experts, share)
         ]
         computed = experts(packed, weights, tile_f)  # per expert [D_i] of 1xD
-        computed = [
-            each.assume(*rows.shape) for each, rows in zip(computed, routed, strict=True)
-        ]
+        computed = [each.assume(*rows.shape) for each, rows in zip(computed, routed, strict=True)]
         # Back in the order of the tokens, weighted and added up.
         router = LinearOffChipLoad(Tensor(choice.shape, data.router), tile=(1, 1))()  # [1, B, k]
         single = Selectors(choice[:, :, np.newaxis], size.experts)()  # [1, B, k] of one-hot E

@@ -133,9 +133,7 @@ def _undecided(plan: Plan) -> Callable[[Node], str | None]:
         if node not in pairs:
             return None
         left, right = map(dim_text, pairs[node])
-        return (
-            f"cannot tell whether {left} equals {right}: the run will; stream.assume(...) can say so"
-        )
+        return f"cannot tell whether {left} equals {right}: the run will tell; so can stream.assume(...)"
 
     return check
 

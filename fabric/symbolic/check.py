@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from fabric.dims import free_symbols
 from fabric.elaborate import Plan, elaborate
@@ -14,7 +14,7 @@ from fabric.stream_type import TileType
 from fabric.symbolic.advice import advice
 from fabric.symbolic.chosen import chosen_sizes
 from fabric.symbolic.folding import alike
-from fabric.symbolic.metrics import ACCOUNTINGS, Accounting, Metrics, metrics_of, shown
+from fabric.symbolic.metrics import Metrics, metrics_of, shown
 from fabric.symbolic.substitution import Size, Substitution
 
 __all__ = ["Check", "check"]
@@ -43,8 +43,7 @@ class Check:
         """Names of the symbols that the metrics still depend on."""
         metrics = self.metrics
         found = free_symbols(metrics.flops)
-        for name in ACCOUNTINGS:
-            totals = metrics.accounting(name)
+        for totals in metrics.accountings.values():
             for dim in (totals.traffic_bytes, totals.on_chip_bytes, totals.fifo_bytes):
                 found |= free_symbols(dim)
         names = {symbol.name for symbol in found}
@@ -87,15 +86,11 @@ class Check:
                 }
                 for node, of in each
             ],
-            "metrics": {name: self.metrics.as_json(name) for name in ACCOUNTINGS},
+            "metrics": {name: self.metrics.as_json(name) for name in self.metrics.accountings},
             "free_symbols": list(self.free_symbols),
             "sizes": {symbol.name: _plain(size) for symbol, size in self.sizes.items()},
             "warnings": list(self.warnings),
         }
-
-    def accounting(self, name: Literal["paper", "artifact"]) -> Accounting:
-        """Return the totals of one accounting."""
-        return self.metrics.accounting(name)
 
 
 def check(program: Program, given: Mapping[str, int], *, data: bool) -> Check:
@@ -113,9 +108,7 @@ def check(program: Program, given: Mapping[str, int], *, data: bool) -> Check:
     plan = elaborate(program)
     sizes = chosen_sizes(plan, given, data=data)
     groups = tuple(alike(plan))
-    return Check(
-        plan, groups, sizes, metrics_of(plan, Substitution(sizes)), advice(plan, groups)
-    )
+    return Check(plan, groups, sizes, metrics_of(plan, Substitution(sizes)), advice(plan, groups))
 
 
 def _tile(node: Node) -> str | None:

@@ -52,7 +52,9 @@ def chosen_sizes(plan: Plan, given: Mapping[str, int], *, data: bool) -> dict[An
 
 def _few(names: Sequence[str], found: str) -> list[str]:
     """Return names to choose from: those that begin like ``found``, and not hundreds."""
-    near = [name for name in names if name.split("[")[0] == found.split("[")[0]] or list(names)
+    near = [
+        name for name in names if name.split("[")[0] == found.split("[", maxsplit=1)[0]
+    ] or list(names)
     return [*near[:8], "..."] if len(near) > 8 else near
 
 

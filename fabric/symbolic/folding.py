@@ -59,18 +59,19 @@ def merged_text(texts: Sequence[str]) -> str:
     pieces = _NUMBER.split(first)
     if any(_NUMBER.split(text) != pieces for text in texts):
         return first
-    columns = [
-        column[0] if len(set(column)) == 1 else "i" for column in zip(*numbers, strict=True)
-    ]
+    columns = [column[0] if len(set(column)) == 1 else "i" for column in zip(*numbers, strict=True)]
     return "".join(a + b for a, b in zip(pieces, [*columns, ""], strict=True))
 
 
 def types_text(streams: Iterable[StreamType]) -> list[str]:
-    """Return the types of several ports, ports that differ in numbers only together."""
-    texts = [str(stream) for stream in streams]
-    if len(texts) > 1 and (one := merged_text(texts)) not in texts[1:]:
-        return [f"{one} (x{len(texts)})"]
-    return list(dict.fromkeys(texts))
+    """Return the types of several ports, those that differ in numbers only together."""
+    groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for text in map(str, streams):
+        groups[tuple(_NUMBER.split(text))].append(text)
+    return [
+        merged_text(texts) + (f" (x{len(texts)})" if len(texts) > 1 else "")
+        for texts in groups.values()
+    ]
 
 
 def _signature(node: Node) -> Any:

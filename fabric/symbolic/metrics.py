@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 from fabric.costs import Costs
 from fabric.dims import Dim, ceil_div, dim_text, product, total
@@ -19,9 +19,7 @@ from fabric.graph import ComputeOperator, Node
 from fabric.hardware import HbmDescription
 from fabric.symbolic.substitution import Substitution
 
-__all__ = ["ACCOUNTINGS", "Accounting", "Metrics", "OperatorMetrics", "metrics_of"]
-
-ACCOUNTINGS: tuple[Literal["paper"], Literal["artifact"]] = ("paper", "artifact")
+__all__ = ["Accounting", "Metrics", "OperatorMetrics", "metrics_of"]
 
 
 @dataclass(frozen=True)
@@ -79,18 +77,19 @@ class Metrics:
     flops: Dim
     allocated_flops_per_cycle: int
 
-    def accounting(self, name: Literal["paper", "artifact"]) -> Accounting:
-        """Return one of the accountings."""
-        return self.paper if name == "paper" else self.artifact
+    @property
+    def accountings(self) -> dict[str, Accounting]:
+        """Both accountings by name."""
+        return {"paper": self.paper, "artifact": self.artifact}
 
     @property
     def compute_cycles(self) -> tuple[Dim, ...]:
         """Lower bounds of the run by the compute units, each once; the largest one counts."""
         return tuple(dict.fromkeys(each.compute_cycles for each in self.operators))
 
-    def as_json(self, name: Literal["paper", "artifact"]) -> dict[str, Any]:
+    def as_json(self, name: str) -> dict[str, Any]:
         """Return one accounting as ``check --json`` shows it: numbers, or text with symbols."""
-        totals = self.accounting(name)
+        totals = self.accountings[name]
         traffic = totals.traffic_bytes
         return {
             "off_chip_traffic_bytes": shown(traffic),
@@ -133,7 +132,7 @@ def metrics_of(plan: Plan, substitution: Substitution) -> Metrics:
         ),
         flops=summed("flops"),
         allocated_flops_per_cycle=sum(
-            _flops_per_cycle(node, plan) for node in plan.nodes if node.operator.kind == "compute"
+            _flops_per_cycle(node, plan) for node in plan.nodes if _has_arithmetic(node)
         ),
     )
 
@@ -162,7 +161,7 @@ def _operator(node: Node, plan: Plan, substitution: Substitution) -> OperatorMet
     outputs = tuple(map(substitution.stream, node.output_types))
     costs = node.operator.costs(inputs, outputs)
     cycles: Dim = 0
-    if node.operator.kind == "compute" and costs.flops != 0:
+    if _has_arithmetic(node) and costs.flops != 0:
         elements = inputs[0].count
         flops = costs.flops / elements
         if isinstance(costs.flops, int) and isinstance(elements, int):
@@ -175,6 +174,10 @@ def _accounting(hbm: HbmDescription, load: Dim, store: Dim, on_chip: Dim, fifo: 
     traffic = total((load, store)) * hbm.initiation_interval_cycles
     cycles = ceil_div(traffic, hbm.channels * hbm.request_bytes)
     return Accounting(load, store, on_chip, fifo, cycles)
+
+
+def _has_arithmetic(node: Node) -> bool:
+    return isinstance(node.operator, ComputeOperator) and node.operator.has_arithmetic
 
 
 def _flops_per_cycle(node: Node, plan: Plan) -> int:
