@@ -43,10 +43,6 @@ class CeilDiv(sympy.Function):  # type: ignore[misc]
         text = printer._print(dim)
         return f"ceil(({text})/{divisor})" if dim.is_Add else f"ceil({text}/{divisor})"
 
-    def _numpycode(self, printer: Any) -> str:
-        dim, divisor = self.args
-        return f"(-((-({printer._print(dim)}))//{printer._print(divisor)}))"
-
 
 class AtLeastOne(sympy.Function):  # type: ignore[misc]
     """1 where ``dim`` is positive, else 0."""
@@ -70,10 +66,6 @@ class AtLeastOne(sympy.Function):  # type: ignore[misc]
 
     def _sympystr(self, printer: Any) -> str:
         return f"min(1, {printer._print(self.args[0])})"
-
-    def _numpycode(self, printer: Any) -> str:
-        minimum = printer._module_format("numpy.minimum")
-        return f"{minimum}(1, {printer._print(self.args[0])})"
 
 
 def vanishes_with(factor: Any, dim: Any) -> bool:

@@ -130,9 +130,9 @@ def _is_formula(text: str) -> bool:
 
 
 def _rounded(value: float | str | None) -> str:
-    if isinstance(value, float):
-        return f"{value:,.2f}"
-    return f"{value:,}" if isinstance(value, int) else str(value or "-")
+    if value is None or isinstance(value, str):
+        return value or "-"
+    return f"{value:,}" if value == int(value) else f"{value:,.2f}"
 
 
 def folded_sum(value: Dim) -> str:

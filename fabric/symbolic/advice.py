@@ -133,7 +133,7 @@ def _undecided(plan: Plan) -> Callable[[Node], str | None]:
         if node not in pairs:
             return None
         left, right = map(dim_text, pairs[node])
-        return f"cannot tell whether {left} equals {right}: the run will tell; so can stream.assume(...)"
+        return f"cannot tell whether {left} equals {right}: a run will, or stream.assume(...)"
 
     return check
 
