@@ -14,7 +14,7 @@ from rich.text import Text
 from fabric.dims import Dim, dim_text, free_symbols
 from fabric.graph import Node
 from fabric.symbolic.check import Check
-from fabric.symbolic.folding import merged_text, types_text
+from fabric.symbolic.folding import merged_text, operator_text, types_text
 from fabric.symbolic.metrics import Accounting, intensity, largest
 
 __all__ = ["folded_sum", "print_check"]
@@ -62,7 +62,7 @@ def _wiring(group: tuple[Node, ...], console: Console) -> None:
     console.print(
         Text.assemble(
             (_name(group), "bold"),
-            f"  {type(first.operator).__name__}",
+            f"  {operator_text(first)}",
             (f"  {Path(first.place.file).name}:{first.place.line}", "dim"),
         ),
         soft_wrap=True,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
 from fabric.dims import dim_text
@@ -17,7 +17,7 @@ from fabric.elaborate import Plan
 from fabric.graph import Node
 from fabric.stream_type import StreamType
 
-__all__ = ["alike", "merged_text", "types_text"]
+__all__ = ["alike", "merged_text", "operator_text", "types_text"]
 
 _NUMBERS_IN_NAMES: Final = re.compile(r"(?<=[A-Za-z_])\d+\b|\[\d+\]")
 _NUMBER: Final = re.compile(r"\d+")
@@ -72,6 +72,15 @@ def types_text(streams: Iterable[StreamType]) -> list[str]:
         merged_text(texts) + (f" (x{len(texts)})" if len(texts) > 1 else "")
         for texts in groups.values()
     ]
+
+
+def operator_text(node: Node) -> str:
+    """Return the kind of operator and the functions it applies: ``Map(Matmul)``."""
+    values = [getattr(node.operator, field.name) for field in fields(node.operator)]
+    # Data are dataclasses, too, but have a shape.
+    applied = [type(v).__name__ for v in values if is_dataclass(v) and not hasattr(v, "shape")]
+    kind = type(node.operator).__name__
+    return f"{kind}({', '.join(applied)})" if applied else kind
 
 
 def _signature(node: Node) -> Any:

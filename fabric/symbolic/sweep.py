@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import reduce
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -76,8 +75,10 @@ class Sweep:
         }
         shape = np.broadcast_shapes(*(array.shape for array in known.values()))
         totals = {name: _numbers(known, dim) for name, dim in self._dims.items()}
-        busiest = reduce(np.maximum, (_numbers(known, dim) for dim in self._cycles), np.int64(0))
-        totals["compute_cycles"] = np.asarray(busiest)
+        busiest = np.zeros(shape, np.int64)
+        for dim in self._cycles:
+            np.maximum(busiest, _numbers(known, dim), out=busiest)
+        totals["compute_cycles"] = busiest
         return {name: np.broadcast_to(total, shape) for name, total in totals.items()}
 
 
