@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import re
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -90,6 +91,24 @@ class Program:
     ) -> None:
         """Stop collecting."""
         current_program.reset(self._token)
+
+    def __rich_repr__(self) -> Iterator[tuple[str, object]]:
+        """What rich shows of it."""
+        yield "name", self.name
+        yield "operators", len(self.nodes)
+        yield "symbols", len(self._symbols)
+
+    def _repr_svg_(self) -> str | None:
+        """What a notebook shows of it: the graph, once it is complete."""
+        # Pictures stand above programs: they are looked up, not imported.
+        elaborate = importlib.import_module("fabric.elaborate").elaborate
+        try:
+            plan = elaborate(self)
+        except ProgramError:
+            return None
+        pictures = importlib.import_module("fabric.drawing.picture")
+        drawn: str = importlib.import_module("fabric.drawing.svg").svg(pictures.picture_of(plan))
+        return drawn
 
     def expect(self, **outputs: Callable[[], Any]) -> None:
         """Say what stored outputs shall be: callables that return arrays, functional mode only."""

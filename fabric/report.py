@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import io
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, TypeAlias
 
@@ -198,6 +201,22 @@ class Report:
             raise FabricError(
                 self.error["message"], file=self.error["file"], line=self.error["line"]
             )
+
+    def __rich_repr__(self) -> Iterator[tuple[str, object]]:
+        """What rich shows of it."""
+        yield "name", self.name
+        yield "status", self.status
+        yield "cycles", self.cycles
+        yield "verified", self.verified
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it: what ``run`` prints."""
+        consoles = importlib.import_module("rich.console")
+        console = consoles.Console(record=True, width=100, file=io.StringIO(), highlight=False)
+        # Rendering stands above reports: it is looked up, not imported.
+        importlib.import_module("fabric.render").render(self, console)
+        html: str = console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+        return html
 
     def as_json(self) -> dict[str, Any]:
         """Return the object that ``run --json`` prints."""

@@ -5,6 +5,8 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from html import escape
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from typing_extensions import override
@@ -71,6 +73,16 @@ class Stream:
             ShapeError: the number of dimensions differs, or one is known to have another size.
         """
         return Assumed(self, shape, calling_place())
+
+    def __rich_repr__(self) -> Iterator[tuple[str, object]]:
+        """What rich shows of it."""
+        yield "name", self.name
+        yield "shape", shape_text(self.shape)
+        yield "value", str(self.value)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it."""
+        return f"<code>{escape(self.name)}</code> {escape(str(self.type))}"
 
     def __str__(self) -> str:
         """Name and type, as messages show them."""
