@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from fractions import Fraction
 from functools import lru_cache
@@ -29,7 +29,6 @@ __all__ = [
     "free_symbols",
     "is_ragged",
     "is_static",
-    "largest",
     "product",
     "same",
     "symbol",
@@ -82,19 +81,6 @@ def at_least_one(dim: Dim) -> Dim:
     from fabric.rounding import AtLeastOne
 
     return _number(AtLeastOne(dim))
-
-
-def largest(dims: Sequence[Dim]) -> Dim:
-    """Return the largest of ``dims``, of which there is at least one."""
-    different = set(dims)
-    if len(different) == 1:
-        return dims[0]
-    if all(isinstance(dim, int | Fraction) for dim in different):
-        return max(dims)
-    import sympy
-
-    result: Dim = sympy.Max(*different)
-    return result
 
 
 def product(dims: Iterable[Dim]) -> Dim:

@@ -5,6 +5,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
@@ -156,6 +157,22 @@ class Wiring:
             shared_by: operators that give the same key get the same symbol.
         """
         return self.program.symbol(name, ragged=ragged, shared_by=shared_by)
+
+    def mixture(self, label: str, counts: Sequence[Dim], sizes: Sequence[Dim]) -> Dim:
+        """Return the size of elements that come from several streams, in any order.
+
+        Args:
+            label: what is measured, such as ``rows``.
+            counts: how many elements each stream has.
+            sizes: the size of each stream's elements.
+
+        Returns:
+            The size they share; else a ragged symbol that stands for it. Its mean counts in
+            traffic and FLOPs, the largest size on chip.
+        """
+        if all(size == sizes[0] for size in sizes):
+            return sizes[0]
+        return self.program.mixture(f"D_{self.node_name}_{label}", counts, sizes)
 
     def absorb(self, dim: Dim, *, ragged: bool = True) -> Dim:
         """Return ``dim``; where it has a ragged symbol in it, a new symbol that stands for it.

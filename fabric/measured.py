@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from fabric.dims import Dim, free_symbols
-from fabric.symbolic.substitution import Size, Substitution
+from fabric.symbolic.substitution import Size, Substitution, followed
 
 if TYPE_CHECKING:
     from fabric.machine import Machine
@@ -21,9 +21,11 @@ def measured_sizes(machine: Machine) -> dict[Any, Size]:
     The size of a ragged symbol is the mean over its groups.
     """
     shapes = [
-        (edge.type.shape, channel.elements)
+        (shape, channel.elements)
         for edge, channel in zip(machine.plan.edges, machine.channels, strict=True)
-        if not all(isinstance(dim, int) for dim in edge.type.shape)
+        # The reader of a feedback knows it under the shape that was declared.
+        for shape in dict.fromkeys((edge.type.shape, edge.consumer.inputs[edge.input].type.shape))
+        if not all(isinstance(dim, int) for dim in shape)
     ]
     sizes: dict[Any, Size] = {}
     # A shape with two unknowns tells one of them when another channel has told the other.
@@ -35,12 +37,13 @@ def measured_sizes(machine: Machine) -> dict[Any, Size]:
         if not waiting or len(waiting) == len(shapes):
             break
         shapes = waiting
+    sizes = followed(sizes, machine.plan.program)
     for node in machine.plan.nodes:
         for stream in (*node.input_types, *node.output_types):
             for dim in stream.shape:
                 for symbol in free_symbols(dim):
                     sizes.setdefault(symbol, 0)
-    return sizes
+    return followed(sizes, machine.plan.program)
 
 
 def _bind(sizes: dict[Any, Size], shape: tuple[Dim, ...], elements: int) -> bool:

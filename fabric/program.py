@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Final, Self
@@ -48,6 +48,7 @@ class Program:
         extra: callables that compute further fields of the report, by name.
         sizes: of symbols, as the program's control data decide them.
         absorbed: what ragged symbols stand for, where their sum over a stream is that of it.
+        mixtures: symbols for the size of elements from several streams: their counts and sizes.
         undecided: dimensions an operator expects to be equal, which nobody can tell.
     """
 
@@ -71,6 +72,7 @@ class Program:
         self.extra: dict[str, Callable[[], object]] = {}
         self.sizes: dict[Any, int] = {}
         self.absorbed: dict[Any, Dim] = {}
+        self.mixtures: dict[Any, tuple[tuple[Dim, Dim], ...]] = {}
         self.undecided: list[tuple[Node, Dim, Dim]] = []
         self._names: set[str] = set()
         self._counts: dict[str, int] = {}
@@ -214,6 +216,12 @@ class Program:
         # Sums of products keep their total when every group is counted at its mean.
         if dim.is_polynomial(*(free for free in dim.free_symbols if is_ragged(free))):
             self.absorbed[result] = dim
+        return result
+
+    def mixture(self, name: str, counts: Sequence[Dim], sizes: Sequence[Dim]) -> Dim:
+        """See ``Wiring.mixture``."""
+        result = self.symbol(name, ragged=True)
+        self.mixtures[result] = tuple(zip(counts, sizes, strict=True))
         return result
 
     def _name(self, operator: Operator, place: Place) -> str:

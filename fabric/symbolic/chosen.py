@@ -9,7 +9,7 @@ from fabric.dims import free_symbols
 from fabric.elaborate import Plan
 from fabric.errors import ConfigurationError
 from fabric.stream_type import BufferType, TileType, TupleType, ValueType
-from fabric.symbolic.substitution import Size, with_absorbed
+from fabric.symbolic.substitution import Size, followed
 from fabric.wording import one_of
 
 __all__ = ["chosen_sizes", "symbols_of"]
@@ -47,7 +47,7 @@ def chosen_sizes(plan: Plan, given: Mapping[str, int], *, data: bool) -> dict[An
                 f"--set {name}={size}: no stream has such a symbol: expected {expected}"
             )
         sizes[known[name]] = size
-    return with_absorbed(sizes, plan.program.absorbed)
+    return followed(sizes, plan.program)
 
 
 def _few(names: Sequence[str], found: str) -> list[str]:

@@ -9,7 +9,7 @@ from fabric.dims import free_symbols, is_ragged
 from fabric.report import Compared, Comparison
 from fabric.stream_type import StreamType, TileType
 from fabric.symbolic.metrics import Metrics
-from fabric.symbolic.substitution import Size, Substitution, with_absorbed
+from fabric.symbolic.substitution import Size, Substitution, followed
 
 if TYPE_CHECKING:
     from fabric.machine import Machine
@@ -27,7 +27,7 @@ def compare(machine: Machine, measured: dict[Any, Size], metrics: Metrics) -> Co
     """
     plan = machine.plan
     program = plan.program
-    bound = with_absorbed(program.sizes, program.absorbed)
+    bound = followed(program.sizes, program)
     warnings = [
         f"the program binds {symbol.name} to {size:,}, but the run had {measured[symbol]:,}"
         for symbol, size in bound.items()

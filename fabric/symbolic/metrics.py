@@ -8,7 +8,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 4.2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +17,7 @@ from fabric.dims import Dim, ceil_div, dim_text, product, total
 from fabric.elaborate import Plan
 from fabric.graph import ComputeOperator, Node
 from fabric.hardware import HbmDescription
-from fabric.symbolic.substitution import Substitution
+from fabric.symbolic.substitution import Substitution, peaks
 
 __all__ = ["Accounting", "Metrics", "OperatorMetrics", "metrics_of"]
 
@@ -107,7 +107,9 @@ class Metrics:
 
 def metrics_of(plan: Plan, substitution: Substitution) -> Metrics:
     """Return the metrics of ``plan`` with the sizes of ``substitution`` for its symbols."""
-    operators = tuple(_operator(node, plan, substitution) for node in plan.nodes)
+    largest_sizes = peaks(substitution.sizes, plan.program)
+    on_chip = Substitution({**substitution.sizes, **largest_sizes}) if largest_sizes else None
+    operators = tuple(_operator(node, plan, substitution, on_chip) for node in plan.nodes)
 
     def summed(field: str) -> Dim:
         return _whole(total(getattr(each.costs, field) for each in operators))
@@ -156,10 +158,24 @@ def largest(values: tuple[Dim, ...]) -> int | str:
     return f"max({', '.join([str(number), *symbolic])})" if symbolic else number
 
 
-def _operator(node: Node, plan: Plan, substitution: Substitution) -> OperatorMetrics:
+def _operator(
+    node: Node, plan: Plan, substitution: Substitution, on_chip: Substitution | None
+) -> OperatorMetrics:
     inputs = tuple(map(substitution.stream, node.input_types))
     outputs = tuple(map(substitution.stream, node.output_types))
     costs = node.operator.costs(inputs, outputs)
+    if on_chip is not None:
+        # A buffer has room for the largest element, not for the mean one.
+        most = node.operator.costs(
+            tuple(map(on_chip.stream, node.input_types)),
+            tuple(map(on_chip.stream, node.output_types)),
+        )
+        costs = replace(
+            costs,
+            on_chip_bytes=most.on_chip_bytes,
+            artifact_on_chip_bytes=most.artifact_on_chip_bytes,
+            artifact_fifo_bytes=most.artifact_fifo_bytes,
+        )
     cycles: Dim = 0
     if _has_arithmetic(node) and costs.flops != 0:
         elements = inputs[0].count

@@ -8,9 +8,10 @@ from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 from fabric.dims import Dim, free_symbols
+from fabric.program import Program
 from fabric.stream_type import BufferType, StreamType, TileType, TupleType, ValueType
 
-__all__ = ["Size", "Sizes", "Substitution", "with_absorbed"]
+__all__ = ["Size", "Sizes", "Substitution", "followed", "peaks"]
 
 Size: TypeAlias = int | Fraction
 """A number of elements; for a ragged symbol the mean over its groups."""
@@ -78,11 +79,32 @@ class Substitution:
         return int(value.p) if value.q == 1 else Fraction(int(value.p), int(value.q))
 
 
-def with_absorbed(sizes: Sizes, absorbed: Mapping[Any, Dim]) -> dict[Any, Size]:
-    """Return ``sizes`` and what follows from them for ragged symbols that stand for others."""
+def followed(sizes: Sizes, program: Program) -> dict[Any, Size]:
+    """Return ``sizes`` and what follows from them for symbols that stand for others."""
     result = dict(sizes)
     # A symbol is made after those it stands for.
-    for symbol, stands_for in absorbed.items():
+    for symbol, stands_for in program.absorbed.items():
         if symbol not in result and free_symbols(stands_for) <= result.keys():
             result[symbol] = Substitution(result).dim(stands_for)
+    for symbol, parts in program.mixtures.items():
+        if symbol not in result and _known(parts, result):
+            at = Substitution(result)
+            count = sum(at.dim(count) for count, _ in parts)
+            whole = sum(at.dim(count) * at.dim(size) for count, size in parts)
+            mean = Fraction(whole, count) if count else Fraction(0)
+            result[symbol] = int(mean) if mean.denominator == 1 else mean
     return result
+
+
+def peaks(sizes: Sizes, program: Program) -> dict[Any, Size]:
+    """Return the largest size of each symbol that stands for elements of several streams."""
+    at = Substitution(sizes)
+    return {
+        symbol: max(at.dim(size) if at.dim(count) else 0 for count, size in parts)
+        for symbol, parts in program.mixtures.items()
+        if _known(parts, sizes)
+    }
+
+
+def _known(parts: tuple[tuple[Dim, Dim], ...], sizes: Sizes) -> bool:
+    return all(free_symbols(dim) <= sizes.keys() for part in parts for dim in part)
