@@ -14,6 +14,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from fabric.wording import folded_sum
+
 if TYPE_CHECKING:
     import sympy
 
@@ -31,6 +33,7 @@ __all__ = [
     "is_static",
     "product",
     "same",
+    "short_text",
     "symbol",
     "total",
     "undecided_in",
@@ -142,6 +145,22 @@ def undecided_in() -> Iterator[list[tuple[Dim, Dim]]]:
 def dim_text(dim: Dim) -> str:
     """Return ``dim`` as shapes and reports show it, such as ``ceil(D_route[3]/16)``."""
     return str(dim)
+
+
+@lru_cache(maxsize=1 << 16)
+def short_text(dim: Dim) -> str:
+    """Return ``dim`` with long sums folded: ``sum(ceil(D_route[0..31]/16))``."""
+    if isinstance(dim, int | Fraction):
+        return str(dim)
+    if dim.is_Add:
+        return folded_sum([short_text(term) for term in dim.as_ordered_terms()])
+    if dim.is_Mul and any(factor.is_Add for factor in dim.args):
+        factors = [
+            f"({short_text(factor)})" if factor.is_Add else dim_text(factor)
+            for factor in dim.as_ordered_factors()
+        ]
+        return "*".join(factors)
+    return dim_text(dim)
 
 
 @lru_cache(maxsize=1 << 14)

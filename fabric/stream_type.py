@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fabric.dims import Dim, dim_text, product
+from fabric.dims import Dim, product, short_text
 from fabric.values import dtype_name
 
 __all__ = [
@@ -145,12 +145,12 @@ class StreamType:
 
 def shape_text(dims: tuple[Dim, ...]) -> str:
     """Return ``[1, ceil(D_route[3]/16)]``: dimensions as types show them."""
-    return f"[{', '.join(map(dim_text, dims))}]"
+    return f"[{', '.join(map(short_text, dims))}]"
 
 
 def _factor(dim: Dim) -> str:
     """In front of and behind the x of a tile a sum stands in brackets."""
-    text = dim_text(dim)
+    text = short_text(dim)
     return f"({text})" if " + " in text or " - " in text else text
 
 

@@ -11,16 +11,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fabric.dims import Dim, dim_text, free_symbols
+from fabric.dims import Dim, free_symbols, short_text
 from fabric.graph import Node
 from fabric.symbolic.check import Check
-from fabric.symbolic.folding import merged_text, operator_text, types_text
+from fabric.symbolic.folding import operator_text, types_text
 from fabric.symbolic.metrics import Accounting, intensity, largest
+from fabric.wording import merged_text, without_numbers
 
-__all__ = ["folded_sum", "print_check"]
+__all__ = ["print_check"]
 
 _WARNINGS_SHOWN: Final = 30
-_DIGITS: Final = re.compile(r"(?<![\w.])\d{5,}(?![\w.])")
+_DIGITS: Final = re.compile(r"(?<![\w.,])\d{4,}(?![\w.])")
 _TOTALS: Final[tuple[tuple[str, Callable[[Accounting], Dim]], ...]] = (
     ("off-chip traffic, bytes", lambda each: each.traffic_bytes),
     ("  loads", lambda each: each.load_bytes),
@@ -93,9 +94,9 @@ def _metrics(check: Check, console: Console) -> None:
     metrics = check.metrics
     accountings = check.metrics.accountings.values()
     rows: list[tuple[str, list[str]]] = [
-        (name, [folded_sum(of(each)) for each in accountings]) for name, of in _TOTALS
+        (name, [_formula(of(each)) for each in accountings]) for name, of in _TOTALS
     ]
-    flops = [folded_sum(metrics.flops)] * 2
+    flops = [_formula(metrics.flops)] * 2
     intensities = [_rounded(intensity(metrics.flops, each.traffic_bytes)) for each in accountings]
     slowest = largest(metrics.compute_cycles)
     rows += [
@@ -135,28 +136,18 @@ def _rounded(value: float | str | None) -> str:
     return f"{value:,}" if value == int(value) else f"{value:,.2f}"
 
 
-def folded_sum(value: Dim) -> str:
-    """Return an expression as text, with terms that differ in numbers of names written once."""
+def _formula(value: Dim) -> str:
+    """Return an expression as text, with numbers that can be read."""
     if not free_symbols(value):
         return f"{value:,}"
-    assert not isinstance(value, int)
-    terms: dict[str, list[str]] = {}
-    for term in value.as_ordered_terms():
-        text = _DIGITS.sub(lambda found: f"{int(found.group()):,}", dim_text(term))
-        terms.setdefault(re.sub(r"\[\d+\]|(?<=_)\d+", "#", text), []).append(text)
-    return " + ".join(
-        texts[0] if len(texts) == 1 else f"sum of {merged_text(texts)} over {len(texts)}"
-        for texts in terms.values()
-    )
+    return _DIGITS.sub(lambda found: f"{int(found.group()):,}", short_text(value))
 
 
 def _symbol_names(names: Sequence[str]) -> str:
     groups: dict[str, list[str]] = {}
     for name in names:
-        groups.setdefault(re.sub(r"\d+", "#", name), []).append(name)
-    return ", ".join(
-        texts[0] if len(texts) == 1 else f"{texts[0]} to {texts[-1]}" for texts in groups.values()
-    )
+        groups.setdefault(without_numbers(name), []).append(name)
+    return ", ".join(merged_text(group) for group in groups.values())
 
 
 def _most_on_chip(check: Check, console: Console) -> None:

@@ -10,7 +10,8 @@ from typing import Final, TypeAlias
 from fabric.elaborate import Plan
 from fabric.graph import Node
 from fabric.stream_type import TileType
-from fabric.symbolic.folding import alike, merged_text, operator_text
+from fabric.symbolic.folding import alike, operator_text
+from fabric.wording import merged_text, without_numbers
 
 __all__ = ["SHARES", "Arrow", "Box", "Picture", "Shares", "picture_of"]
 
@@ -97,7 +98,7 @@ def picture_of(
             value = value.rpartition(" ")[0]
         label = f"{str(stream).partition(' of ')[0]} of {value}"
         ends = box_of[edge.producer], box_of[edge.consumer]
-        labels[(*ends, _without_numbers(label))].append(label)
+        labels[(*ends, without_numbers(label))].append(label)
     return Picture(
         plan.program.name,
         tuple(_box(group, shares) for group in groups),
@@ -106,10 +107,6 @@ def picture_of(
             for (source, target, _), texts in labels.items()
         ),
     )
-
-
-def _without_numbers(text: str) -> str:
-    return "".join(letter for letter in text if not letter.isdigit())
 
 
 def _box(group: Sequence[Node], shares: Mapping[str, Shares] | None) -> Box:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from fabric.dims import dim_text, product
+from fabric.dims import product, short_text
 from fabric.elaborate import Plan
 from fabric.graph import Node
 from fabric.stream_type import TileType, shape_text
-from fabric.symbolic.folding import merged_text
 from fabric.values import ADDRESS_DTYPE
+from fabric.wording import merged_text
 
 __all__ = ["advice"]
 
@@ -90,7 +90,7 @@ def _read_per_row(node: Node) -> str | None:
 
 def _bytes(count: object, tile: TileType) -> str:
     size = count * tile.size_bytes  # type: ignore[operator]
-    return f"{size:,}" if isinstance(size, int) else dim_text(size)
+    return f"{size:,}" if isinstance(size, int) else short_text(size)
 
 
 def _shallow(plan: Plan) -> Iterator[str]:
@@ -132,7 +132,7 @@ def _undecided(plan: Plan) -> Callable[[Node], str | None]:
     def check(node: Node) -> str | None:
         if node not in pairs:
             return None
-        left, right = map(dim_text, pairs[node])
+        left, right = map(short_text, pairs[node])
         return f"cannot tell whether {left} equals {right}: a run will, or stream.assume(...)"
 
     return check

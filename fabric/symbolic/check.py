@@ -12,7 +12,7 @@ from fabric.graph import Node
 from fabric.program import Program
 from fabric.stream_type import TileType
 from fabric.symbolic.advice import advice
-from fabric.symbolic.chosen import chosen_sizes
+from fabric.symbolic.chosen import chosen_sizes, symbols_of
 from fabric.symbolic.folding import alike
 from fabric.symbolic.metrics import Metrics, metrics_of, shown
 from fabric.symbolic.substitution import Size, Substitution
@@ -47,17 +47,7 @@ class Check:
             for dim in (totals.traffic_bytes, totals.on_chip_bytes, totals.fifo_bytes):
                 found |= free_symbols(dim)
         names = {symbol.name for symbol in found}
-        order = {symbol.name: None for symbol in self._symbols()}
-        return tuple(name for name in order if name in names)
-
-    def _symbols(self) -> list[Any]:
-        return [
-            symbol
-            for node in self.plan.nodes
-            for stream in node.output_types
-            for dim in stream.shape
-            for symbol in sorted(free_symbols(dim), key=str)
-        ]
+        return tuple(name for name in symbols_of(self.plan) if name in names)
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields of ``check --json`` that describe the program."""

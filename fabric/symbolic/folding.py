@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
@@ -16,11 +16,11 @@ from fabric.dims import dim_text
 from fabric.elaborate import Plan
 from fabric.graph import Node
 from fabric.stream_type import StreamType
+from fabric.wording import merged_text, without_numbers
 
-__all__ = ["alike", "merged_text", "operator_text", "types_text"]
+__all__ = ["alike", "operator_text", "types_text"]
 
-_NUMBERS_IN_NAMES: Final = re.compile(r"(?<=[A-Za-z_])\d+\b|\[\d+\]")
-_NUMBER: Final = re.compile(r"\d+")
+_NUMBERS_IN_NAMES: Final = re.compile(r"(?<=_)\d+|\[\d+\]")
 
 
 def alike(plan: Plan) -> list[tuple[Node, ...]]:
@@ -50,24 +50,11 @@ def alike(plan: Plan) -> list[tuple[Node, ...]]:
     return [tuple(group) for group in groups.values()]
 
 
-def merged_text(texts: Sequence[str]) -> str:
-    """Return one text for several that differ in numbers only, with ``i`` where they do."""
-    first = texts[0]
-    if all(text == first for text in texts):
-        return first
-    numbers = [_NUMBER.findall(text) for text in texts]
-    pieces = _NUMBER.split(first)
-    if any(_NUMBER.split(text) != pieces for text in texts):
-        return first
-    columns = [column[0] if len(set(column)) == 1 else "i" for column in zip(*numbers, strict=True)]
-    return "".join(a + b for a, b in zip(pieces, [*columns, ""], strict=True))
-
-
 def types_text(streams: Iterable[StreamType]) -> list[str]:
     """Return the types of several ports, those that differ in numbers only together."""
-    groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    groups: dict[str, list[str]] = defaultdict(list)
     for text in map(str, streams):
-        groups[tuple(_NUMBER.split(text))].append(text)
+        groups[without_numbers(text)].append(text)
     return [
         merged_text(texts) + (f" (x{len(texts)})" if len(texts) > 1 else "")
         for texts in groups.values()
