@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from fabric.dims import Dim, free_symbols
+from fabric.stream import Feedback
 from fabric.symbolic.substitution import Size, Substitution, followed
 
 if TYPE_CHECKING:
@@ -20,30 +21,33 @@ def measured_sizes(machine: Machine) -> dict[Any, Size]:
 
     The size of a ragged symbol is the mean over its groups.
     """
-    shapes = [
-        (shape, channel.elements)
-        for edge, channel in zip(machine.plan.edges, machine.channels, strict=True)
-        # The reader of a feedback knows it under the shape that was declared.
-        for shape in dict.fromkeys((edge.type.shape, edge.consumer.inputs[edge.input].type.shape))
-        if not all(isinstance(dim, int) for dim in shape)
-    ]
+    program = machine.plan.program
+    shapes = _carried(machine)
     sizes: dict[Any, Size] = {}
     # A shape with two unknowns tells one of them when another channel has told the other.
     while True:
-        waiting = []
-        for shape, elements in shapes:
-            if not _bind(sizes, shape, elements):
-                waiting.append((shape, elements))
+        waiting = [each for each in shapes if not _bind(sizes, *each)]
         if not waiting or len(waiting) == len(shapes):
             break
         shapes = waiting
-    sizes = followed(sizes, machine.plan.program)
+    sizes = followed(sizes, program)
     for node in machine.plan.nodes:
-        for stream in (*node.input_types, *node.output_types):
-            for dim in stream.shape:
-                for symbol in free_symbols(dim):
-                    sizes.setdefault(symbol, 0)
-    return followed(sizes, machine.plan.program)
+        for type_ in (*node.input_types, *node.output_types):
+            for symbol in {symbol for dim in type_.shape for symbol in free_symbols(dim)}:
+                sizes.setdefault(symbol, 0)
+    return followed(sizes, program)
+
+
+def _carried(machine: Machine) -> list[tuple[tuple[Dim, ...], int]]:
+    """Return the shapes that have symbols, each with the elements its channel carried."""
+    shapes = []
+    for edge, channel in zip(machine.plan.edges, machine.channels, strict=True):
+        shapes.append((edge.type.shape, channel.elements))
+        stream = edge.consumer.inputs[edge.input]
+        if isinstance(stream, Feedback):
+            # Its reader knows it under the shape that was declared.
+            shapes.append((stream.shape, channel.elements))
+    return [each for each in shapes if not all(isinstance(dim, int) for dim in each[0])]
 
 
 def _bind(sizes: dict[Any, Size], shape: tuple[Dim, ...], elements: int) -> bool:

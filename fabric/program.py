@@ -128,24 +128,23 @@ class Program:
         Raises:
             ProgramError: ``dim`` is no symbol, or has another size.
         """
-        place = calling_place()
-        found = self.sizes.get(dim, size) if not isinstance(dim, int) else dim
-        if found != size or size < 0:
-            what = "a size" if size < 0 else f"{dim_text(dim)}, which is {found}"
+        known = dim if isinstance(dim, int) else self.sizes.get(dim, size)
+        expected = None
+        if size < 0:
+            expected = "a size of at least 0"
+        elif not isinstance(dim, int) and not dim.is_Symbol:
+            expected = "a symbol"
+        elif known != size:
+            expected = f"{known}, which it has already"
+        if expected is not None:
+            place = calling_place()
             raise ProgramError(
-                f"bind gives {what} the size {size}: expected "
-                + ("at least 0" if size < 0 else f"{found}"),
+                f"bind gives {dim_text(dim)} the size {size}: expected {expected}",
                 file=place.file,
                 line=place.line,
             )
         if isinstance(dim, int):
             return
-        if not dim.is_Symbol:
-            raise ProgramError(
-                f"bind gives {dim_text(dim)} the size {size}: expected a symbol",
-                file=place.file,
-                line=place.line,
-            )
         self.sizes[dim] = int(size)
 
     def ask(self, what: str, question: Callable[[], Any]) -> Any:

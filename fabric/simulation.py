@@ -265,10 +265,9 @@ class _Run:
         verified = None
         error = machine.first_failure()
         if status == "completed":
-            comparison = compare(machine, sizes, metrics)
-            warnings += comparison.warnings
             try:
                 check_assumptions(machine, sizes)
+                comparison = compare(machine, sizes, metrics)
                 wrong = mismatches(program, machine.stored) if self._settings.functional else None
                 fields["extra"] = {
                     name: program.ask(f"extra[{name!r}]", compute)
@@ -278,7 +277,7 @@ class _Run:
                 status, error = "error", failure
             else:
                 verified = None if wrong is None else not wrong
-                warnings += wrong or ()
+                warnings += [*comparison.warnings, *(wrong or ())]
         return Report(
             **head,
             **fields,

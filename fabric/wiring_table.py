@@ -16,6 +16,7 @@ from fabric.graph import Node
 from fabric.symbolic.check import Check
 from fabric.symbolic.folding import operator_text, types_text
 from fabric.symbolic.metrics import Accounting, intensity, largest
+from fabric.symbolic.substitution import followed
 from fabric.wording import merged_text, without_numbers
 
 __all__ = ["print_check"]
@@ -46,7 +47,8 @@ def print_check(check: Check, file: str, console: Console) -> None:
     _metrics(check, console)
     _most_on_chip(check, console)
     unbound = check.free_symbols
-    bound = sum(symbol.name in set(unbound) for symbol in program.sizes)
+    decided = {symbol.name for symbol in followed(program.sizes, program)}
+    bound = len(decided.intersection(unbound))
     if unbound:
         console.print()
         known = f"; the program's data decide {bound:,} of them: --data" if bound else ""

@@ -8,12 +8,12 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 4.2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
 
 from fabric.costs import Costs
-from fabric.dims import Dim, ceil_div, dim_text, product, total
+from fabric.dims import Dim, ceil_div, dim_text, free_symbols, product, total
 from fabric.elaborate import Plan
 from fabric.graph import ComputeOperator, Node
 from fabric.hardware import HbmDescription
@@ -176,6 +176,7 @@ def _operator(
             artifact_on_chip_bytes=most.artifact_on_chip_bytes,
             artifact_fifo_bytes=most.artifact_fifo_bytes,
         )
+    costs = Costs(*(_tidy(getattr(costs, field.name)) for field in fields(Costs)))
     cycles: Dim = 0
     if _has_arithmetic(node) and costs.flops != 0:
         elements = inputs[0].count
@@ -199,6 +200,11 @@ def _has_arithmetic(node: Node) -> bool:
 def _flops_per_cycle(node: Node, plan: Plan) -> int:
     assert isinstance(node.operator, ComputeOperator)
     return node.operator.flops_per_cycle or plan.program.flops_per_cycle
+
+
+def _tidy(value: Dim) -> Dim:
+    """Return ``value`` without flags beside what they are flags of."""
+    return product((value,)) if free_symbols(value) else value
 
 
 def _whole(value: Dim) -> Dim:
