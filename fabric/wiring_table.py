@@ -167,9 +167,9 @@ def _most_on_chip(check: Check, console: Console) -> None:
     most, one = max(((by_node[node].on_chip_bytes, node) for node in by_node), key=lambda p: p[0])
     console.print()
     for text in (
-        f"most on chip: {_name(group)}, {size:,} bytes, {100 * size / total:.0f} % (paper)",
-        f"  {group[0].place}",
-        f"of one operator: {one.name}, {most:,} bytes",
-        f"  {one.place}",
+        f"most on chip (paper): {_name(group)}",
+        f"  {size:,} bytes, {100 * size / total:.0f} %, {group[0].place}",
+        f"of one operator: {one.name}",
+        f"  {most:,} bytes, {one.place}",
     ):
         console.print(Text(text), soft_wrap=True)

@@ -86,8 +86,10 @@ def _signature(node: Node) -> Any:
 
 
 def _parameter(value: Any) -> str:
-    """What two operators have to share of a parameter: plain values, the shape of data."""
-    if value is None or isinstance(value, bool | int | float | str | tuple):
+    """What two operators have to share of a parameter: values, the shape of data, a kind of name."""
+    if isinstance(value, str):
+        return without_numbers(value)
+    if value is None or isinstance(value, bool | int | float | tuple):
         return repr(value)
     return f"{type(value).__name__}{getattr(value, 'shape', '')}"
 

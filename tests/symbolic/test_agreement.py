@@ -83,8 +83,8 @@ class TestFaults:
         report = simulate(program)
 
         assert (
-            "wrong_shape_1.0 -> linear_off_chip_store_1.0: 2 elements measured, 3 expected: this is "
-            "a fault of the fabric, or of an operator's shapes"
+            "wrong_shape_1.0 -> linear_off_chip_store_1.0: 2 elements measured, 3 expected: this "
+            "is a fault of the fabric, or of an operator's shapes"
         ) in report.warnings
 
     def test_bound_sizes(self) -> None:
