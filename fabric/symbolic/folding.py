@@ -86,7 +86,7 @@ def _signature(node: Node) -> Any:
 
 
 def _parameter(value: Any) -> str:
-    """What two operators have to share of a parameter: values, the shape of data, a kind of name."""
+    """What two operators have to share of a parameter: values, names but for numbers, shapes."""
     if isinstance(value, str):
         return without_numbers(value)
     if value is None or isinstance(value, bool | int | float | tuple):

@@ -100,11 +100,11 @@ class TestText:
         assert 0 == status
         assert max(map(len, metrics.splitlines())) <= 60
         assert (
-            "                          paper artifact\n"
-            "off-chip traffic, bytes     512      768\n"
-            "  loads                     256      256\n"
-            "  stores                    256      512\n"
-            "on-chip requirement, bytes  384      320\n"
+            "                           paper artifact\n"
+            "off-chip traffic, bytes      512      768\n"
+            "  loads                      256      256\n"
+            "  stores                     256      512\n"
+            "on-chip requirement, bytes   384      320\n"
         ) in out
         assert (
             "most on chip (paper): linear_off_chip_store_1..2 x2\n"
