@@ -34,6 +34,7 @@ from operators.functions import SiLU as SiLU
 from operators.functions import Split as Split
 from operators.functions import SplitRows as SplitRows
 from operators.functions import Sum as Sum
+from operators.integers import INTEGER as INTEGER
 from operators.linear_off_chip_load import LinearOffChipLoad as LinearOffChipLoad
 from operators.linear_off_chip_store import LinearOffChipStore as LinearOffChipStore
 from operators.map import Map as Map
@@ -46,4 +47,3 @@ from operators.reassemble import Reassemble as Reassemble
 from operators.reshape import Reshape as Reshape
 from operators.selectors import Selectors as Selectors
 from operators.tensor import Tensor as Tensor
-from operators.integers import INTEGER as INTEGER
