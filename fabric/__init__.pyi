@@ -7,6 +7,7 @@ from .dims import at_least_one as at_least_one
 from .dims import ceil_div as ceil_div
 from .dims import is_ragged as is_ragged
 from .dims import is_static as is_static
+from .dims import largest as largest
 from .dims import product as product
 from .dims import same as same
 from .errors import CapacityError as CapacityError

@@ -165,11 +165,12 @@ def _unit(node: Node, plan: Plan) -> Unit:
     bytes_per_cycle = program.hardware.on_chip.bytes_per_cycle
     operator = node.operator
     if isinstance(operator, ComputeOperator):
+        flops_per_cycle = operator.flops_per_cycle or program.flops_per_cycle
         return ComputeUnit(
             node.name,
             node.index,
             node.place,
-            flops_per_cycle=operator.flops_per_cycle or program.flops_per_cycle,
+            flops_per_cycle=flops_per_cycle if operator.has_arithmetic else 0,
             bytes_per_cycle=bytes_per_cycle,
         )
     if operator.kind == "memory":

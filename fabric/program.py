@@ -131,7 +131,7 @@ class Program:
         self.nodes.append(node)
         return node.outputs
 
-    def symbol(self, name: str, *, ragged: bool, shared_by: tuple[object, ...]) -> Dim:
+    def symbol(self, name: str, *, ragged: bool = False, shared_by: tuple[object, ...] = ()) -> Dim:
         """See ``Wiring.symbol``."""
         if shared_by and shared_by in self._shared:
             return self._shared[shared_by]

@@ -61,6 +61,11 @@ class Accum(ComputeOperator):
         (result,) = self.wire(*inputs)
         return result
 
+    @property
+    @override
+    def has_arithmetic(self) -> bool:
+        return self.reduction.fixed_cycles is None
+
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         name = f"Accum({type(self.reduction).__name__})"

@@ -5,6 +5,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 5.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from typing_extensions import override
@@ -16,6 +17,7 @@ from fabric import (
     Ports,
     Stream,
     StreamType,
+    TileType,
     Wiring,
     check_same_shape,
 )
@@ -49,21 +51,30 @@ class Map(ComputeOperator):
         (result,) = self.wire(*inputs)
         return result
 
+    @property
+    @override
+    def has_arithmetic(self) -> bool:
+        return self.function.fixed_cycles is None
+
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         name = f"Map({type(self.function).__name__})"
-        tiles = tile_types(name, tuple(each.value for each in inputs), len(inputs))
+        tiles = self._tiles(name, inputs)
         for other in inputs[1:]:
             check_same_shape(name, inputs[0], other)
         return (StreamType(inputs[0].shape, self.function.infer(*tiles)),)
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        tiles = tile_types("Map", tuple(each.value for each in inputs), len(inputs))
+        tiles = self._tiles("Map", inputs)
         return Costs(
             on_chip_bytes=self.function.operand_bytes(*tiles),
             flops=inputs[0].count * self.function.flops(*tiles),
         )
+
+    def _tiles(self, name: str, inputs: Sequence[Stream | StreamType]) -> tuple[TileType, ...]:
+        values = tuple(each.value for each in inputs)
+        return tile_types(name, values, len(values), mixed_types=self.function.mixed_types)
 
     @override
     async def run(self, ports: Ports) -> None:

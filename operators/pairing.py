@@ -44,13 +44,12 @@ def take_all(ports: Ports) -> None:
         source.take()
 
 
-def uneven(ports: Ports, found: str) -> OperatorError:
-    """Return the error for inputs whose structures differ."""
+def uneven(ports: Ports, found: str, expected: str = "equal stops on all inputs") -> OperatorError:
+    """Return the error for inputs whose structures are not as they should be."""
     unit = ports.unit
     element = ports.inputs[0].elements
     return OperatorError(
-        f"{unit.name}: {found}: expected equal stops on all inputs, at cycle {unit.now:,}, "
-        f"element {element:,}",
+        f"{unit.name}: {found}: expected {expected}, at cycle {unit.now:,}, element {element:,}",
         operator=unit.name,
         cycle=unit.now,
         element=element,

@@ -7,7 +7,7 @@ Source: cycle counts as the authors' simulator; Streaming Tensor Programs, secti
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -37,6 +37,9 @@ class Function:
     A subclass says what comes out (``infer``), what it costs (``flops``, or ``fixed_cycles``
     where the time does not depend on the size) and what it does (``apply``).
     """
+
+    mixed_types: ClassVar[bool] = False
+    """The inputs may have different element types."""
 
     @property
     def fixed_cycles(self) -> int | None:
@@ -79,8 +82,10 @@ def narrow(data: Array, dtype: np.dtype[Any]) -> Array:
     return data if data.dtype == dtype else data.astype(dtype)
 
 
-def tile_types(name: str, values: tuple[ValueType, ...], count: int) -> tuple[TileType, ...]:
-    """Return ``values`` as tile types of one element type.
+def tile_types(
+    name: str, values: tuple[ValueType, ...], count: int, *, mixed_types: bool = False
+) -> tuple[TileType, ...]:
+    """Return ``values`` as tile types, of one element type unless ``mixed_types``.
 
     Raises:
         ShapeError: another number of inputs, something else than tiles, or mixed element types.
@@ -89,7 +94,7 @@ def tile_types(name: str, values: tuple[ValueType, ...], count: int) -> tuple[Ti
     if len(tiles) != count or len(values) != count:
         found = ", ".join(map(str, values)) or "nothing"
         raise ShapeError(f"{name} is given {found}: expected {count} streams of tiles")
-    if len({tile.dtype for tile in tiles}) > 1:
+    if not mixed_types and len({tile.dtype for tile in tiles}) > 1:
         found = ", ".join(map(str, tiles))
         raise ShapeError(f"{name} is given {found}: expected one element type")
     return tiles
