@@ -19,7 +19,7 @@ import trio
 
 from fabric.errors import ConfigurationError
 from fabric.unit import Unit, Wait
-from fabric.values import BareStop, Element
+from fabric.values import BareStop, Element, drop
 
 if TYPE_CHECKING:
     from fabric.clock import VirtualClock
@@ -243,7 +243,9 @@ class Channel:
         while True:
             while self.queue:
                 sent, element = self.queue.popleft()
-                self._returned.append(max(sent + 1, self.consumer.now))
+                cycle = max(sent + 1, self.consumer.now)
+                self._returned.append(cycle)
+                drop(element[0], cycle)
                 self.left_over += element[0].__class__ is not BareStop
                 if self.writer is not None:
                     self._wake_writer()
