@@ -1,0 +1,1 @@
+"""Runs that take long: off by default."""
