@@ -15,10 +15,40 @@ from fabric.unit import Unit, Wait
 if TYPE_CHECKING:
     from fabric.clock import VirtualClock
 
-__all__ = ["OnChipMemory"]
+__all__ = ["Allocation", "OnChipMemory"]
 
 _FOLD: Final = 1 << 17
 """Ledger entries after which the past is folded into one level and one peak."""
+
+
+class Allocation:
+    """Room that a buffer has, until the last of those who hold a reference to it is done.
+
+    Attributes:
+        memory: where the room is.
+        size_bytes: how much.
+        holders: references that are not done yet.
+    """
+
+    __slots__ = ("_done_cycle", "holders", "memory", "size_bytes")
+
+    def __init__(self, memory: OnChipMemory, size_bytes: int) -> None:
+        """Stand for room that was allocated, with one holder."""
+        self.memory: Final = memory
+        self.size_bytes: Final = size_bytes
+        self.holders = 1
+        self._done_cycle = 0
+
+    def share(self, more: int) -> None:
+        """Count ``more`` holders."""
+        self.holders += more
+
+    def done(self, cycle: int) -> None:
+        """Count one holder less; the last gives the room back at the latest of their cycles."""
+        self._done_cycle = max(self._done_cycle, cycle)
+        self.holders -= 1
+        if not self.holders:
+            self.memory.release(self.size_bytes, self._done_cycle)
 
 
 class OnChipMemory:
@@ -39,21 +69,25 @@ class OnChipMemory:
         self._level_bytes = 0
         self._peak_bytes = 0
 
-    async def allocate(self, unit: Unit, size_bytes: int, what: str) -> None:
+    async def allocate(
+        self, unit: Unit, size_bytes: int, what: str, *, held_bytes: int = 0
+    ) -> None:
         """Take ``size_bytes`` at the unit's clock, or wait until they are free.
 
         Args:
             unit: who asks; cycles it waits are counted as ``capacity_cycles``.
             size_bytes: how much.
             what: names the buffer in an error.
+            held_bytes: what the buffer has already, where it grows.
 
         Raises:
-            CapacityError: more than the whole capacity was asked for.
+            CapacityError: the buffer is larger than the whole capacity.
         """
         if self.capacity_bytes is not None:
-            if size_bytes > self.capacity_bytes:
+            total_bytes = held_bytes + size_bytes
+            if total_bytes > self.capacity_bytes:
                 raise CapacityError(
-                    f"{unit.name}: {what} takes {size_bytes:,} bytes: expected at most the "
+                    f"{unit.name}: {what} takes {total_bytes:,} bytes: expected at most the "
                     f"on-chip capacity of {self.capacity_bytes:,} bytes, of which "
                     f"{self.capacity_bytes - self._used_bytes:,} are free",
                     file=unit.place.file,

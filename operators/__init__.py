@@ -7,6 +7,7 @@ from operators.accum import Accum as Accum
 from operators.addresses import CacheReadAddresses as CacheReadAddresses
 from operators.addresses import ExpertAddresses as ExpertAddresses
 from operators.addresses import FilterLastTile as FilterLastTile
+from operators.bufferize import Bufferize as Bufferize
 from operators.consumer import Consumer as Consumer
 from operators.eager_merge import EagerMerge as EagerMerge
 from operators.expand import Expand as Expand
@@ -32,7 +33,9 @@ from operators.functions import SetOffset as SetOffset
 from operators.functions import SignalAllRead as SignalAllRead
 from operators.functions import SiLU as SiLU
 from operators.functions import Split as Split
+from operators.functions import SplitCols as SplitCols
 from operators.functions import SplitRows as SplitRows
+from operators.functions import SplitTiles as SplitTiles
 from operators.functions import Sum as Sum
 from operators.integers import INTEGER as INTEGER
 from operators.linear_off_chip_load import LinearOffChipLoad as LinearOffChipLoad
@@ -41,9 +44,13 @@ from operators.map import Map as Map
 from operators.metadata import Metadata as Metadata
 from operators.parallelize import Parallelize as Parallelize
 from operators.partition import Partition as Partition
+from operators.promote import Promote as Promote
 from operators.random_off_chip_load import RandomOffChipLoad as RandomOffChipLoad
 from operators.random_off_chip_store import RandomOffChipStore as RandomOffChipStore
 from operators.reassemble import Reassemble as Reassemble
 from operators.reshape import Reshape as Reshape
+from operators.scan import Scan as Scan
 from operators.selectors import Selectors as Selectors
+from operators.streamify import Streamify as Streamify
 from operators.tensor import Tensor as Tensor
+from operators.zip import Zip as Zip

@@ -23,7 +23,7 @@ from fabric import (
     check_same_shape,
 )
 from operators.integers import INTEGER, check_integers, integer, number_in
-from operators.pairing import uneven
+from operators.pairing import Lockstep
 
 __all__ = ["CacheReadAddresses", "ExpertAddresses", "FilterLastTile"]
 
@@ -119,16 +119,15 @@ class CacheReadAddresses(_Generator):
 
     @override
     async def run(self, ports: Ports) -> None:
-        (requests, lengths), sink, unit = ports.inputs, ports.sink, ports.unit
-        while (request := await requests.receive()) is not None:
-            length = await lengths.receive()
-            if length is None or length[1] != request[1]:
-                raise uneven(ports, f"{lengths.producer.name} does not go with the requests")
-            value, stop = request
-            if isinstance(value, BareStop):
-                await sink.send_bare(stop + 1, value.empty_dimension + 1)
+        sink, unit = ports.sink, ports.unit
+        inputs = Lockstep(ports)
+        while (found := await inputs.peek()) is not None:
+            (request, length), stop = found
+            inputs.take()
+            if isinstance(request, BareStop):
+                await sink.send_bare(stop + 1, request.empty_dimension + 1)
                 continue
-            first, count, start = number_in(value) * self.stride, number_in(length[0]), unit.now
+            first, count, start = number_in(request) * self.stride, number_in(length), unit.now
             if not count:
                 await sink.send_bare(stop + 1, 0)
             for number in range(count):

@@ -22,6 +22,7 @@ from fabric import (
     Tile,
     TileType,
     Wiring,
+    drop,
     dtype_named,
 )
 from operators.grid import Grid
@@ -106,6 +107,7 @@ class LinearOffChipLoad(Operator):
             if isinstance(value, BareStop):
                 await sink.send_bare(stop + rank, value.empty_dimension + rank)
             else:
+                drop(value, ports.unit.now)
                 await self._read(ports, view, stop)
 
     async def _read(

@@ -26,7 +26,7 @@ from fabric import (
 )
 from operators.grid import Grid
 from operators.integers import check_integers, number_in
-from operators.pairing import peek_all, take_all
+from operators.pairing import Lockstep
 from operators.tensor import Tensor
 
 __all__ = ["RandomOffChipStore"]
@@ -98,11 +98,12 @@ class RandomOffChipStore(Operator):
     async def run(self, ports: Ports) -> None:
         unit, sink, grid = ports.unit, ports.sink, self._grid
         matrix = self._stored(ports, grid) if ports.functional else None
-        while (found := await peek_all(ports)) is not None:
-            ((address, _), (tile, _)), stop = found
+        inputs = Lockstep(ports)
+        while (found := await inputs.peek()) is not None:
+            (address, tile), stop = found
             if isinstance(address, BareStop):
                 await sink.send_bare(stop, address.empty_dimension)
-                take_all(ports)
+                inputs.take()
                 continue
             place = grid.slices(grid.checked(number_in(address), ports))
             size_bytes = tile.size_bytes
@@ -112,7 +113,7 @@ class RandomOffChipStore(Operator):
             if matrix is not None:
                 matrix[place] = tile.data
             await sink.send((True, stop))
-            take_all(ports)
+            inputs.take()
 
     def _stored(self, ports: Ports, grid: Grid) -> Any:
         """Return the matrix that all stores of this name write to."""

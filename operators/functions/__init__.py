@@ -20,6 +20,8 @@ from operators.functions.rows import RowMaximum as RowMaximum
 from operators.functions.rows import RowSum as RowSum
 from operators.functions.rows import SetOffset as SetOffset
 from operators.functions.split import Split as Split
+from operators.functions.split import SplitCols as SplitCols
 from operators.functions.split import SplitRows as SplitRows
+from operators.functions.split import SplitTiles as SplitTiles
 from operators.functions.sums import SignalAllRead as SignalAllRead
 from operators.functions.sums import Sum as Sum

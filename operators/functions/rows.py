@@ -17,6 +17,8 @@ __all__ = ["CacheWriteAddress", "RowAppend", "RowMaximum", "RowSum", "SetOffset"
 
 @dataclass(frozen=True)
 class _RowWise(Function):
+    operands: ClassVar = 1
+
     @override
     def infer(self, *inputs: TileType) -> TileType:
         (x,) = inputs
@@ -63,6 +65,7 @@ class RowMaximum(_RowWise):
 class _Bookkeeping(Function):
     """A function that does no arithmetic on tiles: one cycle."""
 
+    operands: ClassVar = 2
     mixed_types: ClassVar[bool] = True
 
     @property

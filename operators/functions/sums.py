@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -20,6 +20,8 @@ __all__ = ["SignalAllRead", "Sum"]
 class Sum(Reduction):
     """The sum of the tiles of a group, one operation an element; in float32 until it is emitted."""
 
+    operands: ClassVar = 1
+
     @override
     def infer(self, group: Dim, *inputs: TileType) -> TileType:
         return inputs[0]
@@ -31,6 +33,10 @@ class Sum(Reduction):
     @override
     def start(self, result: TileType, functional: bool) -> Any:
         return None
+
+    @override
+    def growth_bytes(self, state: Any, *inputs: Tile) -> int:
+        return inputs[0].size_bytes if state is None else 0
 
     @override
     def update(self, state: Any, *inputs: Tile) -> Any:
@@ -55,6 +61,8 @@ class Sum(Reduction):
 @dataclass(frozen=True)
 class SignalAllRead(Reduction):
     """The number 1 when all tiles of a group have come; one cycle a tile."""
+
+    operands: ClassVar = 1
 
     @property
     @override
