@@ -13,7 +13,7 @@ from fabric.dims import Dim, symbol
 from fabric.errors import ProgramError, ShapeError
 from fabric.graph import Node, Operator, Wiring, current_program
 from fabric.hardware import Hardware
-from fabric.place import Place, calling_place
+from fabric.place import Place, calling_place, raising_place
 from fabric.stream import Stream
 
 __all__ = ["Program", "hardware_scope"]
@@ -89,6 +89,20 @@ class Program:
         """Say what stored outputs shall be: callables that return arrays, functional mode only."""
         self.expected.update(outputs)
 
+    def ask(self, what: str, question: Callable[[], Any]) -> Any:
+        """Call what the program was given, after the run.
+
+        Raises:
+            ProgramError: it raised.
+        """
+        try:
+            return question()
+        except Exception as error:
+            file, line = raising_place(error) or self.place
+            raise ProgramError(
+                f"{what} raised {type(error).__name__}: {error}", file=file, line=line
+            ) from error
+
     def add(
         self, operator: Operator, inputs: tuple[Stream, ...], place: Place
     ) -> tuple[Stream, ...]:
@@ -117,7 +131,7 @@ class Program:
         self.nodes.append(node)
         return node.outputs
 
-    def symbol(self, name: str, *, ragged: bool, shared_by: tuple[object, ...]) -> Dim:
+    def symbol(self, name: str, *, ragged: bool = False, shared_by: tuple[object, ...] = ()) -> Dim:
         """See ``Wiring.symbol``."""
         if shared_by and shared_by in self._shared:
             return self._shared[shared_by]
@@ -135,7 +149,7 @@ class Program:
     def _name(self, operator: Operator, place: Place) -> str:
         name = operator.name
         if name is None:
-            base = re.sub(r"(?<!^)(?=[A-Z])", "_", type(operator).__name__).lower()
+            base = re.sub(r"(?<!^)(?=[A-Z])", "_", type(operator).__name__.lstrip("_")).lower()
             self._counts[base] = count = self._counts.get(base, 0) + 1
             name = f"{base}_{count}"
         if name in self._names:

@@ -80,9 +80,10 @@ def attention_region(given: Requests, caches: Caches) -> Stream:
     """Compute ``softmax(q @ k.T) @ v`` for every request and store it; no scaling, no maximum.
 
     Returns:
-        The key tiles of all requests, [b, n] of N x d.
+        The key tiles of all requests as they are loaded, [b, n] of N x d.
     """
-    loaded, keys = _updated_cache(given, given.keys, caches.keys, "keys", caches)  # [b, n] of N x d
+    # [b, n] of N x d
+    loaded, keys = _updated_cache(given, given.keys, caches.keys, "keys", caches)
     _, values = _updated_cache(given, given.values, caches.values, "values", caches)
     queries = Expand()(given.queries, keys)  # [b, n] of h x d
     scores = Map(Exp())(Map(Matmul(transposed=True))(queries, keys))  # [b, n] of h x N
@@ -97,7 +98,11 @@ def attention_region(given: Requests, caches: Caches) -> Stream:
 def _updated_cache(
     given: Requests, token: Stream, cache: Tensor, output: str, caches: Caches
 ) -> tuple[Stream, Stream]:
-    """Read the cache of every request, with the new token in its last tile, and write that back."""
+    """Read the cache of every request, add the new token to its last tile, and write that back.
+
+    Returns:
+        The tiles as they are loaded, and with the new token; both [b, n] of N x d.
+    """
     tile = (caches.rows, cache.shape[1])
     addresses = CacheReadAddresses(caches.stride)(given.numbers, given.lengths)  # [b, n]
     loaded = RandomOffChipLoad(cache, tile)(addresses)  # [b, n] of N x d
