@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from fabric import (
+    Element,
     Hardware,
     Program,
     Report,
@@ -80,17 +81,15 @@ def _source(tensor: Any, dims: int, *shape: int, gaps: Sequence[int] = (0,)) -> 
 
 
 def _run(
-    wire: Callable[[], Sequence[Stream]],
-    tiles: int | None,
-    gaps: Sequence[int] = (0,),
-    depth: int = 1000,
+    wire: Callable[[], Sequence[Stream]], tiles: int | None
 ) -> tuple[Report, list[Any], OnChipMemory]:
     """Run what ``wire`` wires on a fabric with room for ``tiles`` tiles of 4 bytes."""
-    ends = []
-    with hardware_scope(_limited(tiles)), Program("limited", channel_depth=depth) as program:
+    ends: list[tuple[list[Element], int]] = []
+    with hardware_scope(_limited(tiles)), Program("limited", channel_depth=1000) as program:
         for stream in wire():
-            ends.append((seen := [], len(stream.shape)))
-            Collect(seen, gaps)(stream)
+            seen: list[Element] = []
+            Collect(seen, (0,))(stream)
+            ends.append((seen, len(stream.shape)))
     with memory_made() as memories:
         report = simulate(program, mode="functional")
     found = [
