@@ -30,12 +30,13 @@ def render(report: Report, console: Console) -> None:
     What depends on the host, its time and its folders, is left out: one program, one text.
     """
     _header(report, console)
-    console.print(_totals(report))
-    if report.cycles:
-        _units(report, console, "Busiest", lambda unit: unit.busy_cycles)
-        _units(report, console, "Most stalled", _stalled)
     if report.deadlock is not None:
         _deadlock(report.deadlock, console)
+    else:
+        console.print(_totals(report))
+        if report.cycles:
+            _units(report, console, "Busiest", lambda unit: unit.busy_cycles)
+            _units(report, console, "Most stalled", _stalled)
     for warning in report.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
     if report.error is not None:
@@ -124,7 +125,6 @@ def _units(
 
 def _deadlock(deadlock: dict[str, Any], console: Console) -> None:
     verdict, *lines = report_lines(msgspec.convert(deadlock, DeadlockReport))
-    console.print()
     code, _, rest = verdict.partition(": ")
     console.print(Text.assemble((code, "bold red"), f": {rest}"), soft_wrap=True)
     for line in lines:

@@ -34,8 +34,9 @@ def one_line(report: DeadlockReport) -> DeadlockReport:
     names = [unit.unit for unit in loop.units]
     if len(names) > _NAMES:
         names[_NAMES - 2 : -1] = [f"({len(names) - _NAMES + 1} more)"]
-    closed = [*names, names[0]] if loop.code != "FAB-D003" else names
-    words = [loop.code, f"cycle {report.cycle}", f"loop {'>'.join(closed)}"]
+    if loop.units[0].unit in loop.units[-1].waits_for:
+        names.append(names[0])
+    words = [loop.code, f"cycle {report.cycle}", f"loop {'>'.join(names)}"]
     full = [
         f"{channel.option}({channel.depth})"
         for channel in loop.channels
@@ -120,7 +121,7 @@ def _loop(loop: Loop) -> list[str]:
         left_out = ("  :", f"{len(rows) - _ROWS + 1:,} more lines in deadlock.json")
         rows[_FIRST_ROWS : _FIRST_ROWS + len(rows) - _ROWS + 1] = [left_out]
     lines = _aligned(rows, "  ")
-    if len(loop.units) > 1 and loop.code not in ("FAB-D006", "FAB-L001"):
+    if len(loop.units) > 1 and loop.units[0].unit in loop.units[-1].waits_for:
         lines.append(f"       and {loop.units[-1].unit} waits for {loop.units[0].unit}")
     return lines
 
@@ -171,12 +172,12 @@ def _others(loops: Sequence[Loop], first: Loop) -> list[str]:
     return _section("other loops", lines)
 
 
-def _wrapped(text: str, limit: int) -> list[str]:
+def _wrapped(text: str, limit: int, indent: str = "    ") -> list[str]:
     return textwrap.wrap(
         text,
         _WIDTH,
-        initial_indent="    ",
-        subsequent_indent="    ",
+        initial_indent=indent,
+        subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,
         max_lines=limit,
@@ -234,7 +235,8 @@ def _token_row(channel: ChannelState) -> tuple[str, ...]:
         f"{channel.sent:,}",
         f"{channel.taken:,}",
         f"{channel.held}/{channel.depth}",
-        f"{channel.expected}  {channel.shape}",
+        channel.expected
+        + (f"  {channel.shape}" if channel.expected.isdigit() and "," in channel.shape else ""),
         ended,
     )
 
@@ -256,7 +258,7 @@ def _behind(report: DeadlockReport) -> list[str]:
         left_out = sum(len(group) for group in groups[_GROUPS:])
         names[_GROUPS:] = [f"{left_out:,} more"]
     behind = f"behind it: {', '.join(names)}; " if names else ""
-    return _wrapped(f"{behind}finished: {report.finished:,}", 2)
+    return _wrapped(f"{behind}finished: {report.finished:,}", 2, indent="  ")
 
 
 def _aligned(rows: Table, indent: str) -> list[str]:

@@ -63,7 +63,9 @@ def pack_dynamically(routed: Sequence[Stream]) -> list[Stream]:
     return [Accum(RetileRow())(each) for each in chunks]  # [c_i] of D_i x D
 
 
-def experts(packed: Sequence[Stream], weights: Sequence[ExpertWeights], tile_f: int) -> list[Stream]:
+def experts(
+    packed: Sequence[Stream], weights: Sequence[ExpertWeights], tile_f: int
+) -> list[Stream]:
     """Compute ``(silu(x @ gate) * (x @ up)) @ down`` for every expert, in as many regions as weights.
 
     Args:
