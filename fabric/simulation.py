@@ -160,7 +160,7 @@ class _Run:
         start = time.perf_counter()
         interrupted = False
         try:
-            trio.run(self._main)
+            trio.run(self._main, restrict_keyboard_interrupt_to_checkpoints=True)
         except* KeyboardInterrupt:
             interrupted = True
         self.wall_seconds = time.perf_counter() - start
@@ -258,15 +258,17 @@ class _Run:
         verified = None
         error = machine.first_failure()
         if status == "completed":
-            if self._settings.functional:
-                try:
-                    wrong = mismatches(program, machine.stored)
-                except FabricError as failure:
-                    status, error = "error", failure
-                else:
-                    verified = None if wrong is None else not wrong
-                    warnings += wrong or ()
-            fields["extra"] = {name: compute() for name, compute in program.extra.items()}
+            try:
+                wrong = mismatches(program, machine.stored) if self._settings.functional else None
+                fields["extra"] = {
+                    name: program.ask(f"extra[{name!r}]", compute)
+                    for name, compute in program.extra.items()
+                }
+            except FabricError as failure:
+                status, error = "error", failure
+            else:
+                verified = None if wrong is None else not wrong
+                warnings += wrong or ()
         return Report(
             **head,
             **fields,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +49,18 @@ class Output:
         """The one object on standard output."""
         value: dict[str, Any] = json.loads(self.out)
         return value
+
+
+def _chunks(terminal: int) -> Iterator[bytes]:
+    """Read a terminal until its program has ended."""
+    while True:
+        try:
+            chunk = os.read(terminal, 4096)
+        except OSError:
+            return
+        if not chunk:
+            return
+        yield chunk
 
 
 class TestRun:
@@ -88,6 +103,18 @@ class TestRun:
 
         assert {"depth": 5} == found["hardware"]["channel"]
         assert {"dtype": "bfloat16"} == found["hardware"]["tile"]
+
+    def test_parameters_of_any_type(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Parameters that JSON has no word for are printed as numbers or text."""
+        program = (
+            Path(PROGRAM)
+            .read_text(encoding="utf-8")
+            .replace("stop: int = 3", "stop: int = np.int64(3), where: type = Relay")
+        )
+        Path("typed.py").write_text(program, encoding="utf-8")
+        found = Output(capsys, "run", "typed.py", "--json").object["parameters"]
+
+        assert (3, "<class 'program_typed.Relay'>") == (found["stop"], found["where"])
 
     def test_depth(self, capsys: pytest.CaptureFixture[str]) -> None:
         """One channel's depth is set by the name of its reader."""
@@ -272,6 +299,34 @@ class TestHost:
 
         assert (0, "log in logs/small-1") == (run.returncode, run.stderr.splitlines()[-1])
         assert "BrokenPipe" not in run.stderr
+
+    def test_progress_on_a_terminal(self) -> None:
+        """A run on a terminal shows how far it is, and takes that away before the report."""
+        terminal, its_end = pty.openpty()
+        command = [*COMMAND, "run", PROGRAM]
+        with subprocess.Popen(command, stdout=its_end, stderr=its_end, env=ELSEWHERE) as run:
+            os.close(its_end)
+            written = b"".join(_chunks(terminal)).decode()
+        os.close(terminal)
+
+        progress, _, report = written.partition("\x1b[2K\x1b[1msmall")
+        assert 0 == run.returncode
+        assert re.search(r"cycle \d+, 0 cycles/s, \d elements, \d running, \d waiting", progress)
+        assert "cycles/s" not in report
+
+    def test_full_disk(self) -> None:
+        """An output that takes nothing is reported, without a traceback."""
+        with Path("/dev/full").open("w") as full:
+            run = subprocess.run(
+                [*COMMAND, "run", PROGRAM],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=ELSEWHERE,
+                check=False,
+            )
+
+        assert (2, "fabric: No space left on device\n") == (run.returncode, run.stderr)
 
     def test_ascii_output(self) -> None:
         """An output that knows no Unicode gets question marks, not a traceback."""
