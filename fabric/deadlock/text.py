@@ -102,7 +102,7 @@ def _loop_title(loop: Loop) -> str:
 
 
 def _loop(loop: Loop) -> list[str]:
-    held = {channel.name: f"{channel.held}/{channel.depth} held" for channel in loop.channels}
+    held = {channel.name: channel for channel in loop.channels}
     rows: Table = []
     number = 1
     for _, alike in groupby(loop.units, _kind):
@@ -130,8 +130,10 @@ def _kind(unit: BlockedUnit) -> tuple[str, str, str, int]:
     return unit.operator, unit.operation, unit.file, unit.line
 
 
-def _wait(unit: BlockedUnit, held: dict[str, str]) -> tuple[str, ...]:
-    states = {"send": "SEND full", "receive": "RECV empty", "capacity": "ROOM none"}
+def _wait(unit: BlockedUnit, held: dict[str, ChannelState]) -> tuple[str, ...]:
+    if unit.operation == "capacity":
+        return "ROOM none", unit.needs, "", _since(unit), _at(unit)
+    channels = [held[name] for name in unit.channels if name in held]
     ends = []
     for name in unit.channels:
         producer, _, consumer = name.partition(" -> ")
@@ -139,8 +141,13 @@ def _wait(unit: BlockedUnit, held: dict[str, str]) -> tuple[str, ...]:
             ends.append(f"{producer.removeprefix(unit.unit)} -> {consumer}")
         else:
             ends.append(f"{consumer.removeprefix(unit.unit)} <- {producer}")
-    slots = " ".join(held.get(name, "") for name in unit.channels)
-    state = states.get(unit.operation, unit.operation)
+    slots = " ".join(f"{channel.held}/{channel.depth} held" for channel in channels)
+    state = unit.operation
+    if state == "receive":
+        state = "RECV empty"
+    elif state == "send":
+        lost = any(channel.held < channel.depth for channel in channels)
+        state = "SEND lost" if lost else "SEND full"
     return state, " or ".join(ends), slots, _since(unit), _at(unit)
 
 
@@ -188,9 +195,11 @@ def _wrapped(text: str, limit: int, indent: str = "    ") -> list[str]:
 def _remedies(report: DeadlockReport) -> list[str]:
     remedy = report.remedy
     if not remedy.depths:
-        hints = [loop.hint for loop in report.loops if loop.hint]
-        sentences = ". ".join([remedy.why_not, *dict.fromkeys(hints)])
-        return _section("remedy", _wrapped(f"{sentences}.", 4))
+        hints = list(dict.fromkeys(loop.hint for loop in report.loops if loop.hint))
+        if len(hints) > _LOOPS:
+            hints[_LOOPS - 1 :] = [f"And so on for {len(hints) - _LOOPS + 1:,} more loops"]
+        lines = [_wrapped(f"{sentence}.", 3) for sentence in (remedy.why_not, *hints)]
+        return _section("remedy", [line for sentence in lines for line in sentence])
     title = f"remedy (checked by a re-run: completes at cycle {remedy.cycles:,})"
     return _section(title, [*_aligned(list(_depths(remedy)), "    "), *_limits(remedy)])
 
