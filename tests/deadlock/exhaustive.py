@@ -124,26 +124,31 @@ class _Walk:
         step, hand = process.steps[place], state.hands[number]
         if step == "first":
             yield from self._choices(state, number, process)
-        elif step in {"take", "keep"} or step[0] == "r":
-            port = {"take": hand, "keep": 0}.get(step, -1)
-            channel = process.inputs[port if port >= 0 else int(step[1:])]
-            row = state.rows[channel]
-            if row:
-                kept = row[0] if step in {"keep", "r1"} else hand
-                rows = _with(state.rows, channel, row[1:])
-                yield self._next(state._replace(rows=rows), number, kept)
-            elif state.places[self._writer[channel]] < 0:
-                yield self._ended(state, number)
         elif step == "all":
             if all(self._has_room(state, channel) for channel in process.outputs):
                 for channel in process.outputs:
                     state = self._put(state, channel, hand)
                 yield self._next(state, number, hand)
+        elif step in {"take", "keep"} or step[0] == "r":
+            yield from self._takes(state, number, step)
         else:
             channel = process.outputs[hand if step == "to" else int(step[1:])]
             if self._has_room(state, channel):
                 after = self._put(state, channel, hand if step[0] == "S" else 0)
                 yield self._next(after, number, hand)
+
+    def _takes(self, state: _State, number: int, step: str) -> Iterator[_State]:
+        """Yield the state after a value was taken, or the end where none will come."""
+        hand = state.hands[number]
+        port = hand if step == "take" else 0 if step == "keep" else int(step[1:])
+        channel = self._processes[number].inputs[port]
+        row = state.rows[channel]
+        if row:
+            kept = row[0] if step in {"keep", "r1"} else hand
+            rows = _with(state.rows, channel, row[1:])
+            yield self._next(state._replace(rows=rows), number, kept)
+        elif state.places[self._writer[channel]] < 0:
+            yield self._ended(state, number)
 
     def _choices(self, state: _State, number: int, process: Process) -> Iterator[_State]:
         """Yield one state for each input that holds a value; the end where all have ended."""

@@ -82,15 +82,18 @@ def _merge(draw: st.DrawFn, open_streams: list[Stream]) -> None:
 
     What comes back from behind a merge goes through a script first: its rounds are limited.
     """
-    inputs = [stream for stream in open_streams if stream.node is not None][:2]
-    if len(inputs) < 2:
-        inputs += _sources(draw)
+    made = [stream for stream in open_streams if stream.node is not None]
+    if len(made) < 2:
+        more = _sources(draw)
+        open_streams += more
+        made += more
+    inputs = made[:2]
     for stream in inputs:
         if stream in open_streams:
             open_streams.remove(stream)
     data, selectors = EagerMerge()(inputs)
     open_streams.append(data)
-    if draw(st.booleans()):
+    if len(open_streams) > 0 and draw(st.booleans()):
         (other,) = _taken(draw, open_streams, 1)
         rounds = draw(st.integers(1, 3))
         open_streams += Script(("steer",), rounds=rounds, counts=(1, 1))(other, selectors)
@@ -213,7 +216,7 @@ def _check_remedy(network: Network, plan: Plan, report: Report, *, merges: bool)
 
 
 QUICK = settings(
-    max_examples=100, deadline=None, suppress_health_check=list(HealthCheck), database=None
+    max_examples=2_000, deadline=None, suppress_health_check=list(HealthCheck), database=None
 )
 LONG = settings(QUICK, max_examples=200_000)
 
@@ -225,7 +228,7 @@ def test_blocking_reads(network: Network) -> None:
     check(network)
 
 
-@settings(QUICK, max_examples=100)
+@settings(QUICK, max_examples=300)
 @given(networks(merging=True))
 def test_merges(network: Network) -> None:
     """With merges, the outcome is one that some schedule has."""
