@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from trio import CancelScope, open_nursery
 from trio.lowlevel import current_task
 
 from fabric.channel import Channel, Discard
@@ -72,6 +73,14 @@ class Machine:
         self.failed_at: list[tuple[int, int]] = []
         self.ports = self._ports(functional)
 
+    async def run(self, scope: CancelScope) -> None:
+        """Let the operators run until all have ended, or until ``scope`` is cancelled."""
+        self.clock.running = len(self.units)
+        with scope:
+            async with open_nursery() as nursery:
+                for node in self.plan.nodes:
+                    nursery.start_soon(self.operate, node, name=node.name)
+
     async def operate(self, node: Node) -> None:
         """Run one operator until it ends; an error ends it too and is kept."""
         ports = self.ports[node.index]
@@ -81,8 +90,7 @@ class Machine:
             await node.operator.run(ports)
             for sink in ports.outputs:
                 sink.close()
-            for source in ports.inputs:
-                await source.drain()
+            await ports.drain()
         except FabricError as error:
             if error.file is None:
                 error.file, error.line = node.place

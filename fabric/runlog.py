@@ -7,6 +7,9 @@ Events, in the order of their cycles:
 ``operator_finished``     operator, elements, busy_cycles, empty_cycles, full_cycles,
                           credit_cycles, hbm_cycles, capacity_cycles
 ``heartbeat``             elements, waiting
+``partial_deadlock``      loop: units that can never go on while others still do
+``deadlock``              code, summary: in one line
+``livelock``              code, summary: in one line
 ``run_ended``             status, cycles, elements
 ========================  ==================================================================
 """
