@@ -91,7 +91,9 @@ class Channel:
         self.credits: deque[int] = deque([-1] * min(depth, _GRANT))
         self._returned: deque[int] = deque()
         self._ungranted = depth - len(self.credits)
-        self._recent: deque[int] = deque((-1,), maxlen=1)
+        # When the latest elements were dequeued, as many as ever shared the channel: while the
+        # oldest of them was still there when a new one was sent, one more is kept.
+        self._recent: deque[int] = deque((-1,))
         self._spent = 0
         self._bare_stops = 0
         self.left_over = 0
@@ -193,8 +195,8 @@ class Channel:
         unit = self.consumer
         now = unit.now
         recent = self._recent
-        if recent[0] >= sent:
-            recent = self._widen()
+        if recent[0] < sent:
+            recent.popleft()
         if sent >= now:
             self.empty_cycles += sent + 1 - now
             unit.now = now = sent + 1
@@ -223,8 +225,8 @@ class Channel:
         sent, element = self.queue.popleft()
         now = self.consumer.now
         recent = self._recent
-        if recent[0] >= sent:
-            recent = self._widen()
+        if recent[0] < sent:
+            recent.popleft()
         recent.append(now)
         self._returned.append(now)
         if self.writer is not None:
@@ -245,38 +247,41 @@ class Channel:
         if self.writer is not None:
             self._wake_writer()
 
-    async def drain(self) -> None:
-        """Discard what comes after the consumer's operator has ended, until the producer ends.
+    def discard(self, cycle: int) -> None:
+        """Dequeue what is there: the consumer's operator has ended at ``cycle``.
 
         The producer is not held up by a reader that has gone: each element is dequeued as soon
-        as it is visible, and the consumer's clock moves only at the end.
+        as it is visible.
         """
-        while True:
-            while self.queue:
-                sent, element = self.queue.popleft()
-                cycle = max(sent + 1, self.consumer.now)
-                self._returned.append(cycle)
-                drop(element[0], cycle)
-                self.left_over += element[0].__class__ is not BareStop
-                if self.writer is not None:
-                    self._wake_writer()
-            if self.ended:
-                return
-            await self._arrival()
+        while self.queue:
+            sent, element = self.queue.popleft()
+            taken_cycle = max(sent + 1, cycle)
+            self._returned.append(taken_cycle)
+            drop(element[0], taken_cycle)
+            self.left_over += element[0].__class__ is not BareStop
+            if self.writer is not None:
+                self._wake_writer()
 
-    async def _arrival(self) -> None:
-        """Wait until there is an element, or see the end."""
+    def see_end(self) -> None:
+        """Let the consumer's clock move to the end of the stream, which is there."""
+        assert self.closed_cycle is not None
         unit = self.consumer
-        if self.closed_cycle is None:
-            self.reader = unit
-            wait = self._receiving
-            wait.since_cycle = unit.now
-            await self.clock.park(unit, wait)
-        if not self.queue and self.closed_cycle is not None and not self.ended:
+        if not self.ended:
             self.ended = True
             if self.closed_cycle > unit.now:
                 self.empty_cycles += self.closed_cycle - unit.now
                 unit.now = self.closed_cycle
+
+    async def _arrival(self) -> None:
+        """Wait until there is an element, or see the end."""
+        if self.closed_cycle is None:
+            unit = self.consumer
+            self.reader = unit
+            wait = self._receiving
+            wait.since_cycle = unit.now
+            await self.clock.park(unit, wait)
+        if not self.queue and self.closed_cycle is not None:
+            self.see_end()
 
     async def _more_credits(self) -> deque[int]:
         if self.producer.now >= self.clock.pace_cycle:
@@ -298,12 +303,6 @@ class Channel:
         self._returned = self.credits
         self.credits = batch
         return batch
-
-    def _widen(self) -> deque[int]:
-        """Count one slot more: the element just dequeued shared the channel with one more."""
-        recent = self._recent
-        self._recent = deque((recent[0], *recent), maxlen=len(recent) + 1)
-        return self._recent
 
     def _wake_reader(self) -> None:
         self.reader = None

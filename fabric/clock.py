@@ -132,16 +132,13 @@ class VirtualClock:
         unit.reach_ticket += 1
 
     def _settle(self) -> None:
-        pacing, self._pacing = self._pacing, []
-        if pacing and self._on_pace is not None:
+        if self._pacing and self._on_pace is not None:
             self._on_pace()
         if self.stopping:
             self._on_quiescence()
             return
-        if pacing:
-            self.pace_cycle = max(unit.now for unit in pacing) + self._pace_cycles
-            for unit in pacing:
-                self.wake(unit)
+        if self._pacing:
+            self._let_pace()
             return
         reaching = self._reaching
         while reaching and reaching[0][2] != reaching[0][3].reach_ticket:
@@ -166,3 +163,10 @@ class VirtualClock:
             self.wake(unit)
         else:
             self._on_quiescence()
+
+    def _let_pace(self) -> None:
+        """Let the units that are far ahead go on."""
+        pacing, self._pacing = self._pacing, []
+        self.pace_cycle = max(unit.now for unit in pacing) + self._pace_cycles
+        for unit in pacing:
+            self.wake(unit)

@@ -91,8 +91,7 @@ class Machine:
             await node.operator.run(ports)
             for sink in ports.outputs:
                 sink.close()
-            for source in ports.inputs:
-                await source.drain()
+            await ports.drain()
         except FabricError as error:
             if error.file is None:
                 error.file, error.line = node.place

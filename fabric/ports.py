@@ -81,6 +81,13 @@ class Ports:
             off_chip.submit(unit, requests)
             await self.clock.park(unit, Wait("off-chip", (), unit.now))
 
+    def idle(self, source: Source, cycle: int) -> None:
+        """Let the clock come to ``cycle``, waiting for an element of ``source``."""
+        unit = self.unit
+        if cycle > unit.now:
+            source.empty_cycles += cycle - unit.now
+            unit.now = cycle
+
     async def first_of(self, sources: tuple[Source, ...]) -> None:
         """Park until an element or an end arrives in one of ``sources``, all of them empty."""
         unit = self.unit
@@ -89,6 +96,22 @@ class Ports:
         await self.clock.park(unit, Wait("receive", sources, unit.now, any_of=True))
         for source in sources:
             source.reader = None
+
+    async def drain(self) -> None:
+        """Discard what comes after the operator has ended, until all producers have ended.
+
+        No input waits for another one's end, and the clock moves only when all have ended.
+        """
+        cycle = self.unit.now
+        while True:
+            for source in self.inputs:
+                source.discard(cycle)
+            going_on = tuple(source for source in self.inputs if source.closed_cycle is None)
+            if not going_on:
+                break
+            await self.first_of(going_on)
+        for source in self.inputs:
+            source.see_end()
 
     async def starve(self, source: Source) -> None:
         """Wait for an element of a stream that has ended: the program will be found stuck."""

@@ -226,7 +226,7 @@ class Program:
     def _name(self, operator: Operator, place: Place) -> str:
         name = operator.name
         if name is None:
-            base = re.sub(r"(?<!^)(?=[A-Z])", "_", type(operator).__name__).lower()
+            base = re.sub(r"(?<!^)(?=[A-Z])", "_", type(operator).__name__.lstrip("_")).lower()
             self._counts[base] = count = self._counts.get(base, 0) + 1
             name = f"{base}_{count}"
         if name in self._names:

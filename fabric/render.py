@@ -30,14 +30,15 @@ def render(report: Report, console: Console) -> None:
     What depends on the host, its time and its folders, is left out: one program, one text.
     """
     _header(report, console)
-    console.print(_totals(report))
-    if report.comparison.totals:
-        _comparison(report, console)
-    if report.cycles:
-        _units(report, console, "Busiest", lambda unit: unit.busy_cycles)
-        _units(report, console, "Most stalled", _stalled)
     if report.deadlock is not None:
         _deadlock(report.deadlock, console)
+    else:
+        console.print(_totals(report))
+        if report.comparison.totals:
+            _comparison(report, console)
+        if report.cycles:
+            _units(report, console, "Busiest", lambda unit: unit.busy_cycles)
+            _units(report, console, "Most stalled", _stalled)
     for warning in report.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
     if report.error is not None:
@@ -116,6 +117,8 @@ def _percent(fraction: float | None) -> str | None:
 
 
 def _stalled(unit: UnitCounters) -> int:
+    if not (unit.elements or unit.busy_cycles or unit.hbm_cycles):
+        return 0  # it had nothing to do, such as an expert without tokens
     return sum(getattr(unit, f"{cause}_cycles") for cause in _STALLS)
 
 
@@ -148,7 +151,6 @@ def _units(
 
 def _deadlock(deadlock: dict[str, Any], console: Console) -> None:
     verdict, *lines = report_lines(msgspec.convert(deadlock, DeadlockReport))
-    console.print()
     code, _, rest = verdict.partition(": ")
     console.print(Text.assemble((code, "bold red"), f": {rest}"), soft_wrap=True)
     for line in lines:

@@ -133,5 +133,5 @@ class Accumulator:
         """Begin a new group; the room of the last one is free."""
         self._state = self._reduction.start(self._result, self._functional)
         if self._held_bytes:
-            self._ports.on_chip.release(self._held_bytes, self._unit.now)
+            self._ports.on_chip.release(self._unit, self._held_bytes, self._unit.now)
             self._held_bytes = 0

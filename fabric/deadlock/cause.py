@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["cause", "code", "hint", "needs"]
 
-_CLAUSES: Final = 8
-"""Clauses of a cause before the middle of a long loop is left out."""
+_SENTENCES: Final = 6
+"""Sentences of a cause before the middle of a long loop is left out."""
+
+_THROUGH: Final = 4
+"""How many of the units that only pass something on are named."""
 
 
 def code(loop: list[Unit]) -> str:
@@ -38,7 +41,7 @@ def needs(unit: Unit, tokens: Tokens) -> str:
     """Say what would let ``unit`` go on."""
     wait = _wait(unit)
     if wait.operation == "capacity":
-        return "room on chip"
+        return f"{_wanted(unit, tokens):,} bytes on chip"
     if wait.operation == "send":
         channel = wait.channels[0]
         return f"a slot in {tokens.edge(channel).key} for element {sent(channel) + 1:,}"
@@ -49,16 +52,56 @@ def needs(unit: Unit, tokens: Tokens) -> str:
 
 
 def cause(loop: list[Unit], tokens: Tokens) -> str:
-    """Explain a loop: who needs what, and what each waits for in turn."""
-    clauses = [_clause(unit, tokens) for unit in loop]
-    if len(clauses) > _CLAUSES:
-        left_out = len(clauses) - _CLAUSES
-        clauses[_CLAUSES - 2 : -2] = [f"{left_out:,} more wait for one another like this"]
-    groups = [group for unit in loop if (group := _group(unit, tokens))]
-    sentences = ["; ".join(clauses), *groups]
+    """Explain a loop: who needs what, and through whom it comes back to where it began."""
+    told = [number for number, unit in enumerate(loop) if _is_told(number, unit, loop, tokens)]
+    if any(len(_wait(unit).channels) != 1 for unit in loop):
+        told = list(range(len(loop)))
+    sentences = []
+    for position, number in enumerate(told):
+        end = told[position + 1] if position + 1 < len(told) else len(loop)
+        through = [unit.name for unit in loop[number + 1 : end]]
+        sentence = _clause(loop[number], tokens)
+        if through:
+            target = loop[end % len(loop)].name
+            sentence += f", which waits{_through(through[1:])} for {target}"
+        sentences.append(sentence)
+    if len(sentences) > _SENTENCES:
+        left_out = len(sentences) - _SENTENCES
+        sentences[_SENTENCES - 2 : -2] = [f"{left_out:,} more wait for one another like this"]
     if code(loop) == "FAB-D002":
         sentences.append("All of them wait to receive, and nothing is on its way")
+    if code(loop) == "FAB-D006":
+        sentences.append(_holders(tokens))
     return ". ".join(sentences) + "."
+
+
+def _holders(tokens: Tokens) -> str:
+    """Say who holds the on-chip memory."""
+    memory = tokens.machine.on_chip
+    held = sorted(memory.held_bytes.items(), key=lambda item: item[0].index)
+    shares = [f"{owner.name} holds {size_bytes:,}" for owner, size_bytes in held if size_bytes]
+    more = f" and {len(shares) - _THROUGH:,} more hold the rest" if len(shares) > _THROUGH else ""
+    return f"Of {memory.capacity_bytes:,} bytes on chip {', '.join(shares[:_THROUGH])}{more}"
+
+
+def _is_told(number: int, unit: Unit, loop: list[Unit], tokens: Tokens) -> bool:
+    """Whether a unit does more than wait for the next one with nothing in its hands."""
+    wait = _wait(unit)
+    return (
+        number == 0
+        or wait.operation != "receive"
+        or len(wait.channels) > 1
+        or wait.channels[0].closed_cycle is not None
+        or _wait(loop[number - 1]).operation != "receive"
+        or bool(_group(unit, tokens))
+    )
+
+
+def _through(names: list[str]) -> str:
+    if not names:
+        return ""
+    more = f" and {len(names) - _THROUGH:,} more" if len(names) > _THROUGH else ""
+    return f", through {', '.join(names[:_THROUGH])}{more},"
 
 
 def hint(loop: list[Unit], tokens: Tokens) -> str:
@@ -70,17 +113,17 @@ def hint(loop: list[Unit], tokens: Tokens) -> str:
             (channel, *_) = _wait(loop[0]).channels
             producer, consumer = channel.producer.name, channel.consumer.name
             return (
-                f"{producer} has to send element {channel.elements + 1:,} before it ends, or "
-                f"{consumer} has to be asked for less: a stop or an element is missing on "
+                f"Either {producer} sends element {channel.elements + 1:,} before it ends, or "
+                f"{consumer} is asked for less: a stop or an element is missing on "
                 f"{tokens.edge(channel).key}"
             )
         case "FAB-D005":
             return (
-                "every slot that an operator reserves has to be filled with put(): this is a "
+                "Every slot that an operator reserves has to be filled with put(): this is a "
                 "fault of the operator"
             )
         case "FAB-D006":
-            return "[on_chip] capacity_bytes of the hardware file would have to be larger"
+            return "[on_chip] capacity_bytes of the hardware file has to be larger"
         case _:
             return ""
 
@@ -89,7 +132,7 @@ def _clause(unit: Unit, tokens: Tokens) -> str:
     wait = _wait(unit)
     name = unit.name
     if wait.operation == "capacity":
-        return f"{name} waits for room on chip"
+        return f"{name} waits for {needs(unit, tokens)}"
     channel = wait.channels[0]
     if wait.operation == "send":
         key = tokens.edge(channel).key
@@ -114,7 +157,8 @@ def _clause(unit: Unit, tokens: Tokens) -> str:
             f"{name} needs element {channel.elements + 1:,} from {channel.producer.name}, which "
             f"ended at cycle {channel.closed_cycle:,} after {count:,}{of} {noun}"
         )
-    return f"{name} needs {needs(unit, tokens)}"
+    group = _group(unit, tokens)
+    return f"{name} {f'{group} and ' if group else ''}needs {needs(unit, tokens)}"
 
 
 def _group(unit: Unit, tokens: Tokens) -> str:
@@ -128,8 +172,7 @@ def _group(unit: Unit, tokens: Tokens) -> str:
     if size is None or not taken % size:
         return ""
     return (
-        f"{unit.name} has {taken % size:,} of the {size:,} elements that make its output "
-        f"{taken // size + 1:,}"
+        f"has {taken % size:,} of the {size:,} elements that make its output {taken // size + 1:,}"
     )
 
 
@@ -144,12 +187,17 @@ def _missing_token(loop: list[Unit], tokens: Tokens) -> str:
                 place = f"{Path(stream.place.file).name}:{stream.place.line}"
                 closing.append(f"{channel.name}, the Feedback of {place}")
     where = " or ".join(closing)
-    return f"the loop needs an initial element on {where}" if where else ""
+    return f"The loop needs an initial element on {where}" if where else ""
 
 
 def _read_stream(channel: Channel, tokens: Tokens) -> object:
     edge = tokens.edge(channel)
     return edge.consumer.inputs[edge.input]
+
+
+def _wanted(unit: Unit, tokens: Tokens) -> int:
+    """Return the bytes that ``unit`` waits for."""
+    return next(wanted for each, wanted in tokens.machine.on_chip.requests if each is unit)
 
 
 def _wait(unit: Unit) -> Wait:

@@ -88,9 +88,9 @@ def explain_livelock(machine: Machine, watch: LivelockWatch) -> DeadlockReport:
             "no unit charged work, and no burst of the off-chip memory completed. This is a "
             "heuristic: --livelock-cycles sets how long it waits."
         ),
-        hint="an element has to leave the loop, or the loop has to end",
+        hint="An element has to leave the loop, or the loop has to end",
     )
-    remedy = Remedy([], None, False, 0, "no depth helps: nothing is full")
+    remedy = Remedy([], None, False, 0, "no depth helps")
     return _report(machine, [loop], stuck, tokens, remedy)
 
 
@@ -192,9 +192,9 @@ def _last_events(stuck: Stuck) -> list[Event]:
         for unit in loop:
             wait = unit.wait
             assert wait is not None
-            state = "full" if wait.operation == "send" else "empty"
+            state = "has no free slot" if wait.operation == "send" else "is empty"
             what = " or ".join(channel.name.rpartition(" ")[2] for channel in wait.channels)
-            said = f"waits, {what} is {state}" if what else "waits for room on chip"
+            said = f"waits, {what} {state}" if what else "waits for room on chip"
             events.append((wait.since_cycle, unit.index, said, unit))
     events.sort(key=lambda event: event[:3])
     return [Event(cycle, unit.name, what) for cycle, _, what, unit in events[-_EVENTS:]]

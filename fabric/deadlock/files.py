@@ -1,4 +1,4 @@
-"""Writing a deadlock into the run's folder: ``deadlock.json``, ``deadlock.dot``, ``deadlock.svg``."""
+"""Writing a deadlock into the run's folder: the data, and pictures of who waits for whom."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ class _Search:
             self._before(option),
             after,
             less.cycle if less is not None and less.ending == "stuck" else None,
-            less is not None and less.loops == self._loops,
+            less is not None and less.loops <= self._loops,
         )
 
     def _nothing(self, outcome: Outcome, found: Mapping[str, int]) -> Remedy:
@@ -176,7 +176,7 @@ class _Search:
             stuck = min(min(loop) for loop in outcome.loops)
             why_not = f"no depth helps: with {deeper} the program still stops, at {stuck}"
         else:
-            why_not = "no depth helps: none of the channels that are waited for is full"
+            why_not = "no depth helps"
         return Remedy([], None, False, self._trials, why_not)
 
     def _gave_up(self, doing: str) -> str:

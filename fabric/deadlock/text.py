@@ -34,8 +34,9 @@ def one_line(report: DeadlockReport) -> DeadlockReport:
     names = [unit.unit for unit in loop.units]
     if len(names) > _NAMES:
         names[_NAMES - 2 : -1] = [f"({len(names) - _NAMES + 1} more)"]
-    closed = [*names, names[0]] if loop.code != "FAB-D003" else names
-    words = [loop.code, f"cycle {report.cycle}", f"loop {'>'.join(closed)}"]
+    if loop.units[0].unit in loop.units[-1].waits_for:
+        names.append(names[0])
+    words = [loop.code, f"cycle {report.cycle}", f"loop {'>'.join(names)}"]
     full = [
         f"{channel.option}({channel.depth})"
         for channel in loop.channels
@@ -101,7 +102,7 @@ def _loop_title(loop: Loop) -> str:
 
 
 def _loop(loop: Loop) -> list[str]:
-    held = {channel.name: f"{channel.held}/{channel.depth} held" for channel in loop.channels}
+    held = {channel.name: channel for channel in loop.channels}
     rows: Table = []
     number = 1
     for _, alike in groupby(loop.units, _kind):
@@ -120,7 +121,7 @@ def _loop(loop: Loop) -> list[str]:
         left_out = ("  :", f"{len(rows) - _ROWS + 1:,} more lines in deadlock.json")
         rows[_FIRST_ROWS : _FIRST_ROWS + len(rows) - _ROWS + 1] = [left_out]
     lines = _aligned(rows, "  ")
-    if len(loop.units) > 1 and loop.code not in ("FAB-D006", "FAB-L001"):
+    if len(loop.units) > 1 and loop.units[0].unit in loop.units[-1].waits_for:
         lines.append(f"       and {loop.units[-1].unit} waits for {loop.units[0].unit}")
     return lines
 
@@ -129,8 +130,10 @@ def _kind(unit: BlockedUnit) -> tuple[str, str, str, int]:
     return unit.operator, unit.operation, unit.file, unit.line
 
 
-def _wait(unit: BlockedUnit, held: dict[str, str]) -> tuple[str, ...]:
-    states = {"send": "SEND full", "receive": "RECV empty", "capacity": "ROOM none"}
+def _wait(unit: BlockedUnit, held: dict[str, ChannelState]) -> tuple[str, ...]:
+    if unit.operation == "capacity":
+        return "ROOM none", unit.needs, "", _since(unit), _at(unit)
+    channels = [held[name] for name in unit.channels if name in held]
     ends = []
     for name in unit.channels:
         producer, _, consumer = name.partition(" -> ")
@@ -138,8 +141,13 @@ def _wait(unit: BlockedUnit, held: dict[str, str]) -> tuple[str, ...]:
             ends.append(f"{producer.removeprefix(unit.unit)} -> {consumer}")
         else:
             ends.append(f"{consumer.removeprefix(unit.unit)} <- {producer}")
-    slots = " ".join(held.get(name, "") for name in unit.channels)
-    state = states.get(unit.operation, unit.operation)
+    slots = " ".join(f"{channel.held}/{channel.depth} held" for channel in channels)
+    state = unit.operation
+    if state == "receive":
+        state = "RECV empty"
+    elif state == "send":
+        lost = any(channel.held < channel.depth for channel in channels)
+        state = "SEND lost" if lost else "SEND full"
     return state, " or ".join(ends), slots, _since(unit), _at(unit)
 
 
@@ -171,12 +179,12 @@ def _others(loops: Sequence[Loop], first: Loop) -> list[str]:
     return _section("other loops", lines)
 
 
-def _wrapped(text: str, limit: int) -> list[str]:
+def _wrapped(text: str, limit: int, indent: str = "    ") -> list[str]:
     return textwrap.wrap(
         text,
         _WIDTH,
-        initial_indent="    ",
-        subsequent_indent="    ",
+        initial_indent=indent,
+        subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,
         max_lines=limit,
@@ -187,9 +195,11 @@ def _wrapped(text: str, limit: int) -> list[str]:
 def _remedies(report: DeadlockReport) -> list[str]:
     remedy = report.remedy
     if not remedy.depths:
-        hints = [loop.hint for loop in report.loops if loop.hint]
-        sentences = ". ".join([remedy.why_not, *dict.fromkeys(hints)])
-        return _section("remedy", _wrapped(f"{sentences}.", 4))
+        hints = list(dict.fromkeys(loop.hint for loop in report.loops if loop.hint))
+        if len(hints) > _LOOPS:
+            hints[_LOOPS - 1 :] = [f"And so on for {len(hints) - _LOOPS + 1:,} more loops"]
+        lines = [_wrapped(f"{sentence}.", 3) for sentence in (remedy.why_not, *hints)]
+        return _section("remedy", [line for sentence in lines for line in sentence])
     title = f"remedy (checked by a re-run: completes at cycle {remedy.cycles:,})"
     return _section(title, [*_aligned(list(_depths(remedy)), "    "), *_limits(remedy)])
 
@@ -234,7 +244,8 @@ def _token_row(channel: ChannelState) -> tuple[str, ...]:
         f"{channel.sent:,}",
         f"{channel.taken:,}",
         f"{channel.held}/{channel.depth}",
-        f"{channel.expected}  {channel.shape}",
+        channel.expected
+        + (f"  {channel.shape}" if channel.expected.isdigit() and "," in channel.shape else ""),
         ended,
     )
 
@@ -256,7 +267,7 @@ def _behind(report: DeadlockReport) -> list[str]:
         left_out = sum(len(group) for group in groups[_GROUPS:])
         names[_GROUPS:] = [f"{left_out:,} more"]
     behind = f"behind it: {', '.join(names)}; " if names else ""
-    return _wrapped(f"{behind}finished: {report.finished:,}", 2)
+    return _wrapped(f"{behind}finished: {report.finished:,}", 2, indent="  ")
 
 
 def _aligned(rows: Table, indent: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from fabric.deadlock.document import ChannelState
 from fabric.values import BareStop
@@ -27,6 +27,7 @@ class Tokens:
 
     def __init__(self, machine: Machine) -> None:
         """Read the sizes of streams that have ended."""
+        self.machine: Final = machine
         self._edges: dict[Channel, Edge] = dict(
             zip(machine.channels, machine.plan.edges, strict=True)
         )
@@ -36,7 +37,7 @@ class Tokens:
             for channel in machine.channels
             if channel.closed_cycle is not None
         ]
-        while any([self._bind(shape, count) for shape, count in ended]):
+        while sum(self._bind(shape, count) for shape, count in ended):
             pass
 
     def edge(self, channel: Channel) -> Edge:

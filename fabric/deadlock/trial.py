@@ -82,7 +82,7 @@ class Trial:
     def run(self) -> Outcome:
         """Run to the end, to a stop that no growth releases, or until it takes too long."""
         machine = self._machine
-        trio.run(machine.run, self._scope)
+        trio.run(machine.run, self._scope, restrict_keyboard_interrupt_to_checkpoints=True)
         ending: Ending = "stuck"
         if machine.failures:
             ending = "failed"

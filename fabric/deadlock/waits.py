@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from fabric.deadlock.reduction import Need, blocked, cores
+from fabric.stream_type import BufferType
 
 if TYPE_CHECKING:
     from fabric.channel import Channel
@@ -44,7 +45,8 @@ def find_stuck(machine: Machine) -> Stuck:
             if not unit.finished:
                 live.append(unit.index)
         else:
-            needs[unit.index] = Need(tuple(_peers(machine, unit)), wait.any_of)
+            any_of = wait.any_of or wait.operation == "capacity"
+            needs[unit.index] = Need(tuple(_peers(machine, unit)), any_of)
     stuck = blocked(needs, live)
     groups = cores(needs, stuck)
     in_core = {node for group in groups for node in group}
@@ -60,9 +62,7 @@ def _peers(machine: Machine, unit: Unit) -> Iterator[int]:
     wait = unit.wait
     assert wait is not None
     if wait.operation == "capacity":
-        # Whoever still runs may hold room on chip and give it back.
-        holders = machine.on_chip.holders
-        yield from (u.index for u in holders if u is not unit and not u.finished)
+        yield from sorted(_who_frees(machine, unit))
         return
     for channel in wait.channels:
         if wait.operation == "send":
@@ -70,6 +70,26 @@ def _peers(machine: Machine, unit: Unit) -> Iterator[int]:
                 yield channel.consumer.index
         elif channel.closed_cycle is None:
             yield channel.producer.index
+
+
+def _who_frees(machine: Machine, unit: Unit) -> set[int]:
+    """Return the nodes that could give ``unit`` room on chip."""
+    memory = machine.on_chip
+    (first, _), *_ = memory.requests
+    if first is not unit:
+        return {first.index}
+    nodes = set()
+    for owner, held_bytes in memory.held_bytes.items():
+        if held_bytes:
+            nodes.add(owner.index)
+            # Room of a buffer is given back by those who read it.
+            nodes.update(
+                edge.consumer.index
+                for edge in machine.plan.edges
+                if edge.producer.index == owner.index
+                and isinstance(edge.producer.outputs[edge.output].value, BufferType)
+            )
+    return nodes
 
 
 def is_lost(channel: Channel) -> bool:
