@@ -17,7 +17,7 @@ from fabric.deadlock.text import LINES, report_lines
 from fabric.elaborate import elaborate
 from tests.deadlock.cases import CASES, fork_join, ring
 from tests.deadlock.parts import Script, feedback, relay, sink, source
-from tests.schedules import SCHEDULES, schedule
+from tests.schedules import SCHEDULES
 
 PROGRAM = str(Path(__file__).parent / "pack_rows_program.py")
 
