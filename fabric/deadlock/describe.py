@@ -99,14 +99,15 @@ def _report(
 ) -> DeadlockReport:
     in_loop = {unit.unit for loop in loops for unit in loop.units}
     resting = [unit for unit in machine.units if not unit.finished and unit.name not in in_loop]
-    at_rest = [unit.now for unit in machine.units if unit.index in stuck.needs]
+    waiting = [unit for unit in machine.units if unit.index in stuck.needs]
+    at_rest = waiting if loops[0].code != "FAB-L001" else [u for u in waiting if u in resting]
     return one_line(
         DeadlockReport(
             schema=SCHEMA,
             program=machine.plan.program.name,
             code=loops[0].code,
             kind=KINDS[loops[0].code],
-            cycle=max(at_rest, default=0),
+            cycle=max((unit.now for unit in at_rest), default=0),
             loops=loops,
             behind=[
                 _blocked(machine, unit, stuck, tokens)

@@ -121,8 +121,9 @@ def _loop(loop: Loop) -> list[str]:
         left_out = ("  :", f"{len(rows) - _ROWS + 1:,} more lines in deadlock.json")
         rows[_FIRST_ROWS : _FIRST_ROWS + len(rows) - _ROWS + 1] = [left_out]
     lines = _aligned(rows, "  ")
-    if len(loop.units) > 1 and loop.units[0].unit in loop.units[-1].waits_for:
-        lines.append(f"       and {loop.units[-1].unit} waits for {loop.units[0].unit}")
+    first, last = loop.units[0], loop.units[-1]
+    if first is not last and first.unit in last.waits_for and loop.code != "FAB-L001":
+        lines.append(f"       and {last.unit} waits for {first.unit}")
     return lines
 
 
@@ -137,7 +138,7 @@ def _wait(unit: BlockedUnit, held: dict[str, ChannelState]) -> tuple[str, ...]:
     ends = []
     for name in unit.channels:
         producer, _, consumer = name.partition(" -> ")
-        if unit.operation == "send":
+        if unit.operation in {"send", "moving"}:
             ends.append(f"{producer.removeprefix(unit.unit)} -> {consumer}")
         else:
             ends.append(f"{consumer.removeprefix(unit.unit)} <- {producer}")

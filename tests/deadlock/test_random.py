@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from fabric import Broadcast, Feedback, Program, Report, Stream, simulate
@@ -15,7 +15,7 @@ from operators import EagerMerge
 from tests.deadlock.exhaustive import Outcome, Process, outcomes
 from tests.deadlock.parts import Script, feedback
 
-STATES = 2_000
+STATES = 1_000
 """Networks with more states than this are left out."""
 
 
@@ -166,9 +166,8 @@ def check(network: Network) -> None:
     """Compare one run with all schedules of the model, and its remedy with the model, too."""
     plan = elaborate(network.program)
     possible = model(plan, network.depths)
-    if possible is None:
-        event("too many states")
-        return
+    assume(possible is not None)
+    assert possible is not None
     report = simulate(network.program, depths=network.depths)
     event(report.status)
     completed = report.status == "completed"
