@@ -120,6 +120,11 @@ class OnChipMemory:
         self._fold(before=None)
         return self._peak_bytes
 
+    @property
+    def held_bytes(self) -> int:
+        """The bytes held after all that was allocated and given back so far."""
+        return self._level_bytes + sum(change_bytes for _, change_bytes in self._ledger)
+
     async def _wait_for_room(self, unit: Unit, size_bytes: int) -> None:
         request = (unit.now, unit.index, unit, size_bytes)
         bisect.insort(self._waiting, request, key=lambda entry: entry[:2])

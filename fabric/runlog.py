@@ -17,6 +17,7 @@ Events, in the order of their cycles:
 from __future__ import annotations
 
 import json
+from collections.abc import MutableMapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TextIO
@@ -72,7 +73,7 @@ class RunLog:
             self._file = (folder / "events.jsonl").open("w", encoding="utf-8", buffering=1)
             self._log = structlog.wrap_logger(
                 structlog.WriteLogger(self._file),
-                processors=[structlog.processors.JSONRenderer(sort_keys=False)],
+                processors=[_event_first, structlog.processors.JSONRenderer(sort_keys=False)],
                 wrapper_class=structlog.BoundLogger,
                 cache_logger_on_first_use=True,
             )
@@ -120,3 +121,7 @@ class RunLog:
         (self._folder / "report.json").write_text(
             json.dumps(document, indent=2, default=str) + "\n", encoding="utf-8"
         )
+
+
+def _event_first(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> dict[str, Any]:
+    return {"event": line.pop("event"), **line}

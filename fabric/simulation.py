@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -157,12 +158,16 @@ class _Run:
 
     def execute(self) -> Status:
         """Run to the end and return how it ended."""
+        # What is wired stays: the collector need not walk through it again and again.
+        gc.freeze()
         start = time.perf_counter()
         interrupted = False
         try:
             trio.run(self._main, restrict_keyboard_interrupt_to_checkpoints=True)
         except* KeyboardInterrupt:
             interrupted = True
+        finally:
+            gc.unfreeze()
         self.wall_seconds = time.perf_counter() - start
         self._log_finished()
         if interrupted:

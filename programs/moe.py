@@ -4,7 +4,7 @@ Static tiling packs tile_n tokens of an expert to a tile and pads the last one; 
 all of them to one tile of as many rows. With fewer regions than experts, neighbouring experts share
 the operators of one region (configuration time-multiplexing).
 
-Run:      python -m fabric run programs/moe.py -p model=tiny -p batch=16 -p tile_n=4 --mode functional
+Run:      python -m fabric run programs/moe.py -p model=tiny -p tile_n=4 --mode functional
 Computes: y[t] = sum over the experts e of token t of
           router[t, e] * (silu(x[t] @ gate[e]) * (x[t] @ up[e])) @ down[e]
 """
@@ -78,10 +78,11 @@ def build(
 
     with Program("moe", channel_depth=channel_depth, flops_per_cycle=flops_per_cycle) as program:
         # Tokens to experts.
-        x = LinearOffChipLoad(Tensor((batch, size.hidden), data.x), tile=(1, size.hidden))()
-        tokens = Flatten(0, 1)(x)  # [1, B] of 1xD
+        x = Tensor((batch, size.hidden), data.x)
+        tokens = LinearOffChipLoad(x, tile=(1, size.hidden), name="load_x")()  # [1, B, 1] of 1xD
+        tokens = Flatten(0, 1)(tokens)  # [1, B] of 1xD
         chosen = Selectors(choice, size.experts)()  # [1, B] of multi-hot E
-        routed = Partition(size.experts)(tokens, chosen)  # per expert [D_i] of 1xD
+        routed = Partition(size.experts, name="route")(tokens, chosen)  # per expert [D_i] of 1xD
         # Experts.
         packed = pack(routed, tile_n) if tiling == "static" else pack_dynamically(routed)
         weights = [
@@ -89,13 +90,18 @@ def build(
         ]
         computed = experts(packed, weights, tile_f)  # per expert [D_i] of 1xD
         # Back in the order of the tokens, weighted and added up.
-        router = LinearOffChipLoad(Tensor(choice.shape, data.router), tile=(1, 1))()  # [1, B, k]
+        router = Tensor(choice.shape, data.router)
+        scales = LinearOffChipLoad(router, tile=(1, 1), name="load_router")()  # [1, B, k] of 1x1
         single = Selectors(choice[:, :, np.newaxis], size.experts)()  # [1, B, k] of one-hot E
-        scales = Partition(size.experts)(router, single)  # per expert [D_i] of 1x1
-        weighted = [Map(Mul())(*each) for each in zip(scales, computed, strict=True)]
+        scaling = Partition(size.experts, name="route_scales")(scales, single)  # [D_i] of 1x1
+        weighted = [
+            Map(Mul(), name=f"weight_{expert}")(*each)
+            for expert, each in enumerate(zip(scaling, computed, strict=True))
+        ]  # per expert [D_i] of 1xD
         order = Selectors(choice, size.experts)()
-        y = Accum(Sum())(Reassemble()(weighted, order))  # [1, B, k] -> [1, B] of 1xD
-        LinearOffChipStore("y")(Reshape(chunk=1)(y)[0])  # [1, B, 1]
+        terms = Reassemble(name="collect")(weighted, order)  # [1, B, k] of 1xD
+        y = Accum(Sum(), name="add_up")(terms)  # [1, B] of 1xD
+        LinearOffChipStore("y", name="store_y")(Reshape(chunk=1)(y)[0])  # [1, B, 1]
 
     program.expect(y=data.y)
     tokens_of = np.bincount(choice.reshape(-1), minlength=size.experts)

@@ -12,7 +12,7 @@ from fabric import Report, simulate
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import LINES, report_lines
 from tests.deadlock.cases import CASES
-from tests.schedules import SCHEDULES, forced_schedule
+from tests.schedules import SCHEDULES, schedule
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -71,7 +71,7 @@ class TestCase:
     @pytest.mark.parametrize("schedule", SCHEDULES)
     def test_schedules(self, name: str, schedule: str) -> None:
         """The report is the same in whatever order trio runs the operators."""
-        with forced_schedule(schedule):
+        with schedule(schedule):
             found = run(name)
 
         assert _comparable(run(name)) == _comparable(found)

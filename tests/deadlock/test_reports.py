@@ -27,7 +27,7 @@ from fabric.hardware import HbmDescription
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.deadlock.cases import CASES, fork_join, ring
 from tests.deadlock.parts import Script, feedback, relay, sink, source
-from tests.schedules import SCHEDULES, forced_schedule
+from tests.schedules import SCHEDULES, schedule
 
 PROGRAM = str(Path(__file__).parent / "pack_rows_program.py")
 
@@ -213,7 +213,7 @@ error[FAB-L001]: livelock (a heuristic) at cycle 0: 2 operators moving in a loop
     @pytest.mark.parametrize("schedule", SCHEDULES)
     def test_schedules(self, schedule: str) -> None:
         """The report does not depend on where the loop was when it was stopped."""
-        with forced_schedule(schedule):
+        with schedule(schedule):
             found = simulate(self.build(), livelock_cycles=10_000).as_json()
         expected = simulate(self.build(), livelock_cycles=10_000).as_json()
 
