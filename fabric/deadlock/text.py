@@ -47,6 +47,8 @@ def one_line(report: DeadlockReport) -> DeadlockReport:
     if len(report.loops) > 1:
         words.append(f"and {len(report.loops) - 1} more")
     fixes = [f"{depth.option}={depth.after}" for depth in report.remedy.depths]
+    if len(fixes) > _NAMES:
+        fixes[_NAMES - 1 :] = [f"({len(fixes) - _NAMES + 1} more)"]
     words.append(f"fix {','.join(fixes)}(checked)" if fixes else "fix none")
     return replace(report, summary=" ".join(words))
 

@@ -210,10 +210,10 @@ error[FAB-L001]: livelock (a heuristic) at cycle 0: 2 operators moving in a loop
         assert expected == "\n".join(lines)
         assert ("livelock", 3) == (found.status, found.exit_status)
 
-    @pytest.mark.parametrize("schedule", SCHEDULES)
-    def test_schedules(self, schedule: str) -> None:
+    @pytest.mark.parametrize("order", SCHEDULES)
+    def test_schedules(self, order: str | int) -> None:
         """The report does not depend on where the loop was when it was stopped."""
-        with schedule(schedule):
+        with schedule(order):
             found = simulate(self.build(), livelock_cycles=10_000).as_json()
         expected = simulate(self.build(), livelock_cycles=10_000).as_json()
 
