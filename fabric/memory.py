@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import heapq
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from fabric.errors import CapacityError
@@ -66,7 +67,7 @@ class OnChipMemory:
         self.capacity_bytes: Final = capacity_bytes
         self._clock = clock
         self._used_bytes = 0
-        self.held_by: dict[Unit, int] = {}
+        self.held_by: defaultdict[Unit, int] = defaultdict(int)
         self._releases: list[tuple[int, int]] = []
         self._waiting: list[tuple[int, int, Unit, int]] = []
         self._ledger: list[tuple[int, int]] = []
@@ -98,7 +99,7 @@ class OnChipMemory:
                     line=unit.place.line,
                 )
             await self._wait_for_room(unit, size_bytes)
-            self.held_by[unit] = self.held_by.get(unit, 0) + size_bytes
+            self.held_by[unit] += size_bytes
         self._record(unit.now, size_bytes)
 
     def release(self, owner: Unit, size_bytes: int, cycle: int) -> None:
