@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Final
 
 from fabric.deadlock.cause import cause, code, hint, needs
@@ -52,8 +51,10 @@ def explain_deadlock(
     loops = [_loop(machine, loop, stuck, tokens) for loop in stuck.cores]
     names = frozenset(frozenset(unit.name for unit in loop) for loop in stuck.cores)
     remedy = Remedy([], None, False, 0, "the search for depths was interrupted")
-    with contextlib.suppress(KeyboardInterrupt):
+    try:
         remedy = find_remedy(machine.plan, depths, names, effort=effort)
+    except* KeyboardInterrupt:
+        pass
     return _report(machine, loops, stuck, tokens, remedy)
 
 

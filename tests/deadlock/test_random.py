@@ -14,6 +14,7 @@ from fabric.elaborate import Plan, elaborate
 from operators import EagerMerge
 from tests.deadlock.exhaustive import Outcome, Process, outcomes
 from tests.deadlock.parts import Script, feedback
+from tests.schedules import SCHEDULES, schedule
 
 STATES = 1_000
 """Networks with more states than this are left out."""
@@ -232,6 +233,19 @@ def test_blocking_reads(network: Network) -> None:
 def test_merges(network: Network) -> None:
     """With merges, the outcome is one that some schedule has."""
     check(network)
+
+
+@settings(QUICK, max_examples=100)
+@given(networks(merging=True))
+def test_schedules(network: Network) -> None:
+    """The report is the same in whatever order trio runs the operators."""
+    reports = []
+    for order in SCHEDULES:
+        with schedule(order):
+            report = simulate(network.program, depths=network.depths)
+        reports.append(report.as_json() | {"wall_seconds": None})
+
+    assert [reports[0]] * len(SCHEDULES) == reports
 
 
 @pytest.mark.exhaustive

@@ -22,6 +22,7 @@ from fabric.cli import main
 from fabric.deadlock import remedy
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import LINES, report_lines
+from fabric.deadlock.trial import Trial
 from fabric.elaborate import elaborate
 from fabric.hardware import HbmDescription
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
@@ -159,6 +160,23 @@ class TestGrow:
         assert (75, 75) == (by_hand["cycles"], grown["cycles"])
         assert (None, None) == (by_hand["deadlock"], grown["deadlock"])
 
+    def test_interrupted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Ctrl-C while depths are tried ends the search; the deadlock is reported all the same."""
+
+        def interrupt(_: object) -> None:
+            raise BaseExceptionGroup("", [KeyboardInterrupt()])
+
+        monkeypatch.setattr(Trial, "run", interrupt)
+        found = stuck("pack_rows").deadlock
+        assert found is not None
+
+        expected = "the search for depths was interrupted"
+        assert ("FAB-D001", [], expected) == (
+            found["code"],
+            found["remedy"]["depths"],
+            found["remedy"]["why_not"],
+        )
+
     def test_effort(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Depths are lowered as far as the effort goes, and the report says that it gave up."""
         monkeypatch.setattr(remedy, "EFFORT_ELEMENTS", 3_000)
@@ -186,15 +204,17 @@ class TestLivelock:
 
     def test_found(self) -> None:
         """Who moves and gets nowhere is named, as a heuristic, with how to change it."""
-        found = simulate(self.build(), livelock_cycles=10_000)
+        program = self.build()
+        start, turn, _ = program.nodes
+        found = simulate(program, livelock_cycles=10_000)
         assert found.deadlock is not None
 
-        expected = """\
+        expected = f"""\
 error[FAB-L001]: livelock (a heuristic) at cycle 0: 2 operators moving in a loop, 1 behind
 
   the loop
-    1  start  moving  .0 -> turn.0       test_reports.py:181
-    2  turn   moving  .0 -> start.0      test_reports.py:182
+    1  start  moving  .0 -> turn.0       test_reports.py:{start.place.line}
+    2  turn   moving  .0 -> start.0      test_reports.py:{turn.place.line}
 
   cause
     start and turn pass elements on and on. For 10,000 cycles no sink received, no unit charged
