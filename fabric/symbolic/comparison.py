@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from fabric.assumed_channel import AssumedChannel
 from fabric.dims import free_symbols, is_ragged
+from fabric.errors import ProgramError
 from fabric.report import Compared, Comparison
-from fabric.stream_type import StreamType, TileType
+from fabric.stream_type import StreamType, TileType, shape_text
 from fabric.symbolic.metrics import Metrics
 from fabric.symbolic.substitution import Size, Substitution, followed
 
@@ -77,7 +78,7 @@ def check_assumptions(machine: Machine, measured: dict[Any, Size]) -> None:
         ProgramError: an assumption was false.
     """
     sizes = Substitution(measured)
-    for channel in machine.channels:
+    for edge, channel in zip(machine.plan.edges, machine.channels, strict=True):
         if not isinstance(channel, AssumedChannel):
             continue
         channel.finish()
@@ -86,6 +87,17 @@ def check_assumptions(machine: Machine, measured: dict[Any, Size]) -> None:
             for size in channel.sizes.get(claim.dimension, ()):
                 if size != expected and not is_ragged(claim.assumed):
                     raise claim.refuted_by(size, expected)
+        # Groups of ragged sizes are counted together; operators compare them one by one.
+        assumed = edge.consumer.inputs[edge.input]
+        total = _count(sizes, assumed.type)
+        if total != channel.elements:
+            place = channel.claims[0].place
+            raise ProgramError(
+                f"{assumed.name} has {channel.elements:,} elements: expected {total:,}, since the "
+                f"program assumes {shape_text(assumed.shape)}",
+                file=place.file,
+                line=place.line,
+            )
 
 
 def _count(sizes: Substitution, stream: StreamType) -> int:

@@ -12,7 +12,7 @@ from fabric import Report, simulate
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import LINES, report_lines
 from tests.deadlock.cases import CASES
-from tests.schedules import SCHEDULES
+from tests.schedules import SCHEDULES, schedule
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -28,7 +28,7 @@ from fabric.hardware import HbmDescription
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.deadlock.cases import CASES, fork_join, ring
 from tests.deadlock.parts import Script, feedback, relay, sink, source
-from tests.schedules import SCHEDULES
+from tests.schedules import SCHEDULES, schedule
 
 PROGRAM = str(Path(__file__).parent / "pack_rows_program.py")
 
