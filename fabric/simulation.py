@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import trio
 
@@ -19,6 +19,10 @@ from fabric.report import Report, Status
 from fabric.runlog import HEARTBEAT_CYCLES, RunLog, new_run_folder
 from fabric.verify import mismatches
 from fabric.waiting import waiting_units
+
+if TYPE_CHECKING:
+    from fabric.trace.options import TraceOptions
+    from fabric.trace.recorder import Recorder
 
 __all__ = ["Mode", "Progress", "simulate"]
 
@@ -41,6 +45,7 @@ def simulate(
     parameters: Mapping[str, Any] | None = None,
     program_file: str = "",
     progress: Progress | None = None,
+    trace: TraceOptions | None = None,
 ) -> Report:
     """Run ``program`` and return its report, whatever the outcome.
 
@@ -52,6 +57,7 @@ def simulate(
         parameters: for the report.
         program_file: for the report.
         progress: shows the run while it goes on.
+        trace: record an event trace in the run's folder.
 
     Raises:
         FabricError: the program cannot be run at all.
@@ -59,7 +65,10 @@ def simulate(
     mode = mode or program.mode
     if mode not in ("timing", "functional"):
         raise ConfigurationError(f"mode is {mode!r}: expected timing or functional")
-    run = _Run(program, mode == "functional", depths or {}, progress)
+    if trace is not None and log_dir is None:
+        raise ConfigurationError("a trace is asked for without a log folder: expected log_dir")
+    recorder = _recorder(trace)
+    run = _Run(program, mode == "functional", depths or {}, progress, recorder)
     folder = None if log_dir is None else new_run_folder(log_dir, program.name)
     head = {
         "program": program_file,
@@ -80,7 +89,11 @@ def simulate(
             channels=len(run.machine.channels),
         )
         run.log = log
+        if recorder is not None and folder is not None:
+            recorder.start(folder / "trace", run.machine, head)
         status = run.execute()
+        if recorder is not None:
+            recorder.finish(status, accounting.run_cycles(run.machine))
         report = run.report(status, head)
         log.event(
             "run_ended",
@@ -93,6 +106,14 @@ def simulate(
     return report
 
 
+def _recorder(options: TraceOptions | None) -> Recorder | None:
+    if options is None:
+        return None
+    from fabric.trace.recorder import Recorder
+
+    return Recorder(options)
+
+
 class _Run:
     """One run of a program, from cycle 0 to its end."""
 
@@ -102,6 +123,7 @@ class _Run:
         functional: bool,
         depths: Mapping[str, int],
         progress: Progress | None,
+        recorder: Recorder | None,
     ) -> None:
         self.machine = Machine(
             elaborate(program),
@@ -110,7 +132,9 @@ class _Run:
             on_quiescence=self._stop,
             on_heartbeat=self._beat,
             beat_cycles=HEARTBEAT_CYCLES,
+            recorder=recorder,
         )
+        self._recorder = recorder
         self.log = RunLog(None)
         self.wall_seconds = 0.0
         self._functional = functional
@@ -139,6 +163,8 @@ class _Run:
         async with trio.open_nursery() as host:
             if self._progress is not None:
                 host.start_soon(self._progress.run, self._snapshot)
+            if self._recorder is not None:
+                host.start_soon(self._recorder.run)
             machine.clock.running = len(machine.units)
             with self._scope:
                 async with trio.open_nursery() as nursery:
@@ -188,6 +214,8 @@ class _Run:
         cycles = accounting.run_cycles(machine)
         fields = accounting.totals(machine, cycles)
         warnings = list(accounting.warnings(machine))
+        if self._recorder is not None and self._recorder.failure is not None:
+            warnings.append(self._recorder.failure)
         verified = None
         error = machine.first_failure()
         deadlock = None
