@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["Channel", "Discard"]
 
 _GRANT: Final = 256
-"""Credits handed out at a time, so that a deep channel costs memory only when it fills."""
-
-_TURN: Final = 4096
-"""Elements after which a unit that never had to wait lets trio run something else."""
+"""Credits handed out at a time, so that a deep channel costs memory only when it fills, and a unit
+that fills one lets trio run something else now and then."""
 
 
 class Channel:
@@ -39,7 +37,7 @@ class Channel:
     Attributes:
         name: ``producer.output -> consumer.input``.
         producer, consumer: the units at its ends.
-        queue: (visible cycle, element), oldest first.
+        queue: (the cycle before it becomes visible, element), oldest first.
         elements: values dequeued; bare stops are not counted.
         empty_cycles: cycles the consumer waited for an element or the end.
         full_cycles: cycles the producer waited for the consumer to take an element.
@@ -51,9 +49,11 @@ class Channel:
 
     __slots__ = (
         "_bare_stops",
+        "_receiving",
         "_recent",
         "_returned",
-        "_taken",
+        "_sending",
+        "_spent",
         "_ungranted",
         "clock",
         "closed_cycle",
@@ -88,16 +88,18 @@ class Channel:
         self.consumer: Final = consumer
         self.clock: Final = clock
         self.queue: deque[tuple[int, Element]] = deque()
-        self.credits: deque[int] = deque()
+        self.credits: deque[int] = deque([-1] * min(depth, _GRANT))
         self._returned: deque[int] = deque()
-        self._ungranted = depth
+        self._ungranted = depth - len(self.credits)
         self._recent: deque[int] = deque((-1,), maxlen=1)
-        self._taken = 0
+        self._spent = 0
         self._bare_stops = 0
         self.left_over = 0
         self.empty_cycles = 0
         self.full_cycles = 0
         self.credit_cycles = 0
+        self._receiving: Final = Wait("receive", (self,), 0)
+        self._sending: Final = Wait("send", (self,), 0)
         self.reader: Unit | None = None
         self.writer: Unit | None = None
         self.closed_cycle: int | None = None
@@ -107,12 +109,16 @@ class Channel:
     def elements(self) -> int:
         """Values dequeued so far."""
         waiting = sum(element[0].__class__ is BareStop for _, element in self.queue)
-        return self._taken - (self._bare_stops - waiting)
+        return self._dequeued - (self._bare_stops - waiting)
+
+    @property
+    def _dequeued(self) -> int:
+        return self._spent + len(self._returned)
 
     @property
     def head_cycle(self) -> int:
         """When the element that ``peek`` showed became visible."""
-        return self.queue[0][0]
+        return self.queue[0][0] + 1
 
     @property
     def peak_occupancy(self) -> int:
@@ -121,28 +127,28 @@ class Channel:
         A channel of this depth would not have changed a clock. Elements that were never dequeued
         count at the end.
         """
-        return max(len(self._recent) if self._taken else 0, len(self.queue))
+        return max(len(self._recent) if self._dequeued else 0, len(self.queue))
 
     async def send(self, element: Element) -> None:
         """Append ``element``, after a wait for a credit where the channel is full."""
         ready_credits = self.credits
         if not ready_credits:
             ready_credits = await self._more_credits()
-        ready = ready_credits.popleft()
+        returned = ready_credits.popleft()
         unit = self.producer
         now = unit.now
-        if ready >= now:
-            self.full_cycles += ready - now
+        if returned >= now:
+            self.full_cycles += returned - now
             self.credit_cycles += 1
-            unit.now = now = ready + 1
-        self.queue.append((now + 1, element))
+            unit.now = now = returned + 1
+        self.queue.append((now, element))
         if self.reader is not None:
             self._wake_reader()
 
     async def send_at(self, element: Element, requested_cycle: int) -> None:
         """Like ``send``, visible no earlier than ``requested_cycle``."""
         await self.reserve()
-        self.queue.append((max(requested_cycle, self.producer.now + 1), element))
+        self.queue.append((max(requested_cycle - 1, self.producer.now), element))
         if self.reader is not None:
             self._wake_reader()
 
@@ -162,7 +168,7 @@ class Channel:
         """Append ``element`` at the producer's clock, on a credit reserved before."""
         if element[0].__class__ is BareStop:
             self._bare_stops += 1
-        self.queue.append((self.producer.now + 1, element))
+        self.queue.append((self.producer.now, element))
         if self.reader is not None:
             self._wake_reader()
 
@@ -178,22 +184,19 @@ class Channel:
             await self._arrival()
             if not queue:
                 return None
-        visible, element = queue.popleft()
+        sent, element = queue.popleft()
         unit = self.consumer
         now = unit.now
         recent = self._recent
-        if recent[0] >= visible - 1:
+        if recent[0] >= sent:
             recent = self._widen()
-        if visible > now:
-            self.empty_cycles += visible - now
-            unit.now = now = visible
+        if sent >= now:
+            self.empty_cycles += sent + 1 - now
+            unit.now = now = sent + 1
         recent.append(now)
         self._returned.append(now)
         if self.writer is not None:
             self._wake_writer()
-        self._taken = taken = self._taken + 1
-        if not taken % _TURN:
-            await trio.lowlevel.checkpoint()
         return element
 
     async def peek(self) -> Element | None:
@@ -203,25 +206,24 @@ class Channel:
             await self._arrival()
             if not queue:
                 return None
-        visible, element = queue[0]
+        sent, element = queue[0]
         unit = self.consumer
-        if visible > unit.now:
-            self.empty_cycles += visible - unit.now
-            unit.now = visible
+        if sent >= unit.now:
+            self.empty_cycles += sent + 1 - unit.now
+            unit.now = sent + 1
         return element
 
     def take(self) -> Element:
         """Dequeue the element that ``peek`` showed."""
-        visible, element = self.queue.popleft()
+        sent, element = self.queue.popleft()
         now = self.consumer.now
         recent = self._recent
-        if recent[0] >= visible - 1:
+        if recent[0] >= sent:
             recent = self._widen()
         recent.append(now)
         self._returned.append(now)
         if self.writer is not None:
             self._wake_writer()
-        self._taken += 1
         return element
 
     def close(self) -> None:
@@ -238,9 +240,8 @@ class Channel:
         """
         while True:
             while self.queue:
-                visible, element = self.queue.popleft()
-                self._returned.append(max(visible, self.consumer.now))
-                self._taken += 1
+                sent, element = self.queue.popleft()
+                self._returned.append(max(sent + 1, self.consumer.now))
                 self.left_over += element[0].__class__ is not BareStop
                 if self.writer is not None:
                     self._wake_writer()
@@ -253,7 +254,9 @@ class Channel:
         unit = self.consumer
         if self.closed_cycle is None:
             self.reader = unit
-            await self.clock.park(unit, Wait("receive", (self,), unit.now))
+            wait = self._receiving
+            wait.since_cycle = unit.now
+            await self.clock.park(unit, wait)
         if not self.queue and self.closed_cycle is not None and not self.ended:
             self.ended = True
             if self.closed_cycle > unit.now:
@@ -265,15 +268,19 @@ class Channel:
             grant = min(self._ungranted, _GRANT)
             self._ungranted -= grant
             self.credits.extend([-1] * grant)
-            if self._taken or self.queue:
-                await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()
             return self.credits
-        self.credits = self._returned
-        if not self.credits:
+        if not self._returned:
             unit = self.producer
             self.writer = unit
-            await self.clock.park(unit, Wait("send", (self,), unit.now))
-        return self.credits
+            wait = self._sending
+            wait.since_cycle = unit.now
+            await self.clock.park(unit, wait)
+        batch = self._returned
+        self._spent += len(batch)
+        self._returned = self.credits
+        self.credits = batch
+        return batch
 
     def _widen(self) -> deque[int]:
         """Count one slot more: the element just dequeued shared the channel with one more."""
@@ -282,16 +289,12 @@ class Channel:
         return self._recent
 
     def _wake_reader(self) -> None:
-        unit = self.reader
         self.reader = None
-        assert unit is not None
-        self.clock.wake(unit)
+        self.clock.wake(self.consumer)
 
     def _wake_writer(self) -> None:
-        unit = self.writer
         self.writer = None
-        assert unit is not None
-        self.clock.wake(unit)
+        self.clock.wake(self.producer)
 
 
 class Discard:

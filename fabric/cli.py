@@ -41,7 +41,6 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="step-fabric", prog_name="step-fabric")
 def _commands() -> None:
     """Run Streaming Tensor Programs on an emulated dataflow fabric."""
 

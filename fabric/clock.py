@@ -74,7 +74,9 @@ class VirtualClock:
     async def park(self, unit: Unit, wait: Wait) -> None:
         """Suspend ``unit`` until somebody wakes it; the last unit to park advances the clock."""
         unit.wait = wait
-        self.leave()
+        self.running = running = self.running - 1
+        if not running:
+            self._settle()
         if unit.wait is not None:
             unit.parked = True
             await wait_task_rescheduled(_abort)

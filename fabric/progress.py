@@ -70,8 +70,6 @@ def _line(now: Snapshot, rate: float) -> Text:
     from rich.text import Text
 
     return Text(
-        f"cycle {now.cycle:,} | {rate:,.0f} cycles/s | {now.elements:,} elements | "
-        f"{now.running:,} running, {now.waiting:,} waiting",
-        no_wrap=True,
-        overflow="ellipsis",
+        f"cycle {now.cycle:,}, {rate:,.0f} cycles/s, {now.elements:,} elements, "
+        f"{now.running:,} running, {now.waiting:,} waiting"
     )

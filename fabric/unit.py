@@ -5,7 +5,7 @@ Every cycle between 0 and a unit's clock is counted under exactly one cause.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     import trio
@@ -19,7 +19,7 @@ UnitKind = Literal["compute", "memory", "routing"]
 WaitOperation = Literal["receive", "send", "reach", "off-chip", "capacity"]
 
 
-class Wait(NamedTuple):
+class Wait:
     """Why a parked unit does not go on.
 
     Attributes:
@@ -29,10 +29,21 @@ class Wait(NamedTuple):
         any_of: one of the channels is enough (a merge); else all are needed.
     """
 
-    operation: WaitOperation
-    channels: tuple[Channel, ...]
-    since_cycle: int
-    any_of: bool = False
+    __slots__ = ("any_of", "channels", "operation", "since_cycle")
+
+    def __init__(
+        self,
+        operation: WaitOperation,
+        channels: tuple[Channel, ...],
+        since_cycle: int,
+        *,
+        any_of: bool = False,
+    ) -> None:
+        """Describe a wait; a channel keeps one for each of its ends and only sets the cycle."""
+        self.operation: Final = operation
+        self.channels: Final = channels
+        self.since_cycle = since_cycle
+        self.any_of: Final = any_of
 
 
 class Unit:

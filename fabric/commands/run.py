@@ -153,7 +153,7 @@ def _print_report(report: Report) -> None:
     console = stdout_console()
     with console.capture() as captured:
         render(report, console)
-    print_text(captured.get())
+    print_text("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
     if report.wall_seconds is not None and report.cycles is not None:
         rate = report.cycles / max(report.wall_seconds, 1e-9)
         click.echo(f"{report.wall_seconds:.2f} s, {rate:,.0f} cycles per second", err=True)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +21,18 @@ from fabric.cli import main
 from fabric.report import Report
 
 PROGRAM = str(Path(__file__).with_name("small_program.py"))
-USAGE = """\
-Usage: python -m fabric run [OPTIONS] PROGRAM.py
-Try 'python -m fabric run --help' for help.
+COMMAND = [sys.executable, "-m", "fabric"]
+ELSEWHERE = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+"""So that the fabric is found from other folders, installed or not."""
 
-Error: """
 NOTHING_KNOWN = dict.fromkeys(Report(program="").as_json())
 
 
 @pytest.fixture(autouse=True)
-def in_an_empty_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Run in a folder of its own, called by the name users know; undo what loading does."""
+def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in a folder of its own, and undo what loading a program does to Python."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(sys, "argv", ["-m"])
-    monkeypatch.setattr("click.core._detect_program_name", lambda: "python -m fabric")
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
@@ -53,6 +51,18 @@ class Output:
         return value
 
 
+def _chunks(terminal: int) -> Iterator[bytes]:
+    """Read a terminal until its program has ended."""
+    while True:
+        try:
+            chunk = os.read(terminal, 4096)
+        except OSError:
+            return
+        if not chunk:
+            return
+        yield chunk
+
+
 class TestRun:
     def test_completed(self, capsys: pytest.CaptureFixture[str]) -> None:
         """The report goes to stdout; what depends on the host goes to stderr."""
@@ -67,12 +77,13 @@ class TestRun:
         assert Path("logs/small-1/events.jsonl").is_file()
 
     def test_one_program_one_text(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """Two runs print the same, byte for byte; nothing in it is for a terminal."""
+        """Two runs print the same, byte for byte; nothing in it is for a terminal, no padding."""
         first = Output(capsys, "run", PROGRAM)
         second = Output(capsys, "run", PROGRAM)
 
         assert first.out == second.out
         assert "\x1b" not in first.out + first.err
+        assert " \n" not in first.out
 
     def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
         """The object has the fields of the design's table, with what was asked for."""
@@ -92,6 +103,18 @@ class TestRun:
 
         assert {"depth": 5} == found["hardware"]["channel"]
         assert {"dtype": "bfloat16"} == found["hardware"]["tile"]
+
+    def test_parameters_of_any_type(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Parameters that JSON has no word for are printed as numbers or text."""
+        program = (
+            Path(PROGRAM)
+            .read_text(encoding="utf-8")
+            .replace("stop: int = 3", "stop: int = np.int64(3), where: type = Relay")
+        )
+        Path("typed.py").write_text(program, encoding="utf-8")
+        found = Output(capsys, "run", "typed.py", "--json").object["parameters"]
+
+        assert (3, "<class 'program_typed.Relay'>") == (found["stop"], found["where"])
 
     def test_depth(self, capsys: pytest.CaptureFixture[str]) -> None:
         """One channel's depth is set by the name of its reader."""
@@ -125,10 +148,10 @@ class TestStatus:
 
     def test_interrupted(self, tmp_path: Path) -> None:
         """Ctrl-C in an endless run stops it within a second and prints what there is."""
-        command = [sys.executable, "-m", "fabric", "run", PROGRAM, "--json", "-p", "fault=endless"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as run:
-            log = tmp_path / "logs" / "small-1" / "events.jsonl"
-            while not log.is_file():
+        command = [*COMMAND, "run", PROGRAM, "--json", "-p", "fault=endless"]
+        log = tmp_path / "logs" / "small-1" / "events.jsonl"
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ELSEWHERE) as run:
+            while run.poll() is None and not log.is_file():
                 time.sleep(0.05)
             time.sleep(0.5)
             start = time.monotonic()
@@ -176,7 +199,8 @@ class TestUnusable:
         output = Output(capsys, "run", PROGRAM, "--json", *arguments)
 
         assert 2 == output.status
-        assert output.err.startswith(USAGE + message)
+        assert output.object["error"]["message"].startswith(message)
+        assert f"\nError: {output.object['error']['message']}\n" in output.err
         error = {"message": output.object["error"]["message"], "file": None, "line": None}
         assert NOTHING_KNOWN | {"status": "error", "error": error} == output.object
 
@@ -185,7 +209,7 @@ class TestUnusable:
         output = Output(capsys, "run")
 
         assert (2, "") == (output.status, output.out)
-        assert USAGE + "Missing argument 'PROGRAM.py'.\n" == output.err
+        assert "Error: Missing argument 'PROGRAM.py'." == output.err.splitlines()[-1]
 
     def test_no_command(self, capsys: pytest.CaptureFixture[str]) -> None:
         """A sub-command that does not exist."""
@@ -213,7 +237,7 @@ class TestUnusable:
         [
             (
                 ["-p", "fault=no"],
-                f"{PROGRAM}:112: parameter fault of build() is 'no': "
+                f"{PROGRAM}:102: parameter fault of build() is 'no': "
                 "expected one of none, wrong, raises, stuck, endless (did you mean none?)",
             ),
             (
@@ -259,16 +283,16 @@ class TestHost:
         assert {"message": message, "file": None, "line": None} == output.object["error"]
         assert output.err.startswith("Traceback (most recent call last):\n")
 
-    def test_reader_goes_away(self, tmp_path: Path) -> None:
+    def test_reader_goes_away(self) -> None:
         """A closed pipe is no error: the status is the run's, and nothing is said about it."""
         reader, writer = os.pipe()
         os.close(reader)
         run = subprocess.run(
-            [sys.executable, "-m", "fabric", "run", PROGRAM],
+            [*COMMAND, "run", PROGRAM],
             stdout=writer,
             stderr=subprocess.PIPE,
             text=True,
-            cwd=tmp_path,
+            env=ELSEWHERE,
             check=False,
         )
         os.close(writer)
@@ -276,13 +300,40 @@ class TestHost:
         assert (0, "log in logs/small-1") == (run.returncode, run.stderr.splitlines()[-1])
         assert "BrokenPipe" not in run.stderr
 
-    def test_ascii_output(self, tmp_path: Path) -> None:
+    def test_progress_on_a_terminal(self) -> None:
+        """A run on a terminal shows how far it is, and takes that away before the report."""
+        terminal, its_end = pty.openpty()
+        command = [*COMMAND, "run", PROGRAM]
+        with subprocess.Popen(command, stdout=its_end, stderr=its_end, env=ELSEWHERE) as run:
+            os.close(its_end)
+            written = b"".join(_chunks(terminal)).decode()
+        os.close(terminal)
+
+        progress, _, report = written.partition("\x1b[2K\x1b[1msmall")
+        assert 0 == run.returncode
+        assert re.search(r"cycle \d+, 0 cycles/s, \d elements, \d running, \d waiting", progress)
+        assert "cycles/s" not in report
+
+    def test_full_disk(self) -> None:
+        """An output that takes nothing is reported, without a traceback."""
+        with Path("/dev/full").open("w") as full:
+            run = subprocess.run(
+                [*COMMAND, "run", PROGRAM],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=ELSEWHERE,
+                check=False,
+            )
+
+        assert (2, "fabric: No space left on device\n") == (run.returncode, run.stderr)
+
+    def test_ascii_output(self) -> None:
         """An output that knows no Unicode gets question marks, not a traceback."""
         run = subprocess.run(
-            [sys.executable, "-m", "fabric", "run", "prögram.py"],
+            [*COMMAND, "run", "prögram.py"],
             capture_output=True,
-            env=os.environ | {"PYTHONIOENCODING": "ascii"},
-            cwd=tmp_path,
+            env=ELSEWHERE | {"PYTHONIOENCODING": "ascii"},
             check=False,
         )
 
@@ -297,7 +348,11 @@ class TestHost:
             f"print([name for name in {large} if name in sys.modules], status)"
         )
         run = subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            env=ELSEWHERE,
+            check=True,
         )
 
         assert "[] 0" == run.stdout.splitlines()[-1]

@@ -117,6 +117,13 @@ class TestBuild:
         with pytest.raises(ShapeError, match=r"^f\.py:3: too long$"):
             load(path)
 
+    def test_fabric_errors_pass_at_import(self, write: Write) -> None:
+        """Nor is what it says while the file is read."""
+        path = write("from fabric.errors import ShapeError\nraise ShapeError('too long')\n")
+
+        with pytest.raises(ShapeError, match=r"^too long$"):
+            load(path)
+
     def test_interrupt_passes(self, write: Write) -> None:
         """Ctrl-C while a program is wired is not a fault of the program."""
         path = write("def build():\n    raise KeyboardInterrupt\n")

@@ -13,6 +13,7 @@ from fabric.progress import Progress, Snapshot
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
+UP = "\x1b[1A"
 ERASE_LINE = "\x1b[2K"
 
 
@@ -39,24 +40,25 @@ async def test_line() -> None:
     """The cycle, the rate since the snapshots that are remembered, elements, and tasks."""
     written = await shown([Snapshot(0, 0, 16, 0), Snapshot(1_000_000, 123_456, 4, 12)])
 
-    expected = "cycle 1,000,000 | 2,000,000 cycles/s | 123,456 elements | 4 running, 12 waiting"
+    expected = "cycle 1,000,000, 2,000,000 cycles/s, 123,456 elements, 4 running, 12 waiting"
     assert expected in written
 
 
 async def test_rate_of_first_snapshot() -> None:
     """One snapshot has no rate."""
-    assert "cycle 5 | 0 cycles/s | 0 elements" in await shown([Snapshot(5, 0, 1, 0)])
+    assert "cycle 5, 0 cycles/s, 0 elements" in await shown([Snapshot(5, 0, 1, 0)])
 
 
 async def test_cleans_up() -> None:
     """A cancelled display erases its line and shows the cursor again."""
     written = await shown([Snapshot(0, 0, 1, 0)])
 
-    assert written.endswith(f"\x1b[?25h\r\x1b[1A{ERASE_LINE}")
+    assert written.endswith(f"\x1b[?25h\r{UP}{ERASE_LINE}")
 
 
 async def test_narrow_terminal() -> None:
-    """A line that does not fit is cut, not wrapped."""
-    written = await shown([Snapshot(0, 0, 1, 0)], columns=20)
+    """A line that does not fit is wrapped, and all of it erased."""
+    written = await shown([Snapshot(0, 0, 1, 0)], columns=30)
 
-    assert "cycle 0 | 0 cycles/…" in written
+    assert "cycle 0, 0 cycles/s, 0 \nelements, 1 running, 0 waiting" in written.replace("\r", "")
+    assert written.endswith(f"{UP}{ERASE_LINE}{UP}{ERASE_LINE}")
