@@ -21,7 +21,7 @@ from fabric.report import ExitStatus
 
 __all__ = ["main"]
 
-_COMMANDS: Final = ("run",)
+_COMMANDS: Final = ("run", "trace")
 
 
 class _Commands(click.Group):

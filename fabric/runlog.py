@@ -1,14 +1,6 @@
 """The run's story, one JSON object a line, stamped with the cycle and never with wall time.
 
-Events, in the order of their cycles:
-
-========================  ==================================================================
-``run_started``           program, parameters, mode, operators, channels
-``operator_finished``     operator, elements, busy_cycles, empty_cycles, full_cycles,
-                          credit_cycles, hbm_cycles, capacity_cycles
-``heartbeat``             elements, waiting
-``run_ended``             status, cycles, elements
-========================  ==================================================================
+Its events and their fields are those of ``fabric.vocabulary``.
 """
 
 from __future__ import annotations
@@ -23,7 +15,7 @@ import structlog
 from fabric.errors import ConfigurationError
 from fabric.report import Report, UnitCounters
 
-__all__ = ["RunLog", "new_run_folder"]
+__all__ = ["RunLog", "event_logger", "new_run_folder"]
 
 HEARTBEAT_CYCLES: Final = 1_000_000
 
@@ -57,6 +49,16 @@ def new_run_folder(parent: Path, name: str) -> Path:
         ) from None
 
 
+def event_logger(file: TextIO) -> Any:
+    """Return a logger that writes events into ``file``, one JSON object a line."""
+    return structlog.wrap_logger(
+        structlog.WriteLogger(file),
+        processors=[structlog.processors.JSONRenderer(sort_keys=False)],
+        wrapper_class=structlog.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+
+
 class RunLog:
     """Writes ``events.jsonl`` and ``report.json`` into a run's folder."""
 
@@ -67,12 +69,7 @@ class RunLog:
         self._log: Any = None
         if folder is not None:
             self._file = (folder / "events.jsonl").open("w", encoding="utf-8", buffering=1)
-            self._log = structlog.wrap_logger(
-                structlog.WriteLogger(self._file),
-                processors=[structlog.processors.JSONRenderer(sort_keys=False)],
-                wrapper_class=structlog.BoundLogger,
-                cache_logger_on_first_use=True,
-            )
+            self._log = event_logger(self._file)
 
     def __enter__(self) -> Self:
         """Return the log."""

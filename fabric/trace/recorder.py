@@ -1,7 +1,7 @@
 """The recorder of a run: makes what is traced, and writes what it records into ``<run>/trace``.
 
 The folder holds ``meta.json``, ``units``, ``channels`` and ``columns`` from the start; segments of
-``transfers`` and ``operations`` as the run goes on; ``pending``, ``waiting`` and ``states``, what
+``short``, ``long`` and ``operations`` rows as the run goes on; ``pending``, ``waiting`` and ``states``, what
 is under way, about every second and at the end; and ``end.json`` once the run is over.
 """
 
@@ -19,7 +19,7 @@ from fabric.channel import Channel
 from fabric.errors import ConfigurationError
 from fabric.trace import static
 from fabric.trace.options import TraceOptions
-from fabric.trace.rows import OPERATION_COLUMNS, ROW_COLUMNS, Rows
+from fabric.trace.rows import OPERATION_COLUMNS, Rows
 from fabric.trace.segments import SegmentWriter
 from fabric.trace.traced import TracedChannel, TracedHbm, TracedOnChipMemory
 from fabric.vocabulary import SCHEMA_VERSION
@@ -128,30 +128,40 @@ class Recorder:
     @trio.lowlevel.enable_ki_protection
     def _flush(self) -> None:
         rows = self._rows
-        if rows.offset or rows.operations:
+        if rows.short.offset or rows.long.offset or rows.operations:
             self._segments += 1
             self._attempt(f"segment {self._segments}", self._write_segment)
-        rows.offset = 0
+        rows.short.offset = rows.long.offset = 0
         rows.operations.clear()
 
     def _write_segment(self) -> None:
         rows = self._rows
-        table = np.frombuffer(rows.buffer, np.int64, rows.offset // 8)
-        self._write_table("transfers", ROW_COLUMNS, table.reshape(-1, len(ROW_COLUMNS)))
-        self._write_table("operations", OPERATION_COLUMNS, np.array(rows.operations, np.int64))
+        for name, packed, begun in (
+            ("short", rows.short, "sent_cycle"),
+            ("long", rows.long, "reserved_cycle"),
+        ):
+            table = np.frombuffer(packed.buffer, np.int64, packed.offset // 8)
+            table = table.reshape(-1, len(packed.columns))
+            self._write_table(
+                name, packed.columns, table, (begun, "send_wait_cycles", "taken_cycle")
+            )
+        self._write_table(
+            "operations",
+            OPERATION_COLUMNS,
+            np.array(rows.operations, np.int64),
+            ("cycle", "wait_cycles", "cycle"),
+        )
 
-    def _write_table(self, name: str, columns: tuple[str, ...], table: Any) -> None:
+    def _write_table(
+        self, name: str, columns: tuple[str, ...], table: Any, span: tuple[str, str, str]
+    ) -> None:
+        """Write the rows whose ``span``, from begun - waited to ended, touches the window."""
         if not len(table):
             return
-        begun, ended, waited = (
-            ("reserved_cycle", "taken_cycle", "send_wait_cycles")
-            if name == "transfers"
-            else ("cycle", "cycle", "wait_cycles")
-        )
         if self._options.window is not None:
             first, last = self._options.window
-            start = table[:, columns.index(begun)] - table[:, columns.index(waited)]
-            table = table[(table[:, columns.index(ended)] >= first) & (start <= last)]
+            begun, waited, ended = (table[:, columns.index(each)] for each in span)
+            table = table[(ended >= first) & (begun - waited <= last)]
         arrays = dict(zip(columns, np.ascontiguousarray(table.T), strict=True))
         self._writer.write(f"{name}-{self._segments:06}", arrays)
 

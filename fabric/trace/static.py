@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric.trace.rows import ROW_COLUMNS
+from fabric.trace.rows import LONG_COLUMNS
 from fabric.trace.traced import TracedChannel
 from fabric.unit import ComputeUnit
-from fabric.values import BareStop
 from fabric.vocabulary import FIELDS, TABLES
 
 if TYPE_CHECKING:
@@ -74,10 +73,10 @@ def pending_table(machine: Machine) -> Table:
         row
         for channel in machine.channels
         if isinstance(channel, TracedChannel)
-        for row in _pending(channel)
+        for row in channel.pending
     ]
-    columns = np.array(rows, np.int64).reshape(-1, len(ROW_COLUMNS)).T
-    return dict(zip(ROW_COLUMNS, np.ascontiguousarray(columns), strict=True))
+    columns = np.array(rows, np.int64).reshape(-1, len(LONG_COLUMNS)).T
+    return dict(zip(LONG_COLUMNS, np.ascontiguousarray(columns), strict=True))
 
 
 def state_table(machine: Machine) -> Table:
@@ -109,18 +108,6 @@ def waiting_table(machine: Machine) -> Table:
         "unit": _numbers(unit for unit, _ in rows),
         "channel": _numbers(channel for _, channel in rows),
     }
-
-
-def _pending(channel: TracedChannel) -> list[tuple[int, ...]]:
-    rows = []
-    seen = channel.seen or (-1, -1, 0)
-    held = zip(channel.held, [element for _, element in channel.queue], strict=True)
-    for offset, (sent, (value, stop)) in enumerate(held):
-        level = ~stop if isinstance(value, BareStop) else stop
-        number = channel.dequeued + offset
-        rows.append((channel.number, number, level, -1, -1, *seen, *sent))
-        seen = (-1, -1, 0)
-    return rows
 
 
 def _numbers(values: Any) -> NDArray[Any]:

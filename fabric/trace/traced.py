@@ -7,7 +7,7 @@ can be told even where its clock stands still. The order between units means not
 from __future__ import annotations
 
 from collections import deque
-from struct import Struct
+from struct import Struct, calcsize
 from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
@@ -15,7 +15,15 @@ from typing_extensions import override
 from fabric.channel import Channel
 from fabric.hbm import Hbm
 from fabric.memory import OnChipMemory
-from fabric.trace.rows import ALLOCATE, BURST, END, ROW, Rows
+from fabric.trace.rows import (
+    ALLOCATE,
+    BURST,
+    END,
+    LEFT_OVER,
+    LONG_COLUMNS,
+    SHORT_COLUMNS,
+    Rows,
+)
 from fabric.values import BareStop, Element
 
 if TYPE_CHECKING:
@@ -25,22 +33,28 @@ if TYPE_CHECKING:
 
 __all__ = ["TracedChannel", "TracedHbm", "TracedOnChipMemory"]
 
-_pack_row: Final = Struct(ROW).pack_into
-_ROW_BYTES: Final = Struct(ROW).size
+_pack_short: Final = Struct(f"={len(SHORT_COLUMNS)}q").pack_into
+_pack_long: Final = Struct(f"={len(LONG_COLUMNS)}q").pack_into
+_SHORT_BYTES: Final = calcsize(f"={len(SHORT_COLUMNS)}q")
+_LONG_BYTES: Final = calcsize(f"={len(LONG_COLUMNS)}q")
 
-Sent = tuple[int, int, int, int, int, int]
-"""Order and cycle of the reservation, cycles waited, order and cycle of the sending, the cycle
-the producer asked the element to be visible at (0: at once)."""
+Sent = tuple[int, ...]
+"""Order and cycle of the sending, cycles waited; and, where that is not all: the cycle at which
+the producer wanted the element to be visible (-1: at once), order and cycle of the reservation."""
 
 
 class TracedChannel(Channel):
     """A channel that writes one row for each element, when it is dequeued.
 
+    ``send`` and ``receive`` repeat those of ``Channel``, because a call more would cost more than
+    the recording; the others call them.
+
     Attributes:
         number: its place in edge order.
     """
 
-    __slots__ = ("_ended_seen", "_reserved", "_rows", "_seen", "_sent", "number")
+    __slots__ = ("_count", "_end_seen", "_next_order", "_reserved", "_rows", "_seen", "_sent",
+                 "_short", "number")  # fmt: skip
 
     def __init__(
         self,
@@ -56,31 +70,39 @@ class TracedChannel(Channel):
         super().__init__(name, depth, producer, consumer, clock)
         self.number: Final = number
         self._rows: Final = rows
+        self._short: Final = rows.short
+        self._next_order: Final = rows.next_order
         self._sent: deque[Sent] = deque()
         self._reserved: deque[tuple[int, int, int]] = deque()
         self._seen: tuple[int, int, int] | None = None
-        self._ended_seen = False
+        self._count = -1
+        self._end_seen = False
 
     @override
     async def send(self, element: Element) -> None:
+        ready_credits = self.credits
+        if not ready_credits:
+            ready_credits = await self._more_credits()
+        returned = ready_credits.popleft()
         unit = self.producer
-        before = unit.now
-        await Channel.send(self, element)
         now = unit.now
-        order = self._rows.next_order()
-        self._sent.append((order, now, now - before, order, now, 0))
+        waited = 0
+        if returned >= now:
+            waited = returned + 1 - now
+            self.full_cycles += waited - 1
+            self.credit_cycles += 1
+            unit.now = now = returned + 1
+        self._sent.append((self._next_order(), now, waited))
+        self.queue.append((now, element))
+        if self.reader is not None:
+            self._wake_reader()
 
     @override
     async def send_at(self, element: Element, requested_cycle: int) -> None:
-        unit = self.producer
-        before = unit.now
-        reserved = len(self._reserved)
-        await Channel.send_at(self, element, requested_cycle)
-        if len(self._reserved) > reserved:
-            self._reserved.pop()
-        now = unit.now
-        order = self._rows.next_order()
-        self._sent.append((order, now, now - before, order, now, requested_cycle))
+        await self.reserve()
+        order, now, waited = self._reserved.pop()
+        self._sent.append((order, now, waited, requested_cycle, order, now))
+        self._append_at(element, requested_cycle)
 
     @override
     async def reserve(self) -> None:
@@ -88,40 +110,56 @@ class TracedChannel(Channel):
         before = unit.now
         await Channel.reserve(self)
         now = unit.now
-        self._reserved.append((self._rows.next_order(), now, now - before))
+        self._reserved.append((self._next_order(), now, now - before))
 
     @override
     def put(self, element: Element) -> None:
+        order, cycle, waited = self._reserved.popleft()
+        now = self.producer.now
+        self._sent.append((self._next_order(), now, waited, -1, order, cycle))
         Channel.put(self, element)
-        reserved = self._reserved.popleft()
-        self._sent.append((*reserved, self._rows.next_order(), self.producer.now, 0))
 
     @override
     async def receive(self) -> Element | None:
+        if self._seen is not None:
+            return self.take()
         unit = self.consumer
         before = unit.now
-        element = await Channel.receive(self)
-        now = unit.now
-        if element is None:
-            self._end(before)
-            return None
-        rows = self._rows
-        order = rows.next_order()
-        seen = self._seen
-        if seen is None:
-            seen = (order, now, now - before)
-        else:
-            self._seen = None
+        queue = self.queue
+        if not queue:
+            await self._arrival()
+            if not queue:
+                self._end(before)
+                return None
+        sent, element = queue.popleft()
+        now = before
+        recent = self._recent
+        if recent[0] >= sent:
+            recent = self._widen()
+        if sent >= now:
+            self.empty_cycles += sent + 1 - now
+            unit.now = now = sent + 1
+        recent.append(now)
+        self._returned.append(now)
+        if self.writer is not None:
+            self._wake_writer()
+        stamps = self._sent.popleft()
+        if len(stamps) > 3:
+            self._write_long(element, now, (self._next_order(), now, now - before), stamps)
+            return element
         value, stop = element
         if value.__class__ is BareStop:
             stop = ~stop
+        self._count = count = self._count + 1
+        rows = self._short
         offset = rows.offset
-        sent = self._sent.popleft()
-        number, element_number = self.number, self._taken - 1
-        _pack_row(rows.buffer, offset, number, element_number, stop, order, now, *seen, *sent)
-        rows.offset = offset = offset + _ROW_BYTES
+        order, number = self._next_order(), self.number
+        _pack_short(
+            rows.buffer, offset, number, count, stop, order, now, now - before, *stamps
+        )
+        rows.offset = offset = offset + _SHORT_BYTES
         if offset == rows.limit:
-            rows.flush()
+            self._rows.flush()
         return element
 
     @override
@@ -133,70 +171,90 @@ class TracedChannel(Channel):
             self._end(before)
         elif self._seen is None:
             now = unit.now
-            self._seen = (self._rows.next_order(), now, now - before)
+            self._seen = (self._next_order(), now, now - before)
         return element
 
     @override
     def take(self) -> Element:
-        element = Channel.take(self)
         seen = self._seen
         assert seen is not None
         self._seen = None
-        self._row(self._taken - 1, element, self.consumer.now, seen)
+        element = Channel.take(self)
+        self._write_long(element, self.consumer.now, seen, self._sent.popleft())
         return element
 
     @override
     async def drain(self) -> None:
         unit = self.consumer
-        before = unit.now
-        start = before
+        start = unit.now
         try:
             await Channel.drain(self)
         finally:
-            # The clock stood still until the end was seen, so the stamps can be told afterwards.
+            # The clock stood still until the end was seen: the stamps can be told afterwards.
             while len(self._sent) > len(self.queue):
-                _, _, _, _, sent, requested = self._sent[0]
-                now = max(start, sent + 1, requested)
-                order = self._rows.next_order()
-                number = self._taken - len(self._sent) + len(self.queue)
-                self._row(number, (None, 0), now, (order, now, 0))
-        self._end(before)
+                stamps = self._sent.popleft()
+                requested = stamps[3] if len(stamps) > 3 else 0
+                now = max(start, stamps[1] + 1, requested)
+                seen = self._seen or (LEFT_OVER, now, 0)
+                self._seen = None
+                self._write_long((None, 0), now, seen, stamps, left_over=True)
+        self._end(start)
 
     @property
-    def dequeued(self) -> int:
-        """Elements dequeued so far, bare stops included."""
-        return self._taken
+    def pending(self) -> list[tuple[int, ...]]:
+        """A long row for each element that is held; -1 for what has not happened."""
+        rows = []
+        seen = self._seen or (-1, -1, 0)
+        # An element whose dequeue is being recorded just now is not in the queue any more.
+        sent = list(self._sent)[len(self._sent) - len(self.queue) :]
+        for number, (stamps, (_, (value, stop))) in enumerate(zip(sent, self.queue, strict=True)):
+            level = ~stop if isinstance(value, BareStop) else stop
+            key = (self.number, self._count + number + 1, level)
+            rows.append(_long_row(key, -1, -1, seen, stamps))
+            seen = (-1, -1, 0)
+        return rows
 
-    @property
-    def held(self) -> list[Sent]:
-        """What was sent and is still in the channel, oldest first."""
-        return list(self._sent)[len(self._sent) - len(self.queue) :]
-
-    @property
-    def seen(self) -> tuple[int, int, int] | None:
-        """Order, cycle and cycles waited of a look at the oldest element held."""
-        return self._seen
-
-    def _row(
-        self, element_number: int, element: Element, now: int, seen: tuple[int, int, int]
+    def _write_long(
+        self,
+        element: Element,
+        now: int,
+        seen: tuple[int, int, int],
+        stamps: Sent,
+        *,
+        left_over: bool = False,
     ) -> None:
-        rows = self._rows
         value, stop = element
         if value.__class__ is BareStop:
             stop = ~stop
-        order, sent = rows.next_order(), self._sent.popleft()
-        number, offset = self.number, rows.offset
-        _pack_row(rows.buffer, offset, number, element_number, stop, order, now, *seen, *sent)
-        rows.offset = offset = offset + _ROW_BYTES
+        self._count = count = self._count + 1
+        rows = self._rows.long
+        offset = rows.offset
+        key = (self.number, count, stop)
+        order = LEFT_OVER if left_over else self._next_order()
+        _pack_long(rows.buffer, offset, *_long_row(key, order, now, seen, stamps))
+        rows.offset = offset = offset + _LONG_BYTES
         if offset == rows.limit:
-            rows.flush()
+            self._rows.flush()
 
     def _end(self, before: int) -> None:
         """Record, once, that the consumer has seen the end."""
-        if not self._ended_seen:
-            self._ended_seen = True
-            now = self.consumer.now
-            self._rows.operation(END, self.consumer.index, now, now - before, self.number, 0)
+        if not self._end_seen:
+            self._end_seen = True
+            unit = self.consumer
+            self._rows.operation(END, unit.index, unit.now, unit.now - before, self.number)
+
+
+def _long_row(
+    key: tuple[int, int, int],
+    taken_order: int,
+    taken_cycle: int,
+    seen: tuple[int, int, int],
+    stamps: Sent,
+) -> tuple[int, ...]:
+    if len(stamps) == 3:
+        order, cycle, _ = stamps
+        stamps = (*stamps, -1, order, cycle)
+    return (*key, taken_order, taken_cycle, seen[2], *stamps, seen[0], seen[1])
 
 
 class TracedHbm(Hbm):
@@ -221,7 +279,7 @@ class TracedHbm(Hbm):
         for unit, cycle in done:
             order, submitted, requests = self._under_way.pop(unit.index)
             self._rows.operation(
-                BURST, unit.index, cycle, cycle - submitted, -1, requests, order=order
+                BURST, unit.index, cycle, cycle - submitted, amount=requests, order=order
             )
         return done
 
@@ -240,5 +298,5 @@ class TracedOnChipMemory(OnChipMemory):
         await super().allocate(unit, size_bytes, what)
         if unit.now > before:
             self._rows.operation(
-                ALLOCATE, unit.index, unit.now, unit.now - before, -1, size_bytes
+                ALLOCATE, unit.index, unit.now, unit.now - before, amount=size_bytes
             )
