@@ -26,6 +26,7 @@ class Trace:
         status: how the run ended; ``killed`` where it did not say.
         cycles: of the run; the last recorded cycle where it was killed.
         problems: sentences about what is missing.
+        window: the cycles that were traced, the last one not included.
         database: the tables of ``fabric.vocabulary``.
     """
 
@@ -50,7 +51,8 @@ class Trace:
             self.problems.append("the run did not say how it ended: what it wrote until then")
         self.cycles: Final[int] = end.get("cycles") or self._last_cycle()
         window = self.meta.get("window")
-        self.window: Final = (0, self.cycles) if window is None else (window[0], window[1] + 1)
+        first, last = (0, self.cycles) if window is None else (window[0], window[1] + 1)
+        self.window: Final = (min(first, self.cycles), min(last, self.cycles))
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""

@@ -119,6 +119,5 @@ def timelines(trace: Trace) -> Timelines:
         final[unit] = cycle
     options = TraceOptions(nodes=trace.meta.get("nodes"))
     first, last = trace.window
-    return Timelines(
-        names, first, min(last, trace.cycles), waits, final, [options.keeps(name) for name in names]
-    )
+    traced = [options.keeps(name) for name in names]
+    return Timelines(names, first, last, waits, final, traced)

@@ -55,7 +55,8 @@ def write_vcd(trace: Trace, output: Path) -> int:
             file.write(f"b0 {code}\n")
         file.write("$end\n")
         for cycle, group in itertools.groupby(changes, key=lambda change: change[0]):
-            file.write(f"#{cycle}\n")
+            if cycle > lines.first:
+                file.write(f"#{cycle}\n")
             for _, _, code, value in group:
                 file.write(f"b{value:b} {code}\n")
         if not changes or changes[-1][0] < lines.last:
