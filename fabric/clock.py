@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
-from trio.lowlevel import Abort, RaiseCancelT, reschedule, wait_task_rescheduled
+from trio.lowlevel import reschedule, wait_task_rescheduled
 
 from fabric.unit import Unit, Wait
 
@@ -79,7 +79,7 @@ class VirtualClock:
             self._settle()
         if unit.wait is not None:
             unit.parked = True
-            await wait_task_rescheduled(_abort)
+            await wait_task_rescheduled(unit.abort)
 
     def wake(self, unit: Unit) -> None:
         """Let ``unit`` run again; nothing happens where it runs already."""
@@ -125,9 +125,10 @@ class VirtualClock:
             self._on_heartbeat()
         memory = self.memory
         if memory is not None and memory.pending:
-            done = memory.advance(reaching[0][0] if reaching else _NEVER)
+            horizon = reaching[0][0] if reaching else _NEVER
+            done = memory.advance(horizon)
             if done:
-                self.now = max(self.now, min(cycle for _, cycle in done))
+                self.now = max(self.now, min(horizon, *(cycle for _, cycle in done)))
                 for unit, cycle in done:
                     unit.off_chip_cycles += cycle - unit.now
                     unit.now = cycle
@@ -139,7 +140,3 @@ class VirtualClock:
             self.wake(unit)
         else:
             self._on_quiescence()
-
-
-def _abort(_: RaiseCancelT) -> Abort:
-    return Abort.SUCCEEDED

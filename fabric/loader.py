@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 import inspect
-import os
 import sys
-import sysconfig
-import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from fabric.errors import FabricError, ProgramError
 from fabric.hardware import Hardware
 from fabric.parameters import parameter_values
+from fabric.place import raising_place
 from fabric.program import Program, hardware_scope
 
 __all__ = ["Loaded", "load_program"]
-
-_SOURCES: Final = Path(__file__).parents[1]
-_NOT_THE_USERS: Final = tuple(
-    str(folder) + os.sep
-    for folder in (
-        _SOURCES / "fabric",
-        _SOURCES / "operators",
-        *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -116,15 +104,7 @@ def _blame(error: BaseException, who: str, file: str, line: int | None) -> NoRet
         raise ProgramError(
             f"not valid Python: {error.msg}", file=error.filename, line=error.lineno
         ) from error
-    program = file
-    for frame, lineno in traceback.walk_tb(error.__traceback__):
-        filename = frame.f_code.co_filename
-        if filename == program or _is_the_users(filename):
-            file, line = filename, lineno
+    file, line = raising_place(error) or (file, line)
     text = str(error).strip()
     what = type(error).__name__ + (f": {text}" if text else "")
     raise ProgramError(f"{who} raised {what}", file=file, line=line) from error
-
-
-def _is_the_users(filename: str) -> bool:
-    return Path(filename).is_file() and not filename.startswith(_NOT_THE_USERS)

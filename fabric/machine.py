@@ -14,6 +14,7 @@ from fabric.errors import ConfigurationError, FabricError, OperatorError
 from fabric.graph import ComputeOperator, Node
 from fabric.hbm import Hbm
 from fabric.memory import OnChipMemory
+from fabric.place import raising_place
 from fabric.ports import Ports, Sink
 from fabric.unit import ComputeUnit, MemoryUnit, Unit
 
@@ -188,10 +189,8 @@ def _unit(node: Node, plan: Plan) -> Unit:
 def _wrapped(error: Exception, node: Node, ports: Ports) -> OperatorError:
     unit = ports.unit
     element = ports.inputs[0].elements if ports.inputs else 0
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    raised = "" if trace is None else f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})"
+    place = raising_place(error)
+    raised = "" if place is None else f" ({place})"
     return OperatorError(
         f"{node.name}: {type(error).__name__}: {error}{raised}, at cycle {unit.now:,}, "
         f"element {element:,}",

@@ -1,16 +1,19 @@
-"""Places in the user's program: the file and line an operator was wired at."""
+"""Places in the user's program: where an operator was wired, and where user code raised."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import NamedTuple
+import sysconfig
+import traceback
+from typing import Final, NamedTuple
 
-__all__ = ["Place", "calling_place"]
+__all__ = ["Place", "calling_place", "raising_place"]
 
-_OWN = tuple(
-    os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), name) + os.sep
-    for name in ("fabric", "operators")
+_ROOT: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_OWN: Final = tuple(os.path.join(_ROOT, name) + os.sep for name in ("fabric", "operators"))
+_LIBRARIES: Final = tuple(
+    sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")
 )
 
 
@@ -31,8 +34,23 @@ class Place(NamedTuple):
 
 
 def calling_place() -> Place:
-    """Return the innermost place on the stack outside the fabric and its operators."""
+    """Return the innermost place on the stack outside the fabric and its operators.
+
+    The ``__call__`` of an operator that a user wrote is not it either, but where that is called.
+    """
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
         frame = frame.f_back
+    if frame.f_code.co_name == "__call__" and frame.f_back is not None:
+        frame = frame.f_back
     return Place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def raising_place(error: BaseException) -> Place | None:
+    """Return the deepest line of the user's code in the traceback of ``error``, if any."""
+    place = None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        file = frame.f_code.co_filename
+        if not file.startswith((*_OWN, *_LIBRARIES, "<")):
+            place = Place(file, line)
+    return place

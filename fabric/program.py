@@ -13,7 +13,7 @@ from fabric.dims import Dim, symbol
 from fabric.errors import ProgramError, ShapeError
 from fabric.graph import Node, Operator, Wiring, current_program
 from fabric.hardware import Hardware
-from fabric.place import Place, calling_place
+from fabric.place import Place, calling_place, raising_place
 from fabric.stream import Stream
 
 __all__ = ["Program", "hardware_scope"]
@@ -88,6 +88,20 @@ class Program:
     def expect(self, **outputs: Callable[[], Any]) -> None:
         """Say what stored outputs shall be: callables that return arrays, functional mode only."""
         self.expected.update(outputs)
+
+    def ask(self, what: str, question: Callable[[], Any]) -> Any:
+        """Call what the program was given, after the run.
+
+        Raises:
+            ProgramError: it raised.
+        """
+        try:
+            return question()
+        except Exception as error:
+            file, line = raising_place(error) or self.place
+            raise ProgramError(
+                f"{what} raised {type(error).__name__}: {error}", file=file, line=line
+            ) from error
 
     def add(
         self, operator: Operator, inputs: tuple[Stream, ...], place: Place

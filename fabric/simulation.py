@@ -147,7 +147,7 @@ class _Run:
         start = time.perf_counter()
         interrupted = False
         try:
-            trio.run(self._main)
+            trio.run(self._main, restrict_keyboard_interrupt_to_checkpoints=True)
         except* KeyboardInterrupt:
             interrupted = True
         self.wall_seconds = time.perf_counter() - start
@@ -220,15 +220,17 @@ class _Run:
         error = machine.first_failure()
         deadlock = None
         if status == "completed":
-            if self._functional:
-                try:
-                    wrong = mismatches(program, machine.stored)
-                except FabricError as failure:
-                    status, error = "error", failure
-                else:
-                    verified = None if wrong is None else not wrong
-                    warnings += wrong or ()
-            fields["extra"] = {name: compute() for name, compute in program.extra.items()}
+            try:
+                wrong = mismatches(program, machine.stored) if self._functional else None
+                fields["extra"] = {
+                    name: program.ask(f"extra[{name!r}]", compute)
+                    for name, compute in program.extra.items()
+                }
+            except FabricError as failure:
+                status, error = "error", failure
+            else:
+                verified = None if wrong is None else not wrong
+                warnings += wrong or ()
         elif status == "deadlock":
             deadlock = waiting_units(machine)
             self.log.event("deadlock", deadlock["cycle"], waits=deadlock["waits"])

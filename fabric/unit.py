@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-if TYPE_CHECKING:
-    import trio
+import trio
 
+if TYPE_CHECKING:
     from fabric.channel import Channel
     from fabric.place import Place
 
@@ -98,6 +98,11 @@ class Unit:
         self.finished = False
         self.task: trio.lowlevel.Task | None = None
         self.reach_ticket = 0
+
+    def abort(self, _: object) -> trio.lowlevel.Abort:
+        """Let trio cancel the parked task; nobody may wake it any more."""
+        self.parked = False
+        return trio.lowlevel.Abort.SUCCEEDED
 
     def charge(self, cycles: int) -> None:
         """Work for ``cycles``."""

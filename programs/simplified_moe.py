@@ -38,6 +38,8 @@ COLS = 64  # columns of a weight tile
 
 def build(tokens: int = 10, experts: int = 2, seed: int = 0) -> Program:
     """Wire the program for random tokens, weights and routing."""
+    if tokens < 0 or experts < 1:
+        raise ValueError(f"{tokens} tokens, {experts} experts: expected at least 0 and 1")
     random = np.random.default_rng(seed)
     x = random.standard_normal((tokens, HIDDEN)).astype(np.float32)
     weights = random.standard_normal((experts, HIDDEN, OUTPUT)).astype(np.float32)
@@ -62,5 +64,5 @@ def build(tokens: int = 10, experts: int = 2, seed: int = 0) -> Program:
         y = Reassemble()(done, route)  # [T, 1] of 1x256
         LinearOffChipStore("y")(y)
 
-    program.expect(y=lambda: np.stack([x[t] @ weights[e] for t, (e,) in enumerate(choice)]))
+    program.expect(y=lambda: np.einsum("th,tho->to", x, weights[choice[:, 0]]))
     return program

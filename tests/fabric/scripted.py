@@ -1,0 +1,63 @@
+"""Operators that tests wire when they care about cycles, not about values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from typing_extensions import override
+
+from fabric import BoolType, Costs, Operator, Ports, Stream, StreamType, Wiring
+
+
+@dataclass(frozen=True)
+class _Costless(Operator):
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+
+@dataclass(frozen=True)
+class Stage(_Costless):
+    """For each of ``count`` elements: receive from every input, send to every output, work.
+
+    Attributes:
+        count: elements.
+        outputs: how many streams it makes.
+        work_cycles: cycles per element, used in turn; before sending where ``works_first``.
+        works_first: work between receiving and sending.
+        clocks: the unit's clock after every operation is appended here.
+    """
+
+    count: int
+    outputs: int = 1
+    work_cycles: Sequence[int] = (1,)
+    works_first: bool = False
+    clocks: list[int] = field(default_factory=list)
+
+    def __call__(self, *inputs: Stream) -> tuple[Stream, ...]:
+        """Return the outputs."""
+        return self.wire(*inputs)
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (StreamType((1, self.count), BoolType()),) * self.outputs
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        unit = ports.unit
+        for number in range(self.count):
+            work = self.work_cycles[number % len(self.work_cycles)]
+            for source in ports.inputs:
+                assert await source.receive() is not None
+                self.clocks.append(unit.now)
+            if self.works_first:
+                unit.charge(work)
+            for sink in ports.outputs:
+                await sink.send((True, 0))
+                self.clocks.append(unit.now)
+            if not self.works_first:
+                unit.charge(work)
+        for source in ports.inputs:
+            assert await source.receive() is None
+        self.clocks.append(unit.now)

@@ -1,0 +1,312 @@
+"""Channels: time stamps and credits, against a model that steps through every cycle."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typing_extensions import override
+
+from fabric import (
+    BoolType,
+    ConfigurationError,
+    Costs,
+    Feedback,
+    Operator,
+    Ports,
+    Program,
+    Report,
+    Stream,
+    StreamType,
+    Wiring,
+    simulate,
+)
+from tests.fabric.scripted import Stage
+
+
+@dataclass
+class _Edge:
+    """A channel of the model: visible cycles of what it holds, and when slots come free."""
+
+    depth: int
+    visible: deque[int] = field(default_factory=deque)
+    taken: list[int] = field(default_factory=list)
+    sent: int = 0
+    closed: int | None = None
+
+
+def _stepped(  # noqa: C901, PLR0912 - the whole rule on one page
+    nodes: list[tuple[int, bool]], edges: list[tuple[int, int, int]], count: int
+) -> list[list[int]]:
+    """Return the clocks after every operation of every node, one cycle at a time.
+
+    A value sent in a cycle is seen in the next one, and so is a credit, so that within a cycle
+    no node sees what another does.
+    """
+    channels = [_Edge(depth) for _, _, depth in edges]
+    clocks: list[list[int]] = [[] for _ in nodes]
+
+    def life(node: int) -> Iterator[tuple[str, int]]:
+        work, first = nodes[node]
+        for _ in range(count):
+            yield from (("receive", e) for e, edge in enumerate(edges) if edge[1] == node)
+            if first:
+                yield "work", work
+            yield from (("send", e) for e, edge in enumerate(edges) if edge[0] == node)
+            if not first:
+                yield "work", work
+        yield from (("end", e) for e, edge in enumerate(edges) if edge[1] == node)
+        yield "close", 0
+
+    lives = [life(node) for node in range(len(nodes))]
+    todo = [next(one) for one in lives]
+    busy_until = [0] * len(nodes)
+    running = set(range(len(nodes)))
+    cycle = 0
+    while running:
+        for node in sorted(running):
+            while node in running and busy_until[node] <= cycle:
+                what, which = todo[node]
+                channel = channels[which] if what in ("receive", "send", "end") else _Edge(1)
+                if what == "receive":
+                    if not channel.visible or channel.visible[0] > cycle:
+                        break
+                    channel.visible.popleft()
+                    channel.taken.append(cycle)
+                    clocks[node].append(cycle)
+                elif what == "send":
+                    freed = sum(taken + 1 <= cycle for taken in channel.taken)
+                    if channel.sent - freed >= channel.depth:
+                        break
+                    channel.sent += 1
+                    channel.visible.append(cycle + 1)
+                    clocks[node].append(cycle)
+                elif what == "work":
+                    busy_until[node] = cycle + which
+                elif what == "end":
+                    if channel.closed is None or channel.closed > cycle:
+                        break
+                else:
+                    clocks[node].append(cycle)
+                    running.discard(node)
+                    for edge, other in zip(edges, channels, strict=True):
+                        if edge[0] == node:
+                            other.closed = cycle
+                    break
+                todo[node] = next(lives[node])
+        # A close is seen in its own cycle: look again at readers with a lower number.
+        if not any(
+            todo[node][0] == "end"
+            and channels[todo[node][1]].closed == cycle
+            and busy_until[node] <= cycle
+            for node in running
+        ):
+            cycle += 1
+    return clocks
+
+
+@st.composite
+def _graphs(
+    draw: st.DrawFn,
+) -> tuple[list[tuple[int, bool]], list[tuple[int, int, int]], int]:
+    size = draw(st.integers(2, 7))
+    nodes = [(draw(st.integers(0, 4)), draw(st.booleans())) for _ in range(size)]
+    edges = []
+    for consumer in range(1, size):
+        producers = draw(st.sets(st.integers(0, consumer - 1), min_size=1, max_size=3))
+        edges += [(producer, consumer, draw(st.integers(1, 5))) for producer in sorted(producers)]
+    return nodes, edges, draw(st.integers(0, 12))
+
+
+def _run(
+    nodes: list[tuple[int, bool]], edges: list[tuple[int, int, int]], count: int
+) -> tuple[list[list[int]], Report]:
+    stages = [
+        Stage(
+            count,
+            outputs=sum(edge[0] == node for edge in edges),
+            work_cycles=(work,),
+            works_first=first,
+            name=f"n{node}",
+        )
+        for node, (work, first) in enumerate(nodes)
+    ]
+    depths = {}
+    with Program("graph") as program:
+        made: dict[int, Stream] = {}
+        for node, stage in enumerate(stages):
+            inputs = [number for number, edge in enumerate(edges) if edge[1] == node]
+            outputs = stage(*(made[number] for number in inputs))
+            for port, number in enumerate(inputs):
+                depths[f"n{node}.{port}"] = edges[number][2]
+            outgoing = [number for number, edge in enumerate(edges) if edge[0] == node]
+            made.update(zip(outgoing, outputs, strict=True))
+    report = simulate(program, depths=depths)
+    return [stage.clocks for stage in stages], report
+
+
+class TestRecurrence:
+    @settings(max_examples=300)
+    @given(_graphs())
+    def test_matches_a_model_that_steps_through_cycles(
+        self, graph: tuple[list[tuple[int, bool]], list[tuple[int, int, int]], int]
+    ) -> None:
+        """Every operation of random graphs with forks and joins happens in the same cycle."""
+        clocks, report = _run(*graph)
+
+        assert "completed" == report.status
+        assert _stepped(*graph) == clocks
+
+    @settings(max_examples=100)
+    @given(_graphs())
+    def test_columns_of_a_unit_sum_to_the_cycles(
+        self, graph: tuple[list[tuple[int, bool]], list[tuple[int, int, int]], int]
+    ) -> None:
+        """Every cycle of every unit is counted once."""
+        _, report = _run(*graph)
+
+        for unit in report.units:
+            spent = (
+                unit.busy_cycles
+                + unit.empty_cycles
+                + unit.full_cycles
+                + unit.credit_cycles
+                + unit.hbm_cycles
+                + unit.capacity_cycles
+                + unit.idle_cycles
+            )
+            assert report.cycles == spent
+
+    @settings(max_examples=100)
+    @given(_graphs())
+    def test_peak_occupancy_is_the_smallest_depth_that_changes_nothing(
+        self, graph: tuple[list[tuple[int, bool]], list[tuple[int, int, int]], int]
+    ) -> None:
+        """With every depth lowered to the peak, all clocks stay; no deeper slot was ever used."""
+        nodes, edges, count = graph
+        clocks, report = _run(*graph)
+        peaks = {each.name: each.peak_occupancy for each in report.channels_counters}
+        ports: dict[tuple[int, int], int] = {}
+        lowered: list[tuple[int, int, int]] = []
+        for producer, consumer, depth in edges:
+            out = [edge[0] for edge in lowered].count(producer)
+            into = ports[consumer, 0] = ports.get((consumer, 0), -1) + 1
+            peak = peaks[f"n{producer}.{out} -> n{consumer}.{into}"]
+            assert peak <= depth
+            lowered.append((producer, consumer, max(1, peak)))
+
+        assert clocks == _run(nodes, lowered, count)[0]
+
+
+def _pipeline(length: int, count: int, depth: int) -> int | None:
+    with Program("pipeline", channel_depth=depth) as program:
+        (stream,) = Stage(count)()
+        for _ in range(length - 2):
+            (stream,) = Stage(count)(stream)
+        Stage(count, outputs=0)(stream)
+    return simulate(program).cycles
+
+
+class TestAnchors:
+    @pytest.mark.parametrize("depth", [2, 3, 16])
+    @pytest.mark.parametrize(("length", "count"), [(2, 1), (4, 1000), (16, 50), (128, 7)])
+    def test_pipeline(self, length: int, count: int, depth: int) -> None:
+        """K operators pass N elements in N + K - 1 cycles at depth 2 and more."""
+        assert count + length - 1 == _pipeline(length, count, depth)
+
+    def test_pipeline_of_depth_1(self) -> None:
+        """At depth 1 a credit comes back too late for the next cycle: twice the interval."""
+        assert 2002 == _pipeline(4, 1000, 1)
+
+    def test_fork_and_join(self) -> None:
+        """One stage a branch and a sink: N + 4."""
+        count = 100
+        with Program("fork") as program:
+            left, right = Stage(count, outputs=2)()
+            (left,) = Stage(count)(left)
+            (right,) = Stage(count)(right)
+            (joined,) = Stage(count)(left, right)
+            Stage(count, outputs=0)(joined)
+
+        assert count + 3 == simulate(program).cycles
+
+    def test_ring(self) -> None:
+        """One element goes round K operators in K cycles a lap."""
+        length, laps = 5, 7
+        clocks: list[int] = []
+        with Program("ring") as program:
+            loop = Feedback(StreamType((1, laps), BoolType()))
+            stream = _Starter(laps, clocks)(loop)
+            for _ in range(length - 1):
+                stream = _Hop()(stream)
+            loop.connect(stream)
+        report = simulate(program)
+
+        assert "completed" == report.status
+        assert [length * lap for lap in range(1, laps + 1)] == clocks
+
+
+@dataclass(frozen=True)
+class _Hop(Operator):
+    """Pass a stream on without charging anything."""
+
+    def __call__(self, source: Stream) -> Stream:
+        return self.wire(source)[0]
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (inputs[0].type,)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        while (element := await ports.source.receive()) is not None:
+            await ports.sink.send(element)
+
+
+@dataclass(frozen=True)
+class _Starter(_Hop):
+    """Send one element round ``laps`` times."""
+
+    laps: int
+    clocks: list[int]
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for _ in range(self.laps):
+            await ports.sink.send((True, 0))
+            assert await ports.source.receive() is not None
+            self.clocks.append(ports.unit.now)
+
+
+class TestErrors:
+    def test_depth_of_zero(self) -> None:
+        """A channel holds at least one element."""
+        with Program("pipeline") as program:
+            (stream,) = Stage(1, name="a")()
+            Stage(1, outputs=0, name="b")(stream)
+
+        with pytest.raises(
+            ConfigurationError, match=r"^channel a\.0 -> b\.0: depth is 0: expected at least 1$"
+        ):
+            simulate(program, depths={"b.0": 0})
+
+    def test_depth_of_no_channel(self) -> None:
+        """A depth for a channel that does not exist says which ones do."""
+        with Program("pipeline") as program:
+            (stream,) = Stage(1, name="a")()
+            Stage(1, outputs=0, name="b")(stream)
+
+        with pytest.raises(
+            ConfigurationError,
+            match=r"^--depth c\.0: no channel has that name: expected consumer\.input, "
+            r"such as b\.0$",
+        ):
+            simulate(program, depths={"c.0": 3})
