@@ -7,6 +7,7 @@ from .dims import at_least_one as at_least_one
 from .dims import ceil_div as ceil_div
 from .dims import is_ragged as is_ragged
 from .dims import is_static as is_static
+from .dims import largest as largest
 from .dims import product as product
 from .dims import same as same
 from .errors import CapacityError as CapacityError
@@ -20,6 +21,7 @@ from .graph import ComputeOperator as ComputeOperator
 from .graph import Operator as Operator
 from .graph import Wiring as Wiring
 from .hardware import Hardware as Hardware
+from .memory import Allocation as Allocation
 from .ports import Ports as Ports
 from .ports import Sink as Sink
 from .ports import Source as Source
@@ -37,6 +39,7 @@ from .stream_type import StreamType as StreamType
 from .stream_type import TileType as TileType
 from .stream_type import TupleType as TupleType
 from .stream_type import ValueType as ValueType
+from .stream_type import holds_buffers as holds_buffers
 from .unit import ComputeUnit as ComputeUnit
 from .unit import MemoryUnit as MemoryUnit
 from .unit import Unit as Unit
@@ -48,5 +51,7 @@ from .values import Element as Element
 from .values import Selector as Selector
 from .values import Tile as Tile
 from .values import Value as Value
+from .values import drop as drop
 from .values import dtype_name as dtype_name
 from .values import dtype_named as dtype_named
+from .values import share as share

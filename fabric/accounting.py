@@ -99,7 +99,7 @@ def totals(machine: Machine, cycles: int) -> dict[str, Any]:
 def warnings(machine: Machine) -> tuple[str, ...]:
     """Return sentences about a run that completed, but not as one would expect."""
     return tuple(
-        f"{channel.name}: {channel.left_over:,} elements were left over: "
+        f"FAB-D004: {channel.name}: {channel.left_over:,} elements were left over: "
         f"{channel.consumer.name} had ended"
         for channel in machine.channels
         if channel.left_over

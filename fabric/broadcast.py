@@ -14,7 +14,8 @@ from fabric.costs import Costs
 from fabric.graph import Operator, Wiring
 from fabric.ports import Ports
 from fabric.stream import Stream
-from fabric.stream_type import StreamType
+from fabric.stream_type import StreamType, holds_buffers
+from fabric.values import share
 
 __all__ = ["Broadcast"]
 
@@ -50,7 +51,10 @@ class Broadcast(Operator):
     @override
     async def run(self, ports: Ports) -> None:
         source, sinks = ports.source, ports.outputs
+        buffers = holds_buffers(ports.input_types[0].value)
         while (element := await source.receive()) is not None:
+            if buffers:
+                share(element[0], len(sinks) - 1)
             for sink in sinks:
                 await sink.reserve()
             for sink in sinks:

@@ -7,7 +7,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -17,7 +17,17 @@ if TYPE_CHECKING:
 else:
     Dim: TypeAlias = Any
 
-__all__ = ["Dim", "at_least_one", "ceil_div", "is_ragged", "is_static", "product", "same", "symbol"]
+__all__ = [
+    "Dim",
+    "at_least_one",
+    "ceil_div",
+    "is_ragged",
+    "is_static",
+    "largest",
+    "product",
+    "same",
+    "symbol",
+]
 
 _RAGGED = "~"
 """Marks the names of ragged symbols, which have a value of their own for every outer element."""
@@ -62,6 +72,19 @@ def at_least_one(dim: Dim) -> Dim:
     import sympy
 
     result: Dim = sympy.Min(dim, 1)
+    return result
+
+
+def largest(dims: Sequence[Dim]) -> Dim:
+    """Return the largest of ``dims``, of which there is at least one."""
+    different = set(dims)
+    if len(different) == 1:
+        return dims[0]
+    if all(isinstance(dim, int) for dim in different):
+        return max(dims)
+    import sympy
+
+    result: Dim = sympy.Max(*different)
     return result
 
 

@@ -7,6 +7,7 @@ source when its first consumer is wired, inferred Broadcasts last.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from fabric.broadcast import Broadcast
@@ -62,6 +63,7 @@ def elaborate(program: Program) -> Plan:
     readers = _readers(program, nodes)
     edges: list[Edge] = []
     for node in tuple(nodes):
+        _check_useful(node, readers)
         for port, stream in enumerate(node.outputs):
             found = readers[node, port]
             if not found and port not in node.operator.secondary_outputs:
@@ -81,6 +83,23 @@ def elaborate(program: Program) -> Plan:
     for index, node in enumerate(nodes):
         node.index = index
     return Plan(program, tuple(nodes), tuple(edges))
+
+
+def _check_useful(node: Node, readers: Mapping[tuple[Node, int], object]) -> None:
+    """Refuse an operator none of whose secondary outputs is read, unless it stores something."""
+    ports = range(len(node.outputs))
+    if (
+        len(ports) > 1
+        and node.operator.off_chip != "write"
+        and not any(readers.get((node, port)) for port in ports)
+        and set(node.operator.secondary_outputs).issuperset(ports)
+    ):
+        raise ProgramError(
+            f"{node.name}: none of its {len(ports)} outputs is read by an operator: "
+            "expected a reader of one of them",
+            file=node.place.file,
+            line=node.place.line,
+        )
 
 
 def _readers(program: Program, nodes: list[Node]) -> dict[tuple[Node, int], list[tuple[Node, int]]]:

@@ -89,6 +89,11 @@ class ComputeOperator(Operator):
 
     flops_per_cycle: int | None = None
 
+    @property
+    def has_arithmetic(self) -> bool:
+        """Whether it needs compute bandwidth: retiling and bookkeeping do not."""
+        return True
+
 
 class Node:
     """An operator at its place in a program.

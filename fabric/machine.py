@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from trio import CancelScope, open_nursery
 from trio.lowlevel import current_task
 
 from fabric.channel import Channel, Discard
@@ -80,6 +81,14 @@ class Machine:
         self.failed_at: list[tuple[int, int]] = []
         self.ports = self._ports(functional)
 
+    async def run(self, scope: CancelScope) -> None:
+        """Let the operators run until all have ended, or until ``scope`` is cancelled."""
+        self.clock.running = len(self.units)
+        with scope:
+            async with open_nursery() as nursery:
+                for node in self.plan.nodes:
+                    nursery.start_soon(self.operate, node, name=node.name)
+
     async def operate(self, node: Node) -> None:
         """Run one operator until it ends; an error ends it too and is kept."""
         ports = self.ports[node.index]
@@ -89,8 +98,7 @@ class Machine:
             await node.operator.run(ports)
             for sink in ports.outputs:
                 sink.close()
-            for source in ports.inputs:
-                await source.drain()
+            await ports.drain()
         except FabricError as error:
             if error.file is None:
                 error.file, error.line = node.place
@@ -174,11 +182,12 @@ def _unit(node: Node, plan: Plan) -> Unit:
     bytes_per_cycle = program.hardware.on_chip.bytes_per_cycle
     operator = node.operator
     if isinstance(operator, ComputeOperator):
+        flops_per_cycle = operator.flops_per_cycle or program.flops_per_cycle
         return ComputeUnit(
             node.name,
             node.index,
             node.place,
-            flops_per_cycle=operator.flops_per_cycle or program.flops_per_cycle,
+            flops_per_cycle=flops_per_cycle if operator.has_arithmetic else 0,
             bytes_per_cycle=bytes_per_cycle,
         )
     if operator.kind == "memory":

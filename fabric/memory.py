@@ -15,10 +15,42 @@ from fabric.unit import Unit, Wait
 if TYPE_CHECKING:
     from fabric.clock import VirtualClock
 
-__all__ = ["OnChipMemory"]
+__all__ = ["Allocation", "OnChipMemory"]
 
 _FOLD: Final = 1 << 17
 """Ledger entries after which the past is folded into one level and one peak."""
+
+
+class Allocation:
+    """Room that a buffer has, until the last of those who hold a reference to it is done.
+
+    Attributes:
+        memory: where the room is.
+        owner: the unit that asked for it.
+        size_bytes: how much.
+        holders: references that are not done yet.
+    """
+
+    __slots__ = ("_done_cycle", "holders", "memory", "owner", "size_bytes")
+
+    def __init__(self, memory: OnChipMemory, owner: Unit, size_bytes: int) -> None:
+        """Stand for room that was allocated, with one holder."""
+        self.memory: Final = memory
+        self.owner: Final = owner
+        self.size_bytes: Final = size_bytes
+        self.holders = 1
+        self._done_cycle = 0
+
+    def share(self, more: int) -> None:
+        """Count ``more`` holders."""
+        self.holders += more
+
+    def done(self, cycle: int) -> None:
+        """Count one holder less; the last gives the room back at the latest of their cycles."""
+        self._done_cycle = max(self._done_cycle, cycle)
+        self.holders -= 1
+        if not self.holders:
+            self.memory.release(self.owner, self.size_bytes, self._done_cycle)
 
 
 class OnChipMemory:
@@ -26,6 +58,7 @@ class OnChipMemory:
 
     Attributes:
         capacity_bytes: None for unlimited.
+        held_bytes: by the unit that asked for them, where the capacity is limited.
     """
 
     def __init__(self, capacity_bytes: int | None, clock: VirtualClock) -> None:
@@ -33,41 +66,53 @@ class OnChipMemory:
         self.capacity_bytes: Final = capacity_bytes
         self._clock = clock
         self._used_bytes = 0
+        self.held_bytes: dict[Unit, int] = {}
         self._releases: list[tuple[int, int]] = []
-        self._waiting: list[tuple[int, int, Unit]] = []
+        self._waiting: list[tuple[int, int, Unit, int]] = []
         self._ledger: list[tuple[int, int]] = []
         self._level_bytes = 0
         self._peak_bytes = 0
 
-    async def allocate(self, unit: Unit, size_bytes: int, what: str) -> None:
+    async def allocate(
+        self, unit: Unit, size_bytes: int, what: str, *, held_bytes: int = 0
+    ) -> None:
         """Take ``size_bytes`` at the unit's clock, or wait until they are free.
 
         Args:
             unit: who asks; cycles it waits are counted as ``capacity_cycles``.
             size_bytes: how much.
             what: names the buffer in an error.
+            held_bytes: what the buffer has already, where it grows.
 
         Raises:
-            CapacityError: more than the whole capacity was asked for.
+            CapacityError: the buffer is larger than the whole capacity.
         """
         if self.capacity_bytes is not None:
-            if size_bytes > self.capacity_bytes:
+            total_bytes = held_bytes + size_bytes
+            if total_bytes > self.capacity_bytes:
                 raise CapacityError(
-                    f"{unit.name}: {what} takes {size_bytes:,} bytes: expected at most the "
+                    f"{unit.name}: {what} takes {total_bytes:,} bytes: expected at most the "
                     f"on-chip capacity of {self.capacity_bytes:,} bytes, of which "
                     f"{self.capacity_bytes - self._used_bytes:,} are free",
                     file=unit.place.file,
                     line=unit.place.line,
                 )
             await self._wait_for_room(unit, size_bytes)
+            self.held_bytes[unit] = self.held_bytes.get(unit, 0) + size_bytes
         self._record(unit.now, size_bytes)
 
-    def release(self, size_bytes: int, cycle: int) -> None:
-        """Give ``size_bytes`` back at ``cycle``."""
+    def release(self, owner: Unit, size_bytes: int, cycle: int) -> None:
+        """Give back at ``cycle`` ``size_bytes`` that ``owner`` asked for."""
         self._record(cycle, -size_bytes)
         if self.capacity_bytes is not None:
+            self.held_bytes[owner] -= size_bytes
             heapq.heappush(self._releases, (cycle, size_bytes))
             self._wake_first()
+
+    @property
+    def requests(self) -> list[tuple[Unit, int]]:
+        """Units that wait for room and the bytes they want, in the order they are served."""
+        return [(unit, size_bytes) for _, _, unit, size_bytes in self._waiting]
 
     @property
     def peak_bytes(self) -> int:
@@ -76,7 +121,7 @@ class OnChipMemory:
         return self._peak_bytes
 
     async def _wait_for_room(self, unit: Unit, size_bytes: int) -> None:
-        request = (unit.now, unit.index, unit)
+        request = (unit.now, unit.index, unit, size_bytes)
         bisect.insort(self._waiting, request, key=lambda entry: entry[:2])
         clock = self._clock
         while True:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, TypeAlias
 
+from fabric.errors import Deadlock, FabricError
+
 __all__ = ["ChannelCounters", "ExitStatus", "Report", "Status", "UnitCounters"]
 
 Status: TypeAlias = Literal["completed", "deadlock", "livelock", "error", "interrupted"]
@@ -133,6 +135,20 @@ class Report:
                 return ExitStatus.INTERRUPTED
             case "error":
                 return ExitStatus.WRONG
+
+    def raise_for_status(self) -> None:
+        """Raise what kept the program from completing, where something did.
+
+        Raises:
+            Deadlock: it stopped moving, or moves and gets nowhere.
+            FabricError: it failed.
+        """
+        if self.deadlock is not None:
+            raise Deadlock(self.deadlock["summary"], report=self.deadlock)
+        if self.error is not None:
+            raise FabricError(
+                self.error["message"], file=self.error["file"], line=self.error["line"]
+            )
 
     def as_json(self) -> dict[str, Any]:
         """Return the object that ``run --json`` prints."""

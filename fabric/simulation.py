@@ -5,11 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import trio
 
 from fabric import accounting
+from fabric.deadlock.describe import explain_deadlock, explain_livelock
+from fabric.deadlock.document import DeadlockReport
+from fabric.deadlock.files import write_files
+from fabric.deadlock.livelock import LIVELOCK_CYCLES, LivelockWatch
+from fabric.deadlock.remedy import EFFORT_ELEMENTS
+from fabric.deadlock.waits import find_stuck
 from fabric.elaborate import elaborate
 from fabric.errors import ConfigurationError, FabricError
 from fabric.machine import Machine
@@ -18,15 +24,15 @@ from fabric.progress import Snapshot
 from fabric.report import Report, Status
 from fabric.runlog import HEARTBEAT_CYCLES, RunLog, new_run_folder
 from fabric.verify import mismatches
-from fabric.waiting import waiting_units
 
 if TYPE_CHECKING:
     from fabric.trace.options import TraceOptions
     from fabric.trace.recorder import Recorder
 
-__all__ = ["Mode", "Progress", "simulate"]
+__all__ = ["Mode", "OnDeadlock", "Progress", "simulate"]
 
 Mode = Literal["timing", "functional"]
+OnDeadlock = Literal["report", "grow"]
 
 
 class Progress(Protocol):
@@ -45,6 +51,8 @@ def simulate(
     parameters: Mapping[str, Any] | None = None,
     program_file: str = "",
     progress: Progress | None = None,
+    on_deadlock: OnDeadlock = "report",
+    livelock_cycles: int = LIVELOCK_CYCLES,
     trace: TraceOptions | None = None,
 ) -> Report:
     """Run ``program`` and return its report, whatever the outcome.
@@ -57,7 +65,10 @@ def simulate(
         parameters: for the report.
         program_file: for the report.
         progress: shows the run while it goes on.
-        trace: record an event trace in the run's folder.
+        on_deadlock: ``report`` it, with depths that help, or ``grow``: run again with those.
+        livelock_cycles: how long nothing has to get done before the run is given up.
+        trace: record an event trace in the run's folder; a run with other depths is recorded
+            beside it, in ``trace-grown``.
 
     Raises:
         FabricError: the program cannot be run at all.
@@ -67,8 +78,10 @@ def simulate(
         raise ConfigurationError(f"mode is {mode!r}: expected timing or functional")
     if trace is not None and log_dir is None:
         raise ConfigurationError("a trace is asked for without a log folder: expected log_dir")
-    recorder = _recorder(trace)
-    run = _Run(program, mode == "functional", depths or {}, progress, recorder)
+    settings = _Settings(
+        mode == "functional", dict(depths or {}), progress, livelock_cycles, trace
+    )
+    run = _Run(program, settings)
     folder = None if log_dir is None else new_run_folder(log_dir, program.name)
     head = {
         "program": program_file,
@@ -88,13 +101,22 @@ def simulate(
             operators=len(run.machine.units),
             channels=len(run.machine.channels),
         )
+        notes: list[str] = []
         run.log = log
-        if recorder is not None and folder is not None:
-            recorder.start(folder / "trace", run.machine, head)
+        run.start_trace(folder, "trace", head)
         status = run.execute()
-        if recorder is not None:
-            recorder.finish(status, accounting.run_cycles(run.machine))
-        report = run.report(status, head)
+        explained = run.explain(status, on_deadlock)
+        if explained is not None:
+            log.event(status, explained.cycle, code=explained.code, summary=explained.summary)
+            if folder is not None:
+                notes += write_files(folder, explained)
+            if on_deadlock == "grow" and explained.remedy.depths:
+                notes.append(_grown(explained))
+                run = _Run(program, settings.deepened(explained))
+                run.log = log
+                run.start_trace(folder, "trace-grown", head)
+                status, explained = run.execute(), None
+        report = run.report(status, head, explained, notes)
         log.event(
             "run_ended",
             report.cycles or 0,
@@ -106,44 +128,70 @@ def simulate(
     return report
 
 
-def _recorder(options: TraceOptions | None) -> Recorder | None:
-    if options is None:
-        return None
-    from fabric.trace.recorder import Recorder
+class _Settings(NamedTuple):
+    """How a program is run."""
 
-    return Recorder(options)
+    functional: bool
+    depths: dict[str, int]
+    progress: Progress | None
+    livelock_cycles: int
+    trace: TraceOptions | None
+
+    def recorder(self) -> Recorder | None:
+        """Return a new recorder where the run is traced."""
+        if self.trace is None:
+            return None
+        from fabric.trace.recorder import Recorder
+
+        return Recorder(self.trace)
+
+    def deepened(self, explained: DeadlockReport) -> _Settings:
+        """Return the same with the depths that help."""
+        depths = {depth.option: depth.after for depth in explained.remedy.depths}
+        return self._replace(depths=self.depths | depths)
+
+
+def _grown(explained: DeadlockReport) -> str:
+    """Say which depths were used instead of those given."""
+    options = " ".join(f"--depth {depth.option}={depth.after}" for depth in explained.remedy.depths)
+    return f"stopped at cycle {explained.cycle:,} ({explained.code}); ran again with {options}"
 
 
 class _Run:
     """One run of a program, from cycle 0 to its end."""
 
-    def __init__(
-        self,
-        program: Program,
-        functional: bool,
-        depths: Mapping[str, int],
-        progress: Progress | None,
-        recorder: Recorder | None,
-    ) -> None:
+    def __init__(self, program: Program, settings: _Settings) -> None:
+        self._recorder = settings.recorder()
         self.machine = Machine(
             elaborate(program),
-            functional=functional,
-            depths=depths,
+            functional=settings.functional,
+            depths=settings.depths,
             on_quiescence=self._stop,
             on_heartbeat=self._beat,
             beat_cycles=HEARTBEAT_CYCLES,
-            recorder=recorder,
+            recorder=self._recorder,
         )
-        self._recorder = recorder
         self.log = RunLog(None)
         self.wall_seconds = 0.0
-        self._functional = functional
-        self._progress = progress
+        self._settings = settings
+        self._watch = LivelockWatch(self.machine, settings.livelock_cycles)
+        self._loops_logged: set[str] = set()
         self._scope = trio.CancelScope()
         self._logged: set[int] = set()
 
+    def start_trace(self, folder: Path | None, name: str, head: Mapping[str, Any]) -> None:
+        """Begin the trace, where there is one, in a new folder ``name``."""
+        if self._recorder is not None and folder is not None:
+            self._recorder.start(folder / name, self.machine, head)
+
     def execute(self) -> Status:
-        """Run to the end and return how it ended."""
+        """Run to the end and return how it ended; the trace ends with it."""
+        status = self._execute()
+        if self._recorder is not None:
+            self._recorder.finish(status, accounting.run_cycles(self.machine))
+        return status
+
+    def _execute(self) -> Status:
         start = time.perf_counter()
         interrupted = False
         try:
@@ -156,20 +204,19 @@ class _Run:
             return "interrupted"
         if self.machine.failures:
             return "error"
+        if self._watch.moving:
+            return "livelock"
         return "completed" if all(unit.finished for unit in self.machine.units) else "deadlock"
 
     async def _main(self) -> None:
         machine = self.machine
+        progress = self._settings.progress
         async with trio.open_nursery() as host:
-            if self._progress is not None:
-                host.start_soon(self._progress.run, self._snapshot)
+            if progress is not None:
+                host.start_soon(progress.run, self._snapshot)
             if self._recorder is not None:
                 host.start_soon(self._recorder.run)
-            machine.clock.running = len(machine.units)
-            with self._scope:
-                async with trio.open_nursery() as nursery:
-                    for node in machine.plan.nodes:
-                        nursery.start_soon(machine.operate, node, name=node.name)
+            await machine.run(self._scope)
             host.cancel_scope.cancel()
 
     def _stop(self) -> None:
@@ -184,6 +231,11 @@ class _Run:
             elements=sum(channel.elements for channel in machine.channels),
             waiting=sum(unit.wait is not None for unit in machine.units),
         )
+        for loop in find_stuck(machine).cores:
+            if loop[0].name not in self._loops_logged:
+                self._loops_logged.update(unit.name for unit in loop)
+                names = [unit.name for unit in loop]
+                self.log.event("partial_deadlock", machine.clock.now, loop=names)
 
     def _log_finished(self) -> None:
         machine = self.machine
@@ -207,21 +259,46 @@ class _Run:
             waiting=waiting,
         )
 
-    def report(self, status: Status, head: dict[str, Any]) -> Report:
+    def explain(self, status: Status, on_deadlock: OnDeadlock) -> DeadlockReport | None:
+        """Explain why the program does not get on, where it does not."""
+        if status == "livelock":
+            return explain_livelock(self.machine, self._watch)
+        if status != "deadlock":
+            return None
+        effort = EFFORT_ELEMENTS if on_deadlock == "report" else None
+        return explain_deadlock(self.machine, self._settings.depths, effort=effort)
+
+    def report(
+        self,
+        status: Status,
+        head: dict[str, Any],
+        explained: DeadlockReport | None,
+        notes: list[str],
+    ) -> Report:
         """Account for the run."""
+        if status == "livelock":
+            # Where a loop was when it was stopped differs from run to run.
+            return Report(
+                **head,
+                status=status,
+                operators=len(self.machine.units),
+                channels=len(self.machine.channels),
+                wall_seconds=self.wall_seconds,
+                deadlock=None if explained is None else explained.as_json(),
+                warnings=tuple(notes),
+            )
         machine = self.machine
         program = machine.plan.program
         cycles = accounting.run_cycles(machine)
         fields = accounting.totals(machine, cycles)
-        warnings = list(accounting.warnings(machine))
+        warnings = [*notes, *accounting.warnings(machine)]
         if self._recorder is not None and self._recorder.failure is not None:
             warnings.append(self._recorder.failure)
         verified = None
         error = machine.first_failure()
-        deadlock = None
         if status == "completed":
             try:
-                wrong = mismatches(program, machine.stored) if self._functional else None
+                wrong = mismatches(program, machine.stored) if self._settings.functional else None
                 fields["extra"] = {
                     name: program.ask(f"extra[{name!r}]", compute)
                     for name, compute in program.extra.items()
@@ -231,16 +308,13 @@ class _Run:
             else:
                 verified = None if wrong is None else not wrong
                 warnings += wrong or ()
-        elif status == "deadlock":
-            deadlock = waiting_units(machine)
-            self.log.event("deadlock", deadlock["cycle"], waits=deadlock["waits"])
         return Report(
             **head,
             **fields,
             status=status,
             wall_seconds=self.wall_seconds,
             verified=verified,
-            deadlock=deadlock,
+            deadlock=None if explained is None else explained.as_json(),
             error=None
             if error is None
             else {"message": error.message, "file": error.file, "line": error.line},

@@ -21,6 +21,7 @@ __all__ = [
     "TileType",
     "TupleType",
     "ValueType",
+    "holds_buffers",
 ]
 
 
@@ -139,6 +140,13 @@ class StreamType:
     def __str__(self) -> str:
         """``[1, 10] of 1x64 bfloat16``."""
         return f"{_shape(self.shape)} of {self.value}"
+
+
+def holds_buffers(value: ValueType) -> bool:
+    """Whether elements of this type are, or contain, references to buffers."""
+    if isinstance(value, TupleType):
+        return any(map(holds_buffers, value.items))
+    return isinstance(value, BufferType)
 
 
 def _shape(dims: tuple[Dim, ...]) -> str:

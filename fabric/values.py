@@ -5,11 +5,14 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from fabric.memory import Allocation
 
 __all__ = [
     "ADDRESS_DTYPE",
@@ -19,8 +22,10 @@ __all__ = [
     "Selector",
     "Tile",
     "Value",
+    "drop",
     "dtype_name",
     "dtype_named",
+    "share",
 ]
 
 Array: TypeAlias = NDArray[Any]
@@ -139,22 +144,23 @@ class BufferReference:
     """A read-only reference to a buffer in a memory unit.
 
     Attributes:
-        elements: the tiles with the stops they had, in the order they arrived.
+        elements: the tiles with the stops they had, in the order they arrived; the last one
+            closes all dimensions of the buffer.
         rank: how many dimensions the buffer has.
-        size_bytes: of all tiles together.
-        allocation: what the memory unit gets back when the last reader is done.
+        allocation: its room in the memory unit, given back when the last holder is done.
     """
 
-    __slots__ = ("allocation", "elements", "rank", "size_bytes")
+    __slots__ = ("allocation", "elements", "rank")
 
-    def __init__(
-        self, elements: list[Element], rank: int, size_bytes: int, allocation: Any = None
-    ) -> None:
-        """Refer to ``elements``, a tensor of rank ``rank`` in row-major order."""
+    def __init__(self, elements: list[Element], rank: int, allocation: Allocation) -> None:
+        """Refer to ``elements``, a tensor of ``rank`` dimensions in row-major order."""
         self.elements = elements
         self.rank = rank
-        self.size_bytes = size_bytes
         self.allocation = allocation
+
+    def __repr__(self) -> str:
+        """Rank and elements."""
+        return f"BufferReference({self.rank} dimensions, {len(self.elements)} elements)"
 
 
 class BareStop(NamedTuple):
@@ -167,6 +173,24 @@ class BareStop(NamedTuple):
 
     level: int
     empty_dimension: int
+
+
+def share(value: Value, more: int) -> None:
+    """Count ``more`` holders of the buffers in ``value``: it is sent more than once."""
+    if isinstance(value, BufferReference):
+        value.allocation.share(more)
+    elif value.__class__ is tuple:
+        for item in value:
+            share(item, more)
+
+
+def drop(value: Value, cycle: int) -> None:
+    """Count one holder less of the buffers in ``value``: it is not sent on after ``cycle``."""
+    if isinstance(value, BufferReference):
+        value.allocation.done(cycle)
+    elif value.__class__ is tuple:
+        for item in value:
+            drop(item, cycle)
 
 
 Value: TypeAlias = Any

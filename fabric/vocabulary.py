@@ -36,6 +36,7 @@ FIELDS: Final[dict[str, Field]] = {
     "channels": Field("", "how many channels the program has"),
     "consumer": Field("", "the unit that reads a channel"),
     "credit_cycles": Field("cycles", "waited for a credit on its way back, one each"),
+    "code": Field("", "class of a deadlock, such as FAB-D001"),
     "cycle": Field("cycles", "when it happened, on the clock of the unit it happened to"),
     "cycles": Field("cycles", "how long it took"),
     "depth": Field("elements", "slots of a channel"),
@@ -53,6 +54,7 @@ FIELDS: Final[dict[str, Field]] = {
     "idle_cycles": Field("cycles", "between the unit's last event and the end of the run"),
     "kind": Field("", "of a unit: compute, memory or routing"),
     "line": Field("", "the line in the user's file"),
+    "loop": Field("", "units that can never go on while others still do"),
     "mode": Field("", "timing or functional"),
     "name": Field("", "unique in the program"),
     "operation": Field("", "reserve, send, see, take, burst, allocate or end"),
@@ -75,12 +77,12 @@ FIELDS: Final[dict[str, Field]] = {
     "status": Field("", "completed, deadlock, livelock, error or interrupted"),
     "stop": Field("", "level of the stop that rides on the element, 0 for none"),
     "submitted_cycle": Field("cycles", "the unit handed its burst to the HBM"),
+    "summary": Field("", "a deadlock in one line"),
     "taken_cycle": Field("cycles", "the consumer dequeued the element; null while it is held"),
     "unit": Field("", "a unit, by its number in node order; by its name in JSON lines"),
     "until_cycle": Field("cycles", "when the other end did what ended the wait"),
     "visible_cycle": Field("cycles", "from when on the consumer can see the element"),
     "waiting": Field("", "how many units wait"),
-    "waits": Field("", "who waits for what"),
     "wait_cycles": Field("cycles", "waited at this operation"),
     "waits_for": Field("", "what a unit waits for: receive, send, reach, off-chip or capacity"),
     "work_cycles": Field("cycles", "worked since its previous operation, before any wait"),
@@ -94,7 +96,9 @@ EVENTS: Final[dict[str, tuple[str, ...]]] = {
     "run_started": ("cycle", "program", "parameters", "mode", "operators", "channels"),
     "operator_finished": ("cycle", "operator", "elements", *_COUNTERS),
     "heartbeat": ("cycle", "elements", "waiting"),
-    "deadlock": ("cycle", "waits"),
+    "partial_deadlock": ("cycle", "loop"),
+    "deadlock": ("cycle", "code", "summary"),
+    "livelock": ("cycle", "code", "summary"),
     "run_ended": ("cycle", "status", "cycles", "elements"),
     "transfer": (
         "cycle", "channel", "element", "stop", "bare", "reserved_cycle", "sent_cycle",
@@ -104,7 +108,7 @@ EVENTS: Final[dict[str, tuple[str, ...]]] = {
     "allocate": ("cycle", "unit", "wait_cycles", "bytes"),
     "end": ("cycle", "unit", "channel", "wait_cycles"),
 }  # fmt: skip
-"""Events and their fields. The first five are in the run log, the others in the event trace;
+"""Events and their fields. The first seven are in the run log, the others in the event trace;
 ``cycle`` of a transfer is its dequeue, of a burst its completion."""
 
 TABLES: Final[dict[str, tuple[str, ...]]] = {

@@ -1,4 +1,4 @@
-"""Accum: fold the inner dimensions of a stream into one tile per group.
+"""Accum: fold the inner dimensions of a stream into one value per group.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 5.
 """
@@ -9,34 +9,20 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from fabric import (
-    ARTIFACT_BYTES,
-    BareStop,
-    ComputeOperator,
-    Costs,
-    Ports,
-    ShapeError,
-    Stream,
-    StreamType,
-    TileType,
-    Wiring,
-    check_same_shape,
-    product,
-)
-from operators.functions.base import tile_types
-from operators.functions.reduction import Reduction
-from operators.pairing import peek_all, take_all
+from fabric import BareStop, Ports, Stream, StreamType, Wiring, product
+from operators.accumulator import Accumulating, Accumulator
+from operators.pairing import Lockstep
 
 __all__ = ["Accum"]
 
 
 @dataclass(frozen=True)
-class Accum(ComputeOperator):
+class Accum(Accumulating):
     """Fold the innermost ``rank`` dimensions of one stream, or of several of one shape.
 
     Shapes:
-        inputs: [D_a, ..., D_rank, ..., D_0] of tiles; output: [D_a, ..., D_rank]. An empty group
-        gives the initial value.
+        inputs: [D_a, ..., D_rank, ..., D_0], the items of tuples being operands of their own;
+        output: [D_a, ..., D_rank]. An empty group gives the initial value.
 
     Timing:
         Per element, the longest of loading and computing; for the last of a group also of storing
@@ -44,7 +30,7 @@ class Accum(ComputeOperator):
         waits for a slot.
 
     Memory:
-        On chip, one accumulator.
+        On chip, one accumulator, from the first element of a group until the result is sent.
 
     Attributes:
         reduction: the accumulator.
@@ -52,65 +38,29 @@ class Accum(ComputeOperator):
         to_memory: the output is written to a memory unit, and its readers load it from there.
     """
 
-    reduction: Reduction
-    rank: int = 1
-    to_memory: bool = False
-
-    def __call__(self, *inputs: Stream) -> Stream:
-        """Return the stream of results, one a group."""
-        (result,) = self.wire(*inputs)
-        return result
-
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        name = f"Accum({type(self.reduction).__name__})"
-        tiles = tile_types(name, tuple(each.value for each in inputs), len(inputs))
-        source = inputs[0]
-        if not 1 <= self.rank <= source.rank:
-            raise ShapeError(
-                f"{name} folds rank {self.rank}, but {source} has rank {source.rank}: "
-                f"expected 1 <= rank <= {source.rank}"
-            )
-        for other in inputs[1:]:
-            check_same_shape(name, source, other)
-        outer, group = source.shape[: -self.rank], source.shape[-self.rank :]
-        return (StreamType(outer, self.reduction.infer(product(group), *tiles)),)
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        tiles = tile_types("Accum", tuple(each.value for each in inputs), len(inputs))
-        result = outputs[0].value
-        assert isinstance(result, TileType)
-        return Costs(
-            on_chip_bytes=self.reduction.operand_bytes(*tiles) + result.size_bytes,
-            flops=inputs[0].count * self.reduction.flops(*tiles),
-            artifact_on_chip_bytes=result.size_elements * ARTIFACT_BYTES,
-        )
+        operands = self.operand_types(inputs)
+        shape = inputs[0].shape
+        group = product(shape[-self.rank :])
+        return (StreamType(shape[: -self.rank], self.reduction.infer(group, *operands)),)
 
     @override
     async def run(self, ports: Ports) -> None:
-        reduction, rank, sink, unit = self.reduction, self.rank, ports.sink, ports.compute_unit
-        result_type, functional = ports.output_types[0].value, ports.functional
-        assert isinstance(result_type, TileType)
-        store = unit.transfer(reduction.start_bytes(result_type)) if self.to_memory else 0
-        state = reduction.start(result_type, functional)
-        while (found := await peek_all(ports)) is not None:
-            elements, stop = found
-            tiles = [value for value, _ in elements]
-            if isinstance(tiles[0], BareStop):
-                take_all(ports)
-                if tiles[0].empty_dimension >= rank:
-                    await sink.send_bare(stop - rank, tiles[0].empty_dimension - rank)
+        rank, sink = self.rank, ports.sink
+        accumulator = Accumulator(ports, self)
+        inputs = Lockstep(ports)
+        while (found := await inputs.peek()) is not None:
+            values, stop = found
+            first = values[0]
+            if isinstance(first, BareStop):
+                inputs.take()
+                if first.empty_dimension >= rank:
+                    await sink.send_bare(stop - rank, first.empty_dimension - rank)
                     continue
             else:
-                state = reduction.update(state, *tiles)
-                load = sum(unit.transfer(tile.size_bytes) for tile in tiles if tile.in_memory)
-                compute = reduction.cycles(unit, *tiles)
-                unit.charge(max(load, compute, store if stop >= rank else 0))
-                take_all(ports)
+                await accumulator.update(values, stored=stop >= rank)
+                inputs.take()
             if stop >= rank:
-                result = reduction.finish(state, result_type, functional)
-                if not reduction.keeps_placement:
-                    result = result.placed(in_memory=self.to_memory)
-                await sink.send((result, stop - rank))
-                state = reduction.start(result_type, functional)
+                await sink.send((accumulator.value(), stop - rank))
+                accumulator.restart()

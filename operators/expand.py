@@ -19,9 +19,14 @@ from fabric import (
     Stream,
     StreamType,
     TileType,
+    Value,
     Wiring,
+    drop,
+    holds_buffers,
     same,
+    share,
 )
+from operators.pairing import Track, differ, settle
 
 __all__ = ["Expand", "Repeat"]
 
@@ -78,6 +83,7 @@ class Repeat(_Repetition):
                 await sink.send_bare(stop + 1, value.empty_dimension + 1)
                 source.take()
                 continue
+            share(value, count - 1)
             for number in range(count - 1):
                 await sink.send_at((value, 0), unit.now + number)
             await sink.send_at((value, stop + 1), unit.now + count - 1)
@@ -127,25 +133,43 @@ class Expand(_Repetition):
     @override
     async def run(self, ports: Ports) -> None:
         (source, reference), sink, rank = ports.inputs, ports.sink, self.rank
+        # Where the reference is one group, nothing is left outside of it to agree on.
+        outer = rank < len(ports.input_types[0].shape)
+        here, there = Track(ports, 0, rank), Track(ports, 1, rank)
         while (element := await source.peek()) is not None:
-            value = element[0]
-            if isinstance(value, BareStop):
-                await self._pass_empty(ports)
-                continue
-            while (guide := await reference.receive()) is not None:
-                what, level = guide
-                if isinstance(what, BareStop):
-                    await sink.send_bare(level, what.empty_dimension)
-                else:
-                    await sink.send((value, level))
-                if level >= rank:
-                    break
+            here.passed(element)
+            if isinstance(element[0], BareStop):
+                if outer:
+                    there.passed(await reference.receive())
+                    if there.empty_dimension != here.empty_dimension:
+                        raise differ(ports, here, there)
+                    await sink.send_bare(there.stop, element[0].empty_dimension)
+            else:
+                await self._repeat(ports, element[0], there)
             source.take()
+            if outer:
+                await settle(ports, here, there, sink)
+        there.passed(await reference.peek())
+        if there.element is not None:
+            here.passed(None)
+            raise differ(ports, here, there)
 
-    async def _pass_empty(self, ports: Ports) -> None:
-        """An outer dimension is empty in both streams: pass it on."""
-        source, reference = ports.inputs
-        guide = await reference.receive()
-        source.take()
-        if guide is not None and isinstance(guide[0], BareStop):
-            await ports.sink.send_bare(guide[1], guide[0].empty_dimension)
+    async def _repeat(self, ports: Ports, value: Value, track: Track) -> None:
+        """Send ``value`` for each element of one group of the reference."""
+        reference, sink, rank, unit = ports.inputs[1], ports.sink, self.rank, ports.unit
+        buffers = holds_buffers(ports.input_types[0].value)
+        while (guide := await reference.receive()) is not None:
+            track.passed(guide)
+            what, level = guide
+            if isinstance(what, BareStop):
+                await sink.send_bare(level, what.empty_dimension)
+            else:
+                drop(what, unit.now)
+                if buffers:
+                    share(value, 1)
+                await sink.send((value, level))
+            if level >= rank:
+                break
+        else:
+            track.passed(None)
+        drop(value, unit.now)

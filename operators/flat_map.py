@@ -21,8 +21,8 @@ class FlatMap(Operator):
     """Replace every element by the parts that ``split`` makes of it.
 
     Shapes:
-        source: [D_a, ..., D_1, D_0] of tiles; output: [D_a, ..., D_1, D'], the parts of a whole
-        innermost group in one dimension.
+        source: [D_a, ..., D_1, D_0] of tiles; output: [D_a, ..., D_1, D'_b, ..., D'_0] for a
+        split of rank b, the parts of a whole innermost group in dimension b.
 
     Timing:
         No cycles.
@@ -42,8 +42,8 @@ class FlatMap(Operator):
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         (source,) = inputs
         (tile,) = tile_types(f"FlatMap({type(self.split).__name__})", (source.value,), 1)
-        count, part = self.split.infer(wiring, source.shape[-1], tile)
-        return (StreamType((*source.shape[:-1], count), part),)
+        shape, part = self.split.infer(wiring, source.shape[-1], tile)
+        return (StreamType((*source.shape[:-1], *shape), part),)
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
@@ -51,16 +51,19 @@ class FlatMap(Operator):
 
     @override
     async def run(self, ports: Ports) -> None:
-        source, sink = ports.source, ports.sink
+        source, sink, rank = ports.source, ports.sink, self.split.rank
         while (element := await source.receive()) is not None:
             value, stop = element
             if isinstance(value, BareStop):
-                await sink.send_bare(stop, value.empty_dimension)
+                await sink.send_bare(stop + rank, value.empty_dimension + rank)
                 continue
             parts = self.split.apply(value)
-            for part in parts[:-1]:
-                await sink.send((part, 0))
-            if parts:
-                await sink.send((parts[-1], stop))
-            elif stop:
-                await sink.send_bare(stop, 0)
+            last = len(parts) - 1
+            for number, (part, level) in enumerate(parts):
+                closes = level + stop if number == last else level
+                if isinstance(part, BareStop):
+                    await sink.send_bare(closes, part.empty_dimension)
+                else:
+                    await sink.send((part, closes))
+            if stop and not parts:
+                await sink.send_bare(stop + rank, rank)

@@ -5,7 +5,6 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 3.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -23,8 +22,10 @@ from fabric import (
     Tile,
     TileType,
     Wiring,
+    drop,
     dtype_named,
 )
+from operators.grid import Grid
 from operators.structure import positions, row_major_strides
 from operators.tensor import Tensor
 
@@ -69,20 +70,15 @@ class LinearOffChipLoad(Operator):
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        tensor = self._tensor
+        grid = self._grid
         rows, cols = self.tile
-        if len(tensor.shape) < 2 or tensor.shape[-2] % rows or tensor.shape[-1] % cols:
-            raise ShapeError(
-                f"LinearOffChipLoad cuts a tensor {list(tensor.shape)} into tiles of "
-                f"{rows}x{cols}: expected tiles that divide its last two dimensions"
-            )
         shape, strides = self._view
         if len(shape) != len(strides):
             raise ShapeError(
                 f"LinearOffChipLoad has a view of {list(shape)} and strides {list(strides)}: "
                 "expected one stride for each dimension"
             )
-        dtype = tensor.dtype or dtype_named(wiring.hardware.tile.dtype)
+        dtype = grid.tensor.dtype or dtype_named(wiring.hardware.tile.dtype)
         outer = inputs[0].shape if inputs else (1,)
         return (StreamType((*outer, *shape), TileType(rows, cols, dtype)),)
 
@@ -111,6 +107,7 @@ class LinearOffChipLoad(Operator):
             if isinstance(value, BareStop):
                 await sink.send_bare(stop + rank, value.empty_dimension + rank)
             else:
+                drop(value, ports.unit.now)
                 await self._read(ports, view, stop)
 
     async def _read(
@@ -127,52 +124,26 @@ class LinearOffChipLoad(Operator):
             await ports.on_chip.allocate(unit, size_bytes, "a tile")
             await ports.burst(tile.rows, tile.cols * tile.dtype.itemsize)
             await sink.send((tile, stop))
-            ports.on_chip.release(size_bytes, unit.now)
+            ports.on_chip.release(unit, size_bytes, unit.now)
 
     @property
-    def _tensor(self) -> Tensor:
-        return self.tensor if isinstance(self.tensor, Tensor) else Tensor.of(self.tensor)
-
-    @property
-    def _grid(self) -> tuple[int, ...]:
-        *outer, rows, cols = self._tensor.shape
-        return (*outer, rows // self.tile[0], cols // self.tile[1])
+    def _grid(self) -> Grid:
+        return Grid("LinearOffChipLoad", Tensor.of(self.tensor), self.tile)
 
     @property
     def _view(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        shape = self._grid if self.shape is None else self.shape
+        shape = self._grid.shape if self.shape is None else self.shape
         strides = row_major_strides(shape) if self.strides is None else self.strides
         return shape, strides
 
     def _tiles(self, tile_type: TileType, functional: bool) -> list[tuple[Tile | None, int, int]]:
         """Return each tile of the view with its stop, or None with the empty dimension."""
-        rows, cols = self.tile
         shape, strides = self._view
-        tiles: dict[int, Tile] = {}
-        if functional:
-            tensor = self._tensor
-            matrix = tensor.array.reshape(-1, tensor.shape[-1]).astype(tile_type.dtype)
-        count = math.prod(self._grid)
-        across = self._grid[-1]
-
-        def tile_at(number: int) -> Tile:
-            if not functional:
-                number = 0
-            if number not in tiles:
-                data = None
-                if functional:
-                    top, left = number // across * rows, number % across * cols
-                    data = matrix[top : top + rows, left : left + cols]
-                tiles[number] = Tile(rows, cols, tile_type.dtype, data, in_memory=True)
-            return tiles[number]
-
+        grid = self._grid
+        tiles, count = grid.tiles(tile_type, functional), grid.count
         return [
             (None, stop, empty)
             if empty is not None
-            else (
-                tile_at(sum(i * s for i, s in zip(index, strides, strict=True)) % count),
-                stop,
-                0,
-            )
+            else (tiles[sum(i * s for i, s in zip(index, strides, strict=True)) % count], stop, 0)
             for index, stop, empty in positions(shape)
         ]

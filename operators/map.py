@@ -17,10 +17,10 @@ from fabric import (
     Stream,
     StreamType,
     Wiring,
-    check_same_shape,
 )
-from operators.functions.base import Function, tile_types
-from operators.pairing import peek_all, take_all
+from operators.functions.base import Function
+from operators.operands import check_inputs, load_cycles, placed, size_bytes, unpacked_types
+from operators.pairing import Lockstep
 
 __all__ = ["Map"]
 
@@ -30,14 +30,15 @@ class Map(ComputeOperator):
     """Apply ``function`` to every element.
 
     Shapes:
-        inputs: [D_a, ..., D_0] of tiles, all the same; output: the same.
+        inputs: [D_a, ..., D_0], all the same; output: the same. The items of tuples are operands of
+        their own.
 
     Timing:
         Per element, the longest of loading the inputs that are in memory (added up), computing,
         and storing the output where ``to_memory``. Inputs are released when the output is sent.
 
     Attributes:
-        function: from tiles to a tile.
+        function: from the operands to a value.
         to_memory: the output is written to a memory unit, and its readers load it from there.
     """
 
@@ -49,35 +50,39 @@ class Map(ComputeOperator):
         (result,) = self.wire(*inputs)
         return result
 
+    @property
+    @override
+    def has_arithmetic(self) -> bool:
+        return self.function.fixed_cycles is None
+
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         name = f"Map({type(self.function).__name__})"
-        tiles = tile_types(name, tuple(each.value for each in inputs), len(inputs))
-        for other in inputs[1:]:
-            check_same_shape(name, inputs[0], other)
-        return (StreamType(inputs[0].shape, self.function.infer(*tiles)),)
+        check_inputs(name, inputs)
+        operands = self.function.check(name, unpacked_types(each.value for each in inputs))
+        return (StreamType(inputs[0].shape, self.function.infer(*operands)),)
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        tiles = tile_types("Map", tuple(each.value for each in inputs), len(inputs))
+        operands = unpacked_types(each.value for each in inputs)
         return Costs(
-            on_chip_bytes=self.function.operand_bytes(*tiles),
-            flops=inputs[0].count * self.function.flops(*tiles),
+            on_chip_bytes=self.function.operand_bytes(*operands),
+            flops=inputs[0].count * self.function.flops(*operands),
         )
 
     @override
     async def run(self, ports: Ports) -> None:
         function, sink, unit = self.function, ports.sink, ports.compute_unit
-        while (found := await peek_all(ports)) is not None:
-            elements, stop = found
-            tiles = [value for value, _ in elements]
-            if isinstance(tiles[0], BareStop):
-                await sink.send_bare(stop, tiles[0].empty_dimension)
-                take_all(ports)
+        inputs = Lockstep(ports)
+        while (found := await inputs.peek()) is not None:
+            values, stop = found
+            if isinstance(values[0], BareStop):
+                await sink.send_bare(stop, values[0].empty_dimension)
+                inputs.take()
                 continue
-            result = function.apply(*tiles).placed(in_memory=self.to_memory)
-            load = sum(unit.transfer(tile.size_bytes) for tile in tiles if tile.in_memory)
-            store = unit.transfer(result.size_bytes) if self.to_memory else 0
-            unit.charge(max(load, function.cycles(unit, *tiles), store))
+            result = placed(function.apply(*values), in_memory=self.to_memory)
+            load = sum(load_cycles(unit, value) for value in values)
+            store = unit.transfer(size_bytes(result)) if self.to_memory else 0
+            unit.charge(max(load, function.cycles(unit, *values), store))
             await sink.send((result, stop))
-            take_all(ports)
+            inputs.take()

@@ -1,56 +1,199 @@
-"""Reading several streams of one structure, element by element."""
+"""Reading several streams together, and saying where they differ.
+
+A stream may close a group twice: a value that closes some dimensions, then a bare stop that closes
+more of them (a Flatten leaves that behind where the last part of a group is empty). So two streams
+of one structure need not carry equal stops: where they differ, the lower side has to go on with a
+bare stop that closes just what its last element left open.
+"""
 
 from __future__ import annotations
 
-from fabric import Element, OperatorError, Ports
+from typing import Final
 
-__all__ = ["peek_all", "take_all", "uneven"]
+from fabric import BareStop, Element, OperatorError, Ports, Sink, TupleType, Value
+from operators.operands import unpacked
+
+__all__ = ["Lockstep", "Track", "differ", "settle", "uneven"]
 
 
-async def peek_all(ports: Ports) -> tuple[list[Element], int] | None:
-    """Wait for the next element of every input; None when all have ended.
+class Track:
+    """Where an operator is in one of its inputs.
 
-    Returns:
-        The elements and the stop level that they share.
+    Attributes:
+        source: the input.
+        element: the last one that was read; None before the first and at the end.
+        stop: its level; -1 where there is none.
+        level: the dimensions it closes outside of the operator's sub-tensors; 0 for none.
+    """
+
+    __slots__ = ("_inner", "_place", "element", "level", "source", "stop")
+
+    def __init__(self, ports: Ports, port: int, inner: int = 0) -> None:
+        """Stand before the first element of input ``port``.
+
+        Args:
+            ports: of the operator.
+            port: which input.
+            inner: dimensions of a sub-tensor, which the levels leave out.
+        """
+        self.source: Final = ports.inputs[port]
+        self.element: Element | None = None
+        self.stop = -1
+        self.level = 0
+        self._inner = inner
+        self._place = [0] * len(ports.input_types[port].shape)
+
+    def passed(self, element: Element | None) -> None:
+        """Note that ``element``, or the end, comes next."""
+        stop = self.stop
+        if stop >= 0:
+            place = self._place
+            if stop:
+                place[:stop] = [0] * stop
+            place[stop] += 1
+        self.element = element
+        self.stop = stop = -1 if element is None else element[1]
+        self.level = stop - self._inner
+
+    @property
+    def empty_dimension(self) -> int | None:
+        """Which dimension outside of a sub-tensor a bare stop stands for; None for a value."""
+        if self.element is None or not isinstance(self.element[0], BareStop):
+            return None
+        return self.element[0].empty_dimension - self._inner
+
+    @property
+    def described(self) -> str:
+        """The element, where it stands in its tensor, who made it and what it closes."""
+        producer = self.source.producer.name
+        if self.element is None:
+            return f"the end of {producer} at {self._place[::-1]}"
+        value, stop = self.element
+        what = "an empty tensor" if isinstance(value, BareStop) else str(value)
+        closes = "1 dimension" if stop == 1 else f"{stop} dimensions"
+        return f"{what} at {self._place[::-1]} of {producer} closes {closes}"
+
+
+class Lockstep:
+    """All inputs of an operator, read element by element."""
+
+    __slots__ = ("_ports", "_tracks", "_unpack")
+
+    def __init__(self, ports: Ports, *, unpack: bool = True) -> None:
+        """Stand before the first elements; ``unpack`` tuples into their items."""
+        self._ports = ports
+        self._unpack = unpack and any(
+            isinstance(each.value, TupleType) for each in ports.input_types
+        )
+        self._tracks = [Track(ports, port) for port in range(len(ports.inputs))]
+
+    async def peek(self) -> tuple[list[Value], int] | None:
+        """Wait for the next element of every input; None when all have ended.
+
+        Returns:
+            The values and the stop level that they share. Bare stops
+            come together.
+
+        Raises:
+            OperatorError: the structures differ, or one input ended before another.
+        """
+        elements = [await source.peek() for source in self._ports.inputs]
+        if len(elements) == 1:
+            (element,) = elements
+            if element is None:
+                return None
+            return unpacked(element[:1]) if self._unpack else [element[0]], element[1]
+        for track, each in zip(self._tracks, elements, strict=True):
+            track.passed(each)
+        present = [each for each in elements if each is not None]
+        if not present:
+            return None
+        values = [value for value, _ in present]
+        stop = present[0][1]
+        if len(present) < len(elements) or not _alike(values):
+            raise differ(self._ports, *self._tracks)
+        if any(level != stop for _, level in present):
+            stop = await self._settle()
+        return unpacked(values) if self._unpack else values, stop
+
+    def take(self) -> None:
+        """Dequeue the elements that ``peek`` showed."""
+        for source in self._ports.inputs:
+            source.take()
+
+    async def _settle(self) -> int:
+        """Read on, where an element closes less than another, until all have closed as much."""
+        tracks = self._tracks
+        while True:
+            low = min(tracks, key=lambda track: track.level)
+            high = max(tracks, key=lambda track: track.level)
+            if low.level == high.level:
+                return low.level
+            low.source.take()
+            await _closing(self._ports, low, high)
+
+
+def _alike(values: list[Value]) -> bool:
+    """Whether none is a bare stop, or all are and stand for the same empty dimension."""
+    first = values[0]
+    if first.__class__ is BareStop:
+        return all(
+            each.__class__ is BareStop and each.empty_dimension == first.empty_dimension
+            for each in values
+        )
+    return all(each.__class__ is not BareStop for each in values)
+
+
+async def _closing(ports: Ports, low: Track, high: Track) -> BareStop:
+    """Peek the bare stop with which ``low`` has to go on, since ``high`` closes more.
 
     Raises:
-        OperatorError: their stops differ, or one input ended before another.
+        OperatorError: something else comes.
     """
-    elements = [await source.peek() for source in ports.inputs]
-    first = elements[0]
-    if first is None:
-        for source, element in zip(ports.inputs, elements, strict=True):
-            if element is not None:
-                raise uneven(ports, f"{source.producer.name} goes on")
-        return None
-    stop = first[1]
-    present: list[Element] = []
-    for source, element in zip(ports.inputs, elements, strict=True):
-        if element is None:
-            raise uneven(ports, f"{source.producer.name} has ended")
-        if element[1] != stop:
-            raise uneven(
-                ports,
-                f"{ports.inputs[0].producer.name} closes {stop} dimensions and "
-                f"{source.producer.name} {element[1]}",
-            )
-        present.append(element)
-    return present, stop
+    element = await low.source.peek()
+    if element is not None:
+        value = element[0]
+        if isinstance(value, BareStop) and value.empty_dimension == low.stop:
+            low.passed(element)
+            return value
+    raise differ(ports, *sorted((low, high), key=lambda track: ports.inputs.index(track.source)))
 
 
-def take_all(ports: Ports) -> None:
-    """Dequeue the elements that ``peek_all`` showed."""
-    for source in ports.inputs:
-        source.take()
+async def settle(
+    ports: Ports, source: Track, guide: Track, sink: Sink | None = None, inner: int = 0
+) -> None:
+    """Read on after the ends of two sub-tensors, until both have closed as much.
+
+    Args:
+        ports: of the operator.
+        source: where it is in one input.
+        guide: where it is in the other.
+        sink: where the bare stops of ``guide`` are passed on, if anywhere.
+        inner: dimensions the output has inside of those of ``guide``.
+
+    Raises:
+        OperatorError: one closes more than the other.
+    """
+    while source.level != guide.level:
+        low, high = (source, guide) if source.level < guide.level else (guide, source)
+        bare = await _closing(ports, low, high)
+        low.source.take()
+        if low is guide and sink is not None:
+            await sink.send_bare(bare.level + inner, bare.empty_dimension + inner)
 
 
-def uneven(ports: Ports, found: str) -> OperatorError:
-    """Return the error for inputs whose structures differ."""
+def differ(ports: Ports, *tracks: Track) -> OperatorError:
+    """Return the error for inputs whose structures differ where ``tracks`` stand."""
+    found = " and ".join(track.described for track in tracks)
+    return uneven(ports, found, "equal structures")
+
+
+def uneven(ports: Ports, found: str, expected: str) -> OperatorError:
+    """Return the error for inputs whose structures are not as they should be."""
     unit = ports.unit
     element = ports.inputs[0].elements
     return OperatorError(
-        f"{unit.name}: {found}: expected equal stops on all inputs, at cycle {unit.now:,}, "
-        f"element {element:,}",
+        f"{unit.name}: {found}: expected {expected}, at cycle {unit.now:,}, element {element:,}",
         operator=unit.name,
         cycle=unit.now,
         element=element,

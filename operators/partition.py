@@ -18,11 +18,14 @@ from fabric import (
     ShapeError,
     Stream,
     StreamType,
-    Tile,
     Wiring,
+    drop,
+    holds_buffers,
     same,
+    share,
 )
-from operators.pairing import uneven
+from operators.operands import load_cycles, placed
+from operators.pairing import Track, differ, settle
 
 __all__ = ["Partition"]
 
@@ -95,45 +98,54 @@ class Partition(Operator):
 
     @override
     async def run(self, ports: Ports) -> None:
-        selectors = ports.inputs[1]
-        while (choice := await selectors.peek()) is not None:
-            selectors.take()
-            selector, outer_stop = choice
+        source, selectors = Track(ports, 0, self.rank), Track(ports, 1)
+        while (choice := await ports.inputs[1].receive()) is not None:
+            selectors.passed(choice)
+            selector = choice[0]
             if isinstance(selector, BareStop):
-                await ports.inputs[0].receive()
-                continue
-            await self._route(ports, selector.hits, outer_stop)
-        if await ports.inputs[0].peek() is not None:
-            raise uneven(ports, f"{ports.inputs[0].producer.name} goes on after the last selector")
+                source.passed(await ports.inputs[0].receive())
+                if source.empty_dimension != selectors.empty_dimension:
+                    raise differ(ports, source, selectors)
+            else:
+                await self._route(ports, selector.hits, source, selectors)
+            await settle(ports, source, selectors)
+        source.passed(await ports.inputs[0].peek())
+        if source.element is not None:
+            selectors.passed(None)
+            raise differ(ports, source, selectors)
 
-    async def _route(self, ports: Ports, hits: tuple[int, ...], outer_stop: int) -> None:
+    async def _route(
+        self, ports: Ports, hits: tuple[int, ...], track: Track, selectors: Track
+    ) -> None:
         """Send one sub-tensor to the consumers ``hits``."""
         source, unit, rank = ports.inputs[0], ports.unit, self.rank
         sinks = [ports.outputs[hit] for hit in hits]
         switch = self.switch_cycles if hits else 0
-        while True:
+        buffers = holds_buffers(ports.input_types[0].value)
+        stop = -1
+        while stop < rank:
             element = await source.peek()
+            track.passed(element)
             if element is None:
-                raise uneven(ports, f"{source.producer.name} has ended before the selectors")
+                raise differ(ports, track, selectors)
             value, stop = element
             if isinstance(value, BareStop):
+                if value.empty_dimension >= rank:
+                    raise differ(ports, track, selectors)
                 source.take()
                 for sink in sinks:
                     await sink.send_bare(min(stop, rank), value.empty_dimension)
-            else:
-                if isinstance(value, Tile) and value.in_memory:
-                    unit.charge(unit.transfer(value.size_bytes))
-                    value = value.placed(in_memory=False)
-                source.take()
-                unit.charge(switch)
-                routed = (value, min(stop, rank))
-                for sink in sinks:
-                    await sink.send(routed)
-            if stop >= rank:
-                break
-        if stop != outer_stop + rank:
-            raise uneven(
-                ports,
-                f"{source.producer.name} closes {stop} dimensions where the selector closes "
-                f"{outer_stop}",
-            )
+                continue
+            load = load_cycles(unit, value)
+            if load:
+                unit.charge(load)
+                value = placed(value, in_memory=False)
+            source.take()
+            unit.charge(switch)
+            if buffers and hits:
+                share(value, len(hits) - 1)
+            elif buffers:
+                drop(value, unit.now)
+            routed = (value, min(stop, rank))
+            for sink in sinks:
+                await sink.send(routed)

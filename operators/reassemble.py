@@ -20,9 +20,9 @@ from fabric import (
     Source,
     Stream,
     StreamType,
-    Tile,
     Wiring,
 )
+from operators.operands import load_cycles, placed
 
 __all__ = ["Reassemble"]
 
@@ -122,10 +122,9 @@ class Reassemble(Operator):
                 source.take()
                 await sink.send_bare(level, value.empty_dimension)
             else:
-                load = 0
-                if isinstance(value, Tile) and value.in_memory:
-                    load = unit.transfer(value.size_bytes)
-                    value = value.placed(in_memory=False)
+                load = load_cycles(unit, value)
+                if load:
+                    value = placed(value, in_memory=False)
                 unit.charge(max(0, earliest + load - unit.now))
                 source.take()
                 await sink.send((value, level))

@@ -26,7 +26,10 @@ from fabric import (
     Wiring,
     at_least_one,
     ceil_div,
+    holds_buffers,
+    is_static,
 )
+from operators.pairing import uneven
 
 __all__ = ["Reshape"]
 
@@ -75,6 +78,8 @@ class Reshape(Operator):
             )
         if self.outermost and (rank or self.dimension):
             raise ShapeError(f"Reshape adds an outermost dimension to {source}: expected rank 0")
+        if holds_buffers(source.value):
+            raise ShapeError(f"Reshape splits {source}: expected a stream that holds no buffers")
         axis = rank - self.dimension
         size = source.shape[axis]
         self._check_divisible(source, size)
@@ -101,8 +106,11 @@ class Reshape(Operator):
                 f"Reshape splits dimension 0 of {source} into chunks of {self.chunk}, which may "
                 "need padding: expected pad=..."
             )
-        if self.pad is not None and not isinstance(source.value, TileType):
-            raise ShapeError(f"Reshape pads {source}: expected a stream of tiles")
+        tile = source.value
+        if self.pad is not None and not (
+            isinstance(tile, TileType) and is_static(tile.rows) and is_static(tile.cols)
+        ):
+            raise ShapeError(f"Reshape pads {source}: expected a stream of tiles of a static size")
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
@@ -121,15 +129,22 @@ class Reshape(Operator):
         count = 0
         while (element := await source.receive()) is not None:
             value, stop = element
-            if stop >= dimension:
+            bare = isinstance(value, BareStop)
+            if stop >= dimension and not (bare and value.empty_dimension >= dimension):
                 count += 1
             if stop > dimension:
+                if count % chunk:
+                    raise uneven(
+                        ports,
+                        f"{source.producer.name} ends in a chunk of {count}",
+                        f"chunks of {chunk}",
+                    )
                 stop += 1
                 count = 0
             elif count == chunk:
                 stop = dimension + 1
                 count = 0
-            if isinstance(value, BareStop):
+            if bare:
                 empty = value.empty_dimension
                 empty += empty >= dimension
                 await sink.send_bare(stop, empty)

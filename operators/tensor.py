@@ -41,9 +41,9 @@ class Tensor:
         self._data = data
 
     @classmethod
-    def of(cls, array: NDArray[Any]) -> Tensor:
-        """Wrap an array; its element type stays open."""
-        return cls(array.shape, array)
+    def of(cls, data: Tensor | NDArray[Any]) -> Tensor:
+        """Return a tensor as it is; wrap an array, its element type stays open."""
+        return data if isinstance(data, Tensor) else cls(data.shape, data)
 
     @cached_property
     def array(self) -> NDArray[Any]:

@@ -11,6 +11,7 @@ import click
 if TYPE_CHECKING:
     from fabric.progress import Progress
     from fabric.report import Report
+    from fabric.simulation import OnDeadlock
     from fabric.trace.options import TraceOptions
 
 __all__ = ["command"]
@@ -67,6 +68,21 @@ def _depths(
     "--trace-nodes", metavar="GLOB", help="Keep only the channels of units with such names."
 )
 @click.option(
+    "--on-deadlock",
+    type=click.Choice(["report", "grow"]),
+    default="report",
+    show_default=True,
+    help="Report it, with depths that help, or run again with those.",
+)
+@click.option(
+    "--livelock-cycles",
+    metavar="N",
+    type=click.IntRange(min=10),
+    default=10_000_000,
+    show_default=True,
+    help="Give up after so many cycles in which nothing gets done.",
+)
+@click.option(
     "--log-dir",
     metavar="DIR",
     type=click.Path(path_type=Path),
@@ -86,6 +102,8 @@ def command(
     trace: str,
     trace_window: str | None,
     trace_nodes: str | None,
+    on_deadlock: OnDeadlock,
+    livelock_cycles: int,
     log_dir: Path,
     as_json: bool,
 ) -> int:
@@ -113,6 +131,8 @@ def command(
         program_file=program,
         progress=_progress(),
         trace=options,
+        on_deadlock=on_deadlock,
+        livelock_cycles=livelock_cycles,
     )
     (_print_object if as_json else _print_report)(report)
     return report.exit_status

@@ -125,7 +125,6 @@ class Recorder:
         self._attempt("its end", lambda: self._json("end", {"status": status, "cycles": cycles}))
         self._writer.close()
 
-    @trio.lowlevel.enable_ki_protection
     def _flush(self) -> None:
         rows = self._rows
         if rows.short.offset or rows.long.offset or rows.operations:

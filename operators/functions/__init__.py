@@ -14,5 +14,14 @@ from operators.functions.matmul import MatmulSum as MatmulSum
 from operators.functions.reduction import Reduction as Reduction
 from operators.functions.retile import RetileCol as RetileCol
 from operators.functions.retile import RetileRow as RetileRow
+from operators.functions.rows import CacheWriteAddress as CacheWriteAddress
+from operators.functions.rows import RowAppend as RowAppend
+from operators.functions.rows import RowMaximum as RowMaximum
+from operators.functions.rows import RowSum as RowSum
+from operators.functions.rows import SetOffset as SetOffset
 from operators.functions.split import Split as Split
+from operators.functions.split import SplitCols as SplitCols
 from operators.functions.split import SplitRows as SplitRows
+from operators.functions.split import SplitTiles as SplitTiles
+from operators.functions.sums import SignalAllRead as SignalAllRead
+from operators.functions.sums import Sum as Sum

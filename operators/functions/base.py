@@ -7,13 +7,13 @@ Source: cycle counts as the authors' simulator; Streaming Tensor Programs, secti
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric import ComputeUnit, Dim, ShapeError, Tile, TileType, ValueType
+from fabric import ComputeUnit, Dim, ShapeError, TileType, Value, ValueType
 
 __all__ = ["Array", "Function", "narrow", "tile_types", "wide"]
 
@@ -35,15 +35,32 @@ class Function:
     """A function that a Map applies to every element.
 
     A subclass says what comes out (``infer``), what it costs (``flops``, or ``fixed_cycles``
-    where the time does not depend on the size) and what it does (``apply``).
+    where the time does not depend on the size) and what it does (``apply``). Unless it says
+    otherwise (``check``) its operands are tiles of one element type.
+
+    Attributes:
+        operands: how many it takes; None for any number.
+        mixed_types: they may be tiles of different element types.
     """
+
+    operands: ClassVar[int | None] = None
+    mixed_types: ClassVar[bool] = False
+
+    def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Any, ...]:
+        """Return the types of the operands, which are those that ``name`` can take.
+
+        Raises:
+            ShapeError: another number, or other types.
+        """
+        count = self.operands or max(1, len(operands))
+        return tile_types(name, operands, count, mixed_types=self.mixed_types)
 
     @property
     def fixed_cycles(self) -> int | None:
         """Cycles per element whatever its size; None where ``flops`` decides."""
         return None
 
-    def infer(self, *inputs: TileType) -> TileType:
+    def infer(self, *inputs: Any) -> ValueType:
         """Return the type of the result.
 
         Raises:
@@ -55,15 +72,15 @@ class Function:
         """Return the operations for one element, from rows and cols of tiles or tile types."""
         raise NotImplementedError
 
-    def apply(self, *inputs: Tile) -> Tile:
-        """Return the result; without data where the inputs have none."""
+    def apply(self, *inputs: Any) -> Value:
+        """Return the result; tiles without data where the inputs have none."""
         raise NotImplementedError
 
-    def operand_bytes(self, *inputs: TileType) -> Dim:  # noqa: ARG002 - a default
+    def operand_bytes(self, *inputs: Any) -> Dim:  # noqa: ARG002 - a default
         """Return the bytes of operands it holds on chip (the paper's equations)."""
         return 0
 
-    def cycles(self, unit: ComputeUnit, *inputs: Tile) -> int:
+    def cycles(self, unit: ComputeUnit, *inputs: Any) -> int:
         """Count the work on ``unit`` and return the cycles it takes there."""
         fixed = self.fixed_cycles
         return unit.compute(self.flops(*inputs)) if fixed is None else fixed
@@ -79,8 +96,10 @@ def narrow(data: Array, dtype: np.dtype[Any]) -> Array:
     return data if data.dtype == dtype else data.astype(dtype)
 
 
-def tile_types(name: str, values: tuple[ValueType, ...], count: int) -> tuple[TileType, ...]:
-    """Return ``values`` as tile types of one element type.
+def tile_types(
+    name: str, values: tuple[ValueType, ...], count: int, *, mixed_types: bool = False
+) -> tuple[TileType, ...]:
+    """Return ``values`` as tile types, of one element type unless ``mixed_types``.
 
     Raises:
         ShapeError: another number of inputs, something else than tiles, or mixed element types.
@@ -88,8 +107,9 @@ def tile_types(name: str, values: tuple[ValueType, ...], count: int) -> tuple[Ti
     tiles = tuple(value for value in values if isinstance(value, TileType))
     if len(tiles) != count or len(values) != count:
         found = ", ".join(map(str, values)) or "nothing"
-        raise ShapeError(f"{name} is given {found}: expected {count} streams of tiles")
-    if len({tile.dtype for tile in tiles}) > 1:
+        wanted = "1 tile" if count == 1 else f"{count} tiles"
+        raise ShapeError(f"{name} is given {found}: expected {wanted}")
+    if not mixed_types and len({tile.dtype for tile in tiles}) > 1:
         found = ", ".join(map(str, tiles))
         raise ShapeError(f"{name} is given {found}: expected one element type")
     return tiles

@@ -16,6 +16,7 @@ __all__ = ["Add", "Div", "Exp", "Maximum", "Mul", "SiLU"]
 
 @dataclass(frozen=True)
 class _Unary(Function):
+    operands: ClassVar = 1
     flops_per_element: ClassVar[int]
 
     @override
@@ -65,6 +66,8 @@ class Exp(_Unary):
 
 @dataclass(frozen=True)
 class _Binary(Function):
+    operands: ClassVar = 2
+
     @override
     def infer(self, *inputs: TileType) -> TileType:
         a, b = inputs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -32,6 +32,8 @@ class Matmul(Function):
         transposed: the second operand is stored by rows of its columns. Its valid rows are then
             the valid columns of the result.
     """
+
+    operands: ClassVar = 2
 
     transposed: bool = False
 
@@ -73,6 +75,8 @@ class MatmulSum(Reduction):
         empty and the first product becomes it.
     """
 
+    operands: ClassVar = 2
+
     @override
     def infer(self, group: Dim, *inputs: TileType) -> TileType:
         return Matmul().infer(*inputs)
@@ -88,6 +92,11 @@ class MatmulSum(Reduction):
     @override
     def start(self, result: TileType, functional: bool) -> Any:
         return None
+
+    @override
+    def growth_bytes(self, state: Any, *inputs: Tile) -> int:
+        a, b = inputs
+        return a.rows * b.cols * a.dtype.itemsize if state is None else 0
 
     @override
     def update(self, state: Any, *inputs: Tile) -> Any:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from fabric import ComputeUnit, Dim, Tile, TileType
+from fabric import ComputeUnit, Dim, Value, ValueType
+from operators.functions.base import tile_types
 
 __all__ = ["Reduction"]
 
@@ -14,9 +15,23 @@ __all__ = ["Reduction"]
 class Reduction:
     """A function that an Accum or a Scan applies to the elements of a group.
 
-    The state is whatever ``start`` and ``update`` return; ``finish`` turns it into a tile and may
-    be called more than once (Scan).
+    The state is whatever ``start`` and ``update`` return; ``finish`` turns it into a value and may
+    be called more than once (Scan). Unless it says otherwise (``check``) its operands are tiles of
+    one element type.
+
+    Attributes:
+        operands: how many it takes; None for any number.
     """
+
+    operands: ClassVar[int | None] = None
+
+    def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Any, ...]:
+        """Return the types of the operands, which are those that ``name`` can take.
+
+        Raises:
+            ShapeError: another number, or other types.
+        """
+        return tile_types(name, operands, self.operands or max(1, len(operands)))
 
     @property
     def fixed_cycles(self) -> int | None:
@@ -28,7 +43,7 @@ class Reduction:
         """The result is where the inputs were (the flag ``in_memory``), not where Accum says."""
         return False
 
-    def infer(self, group: Dim, *inputs: TileType) -> TileType:
+    def infer(self, group: Dim, *inputs: Any) -> ValueType:
         """Return the type of the result for groups of ``group`` elements.
 
         Raises:
@@ -40,27 +55,31 @@ class Reduction:
         """Return the operations for one element, from rows and cols of tiles or tile types."""
         raise NotImplementedError
 
-    def operand_bytes(self, *inputs: TileType) -> Dim:  # noqa: ARG002 - a default
+    def operand_bytes(self, *inputs: Any) -> Dim:  # noqa: ARG002 - a default
         """Return the bytes of operands it holds on chip (the paper's equations)."""
         return 0
 
-    def start(self, result: TileType, functional: bool) -> Any:
+    def start(self, result: Any, functional: bool) -> Any:
         """Return the state before the first element."""
         raise NotImplementedError
 
-    def start_bytes(self, result: TileType) -> int:
+    def start_bytes(self, result: Any) -> int:
         """Return the bytes of the fresh accumulator, 0 where its size is decided by data."""
         return result.size_bytes if isinstance(result.size_bytes, int) else 0
 
-    def update(self, state: Any, *inputs: Tile) -> Any:
+    def growth_bytes(self, state: Any, *inputs: Any) -> int:  # noqa: ARG002 - a default
+        """Return the bytes by which an update makes an accumulator larger than its start."""
+        return 0
+
+    def update(self, state: Any, *inputs: Any) -> Any:
         """Return the state after one more element."""
         raise NotImplementedError
 
-    def finish(self, state: Any, result: TileType, functional: bool) -> Tile:
-        """Return the tile for ``state``."""
+    def finish(self, state: Any, result: Any, functional: bool) -> Value:
+        """Return the value for ``state``."""
         raise NotImplementedError
 
-    def cycles(self, unit: ComputeUnit, *inputs: Tile) -> int:
+    def cycles(self, unit: ComputeUnit, *inputs: Any) -> int:
         """Count the work on ``unit`` and return the cycles it takes there."""
         fixed = self.fixed_cycles
         return unit.compute(self.flops(*inputs)) if fixed is None else fixed

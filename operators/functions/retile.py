@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -20,6 +20,8 @@ class _Retile(Reduction):
 
     The result is where the inputs were, and its valid rows (columns) are theirs, added up.
     """
+
+    operands: ClassVar = 1
 
     @property
     @override
@@ -42,6 +44,10 @@ class _Retile(Reduction):
     @override
     def start_bytes(self, result: TileType) -> int:
         return 0
+
+    @override
+    def growth_bytes(self, state: Any, *inputs: Tile) -> int:
+        return inputs[0].size_bytes
 
     @override
     def update(self, state: Any, *inputs: Tile) -> Any:

@@ -3,66 +3,170 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, Tile, TileType, Wiring, same
+from fabric import BareStop, Dim, Element, ShapeError, Tile, TileType, Wiring, ceil_div
 
-__all__ = ["Split", "SplitRows"]
+__all__ = ["Split", "SplitCols", "SplitRows", "SplitTiles"]
 
 
 @dataclass(frozen=True)
 class Split:
-    """A function from one tile to a rank-0 stream of tiles; no cycles.
+    """A function from one tile to a rank-``rank`` stream of tiles; no cycles.
 
     A FlatMap concatenates what it returns for every element.
+
+    Attributes:
+        rank: of the streams.
     """
 
-    def infer(self, wiring: Wiring, count: Dim, tile: TileType) -> tuple[Dim, TileType]:
-        """Return how many tiles come of ``count`` tiles in all, and their type.
+    rank: ClassVar[int] = 0
+
+    def infer(self, wiring: Wiring, count: Dim, tile: TileType) -> tuple[tuple[Dim, ...], TileType]:
+        """Return the rank + 1 dimensions that ``count`` tiles give in all, and the parts' type.
 
         Raises:
             ShapeError: the tile cannot be split so.
         """
         raise NotImplementedError
 
-    def apply(self, tile: Tile) -> list[Tile]:
-        """Return the parts in order."""
+    def apply(self, tile: Tile) -> list[Element]:
+        """Return the parts in order, each with its stop; the last closes ``rank`` dimensions."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class SplitRows(Split):
-    """Split a tile into its rows.
+class _SplitLines(Split):
+    """Split a tile into rows or columns.
 
     Attributes:
-        valid_only: drop rows that are padding.
+        valid_only: drop those that are padding.
             How many are left is known to the data only.
     """
 
     valid_only: bool = False
 
-    @override
-    def infer(self, wiring: Wiring, count: Dim, tile: TileType) -> tuple[Dim, TileType]:
-        row = TileType(1, tile.cols, tile.dtype)
+    def lines(self, wiring: Wiring, count: Dim, lines: Dim) -> tuple[Dim, ...]:
+        """Return how many lines come of ``count`` tiles with ``lines`` each."""
         if self.valid_only:
-            return wiring.symbol(f"D_{wiring.node_name}"), row
-        if same(tile.rows, 0):
-            raise ShapeError(f"SplitRows splits {tile}: expected rows")
-        return count * tile.rows, row
+            return (wiring.symbol(f"D_{wiring.node_name}"),)
+        return (count * lines,)
+
+
+@dataclass(frozen=True)
+class SplitRows(_SplitLines):
+    """Split a tile into its rows.
+
+    Shapes:
+        R x C tiles: R tiles of 1 x C each, or as many as have valid rows.
+
+    Attributes:
+        valid_only: drop rows that are padding.
+    """
 
     @override
-    def apply(self, tile: Tile) -> list[Tile]:
+    def infer(self, wiring: Wiring, count: Dim, tile: TileType) -> tuple[tuple[Dim, ...], TileType]:
+        return self.lines(wiring, count, tile.rows), TileType(1, tile.cols, tile.dtype)
+
+    @override
+    def apply(self, tile: Tile) -> list[Element]:
         rows = tile.valid_rows if self.valid_only else tile.rows
-        return [
-            Tile(
-                1,
-                tile.cols,
-                tile.dtype,
-                None if tile.data is None else tile.data[row : row + 1],
-                in_memory=tile.in_memory,
-                valid_rows=int(row < tile.valid_rows),
-                valid_cols=tile.valid_cols,
+        return [(_row(tile, tile.data, row), 0) for row in range(rows)]
+
+
+@dataclass(frozen=True)
+class SplitCols(_SplitLines):
+    """Split a tile into its columns, each handed on as a row.
+
+    Shapes:
+        R x C tiles: C tiles of 1 x R each, or as many as have valid columns.
+
+    Attributes:
+        valid_only: drop columns that are padding.
+    """
+
+    @override
+    def infer(self, wiring: Wiring, count: Dim, tile: TileType) -> tuple[tuple[Dim, ...], TileType]:
+        return self.lines(wiring, count, tile.cols), TileType(1, tile.rows, tile.dtype)
+
+    @override
+    def apply(self, tile: Tile) -> list[Element]:
+        turned = Tile(
+            tile.cols,
+            tile.rows,
+            tile.dtype,
+            in_memory=tile.in_memory,
+            valid_rows=tile.valid_cols,
+            valid_cols=tile.valid_rows,
+        )
+        cols = tile.valid_cols if self.valid_only else tile.cols
+        data = None if tile.data is None else tile.data.T
+        return [(_row(turned, data, col), 0) for col in range(cols)]
+
+
+@dataclass(frozen=True)
+class SplitTiles(Split):
+    """Cut a tile into a grid of smaller ones.
+
+    Shapes:
+        R x C tiles: [R / rows, C / cols] of rows x cols each; R may be decided by data.
+
+    Attributes:
+        rows, cols: of the parts; they divide those of the tile.
+    """
+
+    rank: ClassVar[int] = 1
+
+    rows: int
+    cols: int
+
+    @override
+    def infer(self, wiring: Wiring, count: Dim, tile: TileType) -> tuple[tuple[Dim, ...], TileType]:
+        sizes = ((tile.rows, self.rows), (tile.cols, self.cols))
+        if min(self.rows, self.cols) < 1 or any(
+            isinstance(size, int) and size % part for size, part in sizes
+        ):
+            raise ShapeError(
+                f"SplitTiles cuts {tile} into {self.rows}x{self.cols}: expected a divisor of each"
             )
-            for row in range(rows)
-        ]
+        down, across = (ceil_div(size, part) for size, part in sizes)
+        return (count * down, across), TileType(self.rows, self.cols, tile.dtype)
+
+    @override
+    def apply(self, tile: Tile) -> list[Element]:
+        rows, cols = self.rows, self.cols
+        if tile.rows % rows or tile.cols % cols:
+            raise ValueError(f"{tile} is cut into {rows}x{cols}: expected a divisor of each")
+        parts: list[Element] = []
+        for top in range(0, tile.rows, rows):
+            if not tile.cols:
+                parts.append((BareStop(1, 0), 1))
+            for left in range(0, tile.cols, cols):
+                data = (
+                    None if tile.data is None else tile.data[top : top + rows, left : left + cols]
+                )
+                part = Tile(
+                    rows,
+                    cols,
+                    tile.dtype,
+                    data,
+                    in_memory=tile.in_memory,
+                    valid_rows=min(max(tile.valid_rows - top, 0), rows),
+                    valid_cols=min(max(tile.valid_cols - left, 0), cols),
+                )
+                parts.append((part, int(left + cols == tile.cols)))
+        return parts
+
+
+def _row(tile: Tile, data: Any, row: int) -> Tile:
+    return Tile(
+        1,
+        tile.cols,
+        tile.dtype,
+        None if data is None else data[row : row + 1],
+        in_memory=tile.in_memory,
+        valid_rows=int(row < tile.valid_rows),
+        valid_cols=tile.valid_cols,
+    )

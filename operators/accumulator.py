@@ -1,0 +1,137 @@
+"""What Accum and Scan share: their types, costs and the accumulator while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from typing_extensions import override
+
+from fabric import (
+    ARTIFACT_BYTES,
+    ComputeOperator,
+    Costs,
+    Ports,
+    ShapeError,
+    Stream,
+    StreamType,
+    TileType,
+    Value,
+)
+from operators.functions.reduction import Reduction
+from operators.operands import check_inputs, load_cycles, placed, unpacked_types
+
+__all__ = ["Accumulating", "Accumulator"]
+
+
+@dataclass(frozen=True)
+class Accumulating(ComputeOperator):
+    """An operator that folds the innermost ``rank`` dimensions into an accumulator.
+
+    Attributes:
+        reduction: the accumulator.
+        rank: dimensions of a group, at least 1.
+        to_memory: the output is written to a memory unit, and its readers load it from there.
+    """
+
+    reduction: Reduction
+    rank: int = 1
+    to_memory: bool = False
+
+    def __call__(self, *inputs: Stream) -> Stream:
+        """Return the stream of results."""
+        (result,) = self.wire(*inputs)
+        return result
+
+    @property
+    @override
+    def has_arithmetic(self) -> bool:
+        return self.reduction.fixed_cycles is None
+
+    def operand_types(self, inputs: tuple[Stream, ...]) -> tuple[TileType, ...]:
+        """Return what the reduction is given.
+
+        Raises:
+            ShapeError: the inputs do not fit each other, the rank or the reduction.
+        """
+        name = f"{type(self).__name__}({type(self.reduction).__name__})"
+        check_inputs(name, inputs)
+        source = inputs[0]
+        if not 1 <= self.rank <= source.rank:
+            raise ShapeError(
+                f"{name} folds rank {self.rank}, but {source} has rank {source.rank}: "
+                f"expected 1 <= rank <= {source.rank}"
+            )
+        return self.reduction.check(name, unpacked_types(each.value for each in inputs))
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        operands = unpacked_types(each.value for each in inputs)
+        result = outputs[0].value
+        artifact = result.size_bytes
+        if isinstance(result, TileType):
+            artifact = result.size_elements * ARTIFACT_BYTES
+        return Costs(
+            on_chip_bytes=self.reduction.operand_bytes(*operands) + result.size_bytes,
+            flops=inputs[0].count * self.reduction.flops(*operands),
+            artifact_on_chip_bytes=artifact,
+        )
+
+
+class Accumulator:
+    """The state of one operator, its room on chip and the cycles it takes."""
+
+    __slots__ = (
+        "_functional",
+        "_held_bytes",
+        "_ports",
+        "_reduction",
+        "_result",
+        "_start_bytes",
+        "_state",
+        "_store_cycles",
+        "_to_memory",
+        "_unit",
+    )
+
+    def __init__(self, ports: Ports, operator: Accumulating) -> None:
+        """Start the first group."""
+        self._ports = ports
+        self._unit = ports.compute_unit
+        self._reduction = operator.reduction
+        self._to_memory = operator.to_memory
+        self._functional = ports.functional
+        self._result = ports.output_types[0].value
+        self._start_bytes = self._reduction.start_bytes(self._result)
+        self._store_cycles = self._unit.transfer(self._start_bytes) if operator.to_memory else 0
+        self._held_bytes = 0
+        self._state = self._reduction.start(self._result, self._functional)
+
+    async def update(self, values: list[Value], *, stored: bool) -> None:
+        """Fold one element in and charge its cycles, storing among them where ``stored``."""
+        unit, reduction = self._unit, self._reduction
+        grows = reduction.growth_bytes(self._state, *values) if not self._start_bytes else 0
+        if not self._held_bytes:
+            grows += self._start_bytes
+        if grows:
+            await self._ports.on_chip.allocate(
+                unit, grows, "an accumulator", held_bytes=self._held_bytes
+            )
+            self._held_bytes += grows
+        self._state = reduction.update(self._state, *values)
+        load = sum([load_cycles(unit, value) for value in values])
+        compute = reduction.cycles(unit, *values)
+        unit.charge(max(load, compute, self._store_cycles if stored else 0))
+
+    def value(self) -> Value:
+        """Return what has been accumulated."""
+        value = self._reduction.finish(self._state, self._result, self._functional)
+        if self._reduction.keeps_placement:
+            return value
+        return placed(value, in_memory=self._to_memory)
+
+    def restart(self) -> None:
+        """Begin a new group; the room of the last one is free."""
+        self._state = self._reduction.start(self._result, self._functional)
+        if self._held_bytes:
+            self._ports.on_chip.release(self._unit, self._held_bytes, self._unit.now)
+            self._held_bytes = 0

@@ -1,0 +1,176 @@
+"""Address generators: which tiles a random access reads, from selectors, indices and lengths.
+
+Source: the authors' artifact (its address generators); not in the paper's tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from typing_extensions import override
+
+from fabric import (
+    BareStop,
+    Costs,
+    Operator,
+    Ports,
+    Selector,
+    SelectorType,
+    ShapeError,
+    Stream,
+    StreamType,
+    Wiring,
+    check_same_shape,
+)
+from operators.integers import INTEGER, check_integers, integer, number_in
+from operators.pairing import Lockstep
+
+__all__ = ["CacheReadAddresses", "ExpertAddresses", "FilterLastTile"]
+
+
+@dataclass(frozen=True)
+class _Generator(Operator):
+    """Address generators cost nothing."""
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+
+@dataclass(frozen=True)
+class ExpertAddresses(_Generator):
+    """For every one-hot selector, the addresses of all tiles of the expert that it names.
+
+    Expert e has the tiles ``e * tiles`` to ``(e + 1) * tiles - 1``.
+
+    Shapes:
+        selectors: [D_a, ..., D_0], one-hot; output: [D_a, ..., D_0, tiles, 1] of 1x1 tiles.
+
+    Timing:
+        No cycles.
+
+    Attributes:
+        tiles: of one expert, at least 1.
+    """
+
+    tiles: int
+
+    def __call__(self, selectors: Stream) -> Stream:
+        """Return the stream of addresses."""
+        (result,) = self.wire(selectors)
+        return result
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        (selectors,) = inputs
+        value = selectors.value
+        if self.tiles < 1 or not isinstance(value, SelectorType) or value.hits != 1:
+            raise ShapeError(
+                f"ExpertAddresses of {self.tiles} tiles is steered by {selectors}: "
+                "expected at least 1 tile and one-hot selectors"
+            )
+        return (StreamType((*selectors.shape, self.tiles, 1), INTEGER),)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sink, tiles = ports.source, ports.sink, self.tiles
+        while (element := await source.receive()) is not None:
+            selector, stop = element
+            if isinstance(selector, BareStop):
+                await sink.send_bare(stop + 2, selector.empty_dimension + 2)
+                continue
+            first = selector.hits[0] * tiles
+            for number in range(tiles - 1):
+                await sink.send((integer(first + number), 1))
+            await sink.send((integer(first + tiles - 1), stop + 2))
+
+
+@dataclass(frozen=True)
+class CacheReadAddresses(_Generator):
+    """For every request, the addresses of the tiles that its cache has.
+
+    Request r starts at tile ``r * stride``.
+
+    Shapes:
+        requests, lengths (in tiles): [D_a, ..., D_0] of 1x1 tiles; output: [D_a, ..., D_0, n] of
+        1x1 tiles, n ragged.
+
+    Timing:
+        The addresses of a request are one cycle apart; the next request does not wait for them.
+
+    Attributes:
+        stride: tiles from one request's cache to the next one's.
+    """
+
+    stride: int
+
+    def __call__(self, requests: Stream, lengths: Stream) -> Stream:
+        """Return the stream of addresses."""
+        (result,) = self.wire(requests, lengths)
+        return result
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        requests, lengths = inputs
+        check_integers("CacheReadAddresses", requests, lengths)
+        check_same_shape("CacheReadAddresses", requests, lengths)
+        tiles = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
+        return (StreamType((*requests.shape, tiles), INTEGER),)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        sink, unit = ports.sink, ports.unit
+        inputs = Lockstep(ports)
+        while (found := await inputs.peek()) is not None:
+            (request, length), stop = found
+            inputs.take()
+            if isinstance(request, BareStop):
+                await sink.send_bare(stop + 1, request.empty_dimension + 1)
+                continue
+            first, count, start = number_in(request) * self.stride, number_in(length), unit.now
+            if not count:
+                await sink.send_bare(stop + 1, 0)
+            for number in range(count):
+                level = stop + 1 if number == count - 1 else 0
+                await sink.send_at((integer(first + number), level), start + number)
+
+
+@dataclass(frozen=True)
+class FilterLastTile(_Generator):
+    """For every length n, n - 1 selectors of stream 1 and then one of stream 0.
+
+    Shapes:
+        lengths: [D_a, ..., D_0] of 1x1 tiles; output: [D_a, ..., D_0, n] of selectors, n ragged.
+
+    Timing:
+        No cycles.
+    """
+
+    def __call__(self, lengths: Stream) -> Stream:
+        """Return the stream of selectors: 0 for the last tile of a request, 1 for the others."""
+        (result,) = self.wire(lengths)
+        return result
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        (lengths,) = inputs
+        check_integers("FilterLastTile", lengths)
+        tiles = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
+        return (StreamType((*lengths.shape, tiles), SelectorType(2, hits=1)),)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sink = ports.source, ports.sink
+        last, other = Selector((0,), 2), (Selector((1,), 2), 0)
+        while (element := await source.receive()) is not None:
+            value, stop = element
+            if isinstance(value, BareStop):
+                await sink.send_bare(stop + 1, value.empty_dimension + 1)
+                continue
+            count = number_in(value)
+            if not count:
+                await sink.send_bare(stop + 1, 0)
+                continue
+            for _ in range(count - 1):
+                await sink.send(other)
+            await sink.send((last, stop + 1))

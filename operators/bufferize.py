@@ -1,0 +1,127 @@
+"""Bufferize: collect the inner dimensions of a stream in on-chip buffers.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from typing_extensions import override
+
+from fabric import (
+    ARTIFACT_BYTES,
+    Allocation,
+    BareStop,
+    BufferReference,
+    BufferType,
+    Costs,
+    Element,
+    Operator,
+    Ports,
+    ShapeError,
+    Stream,
+    StreamType,
+    TileType,
+    Wiring,
+    is_ragged,
+    product,
+)
+
+__all__ = ["Bufferize"]
+
+
+@dataclass(frozen=True)
+class Bufferize(Operator):
+    """Collect the innermost ``rank`` dimensions of a stream of tiles in buffers.
+
+    Shapes:
+        source: [D_a, ..., D_rank, ..., D_0] of tiles; output: [D_a, ..., D_rank] of buffers
+        [D_rank-1, ..., D_0]. Of the buffered dimensions only the outermost may be ragged.
+
+    Timing:
+        One cycle an element, but for the last of a buffer.
+
+    Memory:
+        On chip, the tiles of a buffer from their arrival until its last reader is done.
+
+    Attributes:
+        rank: dimensions of a buffer, at least 1.
+    """
+
+    kind: ClassVar = "memory"
+
+    rank: int = 1
+
+    def __call__(self, source: Stream) -> Stream:
+        """Return the stream of buffers."""
+        (buffers,) = self.wire(source)
+        return buffers
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        (source,) = inputs
+        if not isinstance(source.value, TileType):
+            raise ShapeError(f"Bufferize collects {source}: expected a stream of tiles")
+        if not 1 <= self.rank <= source.rank:
+            raise ShapeError(
+                f"Bufferize collects rank {self.rank} of {source}: "
+                f"expected 1 <= rank <= {source.rank}"
+            )
+        shape = source.shape[-self.rank :]
+        if any(map(is_ragged, shape[1:])):
+            raise ShapeError(
+                f"Bufferize collects rank {self.rank} of {source}: "
+                "expected at most the outermost buffered dimension to be ragged"
+            )
+        return (StreamType(source.shape[: -self.rank], BufferType(shape, source.value)),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        buffer = outputs[0].value
+        assert isinstance(buffer, BufferType)
+        tiles = 1 + 2 * product(buffer.shape)
+        return Costs(
+            on_chip_bytes=tiles * buffer.tile.size_bytes,
+            artifact_on_chip_bytes=tiles * buffer.tile.size_elements * ARTIFACT_BYTES,
+        )
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sink, unit, rank = ports.source, ports.sink, ports.unit, self.rank
+        elements: list[Element] = []
+        size_bytes = 0
+        while (element := await source.peek()) is not None:
+            value, stop = element
+            if isinstance(value, BareStop):
+                source.take()
+                if value.empty_dimension >= rank:
+                    await sink.send_bare(stop - rank, value.empty_dimension - rank)
+                    continue
+                _close(elements, value, rank)
+            else:
+                await ports.on_chip.allocate(
+                    unit, value.size_bytes, "a buffer", held_bytes=size_bytes
+                )
+                source.take()
+                size_bytes += value.size_bytes
+                elements.append((value, min(stop, rank)))
+            if stop >= rank:
+                allocation = Allocation(ports.on_chip, unit, size_bytes)
+                await sink.send((BufferReference(elements, rank, allocation), stop - rank))
+                elements, size_bytes = [], 0
+            elif not isinstance(value, BareStop):
+                unit.charge(1)
+
+
+def _close(elements: list[Element], bare: BareStop, rank: int) -> None:
+    """Add a bare stop; where it only closes what is not empty, the last element does that."""
+    level = min(bare.level, rank)
+    if elements and elements[-1][1] == bare.empty_dimension:
+        last = elements.pop()[0]
+        if isinstance(last, BareStop):
+            last = BareStop(level, last.empty_dimension)
+        elements.append((last, level))
+    else:
+        elements.append((BareStop(level, bare.empty_dimension), level))

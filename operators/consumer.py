@@ -1,0 +1,44 @@
+"""Consumer: where a stream ends whose elements nobody needs.
+
+Source: the authors' artifact (its consumer context); not in the paper's tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from typing_extensions import override
+
+from fabric import BareStop, Costs, Operator, Ports, Stream, StreamType, Wiring
+
+__all__ = ["Consumer"]
+
+
+@dataclass(frozen=True)
+class Consumer(Operator):
+    """Dequeue every element of a stream.
+
+    Shapes:
+        source: [D_a, ..., D_0] of anything.
+
+    Timing:
+        One cycle an element.
+    """
+
+    def __call__(self, source: Stream) -> None:
+        """End ``source``."""
+        self.wire(source)
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return ()
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        while (element := await ports.source.receive()) is not None:
+            if not isinstance(element[0], BareStop):
+                ports.unit.charge(1)

@@ -1,0 +1,169 @@
+"""EagerMerge: several streams become one, sub-tensor by sub-tensor, first come first served.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 6; the clock is the
+deterministic restatement of the authors' polling loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from typing_extensions import override
+
+from fabric import (
+    BareStop,
+    Costs,
+    Dim,
+    Operator,
+    Ports,
+    Selector,
+    SelectorType,
+    ShapeError,
+    Source,
+    Stream,
+    StreamType,
+    TileType,
+    ValueType,
+    Wiring,
+    is_ragged,
+    largest,
+    same,
+)
+from operators.pairing import uneven
+
+__all__ = ["EagerMerge"]
+
+
+@dataclass(frozen=True)
+class EagerMerge(Operator):
+    """Pass on the sub-tensors of all inputs in order of arrival, and say where each came from.
+
+    Shapes:
+        inputs: n streams [D_i, D_rank-1, ..., D_0]; data: [sum of D_i, D_rank-1, ..., D_0];
+        selectors: [sum of D_i], one-hot of n. Either output may stay unread. Where the tiles of
+        the inputs have different sizes, those of the output have the largest at most.
+
+    Timing:
+        A sub-tensor starts when its first element is there, its selector at the same cycle; one
+        cycle between two elements of one sub-tensor. Of several, the one that became visible
+        first goes first, at equal cycles the one of the lowest input.
+
+    Attributes:
+        rank: of the sub-tensors.
+    """
+
+    secondary_outputs: ClassVar = (0, 1)
+
+    rank: int = 0
+
+    def __call__(self, inputs: Sequence[Stream]) -> tuple[Stream, Stream]:
+        """Return the merged stream and the selectors."""
+        data, selectors = self.wire(*inputs)
+        return data, selectors
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        if not inputs:
+            raise ShapeError("EagerMerge merges no streams: expected at least one")
+        first = inputs[0]
+        for stream in inputs:
+            if stream.rank != self.rank:
+                raise ShapeError(
+                    f"EagerMerge(rank={self.rank}) is given {stream}: expected rank {self.rank}"
+                )
+        value = _merged_value(inputs)
+        inner = tuple(self._merged_dim(wiring, inputs, axis) for axis in range(1, len(first.shape)))
+        outer: Dim = sum(stream.shape[0] for stream in inputs)
+        if is_ragged(outer):
+            outer = wiring.symbol(f"D_{wiring.node_name}")
+        return (
+            StreamType((outer, *inner), value),
+            StreamType((outer,), SelectorType(len(inputs), hits=1)),
+        )
+
+    def _merged_dim(self, wiring: Wiring, inputs: Sequence[Stream], axis: int) -> Dim:
+        """Return an inner dimension of the output: the inputs' common one, else a ragged one."""
+        first = inputs[0]
+        verdicts = {same(first.shape[axis], stream.shape[axis]) for stream in inputs}
+        if False in verdicts:
+            found = " and ".join(map(str, inputs))
+            raise ShapeError(
+                f"EagerMerge(rank={self.rank}) merges {found}: expected equal inner dimensions"
+            )
+        if None in verdicts:
+            return wiring.symbol(f"D_{wiring.node_name}_{axis}", ragged=True)
+        return first.shape[axis]
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        sources, selectors = ports.inputs, ports.outputs[1]
+        chosen = [Selector((port,), len(sources)) for port in range(len(sources))]
+        while (port := await _winner(ports)) is not None:
+            await sources[port].peek()
+            await selectors.send((chosen[port], 0))
+            await self._pass(ports, sources[port])
+        for source in sources:
+            await source.receive()
+
+    async def _pass(self, ports: Ports, source: Source) -> None:
+        """Pass on one sub-tensor."""
+        data, unit, rank = ports.outputs[0], ports.unit, self.rank
+        while True:
+            element = await source.receive()
+            if element is None:
+                name = source.producer.name
+                raise uneven(ports, f"{name} has ended", f"the rest of a rank-{rank} sub-tensor")
+            value, stop = element
+            if isinstance(value, BareStop):
+                await data.send_bare(stop, value.empty_dimension)
+            else:
+                await data.send(element)
+            if stop >= rank:
+                return
+            if not isinstance(value, BareStop):
+                unit.charge(1)
+
+
+async def _winner(ports: Ports) -> int | None:
+    """Return the input whose head became visible first; None when all have ended."""
+    sources = ports.inputs
+    while True:
+        empty = tuple(each for each in sources if not each.queue and each.closed_cycle is None)
+        heads = [(each.head_cycle, port) for port, each in enumerate(sources) if each.queue]
+        if not heads:
+            if not empty:
+                return None
+            await ports.first_of(empty)
+            continue
+        cycle, port = min(heads)
+        if not empty:
+            return port
+        # An input that is empty now may still show an element of the same cycle or before.
+        await ports.clock.reach(ports.unit, cycle, watching=empty)
+        if not any(each.queue or each.closed_cycle is not None for each in empty):
+            return port
+
+
+def _merged_value(inputs: Sequence[Stream]) -> ValueType:
+    """Return the element type of the output."""
+    values = [stream.value for stream in inputs]
+    first = values[0]
+    if all(value == first for value in values):
+        return first
+    tiles = [value for value in values if isinstance(value, TileType)]
+    if len(tiles) == len(values) and len({tile.dtype for tile in tiles}) == 1:
+        rows, cols = [tile.rows for tile in tiles], [tile.cols for tile in tiles]
+        if not (_known_to_differ(rows) or _known_to_differ(cols)):
+            return TileType(largest(rows), largest(cols), tiles[0].dtype)
+    found = " and ".join(map(str, inputs))
+    raise ShapeError(f"EagerMerge merges {found}: expected one element type")
+
+
+def _known_to_differ(dims: Sequence[Dim]) -> bool:
+    return any(same(dims[0], dim) is False for dim in dims)

@@ -1,0 +1,171 @@
+"""Functions of rows: their sums and maxima, how many are valid, and one more of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import ShapeError, Tile, TileType, same
+from operators.functions.base import Array, Function, narrow, wide
+from operators.integers import INTEGER, integer, number_in
+
+__all__ = ["CacheWriteAddress", "RowAppend", "RowMaximum", "RowSum", "SetOffset"]
+
+
+@dataclass(frozen=True)
+class _RowWise(Function):
+    operands: ClassVar = 1
+
+    @override
+    def infer(self, *inputs: TileType) -> TileType:
+        (x,) = inputs
+        return TileType(x.rows, 1, x.dtype)
+
+    @override
+    def flops(self, *inputs: Any) -> Any:
+        return inputs[0].rows * inputs[0].cols
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        (x,) = inputs
+        data = None
+        if x.data is not None:
+            data = narrow(self.compute(wide(x.data[:, : x.valid_cols])), x.dtype)
+        return Tile(x.rows, 1, x.dtype, data, valid_rows=x.valid_rows)
+
+    def compute(self, data: Array) -> Array:
+        """Return one number for each row, in the precision of ``data``."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class RowSum(_RowWise):
+    """The sum of each row's valid columns, one operation an element."""
+
+    @override
+    def compute(self, data: Array) -> Array:
+        result: Array = data.sum(axis=1, keepdims=True)
+        return result
+
+
+@dataclass(frozen=True)
+class RowMaximum(_RowWise):
+    """The largest of each row's valid columns, one operation an element."""
+
+    @override
+    def compute(self, data: Array) -> Array:
+        result: Array = data.max(axis=1, keepdims=True, initial=-np.inf)
+        return result
+
+
+@dataclass(frozen=True)
+class _Bookkeeping(Function):
+    """A function that does no arithmetic on tiles: one cycle."""
+
+    operands: ClassVar = 2
+    mixed_types: ClassVar[bool] = True
+
+    @property
+    @override
+    def fixed_cycles(self) -> int | None:
+        return 1
+
+    @override
+    def flops(self, *inputs: Any) -> Any:
+        return 0
+
+
+@dataclass(frozen=True)
+class SetOffset(_Bookkeeping):
+    """Say how many rows of a tile are valid: as many as the integer beside it; one cycle."""
+
+    @override
+    def infer(self, *inputs: TileType) -> TileType:
+        tile, offset = inputs
+        if offset != INTEGER:
+            raise ShapeError(f"SetOffset is given {tile} and {offset}: expected a {INTEGER}")
+        return tile
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        tile, offset = inputs
+        valid_rows = number_in(offset)
+        if valid_rows > tile.rows:
+            raise ValueError(
+                f"SetOffset of {valid_rows} on a tile of {tile.rows} rows: expected at most as many"
+            )
+        return Tile(
+            tile.rows,
+            tile.cols,
+            tile.dtype,
+            tile.data,
+            valid_rows=valid_rows,
+            valid_cols=tile.valid_cols,
+        )
+
+
+@dataclass(frozen=True)
+class RowAppend(_Bookkeeping):
+    """Write the rows of the second tile behind the valid rows of the first; one cycle."""
+
+    @override
+    def infer(self, *inputs: TileType) -> TileType:
+        tile, rows = inputs
+        if tile.dtype != rows.dtype or same(tile.cols, rows.cols) is False:
+            raise ShapeError(
+                f"RowAppend appends {rows} to {tile}: expected equal columns and one element type"
+            )
+        return tile
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        tile, rows = inputs
+        first = tile.valid_rows
+        valid_rows = first + rows.rows
+        if valid_rows > tile.rows:
+            raise ValueError(
+                f"RowAppend of {rows.rows} rows to {first} valid ones in a tile of {tile.rows}: "
+                "expected room for them"
+            )
+        data = tile.data
+        if data is not None and rows.data is not None:
+            data = data.copy()
+            data[first:valid_rows] = rows.data
+        return Tile(
+            tile.rows,
+            tile.cols,
+            tile.dtype,
+            data,
+            valid_rows=valid_rows,
+            valid_cols=tile.valid_cols,
+        )
+
+
+@dataclass(frozen=True)
+class CacheWriteAddress(_Bookkeeping):
+    """The address of the last tile of a request's cache, from its index and its tiles; one cycle.
+
+    Attributes:
+        stride: tiles from one request's cache to the next one's.
+    """
+
+    stride: int
+
+    @override
+    def infer(self, *inputs: TileType) -> TileType:
+        request, length = inputs
+        if request != INTEGER or length != INTEGER:
+            raise ShapeError(
+                f"CacheWriteAddress is given {request} and {length}: expected two of {INTEGER}"
+            )
+        return INTEGER
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        request, length = map(number_in, inputs)
+        if not length:
+            raise ValueError(f"request {request} has no tiles: expected at least 1 to write to")
+        return integer(request * self.stride + length - 1)

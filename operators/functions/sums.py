@@ -1,0 +1,90 @@
+"""Reductions to one tile of the inputs' size, and to a signal that all were read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import Dim, Tile, TileType
+from operators.functions.base import narrow, wide
+from operators.functions.reduction import Reduction
+from operators.integers import INTEGER, integer
+
+__all__ = ["SignalAllRead", "Sum"]
+
+
+@dataclass(frozen=True)
+class Sum(Reduction):
+    """The sum of the tiles of a group, one operation an element; in float32 until it is emitted."""
+
+    operands: ClassVar = 1
+
+    @override
+    def infer(self, group: Dim, *inputs: TileType) -> TileType:
+        return inputs[0]
+
+    @override
+    def flops(self, *inputs: Any) -> Any:
+        return inputs[0].rows * inputs[0].cols
+
+    @override
+    def start(self, result: TileType, functional: bool) -> Any:
+        return None
+
+    @override
+    def growth_bytes(self, state: Any, *inputs: Tile) -> int:
+        return inputs[0].size_bytes if state is None else 0
+
+    @override
+    def update(self, state: Any, *inputs: Tile) -> Any:
+        (tile,) = inputs
+        if state is None:
+            return tile, None if tile.data is None else wide(tile.data)
+        _, total = state
+        return tile, None if tile.data is None else total + wide(tile.data)
+
+    @override
+    def finish(self, state: Any, result: TileType, functional: bool) -> Tile:
+        if state is None:
+            rows = result.rows if isinstance(result.rows, int) else 0
+            cols = result.cols if isinstance(result.cols, int) else 0
+            zeros = np.zeros((rows, cols), result.dtype) if functional else None
+            return Tile(rows, cols, result.dtype, zeros)
+        tile, total = state
+        data = None if total is None else narrow(total, result.dtype)
+        return Tile(tile.rows, tile.cols, result.dtype, data)
+
+
+@dataclass(frozen=True)
+class SignalAllRead(Reduction):
+    """The number 1 when all tiles of a group have come; one cycle a tile."""
+
+    operands: ClassVar = 1
+
+    @property
+    @override
+    def fixed_cycles(self) -> int | None:
+        return 1
+
+    @override
+    def infer(self, group: Dim, *inputs: TileType) -> TileType:
+        return INTEGER
+
+    @override
+    def flops(self, *inputs: Any) -> Any:
+        return 0
+
+    @override
+    def start(self, result: TileType, functional: bool) -> Any:
+        return None
+
+    @override
+    def update(self, state: Any, *inputs: Tile) -> Any:
+        return None
+
+    @override
+    def finish(self, state: Any, result: TileType, functional: bool) -> Tile:
+        return integer(1)

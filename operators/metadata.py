@@ -1,0 +1,67 @@
+"""Metadata: a source of integers, such as the lengths of requests.
+
+Source: the authors' artifact (its metadata generator); not in the paper's tables.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import Costs, Operator, Ports, ShapeError, Stream, StreamType, Wiring
+from operators.integers import INTEGER, integer
+from operators.structure import positions
+
+__all__ = ["Metadata"]
+
+
+@dataclass(frozen=True)
+class Metadata(Operator):
+    """Emit every number of ``values``.
+
+    Shapes:
+        output: [1, *values.shape] of 1x1 tiles.
+
+    Timing:
+        Element k is visible at cycle k, or later where its reader holds it up.
+
+    Attributes:
+        values: integers, none below 0.
+    """
+
+    values: np.ndarray[Any, Any]
+
+    def __call__(self) -> Stream:
+        """Return the stream of integers."""
+        (result,) = self.wire()
+        return result
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        values = self.values
+        if not values.ndim or not np.issubdtype(values.dtype, np.integer):
+            raise ShapeError(
+                f"Metadata is given an array {list(values.shape)} of {values.dtype}: "
+                "expected integers in at least one dimension"
+            )
+        if values.size and int(values.min()) < 0:
+            raise ShapeError(f"Metadata is given {int(values.min())}: expected no number below 0")
+        return (StreamType((1, *values.shape), INTEGER),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        sink = ports.sink
+        numbers = self.values.reshape(math.prod(self.values.shape)).tolist()
+        for cycle, (_, stop, empty_dimension) in enumerate(positions(self.values.shape)):
+            if empty_dimension is not None:
+                await sink.send_bare(stop, empty_dimension)
+            else:
+                await sink.send_at((integer(numbers[cycle]), stop), cycle)

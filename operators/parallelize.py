@@ -1,0 +1,81 @@
+"""Parallelize: deal the sub-tensors of a stream out to several consumers in turn.
+
+Source: the authors' artifact; the static counterpart of the paper's Partition (Table 6).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from typing_extensions import override
+
+from fabric import (
+    BareStop,
+    Costs,
+    Operator,
+    Ports,
+    ShapeError,
+    Stream,
+    StreamType,
+    Wiring,
+    ceil_div,
+)
+
+__all__ = ["Parallelize"]
+
+
+@dataclass(frozen=True)
+class Parallelize(Operator):
+    """Send sub-tensor i to consumer ``i mod consumers``.
+
+    Shapes:
+        source: [D, D_rank-1, ..., D_0]; output i: [ceil((D - i) / consumers), D_rank-1, ..., D_0].
+
+    Timing:
+        No cycles; an element is visible ``switch_cycles`` after it came at the earliest.
+
+    Attributes:
+        consumers: how many outputs, at least 1.
+        rank: of the sub-tensors, the source's rank.
+        switch_cycles: latency to a consumer.
+    """
+
+    consumers: int
+    rank: int = 0
+    switch_cycles: int = 1
+
+    def __call__(self, source: Stream) -> tuple[Stream, ...]:
+        """Return one stream per consumer."""
+        return self.wire(source)
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        (source,) = inputs
+        if self.consumers < 1 or source.rank != self.rank:
+            raise ShapeError(
+                f"Parallelize(rank={self.rank}) to {self.consumers} consumers is given {source}: "
+                f"expected rank {self.rank} and at least 1 consumer"
+            )
+        size, *inner = source.shape
+        return tuple(
+            StreamType((ceil_div(size + behind, self.consumers), *inner), source.value)
+            for behind in range(0, -self.consumers, -1)
+        )
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sinks, unit = ports.source, ports.outputs, ports.unit
+        turn = 0
+        while (element := await source.receive()) is not None:
+            value, stop = element
+            sink = sinks[turn]
+            if isinstance(value, BareStop):
+                await sink.send_bare(stop, value.empty_dimension)
+            else:
+                await sink.send_at(element, unit.now + self.switch_cycles)
+            if stop >= self.rank:
+                turn = (turn + 1) % self.consumers

@@ -1,0 +1,84 @@
+"""Promote: a new dimension of 1.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from typing_extensions import override
+
+from fabric import (
+    BareStop,
+    Costs,
+    Operator,
+    Ports,
+    ShapeError,
+    Stream,
+    StreamType,
+    Wiring,
+    at_least_one,
+)
+
+__all__ = ["Promote"]
+
+
+@dataclass(frozen=True)
+class Promote(Operator):
+    """Add a dimension of 1, by default outermost.
+
+    Shapes:
+        source: [D_a, ..., D_0]; output: [1, D_a, ..., D_0], or [0, D_a, ..., D_0] where the
+        stream is empty; with ``dimension`` [..., 1, D_dimension-1, ..., D_0].
+
+    Timing:
+        No cycles. For a new outermost dimension the last element of each of the outermost
+        sub-tensors waits for the next element or the end, since its stop depends on that.
+
+    Attributes:
+        dimension: how many dimensions the new one has inside of it; all where None.
+    """
+
+    dimension: int | None = None
+
+    def __call__(self, source: Stream) -> Stream:
+        """Return the promoted stream."""
+        (result,) = self.wire(source)
+        return result
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        (source,) = inputs
+        inside = len(source.shape) if self.dimension is None else self.dimension
+        if not 0 <= inside <= len(source.shape):
+            raise ShapeError(
+                f"Promote puts a dimension outside of {inside} of {source}: "
+                f"expected 0 to {len(source.shape)}"
+            )
+        axis = len(source.shape) - inside
+        added = 1 if axis else at_least_one(source.shape[0])
+        shape = (*source.shape[:axis], added, *source.shape[axis:])
+        return (StreamType(shape, source.value),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sink = ports.source, ports.sink
+        dimensions = len(ports.input_types[0].shape)
+        inside = dimensions if self.dimension is None else self.dimension
+        outermost = inside == dimensions
+        while (element := await source.receive()) is not None:
+            value, stop = element
+            if stop >= inside:
+                stop += 1
+            elif outermost and stop == inside - 1 and await source.peek() is None:
+                stop = inside
+            if isinstance(value, BareStop):
+                empty = value.empty_dimension
+                await sink.send_bare(stop, empty + (empty >= inside))
+            else:
+                await sink.send((value, stop))

@@ -1,0 +1,100 @@
+"""RandomOffChipLoad: read the tiles of a tensor that a stream of addresses names.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import (
+    BareStop,
+    Costs,
+    Operator,
+    Ports,
+    Stream,
+    StreamType,
+    TileType,
+    Wiring,
+    dtype_named,
+)
+from operators.grid import Grid
+from operators.integers import check_integers, number_in
+from operators.tensor import Tensor
+
+__all__ = ["RandomOffChipLoad"]
+
+
+@dataclass(frozen=True)
+class RandomOffChipLoad(Operator):
+    """Read one tile for every address: tile n of the tensor, in row-major order of its tiles.
+
+    Shapes:
+        addresses: [D_a, ..., D_0] of 1x1 tiles; output: [D_a, ..., D_0] of tiles.
+
+    Timing:
+        As LinearOffChipLoad; an address is released before its tile is read.
+
+    Memory:
+        On chip, one tile while it is under way; off chip, each tile read.
+
+    Attributes:
+        tensor: a Tensor, or an array.
+        tile: rows and columns; they divide the tensor's last two dimensions.
+    """
+
+    kind: ClassVar = "memory"
+    off_chip: ClassVar[Literal["read", "write"] | None] = "read"
+
+    tensor: Tensor | np.ndarray[Any, Any]
+    tile: tuple[int, int]
+
+    def __call__(self, addresses: Stream) -> Stream:
+        """Return the stream of tiles."""
+        (tiles,) = self.wire(addresses)
+        return tiles
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        (addresses,) = inputs
+        check_integers("RandomOffChipLoad", addresses)
+        tensor = self._grid.tensor
+        dtype = tensor.dtype or dtype_named(wiring.hardware.tile.dtype)
+        return (StreamType(addresses.shape, TileType(*self.tile, dtype)),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        (tiles,) = outputs
+        tile_bytes = tiles.value.size_bytes
+        return Costs(
+            load_bytes=tiles.count * tile_bytes,
+            on_chip_bytes=2 * tile_bytes,
+            artifact_on_chip_bytes=tile_bytes,
+        )
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sink, unit = ports.source, ports.sink, ports.unit
+        tile_type = ports.output_types[0].value
+        assert isinstance(tile_type, TileType)
+        grid = self._grid
+        tiles = grid.tiles(tile_type, ports.functional)
+        while (element := await source.receive()) is not None:
+            value, stop = element
+            if isinstance(value, BareStop):
+                await sink.send_bare(stop, value.empty_dimension)
+                continue
+            tile = tiles[grid.checked(number_in(value), ports)]
+            size_bytes = tile.size_bytes
+            await ports.on_chip.allocate(unit, size_bytes, "a tile")
+            await ports.burst(tile.rows, tile.cols * tile.dtype.itemsize)
+            await sink.send((tile, stop))
+            ports.on_chip.release(unit, size_bytes, unit.now)
+
+    @property
+    def _grid(self) -> Grid:
+        return Grid("RandomOffChipLoad", Tensor.of(self.tensor), self.tile)

@@ -1,0 +1,135 @@
+"""RandomOffChipStore: write tiles to the places in a tensor that a stream of addresses names.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import (
+    BareStop,
+    BoolType,
+    Costs,
+    Operator,
+    Ports,
+    ShapeError,
+    Stream,
+    StreamType,
+    TileType,
+    Wiring,
+    check_same_shape,
+)
+from operators.grid import Grid
+from operators.integers import check_integers, number_in
+from operators.pairing import Lockstep
+from operators.tensor import Tensor
+
+__all__ = ["RandomOffChipStore"]
+
+
+@dataclass(frozen=True)
+class RandomOffChipStore(Operator):
+    """Write one tile for every address: tile n of the tensor, in row-major order of its tiles.
+
+    In functional mode the output is the tensor as it was, with the tiles in their places. Stores
+    that give one name write to one tensor; that two of them write to one place is not ordered.
+
+    Shapes:
+        addresses: [D_a, ..., D_0] of 1x1 tiles; data: the same of tiles; output, which may stay
+        unread: the same of Bool, an acknowledgement for each.
+
+    Timing:
+        As LinearOffChipStore; address and tile are released when the acknowledgement is sent.
+
+    Memory:
+        On chip, one tile while it is under way, ``buffered`` of them in the authors' accounting;
+        off chip, every tile.
+
+    Attributes:
+        output: the name of what is stored.
+        tensor: what is there before: a Tensor, or an array.
+        tile: rows and columns; they divide the tensor's last two dimensions.
+        buffered: tiles that the authors' accounting sets aside.
+    """
+
+    kind: ClassVar = "memory"
+    off_chip: ClassVar[Literal["read", "write"] | None] = "write"
+    secondary_outputs: ClassVar = (0,)
+
+    output: str
+    tensor: Tensor | np.ndarray[Any, Any]
+    tile: tuple[int, int]
+    buffered: int = 1
+
+    def __call__(self, addresses: Stream, data: Stream) -> Stream:
+        """Store ``data`` and return the stream of acknowledgements."""
+        (acknowledgements,) = self.wire(addresses, data)
+        return acknowledgements
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        addresses, data = inputs
+        check_integers("RandomOffChipStore", addresses)
+        check_same_shape("RandomOffChipStore", addresses, data)
+        grid, value = self._grid, data.value
+        if not isinstance(value, TileType) or (value.rows, value.cols) != grid.tile:
+            rows, cols = grid.tile
+            raise ShapeError(f"RandomOffChipStore stores {data}: expected tiles of {rows}x{cols}")
+        return (StreamType(addresses.shape, BoolType()),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        _, data = inputs
+        tile_bytes = data.value.size_bytes
+        traffic = data.count * tile_bytes
+        return Costs(
+            store_bytes=traffic,
+            on_chip_bytes=2 * tile_bytes,
+            artifact_store_bytes=traffic,
+            artifact_on_chip_bytes=self.buffered * tile_bytes,
+        )
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        unit, sink, grid = ports.unit, ports.sink, self._grid
+        matrix = self._stored(ports, grid) if ports.functional else None
+        inputs = Lockstep(ports)
+        while (found := await inputs.peek()) is not None:
+            (address, tile), stop = found
+            if isinstance(address, BareStop):
+                await sink.send_bare(stop, address.empty_dimension)
+                inputs.take()
+                continue
+            place = grid.slices(grid.checked(number_in(address), ports))
+            size_bytes = tile.size_bytes
+            await ports.on_chip.allocate(unit, size_bytes, "a tile")
+            await ports.burst(tile.rows, tile.cols * tile.dtype.itemsize)
+            ports.on_chip.release(unit, size_bytes, unit.now)
+            if matrix is not None:
+                matrix[place] = tile.data
+            await sink.send((True, stop))
+            inputs.take()
+
+    def _stored(self, ports: Ports, grid: Grid) -> Any:
+        """Return the matrix that all stores of this name write to."""
+        value = ports.input_types[1].value
+        assert isinstance(value, TileType)
+        shape = grid.tensor.shape
+        if self.output not in ports.stored:
+            ports.stored[self.output] = grid.tensor.array.astype(value.dtype)
+        stored = ports.stored[self.output]
+        if stored.shape != shape:
+            raise ValueError(
+                f"output {self.output!r} has shape {list(stored.shape)} already: "
+                f"expected {list(shape)}"
+            )
+        return stored.reshape(-1, shape[-1])
+
+    @property
+    def _grid(self) -> Grid:
+        return Grid("RandomOffChipStore", Tensor.of(self.tensor), self.tile)

@@ -1,0 +1,67 @@
+"""Scan: the state of an accumulator at every element.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from typing_extensions import override
+
+from fabric import BareStop, Ports, Stream, StreamType, ValueType, Wiring
+from operators.accumulator import Accumulating, Accumulator
+from operators.pairing import Lockstep
+
+__all__ = ["Scan"]
+
+
+@dataclass(frozen=True)
+class Scan(Accumulating):
+    """Replace every element by what has been accumulated up to it, itself included.
+
+    Shapes:
+        inputs: [D_a, ..., D_0], the items of tuples being operands of their own; output: the same.
+        The accumulator restarts after each group of the innermost ``rank`` dimensions.
+
+    Timing:
+        As Accum, with a store for every element where ``to_memory``.
+
+    Memory:
+        On chip, one accumulator, from the first element of a group until the last is sent.
+
+    Attributes:
+        reduction: the accumulator.
+        rank: dimensions of a group, at least 1.
+        to_memory: the output is written to a memory unit, and its readers load it from there.
+    """
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        operands = self.operand_types(inputs)
+        return (StreamType(inputs[0].shape, self._value(wiring, operands)),)
+
+    def _value(self, wiring: Wiring, operands: tuple[ValueType, ...]) -> ValueType:
+        """Return the type of the accumulator, whose size may change from element to element."""
+        value = self.reduction.infer(1, *operands)
+        if value == self.reduction.infer(2, *operands):
+            return value
+        seen = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
+        return self.reduction.infer(seen, *operands)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        rank, sink = self.rank, ports.sink
+        accumulator = Accumulator(ports, self)
+        inputs = Lockstep(ports)
+        while (found := await inputs.peek()) is not None:
+            values, stop = found
+            if isinstance(values[0], BareStop):
+                inputs.take()
+                await sink.send_bare(stop, values[0].empty_dimension)
+            else:
+                await accumulator.update(values, stored=True)
+                inputs.take()
+                await sink.send((accumulator.value(), stop))
+            if stop >= rank:
+                accumulator.restart()

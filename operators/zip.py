@@ -1,0 +1,67 @@
+"""Zip: several streams of one shape become one of tuples.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from typing_extensions import override
+
+from fabric import (
+    BareStop,
+    Costs,
+    Operator,
+    Ports,
+    ShapeError,
+    Stream,
+    StreamType,
+    TupleType,
+    Wiring,
+)
+from operators.operands import check_inputs
+from operators.pairing import Lockstep
+
+__all__ = ["Zip"]
+
+
+@dataclass(frozen=True)
+class Zip(Operator):
+    """Put the elements of several streams into tuples.
+
+    Shapes:
+        inputs: two or more [D_a, ..., D_0], all the same; output: the same.
+
+    Timing:
+        No cycles.
+    """
+
+    def __call__(self, *inputs: Stream) -> Stream:
+        """Return the stream of tuples."""
+        (result,) = self.wire(*inputs)
+        return result
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        if len(inputs) < 2:
+            found = ", ".join(map(str, inputs)) or "nothing"
+            raise ShapeError(f"Zip is given {found}: expected two streams or more")
+        check_inputs("Zip", inputs)
+        return (StreamType(inputs[0].shape, TupleType(tuple(each.value for each in inputs))),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        sink = ports.sink
+        inputs = Lockstep(ports, unpack=False)
+        while (found := await inputs.peek()) is not None:
+            values, stop = found
+            inputs.take()
+            if isinstance(values[0], BareStop):
+                await sink.send_bare(stop, values[0].empty_dimension)
+            else:
+                await sink.send((tuple(values), stop))

@@ -1,0 +1,56 @@
+"""How long the key-value cache of each request is: read from a file and checked, or drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric import ConfigurationError
+
+__all__ = ["draw_lengths", "read_lengths"]
+
+MEDIAN_TOKENS = 1024
+SPREAD = 1.0
+LONGEST_TOKENS = 8192
+
+
+def draw_lengths(requests: int, seed: int) -> NDArray[np.int64]:
+    """Return lengths in tokens: log-normal around 1,024, spread 1, at most 8,192."""
+    random = np.random.default_rng((seed, 0))
+    drawn = random.lognormal(np.log(MEDIAN_TOKENS), SPREAD, requests)
+    return np.minimum(drawn, LONGEST_TOKENS).astype(np.int64)
+
+
+def read_lengths(file: Path, requests: int | None) -> NDArray[np.int64]:
+    """Return the first ``requests`` lengths in ``file``, all where None.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or does not hold that many lengths.
+    """
+    who = f"cache-length file {file}"
+    try:
+        lengths = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise ConfigurationError(
+            f"{who}: cannot be read ({error}): expected an .npy file of lengths"
+        ) from error
+    if not isinstance(lengths, np.ndarray):
+        raise ConfigurationError(f"{who}: holds several arrays: expected an .npy file of lengths")
+    if lengths.ndim != 1 or not np.issubdtype(lengths.dtype, np.integer):
+        raise ConfigurationError(
+            f"{who}: holds {lengths.dtype} {list(lengths.shape)}: expected integers [requests]"
+        )
+    if len(lengths) < (1 if requests is None else requests):
+        raise ConfigurationError(
+            f"{who}: holds {len(lengths):,} lengths: expected at least "
+            f"{'1' if requests is None else f'requests={requests:,}'}"
+        )
+    lengths = lengths[:requests].astype(np.int64)
+    if int(lengths.min()) < 0:
+        request = int(np.argmin(lengths))
+        raise ConfigurationError(
+            f"{who}: request {request} has length {lengths[request]}: expected at least 0"
+        )
+    return lengths

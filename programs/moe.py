@@ -1,0 +1,215 @@
+"""A mixture-of-experts layer with SwiGLU experts (sections 5.2 to 5.4; figures 9, 10, 12, 13).
+
+Static tiling packs tile_n tokens of an expert to a tile and pads the last one; dynamic tiling packs
+all of them to one tile of as many rows. With fewer regions than experts, neighbouring experts share
+the operators of one region (configuration time-multiplexing).
+
+Run:      python -m fabric run programs/moe.py -p model=tiny -p batch=16 -p tile_n=4 --mode functional
+Computes: y[t] = sum over the experts e of token t of
+          router[t, e] * (silu(x[t] @ gate[e]) * (x[t] @ up[e])) @ down[e]
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from layers.experts import ExpertWeights, experts, pack, pack_dynamically
+from layers.models import MODELS, Model, ModelName
+from layers.routing import draw_routing, read_routing
+from numpy.typing import NDArray
+
+from fabric import ARTIFACT_BYTES, ConfigurationError, Program, dtype_named
+from operators import (
+    Accum,
+    Flatten,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    Mul,
+    Partition,
+    Reassemble,
+    Reshape,
+    Selectors,
+    Sum,
+    Tensor,
+)
+
+Array = NDArray[np.float64]
+
+
+def build(
+    model: ModelName = "qwen3-30b-a3b",
+    batch: int = 64,
+    tiling: Literal["static", "dynamic"] = "static",
+    tile_n: int = 16,
+    tile_f: int = 64,
+    regions: int | None = None,
+    flops_per_cycle: int | None = None,
+    channel_depth: int | None = None,
+    routing: Path | None = None,
+    seed: int = 0,
+) -> Program:
+    """Wire the layer.
+
+    Args:
+        model: whose sizes.
+        batch: tokens.
+        tiling: ``static`` or ``dynamic``.
+        tile_n: rows of a packed tile; for static tiling only.
+        tile_f: columns of a weight tile; it divides the inner dimension.
+        regions: how many share the experts; one each where None.
+        flops_per_cycle: of every compute unit; the hardware's where None.
+        channel_depth: of every channel; the hardware's where None.
+        routing: an .npz file with an array data, [tokens, top_k]; drawn where None.
+        seed: of the drawn routing and of all data.
+    """
+    size = MODELS[model]
+    regions = size.experts if regions is None else regions
+    _check(size, batch, tile_n, tile_f, regions)
+    if routing is None:
+        choice = draw_routing(batch, size.top_k, size.experts, seed)
+    else:
+        choice = read_routing(routing, batch, size.top_k, size.experts)
+    data = _Data(size, choice, seed)
+    share = size.experts // regions
+
+    with Program("moe", channel_depth=channel_depth, flops_per_cycle=flops_per_cycle) as program:
+        # Tokens to experts.
+        x = LinearOffChipLoad(Tensor((batch, size.hidden), data.x), tile=(1, size.hidden))()
+        tokens = Flatten(0, 1)(x)  # [1, B] of 1xD
+        chosen = Selectors(choice, size.experts)()  # [1, B] of multi-hot E
+        routed = Partition(size.experts)(tokens, chosen)  # per expert [D_i] of 1xD
+        # Experts.
+        packed = pack(routed, tile_n) if tiling == "static" else pack_dynamically(routed)
+        weights = [
+            data.weights(range(first, first + share)) for first in range(0, size.experts, share)
+        ]
+        computed = experts(packed, weights, tile_f)  # per expert [D_i] of 1xD
+        # Back in the order of the tokens, weighted and added up.
+        router = LinearOffChipLoad(Tensor(choice.shape, data.router), tile=(1, 1))()  # [1, B, k]
+        single = Selectors(choice[:, :, np.newaxis], size.experts)()  # [1, B, k] of one-hot E
+        scales = Partition(size.experts)(router, single)  # per expert [D_i] of 1x1
+        weighted = [Map(Mul())(*each) for each in zip(scales, computed, strict=True)]
+        order = Selectors(choice, size.experts)()
+        y = Accum(Sum())(Reassemble()(weighted, order))  # [1, B, k] -> [1, B] of 1xD
+        LinearOffChipStore("y")(Reshape(chunk=1)(y)[0])  # [1, B, 1]
+
+    program.expect(y=data.y)
+    tokens_of = np.bincount(choice.reshape(-1), minlength=size.experts)
+    rows = -(-tokens_of // tile_n) * tile_n if tiling == "static" else tokens_of
+    program.extra["flops_artifact"] = partial(_flops_artifact, size, int(rows.sum()))
+    program.extra["on_chip_requirement_artifact_active_bytes"] = partial(
+        _active_bytes,
+        size,
+        tokens_of.reshape(regions, share),
+        tile_n if tiling == "static" else None,
+        tile_f,
+        dtype_named(program.hardware.tile.dtype).itemsize,
+    )
+    return program
+
+
+def _check(size: Model, batch: int, tile_n: int, tile_f: int, regions: int) -> None:
+    for name, value in (("batch", batch), ("tile_n", tile_n)):
+        if value < 1:
+            raise ConfigurationError(f"{name} is {value}: expected at least 1")
+    for name, value, what, whole in (
+        ("tile_f", tile_f, "inner dimension", size.inter),
+        ("regions", regions, "number of experts", size.experts),
+    ):
+        if value < 1 or whole % value:
+            raise ConfigurationError(
+                f"{name} is {value}: expected a divisor of the {what}, {whole}"
+            )
+
+
+def _flops_artifact(size: Model, rows: int) -> int:
+    """Return the operations as the authors' scripts count them: SiLU has a factor D too much."""
+    return rows * size.inter * (14 * size.hidden + 1)
+
+
+def _active_bytes(
+    size: Model, tokens: NDArray[np.int64], tile_n: int | None, tile_f: int, element_bytes: int
+) -> int | None:
+    """Return the authors' on-chip requirement without the experts and regions that get no token.
+
+    Args:
+        size: of the model.
+        tokens: [regions, experts of a region].
+        tile_n: rows of a tile; None for dynamic tiling.
+        tile_f: columns of a weight tile.
+        element_bytes: of one number in a load's tile.
+
+    Returns:
+        None for dynamic tiles in shared regions, for which the authors give no equation.
+    """
+    active_experts, active_regions = int((tokens > 0).sum()), int(tokens.any(axis=1).sum())
+    if tile_n is not None:
+        packing_rows, computing_rows = active_experts * tile_n, active_regions * tile_n
+    elif tokens.shape[1] == 1:
+        packing_rows = computing_rows = int(tokens.sum())
+    else:
+        return None
+    accumulators = (packing_rows + 2 * computing_rows) * size.hidden * ARTIFACT_BYTES
+    loads = active_regions * 3 * size.hidden * tile_f * element_bytes
+    ends = (size.hidden + 1) * element_bytes + 2 * size.hidden * ARTIFACT_BYTES
+    return accumulators + loads + ends
+
+
+class _Data:
+    """Random numbers, made when functional mode asks for them."""
+
+    def __init__(self, size: Model, choice: NDArray[np.int64], seed: int) -> None:
+        self._size = size
+        self._choice = choice
+        self._seed = seed
+
+    def _normal(self, part: int, index: int, rows: int, cols: int) -> Array:
+        random = np.random.default_rng((self._seed, 1, part, index))
+        return random.normal(scale=rows**-0.5, size=(rows, cols))
+
+    def x(self) -> Array:
+        """[B, D]."""
+        random = np.random.default_rng((self._seed, 2))
+        return random.normal(size=(len(self._choice), self._size.hidden))
+
+    def router(self) -> Array:
+        """[B, k], a softmax over the experts of each token."""
+        powers = np.exp(np.random.default_rng((self._seed, 3)).normal(size=self._choice.shape))
+        result: Array = powers / powers.sum(axis=1, keepdims=True)
+        return result
+
+    def up(self, expert: int) -> Array:
+        """[D, F]."""
+        return self._normal(0, expert, self._size.hidden, self._size.inter)
+
+    def gate(self, expert: int) -> Array:
+        """[D, F]."""
+        return self._normal(1, expert, self._size.hidden, self._size.inter)
+
+    def down(self, expert: int) -> Array:
+        """[F, D]."""
+        return self._normal(2, expert, self._size.inter, self._size.hidden)
+
+    def weights(self, members: range) -> ExpertWeights:
+        """Return the weights of the experts ``members``."""
+        inwards = (len(members), self._size.hidden, self._size.inter)
+        outwards = (len(members), self._size.inter, self._size.hidden)
+        return ExpertWeights(
+            up=Tensor(inwards, lambda: np.stack([self.up(e) for e in members])),
+            gate=Tensor(inwards, lambda: np.stack([self.gate(e) for e in members])),
+            down=Tensor(outwards, lambda: np.stack([self.down(e) for e in members])),
+        )
+
+    def y(self) -> Array:
+        """[B, D], what the layer computes."""
+        x, router, result = self.x(), self.router(), np.zeros_like(self.x())
+        for expert in np.unique(self._choice):
+            token, slot = np.nonzero(self._choice == expert)
+            gates = x[token] @ self.gate(expert)
+            inner = gates / (1 + np.exp(-gates)) * (x[token] @ self.up(expert))
+            result[token] += router[token, slot][:, np.newaxis] * (inner @ self.down(expert))
+        return result

@@ -1,0 +1,208 @@
+"""EagerMerge: order of arrival, ties, sub-tensors, clocks and unread outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from fabric import (
+    BareStop,
+    BoolType,
+    Costs,
+    Dim,
+    Operator,
+    Ports,
+    Program,
+    ProgramError,
+    Report,
+    ShapeError,
+    Stream,
+    StreamType,
+    Wiring,
+    simulate,
+)
+from operators import EagerMerge, Partition
+
+
+@dataclass(frozen=True)
+class Script(Operator):
+    """Send (cycle, value, stop): at that cycle, a value, or a bare stop of an empty dimension."""
+
+    steps: tuple[tuple[int, Any, int], ...]
+    shape: tuple[Dim, ...]
+
+    def __call__(self) -> Stream:
+        """Return the stream."""
+        return self.wire()[0]
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (StreamType(self.shape, BoolType()),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for cycle, value, stop in self.steps:
+            ports.unit.charge(max(0, cycle - ports.unit.now))
+            if isinstance(value, BareStop):
+                await ports.sink.send_bare(stop, value.empty_dimension)
+            else:
+                await ports.sink.send((value, stop))
+
+
+@dataclass(frozen=True)
+class Seen(Operator):
+    """Keep what arrives, and when, under a name."""
+
+    output: str
+
+    def __call__(self, source: Stream) -> None:
+        """End the program."""
+        self.wire(source)
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return ()
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        seen = ports.stored.setdefault(self.output, [])
+        while (element := await ports.source.receive()) is not None:
+            SEEN[self.output].append((ports.unit.now, *element))
+            seen.append(element)
+
+
+SEEN: dict[str, list[Any]] = {}
+
+
+def merged(*scripts: tuple[tuple[int, Any, int], ...], rank: int = 0) -> Report:
+    """Run an EagerMerge of these inputs; what came out is in ``SEEN``."""
+    SEEN.update(data=[], selectors=[])
+    inner = (2,) * rank
+    with Program("merge") as program:
+        data, selectors = EagerMerge(rank)([Script(steps, (3, *inner))() for steps in scripts])
+        Seen("data")(data)
+        Seen("selectors")(selectors)
+    return simulate(program)
+
+
+def chosen() -> list[int]:
+    """Which inputs the selectors named, in order."""
+    return [selector.hits[0] for _, selector, _ in SEEN["selectors"]]
+
+
+def test_order_of_arrival_and_the_selector_at_the_winners_cycle() -> None:
+    """Conformance E1 at rank 0: an element visible at v leaves at v, and is seen a cycle later."""
+    merged(((11, "a", 0), (23, "b", 0), (35, "c", 0)), ((13, "x", 0),))
+    assert [(13, "a", 0), (15, "x", 0), (25, "b", 0), (37, "c", 0)] == SEEN["data"]
+    assert [0, 1, 0, 0] == chosen()
+    assert [13, 15, 25, 37] == [cycle for cycle, _, _ in SEEN["selectors"]]
+
+
+def test_ties_go_to_the_lowest_input() -> None:
+    """Elements visible in one cycle leave in it, in input order; the third waits for a slot."""
+    merged(((4, "a", 0),), ((4, "b", 0),), ((4, "c", 0),))
+    assert [(6, "a", 0), (6, "b", 0), (8, "c", 0)] == SEEN["data"]
+    assert [0, 1, 2] == chosen()
+
+
+def test_an_element_that_is_sent_later_but_visible_earlier_wins() -> None:
+    """The merge waits for an empty input that may still show an earlier element."""
+    merged(((9, "late", 0),), ((2, "early", 0), (8, "second", 0)))
+    assert ["early", "second", "late"] == [value for _, value, _ in SEEN["data"]]
+
+
+def test_sub_tensors_are_not_interleaved_and_keep_their_stops() -> None:
+    """One cycle between the elements of a sub-tensor, none after its last.
+
+    The last element waits for a slot, which "b" leaves at 11.
+    """
+    merged(((1, "a", 0), (9, "b", 1)), ((2, "x", 0), (2, "y", 1)), rank=1)
+    expected = [(3, "a", 0), (11, "b", 1), (11, "x", 0), (13, "y", 1)]
+    assert expected == SEEN["data"]
+    assert [0, 1] == chosen()
+
+
+def test_empty_sub_tensors_are_sub_tensors() -> None:
+    """A bare stop is passed on with a selector of its own and costs no cycle."""
+    bare = BareStop(1, 0)
+    merged(((1, bare, 1), (1, "a", 1)), ((5, bare, 1),), rank=1)
+    assert [(3, bare, 1), (3, "a", 1), (7, bare, 1)] == SEEN["data"]
+    assert [0, 0, 1] == chosen()
+
+
+def test_inputs_that_are_empty_end_the_merge_at_their_clock() -> None:
+    """An input without elements is ignored; the merge ends when all have ended."""
+    report = merged((), ((3, "a", 0),))
+    assert ["a"] == [value for _, value, _ in SEEN["data"]]
+    assert "completed" == report.status
+
+
+def test_shapes_add_up() -> None:
+    """The outermost dimension is the sum; the selector says one of n."""
+    with Program("shapes"):
+        data, selectors = EagerMerge(1)([Script((), (3, 4))(), Script((), (5, 4))()])
+    assert "[8, 4] of bool" == str(data.type)
+    assert "[8] of selector of 2" == str(selectors.type)
+    value: Any = selectors.value
+    assert value.hits == 1
+
+
+def test_wrong_ranks_are_refused() -> None:
+    """The message names the stream and the rank."""
+    with Program("ranks"), pytest.raises(ShapeError) as caught:
+        EagerMerge(1)([Script((), (3,))()])
+    assert (
+        caught.value.message
+        == "EagerMerge(rank=1) is given script_1.0 [3] of bool: expected rank 1"
+    )
+
+
+def test_inner_dimensions_that_differ_are_refused() -> None:
+    """Sub-tensors of different sizes make no regular stream."""
+    with Program("inner"), pytest.raises(ShapeError) as caught:
+        EagerMerge(1)([Script((), (3, 2))(), Script((), (3, 4))()])
+    assert caught.value.message == (
+        "EagerMerge(rank=1) merges script_1.0 [3, 2] of bool and script_2.0 [3, 4] of bool: "
+        "expected equal inner dimensions"
+    )
+
+
+def test_an_input_that_ends_inside_a_sub_tensor_is_an_error() -> None:
+    """The message says what was missing."""
+    report = merged(((1, "a", 0),), rank=1)
+    assert report.error is not None
+    assert report.error["message"] == (
+        "eager_merge_1: script_1 has ended: expected the rest of a rank-1 sub-tensor, "
+        "at cycle 3, element 1"
+    )
+
+
+def test_one_output_is_enough_and_none_is_refused() -> None:
+    """The selectors alone steer a partition; a merge that nobody reads is a mistake."""
+    SEEN.update(a=[], b=[])
+    with Program("one") as program:
+        inputs = [Script(((1, "a", 0),), (1,))(), Script(((5, "b", 0),), (1,))()]
+        data, selectors = EagerMerge()(inputs)
+        for name, stream in zip("ab", Partition(2)(data, selectors), strict=True):
+            Seen(name)(stream)
+    assert "completed" == simulate(program).status
+    assert [["a"], ["b"]] == [[value for _, value, _ in SEEN[name]] for name in "ab"]
+    with Program("none") as program:
+        EagerMerge()([Script((), (1,))()])
+    with pytest.raises(ProgramError) as caught:
+        simulate(program)
+    assert caught.value.message == (
+        "eager_merge_1: none of its 2 outputs is read by an operator: "
+        "expected a reader of one of them"
+    )
