@@ -53,7 +53,7 @@ class TracedChannel(Channel):
         number: its place in edge order.
     """
 
-    __slots__ = ("_count", "_end_seen", "_next_order", "_reserved", "_rows", "_seen", "_sent",
+    __slots__ = ("_count", "_next_order", "_reserved", "_rows", "_seen", "_sent",
                  "_short", "number")  # fmt: skip
 
     def __init__(
@@ -76,7 +76,6 @@ class TracedChannel(Channel):
         self._reserved: deque[tuple[int, int, int]] = deque()
         self._seen: tuple[int, int, int] | None = None
         self._count = -1
-        self._end_seen = False
 
     @override
     async def send(self, element: Element) -> None:
@@ -129,7 +128,6 @@ class TracedChannel(Channel):
         if not queue:
             await self._arrival()
             if not queue:
-                self._end(before)
                 return None
         sent, element = queue.popleft()
         now = before
@@ -167,9 +165,7 @@ class TracedChannel(Channel):
         unit = self.consumer
         before = unit.now
         element = await Channel.peek(self)
-        if element is None:
-            self._end(before)
-        elif self._seen is None:
+        if element is not None and self._seen is None:
             now = unit.now
             self._seen = (self._next_order(), now, now - before)
         return element
@@ -184,21 +180,24 @@ class TracedChannel(Channel):
         return element
 
     @override
-    async def drain(self) -> None:
+    def discard(self, cycle: int) -> None:
+        Channel.discard(self, cycle)
+        while len(self._sent) > len(self.queue):
+            stamps = self._sent.popleft()
+            requested = stamps[3] if len(stamps) > 3 else 0
+            now = max(cycle, stamps[1] + 1, requested)
+            seen = self._seen or (LEFT_OVER, now, 0)
+            self._seen = None
+            self._write_long((None, 0), now, seen, stamps, left_over=True)
+
+    @override
+    def see_end(self) -> None:
+        if self.ended:
+            return
         unit = self.consumer
-        start = unit.now
-        try:
-            await Channel.drain(self)
-        finally:
-            # The clock stood still until the end was seen: the stamps can be told afterwards.
-            while len(self._sent) > len(self.queue):
-                stamps = self._sent.popleft()
-                requested = stamps[3] if len(stamps) > 3 else 0
-                now = max(start, stamps[1] + 1, requested)
-                seen = self._seen or (LEFT_OVER, now, 0)
-                self._seen = None
-                self._write_long((None, 0), now, seen, stamps, left_over=True)
-        self._end(start)
+        before = unit.now
+        Channel.see_end(self)
+        self._rows.operation(END, unit.index, unit.now, unit.now - before, self.number)
 
     @property
     def pending(self) -> list[tuple[int, ...]]:
@@ -235,13 +234,6 @@ class TracedChannel(Channel):
         rows.offset = offset = offset + _LONG_BYTES
         if offset == rows.limit:
             self._rows.flush()
-
-    def _end(self, before: int) -> None:
-        """Record, once, that the consumer has seen the end."""
-        if not self._end_seen:
-            self._end_seen = True
-            unit = self.consumer
-            self._rows.operation(END, unit.index, unit.now, unit.now - before, self.number)
 
 
 def _long_row(
@@ -293,10 +285,9 @@ class TracedOnChipMemory(OnChipMemory):
         self._rows = rows
 
     @override
-    async def allocate(self, unit: Unit, size_bytes: int, what: str) -> None:
+    async def _wait_for_room(self, unit: Unit, size_bytes: int) -> None:
         before = unit.now
-        await super().allocate(unit, size_bytes, what)
-        if unit.now > before:
-            self._rows.operation(
-                ALLOCATE, unit.index, unit.now, unit.now - before, amount=size_bytes
-            )
+        await super()._wait_for_room(unit, size_bytes)
+        waited = unit.now - before
+        if waited:
+            self._rows.operation(ALLOCATE, unit.index, unit.now, waited, amount=size_bytes)
