@@ -78,9 +78,7 @@ def simulate(
         raise ConfigurationError(f"mode is {mode!r}: expected timing or functional")
     if trace is not None and log_dir is None:
         raise ConfigurationError("a trace is asked for without a log folder: expected log_dir")
-    settings = _Settings(
-        mode == "functional", dict(depths or {}), progress, livelock_cycles, trace
-    )
+    settings = _Settings(mode == "functional", dict(depths or {}), progress, livelock_cycles, trace)
     run = _Run(program, settings)
     folder = None if log_dir is None else new_run_folder(log_dir, program.name)
     head = {

@@ -61,9 +61,7 @@ def _depths(
     show_default=True,
     help="Record every transfer and wait in the run's folder, for `trace`.",
 )
-@click.option(
-    "--trace-window", metavar="C0:C1", help="Keep only what happens between two cycles."
-)
+@click.option("--trace-window", metavar="C0:C1", help="Keep only what happens between two cycles.")
 @click.option(
     "--trace-nodes", metavar="GLOB", help="Keep only the channels of units with such names."
 )

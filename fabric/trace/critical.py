@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from fabric.trace.roots import HOP, UNTRACED, Root
@@ -67,7 +68,7 @@ def phases(timelines: Timelines, path: list[Step]) -> list[tuple[int, int, Root,
     edges = sorted({first + (last - first) * tenth // _PHASES for tenth in range(_PHASES + 1)})
     found: list[tuple[int, int, Root, int]] = []
     number = 0
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         cycles: Counter[Root] = Counter()
         while number < len(path) and path[number].end <= start:
             number += 1

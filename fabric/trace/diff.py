@@ -85,16 +85,18 @@ def _settings(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
     lines = []
     for title in ("program", "mode", "parameters", "hardware"):
         left, right = _flat(title, a.get(title)), _flat(title, b.get(title))
-        for key in sorted(left.keys() | right.keys()):
-            if left.get(key) != right.get(key):
-                lines.append(f"{key}: {left.get(key)} in A, {right.get(key)} in B")
+        lines += [
+            f"{key}: {left.get(key)} in A, {right.get(key)} in B"
+            for key in sorted(left.keys() | right.keys())
+            if left.get(key) != right.get(key)
+        ]
     return lines
 
 
 def _flat(title: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         return {title: value}
-    found = {}
+    found: dict[str, Any] = {}
     for key, each in value.items():
         found |= _flat(f"{title}.{key}", each)
     return found
@@ -118,5 +120,7 @@ def _print_units(a: Accounts, b: Accounts, console: Console, shown: int) -> None
     rows.sort(key=lambda row: (-row[1], row[0]))
     print_title(console, "What changed from A to B", ", cycles more (+) or fewer (-)")
     columns = ("unit", "end", "busy", "starved", "back-pressured", "HBM", "capacity", "wired at")
-    signed = [tuple(f"{cell:+,}" if isinstance(cell, int) else cell for cell in row) for row in rows]
+    signed = [
+        tuple(f"{cell:+,}" if isinstance(cell, int) else cell for cell in row) for row in rows
+    ]
     print_table(console, columns, signed, shown)

@@ -39,8 +39,7 @@ def print_moment(trace: Trace, console: Console, cycle: int, around: str | None)
     lines = timelines(trace)
     print_title(console, f"Cycle {cycle:,}")
     rows = [
-        (names.units[unit], *doing(lines, names, unit, cycle), names.places[unit])
-        for unit in units
+        (names.units[unit], *doing(lines, names, unit, cycle), names.places[unit]) for unit in units
     ]
     print_table(console, ("unit", "is", "since", "until", "wired at"), rows, len(rows))
     channels = [
@@ -71,7 +70,7 @@ def doing(
         return "not traced", None, None
     if number >= 0 and cycle < waits[number].end:
         wait = waits[number]
-        return _waiting(names, unit, wait), wait.start, wait.end
+        return _waiting(names, wait), wait.start, wait.end
     if cycle >= lines.final[unit]:
         return "at its end", lines.final[unit], None
     start = waits[number].end if number >= 0 else 0
@@ -79,7 +78,7 @@ def doing(
     return "working", start, end
 
 
-def _waiting(names: Names, unit: int, wait: Interval) -> str:
+def _waiting(names: Names, wait: Interval) -> str:
     match wait.cause:
         case "hbm":
             return "waiting for the HBM"

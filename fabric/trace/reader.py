@@ -100,7 +100,10 @@ class Trace:
 
     def _segments(self) -> None:
         database = self.database
-        for table, columns in (("recorded", LONG_COLUMNS), ("recorded_operations", OPERATION_COLUMNS)):
+        for table, columns in (
+            ("recorded", LONG_COLUMNS),
+            ("recorded_operations", OPERATION_COLUMNS),
+        ):
             names = ", ".join(f'"{column}" BIGINT' for column in columns)
             database.execute(f"CREATE TABLE {table} ({names})")
         for name, insert in (
@@ -111,8 +114,7 @@ class Trace:
             self._load(name, insert)
         self._last("pending", "SELECT * FROM read_parquet({file})", LONG_COLUMNS)
         database.execute(
-            "INSERT INTO recorded SELECT * FROM pending ANTI JOIN recorded "
-            "USING (channel, element)"
+            "INSERT INTO recorded SELECT * FROM pending ANTI JOIN recorded USING (channel, element)"
         )
         self._last(
             "states",
@@ -130,15 +132,15 @@ class Trace:
             try:
                 self.database.execute(insert.format(file=literal(file)))
             except duckdb.Error as error:
-                self.problems.append(f"{file.name} is damaged, its rows are left out: {_reason(error)}")
+                self.problems.append(
+                    f"{file.name} is damaged, its rows are left out: {_reason(error)}"
+                )
 
     def _last(self, name: str, select: str, columns: tuple[str, ...]) -> None:
         """Make table ``name`` of its newest file that can be read."""
         for file in sorted(self.folder.glob(f"{name}-*.parquet"), reverse=True):
             try:
-                self.database.execute(
-                    f"CREATE TABLE {name} AS {select.format(file=literal(file))}"
-                )
+                self.database.execute(f"CREATE TABLE {name} AS {select.format(file=literal(file))}")
             except duckdb.Error as error:
                 self.problems.append(f"{file.name} is damaged, it is left out: {_reason(error)}")
             else:

@@ -1,8 +1,9 @@
 """The recorder of a run: makes what is traced, and writes what it records into ``<run>/trace``.
 
 The folder holds ``meta.json``, ``units``, ``channels`` and ``columns`` from the start; segments of
-``short``, ``long`` and ``operations`` rows as the run goes on; ``pending``, ``waiting`` and ``states``, what
-is under way, about every second and at the end; and ``end.json`` once the run is over.
+``short``, ``long`` and ``operations`` rows as the run goes on; ``pending``, ``waiting`` and
+``states``, what is under way, about every second and at the end; and ``end.json`` once the run is
+over.
 """
 
 from __future__ import annotations
@@ -78,9 +79,7 @@ class Recorder:
         """
         self._options.check([unit.name for unit in units])
 
-    def on_chip_memory(
-        self, capacity_bytes: int | None, clock: VirtualClock
-    ) -> TracedOnChipMemory:
+    def on_chip_memory(self, capacity_bytes: int | None, clock: VirtualClock) -> TracedOnChipMemory:
         """Return the on-chip memory."""
         return TracedOnChipMemory(capacity_bytes, clock, self._rows)
 
@@ -191,4 +190,3 @@ class Recorder:
         beside = self._folder / f"{name}.json.tmp"
         beside.write_text(json.dumps(value, indent=2, default=str) + "\n", encoding="utf-8")
         beside.replace(self._folder / f"{name}.json")
-

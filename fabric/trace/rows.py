@@ -31,7 +31,8 @@ SHORT_COLUMNS: Final = (
 """Columns of a usual transfer; ``stop`` of a bare stop of level n is ~n."""
 
 LONG_COLUMNS: Final = (
-    *SHORT_COLUMNS, "requested_cycle", "reserved_order", "reserved_cycle", "seen_order", "seen_cycle"
+    *SHORT_COLUMNS,
+    "requested_cycle", "reserved_order", "reserved_cycle", "seen_order", "seen_cycle",
 )  # fmt: skip
 """Columns of the others; -1 is what has not happened."""
 

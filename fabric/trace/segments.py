@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +38,7 @@ class SegmentWriter:
                 f"COPY (SELECT * FROM segment) TO {literal(beside)} (FORMAT parquet, "
                 "PARQUET_VERSION v2, DICTIONARY_SIZE_LIMIT 1000, COMPRESSION zstd)"
             )
-            os.replace(beside, target)
+            beside.replace(target)
         except duckdb.Error as error:
             beside.unlink(missing_ok=True)
             raise OSError(str(error).splitlines()[0]) from None

@@ -1,4 +1,4 @@
-"""``trace stalls``: where each unit's cycles went, whom they were waiting for, what bounds the run."""
+"""``trace stalls``: where each unit's cycles went, for whom it waited, what bounds the run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fabric.trace.reader import Trace
 
-__all__ = ["Accounts", "account", "print_stalls"]
+__all__ = ["COLUMNS", "Accounts", "print_stalls"]
 
 COLUMNS: Final = (
     ("busy", "busy"),
@@ -81,14 +81,9 @@ class Accounts:
         return sentence + "."
 
 
-def account(trace: Trace) -> Accounts:
-    """Account for all cycles of ``trace``."""
-    return Accounts(trace)
-
-
 def print_stalls(trace: Trace, console: Console, shown: int) -> None:
     """Print both tables, the critical path and the verdict; ``shown`` rows of each at most."""
-    accounts = account(trace)
+    accounts = Accounts(trace)
     print_units(accounts, console, shown)
     print_roots(accounts, console, shown)
     print_path(accounts, console, shown)
@@ -114,9 +109,7 @@ def print_units(accounts: Accounts, console: Console, shown: int) -> None:
         )
         for unit in ranked
     ]
-    print_title(
-        console, "Where the cycles went", f", each row sums to {accounts.cycles:,} cycles"
-    )
+    print_title(console, "Where the cycles went", f", each row sums to {accounts.cycles:,} cycles")
     titles = ("unit", *(title for title, _ in columns), "mostly", "wired at")
     print_table(console, titles, rows, shown)
 

@@ -37,7 +37,10 @@ def print_table(
 
 def _is_text(value: object) -> bool:
     """Whether ``value`` reads from the left; digits in a text do not."""
-    return isinstance(value, str) and not value.strip("+-").replace(".", "").replace(",", "").isdecimal()
+    return (
+        isinstance(value, str)
+        and not value.strip("+-").replace(".", "").replace(",", "").isdecimal()
+    )
 
 
 def _cell(value: object) -> str:

@@ -152,9 +152,7 @@ class TracedChannel(Channel):
         rows = self._short
         offset = rows.offset
         order, number = self._next_order(), self.number
-        _pack_short(
-            rows.buffer, offset, number, count, stop, order, now, now - before, *stamps
-        )
+        _pack_short(rows.buffer, offset, number, count, stop, order, now, now - before, *stamps)
         rows.offset = offset = offset + _SHORT_BYTES
         if offset == rows.limit:
             self._rows.flush()

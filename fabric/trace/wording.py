@@ -27,11 +27,13 @@ class Names:
     def __init__(self, trace: Trace) -> None:
         """Read them."""
         rows = trace.rows("SELECT name, file, line FROM units ORDER BY unit")
-        self.units: Final = [name for name, _, _ in rows]
+        self.units: Final[list[str]] = [name for name, _, _ in rows]
         self.places: Final = [f"{Path(file).name}:{line}" for _, file, line in rows]
         rows = trace.rows("SELECT name, producer, consumer FROM channels ORDER BY channel")
-        self.channels: Final = [name for name, _, _ in rows]
-        self.ends: Final = [(producer, consumer) for _, producer, consumer in rows]
+        self.channels: Final[list[str]] = [name for name, _, _ in rows]
+        self.ends: Final[list[tuple[int, int]]] = [
+            (producer, consumer) for _, producer, consumer in rows
+        ]
 
     def far_end(self, unit: int, channel: int) -> str:
         """Return ``from`` the producer, or ``to`` the consumer: whichever ``unit`` is not."""

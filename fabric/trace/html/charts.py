@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fabric.trace.html.svg import COLOURS, TITLES, element
 from fabric.trace.slices import Level, bandwidth, occupancy, slices
@@ -66,7 +66,7 @@ def bandwidth_chart(trace: Trace, accounts: Accounts) -> str:
     width = max(1, -(-(last - first) // _BINS))
     levels = [(level.cycle, level.value / width) for level in bandwidth(trace, width)]
     hbm = trace.meta["hardware"]["hbm"]
-    peak = hbm["channels"] * hbm["request_bytes"] / hbm["initiation_interval_cycles"]
+    peak: float = hbm["channels"] * hbm["request_bytes"] / hbm["initiation_interval_cycles"]
     top = max(peak, *(value for _, value in levels))
     height = 150
 
@@ -80,7 +80,7 @@ def bandwidth_chart(trace: Trace, accounts: Accounts) -> str:
     for cycle, value in levels:
         points += [f"{x(cycle):.1f},{y(value):.1f}", f"{x(cycle + width):.1f},{y(value):.1f}"]
     points.append(f"{x(last):.1f},{y(0):.1f}")
-    ends = {"x1": _LEFT, "x2": _LEFT + _WIDE}
+    ends: dict[str, Any] = {"x1": _LEFT, "x2": _LEFT + _WIDE}
     body = element("polygon", points=" ".join(points), fill=COLOURS["hbm"], fill_opacity=0.55)
     body += element(
         "line", y1=f"{y(peak):.1f}", y2=f"{y(peak):.1f}", stroke="#1c2733",

@@ -109,9 +109,7 @@ def _places(units: int, ends: list[tuple[int, int]]) -> list[tuple[int, int]]:
             column.sort(key=lambda unit: (wanted[unit], unit))
             for number, unit in enumerate(column):
                 row[unit] = (height - len(column)) / 2 + number
-    return [
-        (6 + layer[unit] * _COLUMN, round(6 + row[unit] * _ROW)) for unit in range(units)
-    ]
+    return [(6 + layer[unit] * _COLUMN, round(6 + row[unit] * _ROW)) for unit in range(units)]
 
 
 def _layers(units: int, ends: list[tuple[int, int]]) -> list[int]:
@@ -119,26 +117,11 @@ def _layers(units: int, ends: list[tuple[int, int]]) -> list[int]:
     after: dict[int, list[int]] = defaultdict(list)
     for producer, consumer in ends:
         after[producer].append(consumer)
-    finished: list[int] = []
-    state = [0] * units
-    sources = set(range(units)) - {consumer for _, consumer in ends}
-    for root in (*sorted(sources), *range(units)):
-        if state[root]:
-            continue
-        state[root] = 1
-        stack = [(root, iter(after[root]))]
-        while stack:
-            unit, following = stack[-1]
-            following_unit = next((each for each in following if not state[each]), None)
-            if following_unit is None:
-                finished.append(unit)
-                stack.pop()
-            else:
-                state[following_unit] = 1
-                stack.append((following_unit, iter(after[following_unit])))
-    place = {unit: number for number, unit in enumerate(reversed(finished))}
+    sources = sorted(set(range(units)) - {consumer for _, consumer in ends})
+    order = _forward([*sources, *range(units)], after)
+    place = {unit: number for number, unit in enumerate(order)}
     layer = [0] * units
-    for unit in reversed(finished):
+    for unit in order:
         for other in after[unit]:
             if place[other] > place[unit]:
                 layer[other] = max(layer[other], layer[unit] + 1)
@@ -147,3 +130,24 @@ def _layers(units: int, ends: list[tuple[int, int]]) -> list[int]:
         if after[unit]:
             layer[unit] = max(0, min(layer[other] for other in after[unit]) - 1)
     return layer
+
+
+def _forward(roots: list[int], after: dict[int, list[int]]) -> list[int]:
+    """Return all units, each before those that come after it, loops aside."""
+    finished: list[int] = []
+    seen: set[int] = set()
+    for root in roots:
+        if root in seen:
+            continue
+        seen.add(root)
+        stack = [(root, iter(after[root]))]
+        while stack:
+            unit, following = stack[-1]
+            found = next((each for each in following if each not in seen), None)
+            if found is None:
+                finished.append(unit)
+                stack.pop()
+            else:
+                seen.add(found)
+                stack.append((found, iter(after[found])))
+    return finished[::-1]

@@ -150,9 +150,7 @@ def _roots(accounts: Accounts) -> str:
 def _path(accounts: Accounts) -> str:
     rows: list[tuple[object, ...]] = [
         (accounts.names.root(root), cycles, 100 * cycles / max(1, accounts.cycles))
-        for root, cycles in sorted(
-            accounts.on_path().items(), key=lambda item: (-item[1], item[0])
-        )
+        for root, cycles in sorted(accounts.on_path().items(), key=lambda item: (-item[1], item[0]))
     ]
     stretches: list[tuple[object, ...]] = [
         (start, end, 100 * share, accounts.names.root(root))
