@@ -119,6 +119,9 @@ class Recorder:
 
     def finish(self, status: str, cycles: int) -> None:
         """Write the rest."""
+        for channel in self._machine.channels:
+            if isinstance(channel, TracedChannel):
+                channel.give_up()
         self._flush()
         self._snapshot()
         self._attempt("its end", lambda: self._json("end", {"status": status, "cycles": cycles}))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from fabric.trace.timeline import Interval, Timelines
@@ -54,7 +55,8 @@ class Roots:
         cycles: Counter[Root] = Counter()
         starts, roots = self._starts[unit], self._roots[unit]
         own = self._self[unit]
-        for start, end, root in zip(starts, [*starts[1:], self._ends[unit]], roots, strict=True):
+        spans = pairwise([*starts, self._ends[unit]])
+        for (start, end), root in zip(spans, roots, strict=True):
             if root is not own:
                 length = min(end, last) - max(start, first)
                 if length > 0:
@@ -81,12 +83,12 @@ class Roots:
         number = self._next[unit]
         while number < len(waits) and waits[number].start < target:
             wait = waits[number]
+            self._work_until(unit, wait.start)
             if wait.peer >= 0:
                 peer_target = min(wait.until, self._timelines.final[wait.peer])
                 if self._ends[wait.peer] < peer_target and wait.peer not in under_way:
                     self._next[unit] = number
                     return wait.peer, peer_target
-            self._work_until(unit, wait.start)
             self._resolve(unit, wait)
             number += 1
         self._next[unit] = number

@@ -18,6 +18,7 @@ __all__ = [
     "LEFT_OVER",
     "LONG_COLUMNS",
     "OPERATION_COLUMNS",
+    "RESERVE",
     "SHORT_COLUMNS",
     "Packed",
     "Rows",
@@ -44,6 +45,7 @@ OPERATION_COLUMNS: Final = (
 BURST: Final = 0
 ALLOCATE: Final = 1
 END: Final = 2
+RESERVE: Final = 3
 
 LEFT_OVER: Final = -2
 """Stands for the order of a dequeue after the consumer's operator had ended."""

@@ -21,6 +21,7 @@ from fabric.trace.rows import (
     END,
     LEFT_OVER,
     LONG_COLUMNS,
+    RESERVE,
     SHORT_COLUMNS,
     Rows,
 )
@@ -196,6 +197,13 @@ class TracedChannel(Channel):
         before = unit.now
         Channel.see_end(self)
         self._rows.operation(END, unit.index, unit.now, unit.now - before, self.number)
+
+    def give_up(self) -> None:
+        """Record the reservations that nothing was put into when the run stopped."""
+        for order, cycle, waited in self._reserved:
+            unit = self.producer.index
+            self._rows.operation(RESERVE, unit, cycle, waited, self.number, order=order)
+        self._reserved.clear()
 
     @property
     def pending(self) -> list[tuple[int, ...]]:

@@ -49,7 +49,7 @@ FROM recorded JOIN channels USING (channel) WHERE seen_order >= 0 AND seen_order
 UNION ALL SELECT consumer, taken_order, 'take', taken_cycle,
     CASE WHEN seen_order = taken_order THEN receive_wait_cycles ELSE 0 END, channel, element
 FROM recorded JOIN channels USING (channel) WHERE taken_order >= 0
-UNION ALL SELECT unit, "order", ['burst', 'allocate', 'end'][operation + 1], cycle, wait_cycles,
+UNION ALL SELECT unit, "order", ['burst', 'allocate', 'end', 'reserve'][operation + 1], cycle, wait_cycles,
     nullif(channel, -1), NULL
 FROM recorded_operations;
 
@@ -70,8 +70,9 @@ FROM (
     UNION ALL SELECT producer, reserved_cycle - send_wait_cycles, reserved_cycle, 'full', channel,
         reserved_cycle - 1
     FROM recorded JOIN channels USING (channel) WHERE send_wait_cycles > 0
-    UNION ALL SELECT unit, cycle - wait_cycles, cycle, ['hbm', 'capacity', 'empty'][operation + 1],
-        nullif(channel, -1), cycle
+    UNION ALL SELECT unit, cycle - wait_cycles, cycle,
+        ['hbm', 'capacity', 'empty', 'full'][operation + 1],
+        nullif(channel, -1), cycle - (operation = 3)::BIGINT
     FROM recorded_operations WHERE wait_cycles > 0
 ) ORDER BY unit, start_cycle;
 """
