@@ -6,6 +6,7 @@ Its events and their fields are those of ``fabric.vocabulary``.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TextIO
@@ -60,10 +61,15 @@ def event_logger(file: TextIO) -> Any:
 
 
 class RunLog:
-    """Writes ``events.jsonl`` and ``report.json`` into a run's folder."""
+    """Writes ``events.jsonl`` and ``report.json`` into a run's folder.
+
+    Attributes:
+        failure: why writing stopped, where it did; the run goes on.
+    """
 
     def __init__(self, folder: Path | None) -> None:
         """Open the log; None records nothing."""
+        self.failure: str | None = None
         self._folder = folder
         self._file: TextIO | None = None
         self._log: Any = None
@@ -83,12 +89,12 @@ class RunLog:
     ) -> None:
         """Close the file."""
         if self._file is not None:
-            self._file.close()
+            self._attempt("events.jsonl", self._file.close)
 
     def event(self, name: str, cycle: int, **fields: Any) -> None:
         """Write one event."""
         if self._log is not None:
-            self._log.info(name, cycle=cycle, **fields)
+            self._attempt("events.jsonl", lambda: self._log.info(name, cycle=cycle, **fields))
 
     def operators_finished(self, units: list[UnitCounters], final_cycles: list[int]) -> None:
         """Write the ends of operators, earliest first."""
@@ -110,7 +116,15 @@ class RunLog:
         """Write the report beside the log."""
         if self._folder is None:
             return
-        document = report.as_json()
-        (self._folder / "report.json").write_text(
-            json.dumps(document, indent=2, default=str) + "\n", encoding="utf-8"
-        )
+        text = json.dumps(report.as_json(), indent=2, default=str) + "\n"
+        file = self._folder / "report.json"
+        self._attempt("report.json", lambda: file.write_text(text, encoding="utf-8"))
+
+    def _attempt(self, what: str, write: Callable[[], object]) -> None:
+        """Write; where that fails, keep the reason and write nothing more."""
+        if self.failure is not None:
+            return
+        try:
+            write()
+        except OSError as error:
+            self.failure = f"{self._folder}: {what} could not be written: {error.strerror}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -123,6 +124,8 @@ def simulate(
             elements=report.elements,
         )
         log.write_report(report)
+    if log.failure is not None:
+        report = replace(report, warnings=(*report.warnings, log.failure))
     return report
 
 

@@ -27,6 +27,7 @@ class Field(NamedTuple):
 
 
 FIELDS: Final[dict[str, Field]] = {
+    "any_of": Field("", "whether one of the channels that a unit waits for is enough"),
     "bare": Field("", "whether the element is a bare stop, which carries no value"),
     "bytes": Field("bytes", "moved, whole requests each"),
     "busy_cycles": Field("cycles", "charged for work"),
@@ -50,8 +51,6 @@ FIELDS: Final[dict[str, Field]] = {
     "flops_per_cycle": Field("FLOPs/cycle", "compute bandwidth; 0 for a unit without arithmetic"),
     "full_cycles": Field("cycles", "waited for a reader to take an element"),
     "hbm_cycles": Field("cycles", "waited for the HBM"),
-    "held": Field("elements", "sent and not dequeued"),
-    "idle_cycles": Field("cycles", "between the unit's last event and the end of the run"),
     "kind": Field("", "of a unit: compute, memory or routing"),
     "line": Field("", "the line in the user's file"),
     "loop": Field("", "units that can never go on while others still do"),
@@ -66,7 +65,6 @@ FIELDS: Final[dict[str, Field]] = {
     "program": Field("", "the program's file"),
     "reader": Field("", "a channel as --depth names it: consumer.input"),
     "receive_wait_cycles": Field("cycles", "the consumer waited for the element"),
-    "request_bytes": Field("bytes", "of one request to the HBM"),
     "requests": Field("requests", "of one burst to the HBM"),
     "reserved_cycle": Field("cycles", "the producer had its credit; its clock after the wait"),
     "seen_cycle": Field("cycles", "the consumer first saw the element; its clock after the wait"),
@@ -125,7 +123,9 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
     "waits": (
         "unit", "start_cycle", "end_cycle", "cycles", "cause", "channel", "until_cycle",
     ),
-    "states": ("unit", "cycle", "busy_cycles", "finished", "waits_for", "since_cycle"),
+    "states": (
+        "unit", "cycle", "busy_cycles", "flops", "finished", "waits_for", "any_of", "since_cycle",
+    ),
     "waiting": ("unit", "channel"),
 }  # fmt: skip
 """The tables of ``trace query``: a row of ``operations`` for every step of a unit, of ``waits``

@@ -48,7 +48,9 @@ class Trace:
         end = self._json("end.json") or {}
         self.status: Final[str] = end.get("status", "killed")
         if not end:
-            self.problems.append("the run did not say how it ended: what it wrote until then")
+            self.problems.append(
+                "the run did not say how it ended: this is what it wrote until then"
+            )
         self.cycles: Final[int] = end.get("cycles") or self._last_cycle()
         window = self.meta.get("window")
         first, last = (0, self.cycles) if window is None else (window[0], window[1] + 1)

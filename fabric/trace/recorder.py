@@ -137,32 +137,33 @@ class Recorder:
 
     def _write_segment(self) -> None:
         rows = self._rows
-        for name, packed, begun in (
-            ("short", rows.short, "sent_cycle"),
-            ("long", rows.long, "reserved_cycle"),
+        for name, packed, begun, seen in (
+            ("short", rows.short, "sent_cycle", "taken_cycle"),
+            ("long", rows.long, "reserved_cycle", "seen_cycle"),
         ):
             table = np.frombuffer(packed.buffer, np.int64, packed.offset // 8)
             table = table.reshape(-1, len(packed.columns))
-            self._write_table(
-                name, packed.columns, table, (begun, "send_wait_cycles", "taken_cycle")
-            )
-        self._write_table(
-            "operations",
-            OPERATION_COLUMNS,
-            np.array(rows.operations, np.int64),
-            ("cycle", "wait_cycles", "cycle"),
-        )
+            waits = {begun: "send_wait_cycles", seen: "receive_wait_cycles"}
+            self._write_table(name, packed.columns, table, waits, "taken_cycle")
+        table = np.array(rows.operations, np.int64)
+        self._write_table("operations", OPERATION_COLUMNS, table, {"cycle": "wait_cycles"}, "cycle")
 
     def _write_table(
-        self, name: str, columns: tuple[str, ...], table: Any, span: tuple[str, str, str]
+        self,
+        name: str,
+        columns: tuple[str, ...],
+        table: Any,
+        waits: Mapping[str, str],
+        ended: str,
     ) -> None:
-        """Write the rows whose ``span``, from begun - waited to ended, touches the window."""
+        """Write the rows that touch the window, from the first of their waits to their end."""
         if not len(table):
             return
         if self._options.window is not None:
             first, last = self._options.window
-            begun, waited, ended = (table[:, columns.index(each)] for each in span)
-            table = table[(ended >= first) & (begun - waited <= last)]
+            column = {name: table[:, number] for number, name in enumerate(columns)}
+            starts = [column[end] - column[waited] for end, waited in waits.items()]
+            table = table[(column[ended] >= first) & (np.minimum.reduce(starts) <= last)]
         arrays = dict(zip(columns, np.ascontiguousarray(table.T), strict=True))
         self._writer.write(f"{name}-{self._segments:06}", arrays)
 

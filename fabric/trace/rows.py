@@ -84,14 +84,13 @@ class Rows:
         flush: writes a segment and starts over.
     """
 
-    def __init__(self, flush: Callable[[], None], rows: int = _ROWS) -> None:
-        """Start empty, with room for ``rows`` rows of either kind."""
-        self.short: Final = Packed(SHORT_COLUMNS, rows)
-        self.long: Final = Packed(LONG_COLUMNS, rows)
+    def __init__(self, flush: Callable[[], None]) -> None:
+        """Start empty, with room for one segment."""
+        self.short: Final = Packed(SHORT_COLUMNS, _ROWS)
+        self.long: Final = Packed(LONG_COLUMNS, _ROWS)
         self.operations: list[tuple[int, int, int, int, int, int, int]] = []
         self.next_order: Final = count().__next__
         self.flush: Final = flush
-        self._rows: Final = rows
 
     def operation(
         self,
@@ -108,5 +107,5 @@ class Rows:
         if order is None:
             order = self.next_order()
         self.operations.append((operation, unit, order, cycle, wait_cycles, channel, amount))
-        if len(self.operations) >= self._rows:
+        if len(self.operations) >= _ROWS:
             self.flush()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,13 +43,22 @@ class SegmentWriter:
             beside.replace(target)
         except duckdb.Error as error:
             beside.unlink(missing_ok=True)
-            raise OSError(str(error).splitlines()[0]) from None
+            raise _system_error(str(error)) from None
         finally:
             self._database.unregister("segment")
 
     def close(self) -> None:
         """Give the database back."""
         self._database.close()
+
+
+def _system_error(text: str) -> OSError:
+    """Return the error of the system that the database reports in ``text``."""
+    found = re.search(r'"errno":"(\d+)"', text)
+    if found is None:
+        return OSError(text.splitlines()[0])
+    number = int(found[1])
+    return OSError(number, os.strerror(number))
 
 
 def literal(text: object) -> str:

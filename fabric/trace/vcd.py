@@ -51,12 +51,13 @@ def write_vcd(trace: Trace, output: Path) -> int:
         _scope(file.write, "held", _LEVEL_BITS, channels, readers)
         file.write("$upscope $end\n$enddefinitions $end\n")
         file.write(f"#{lines.first}\n$dumpvars\n")
+        initial = {code: value for cycle, _, code, value in changes if cycle == lines.first}
         for code in (*units, *channels):
-            file.write(f"b0 {code}\n")
+            file.write(f"b{initial.get(code, 0):b} {code}\n")
         file.write("$end\n")
-        for cycle, group in itertools.groupby(changes, key=lambda change: change[0]):
-            if cycle > lines.first:
-                file.write(f"#{cycle}\n")
+        later = [change for change in changes if change[0] > lines.first]
+        for cycle, group in itertools.groupby(later, key=lambda change: change[0]):
+            file.write(f"#{cycle}\n")
             for _, _, code, value in group:
                 file.write(f"b{value:b} {code}\n")
         if not changes or changes[-1][0] < lines.last:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fabric import Program
+from fabric import Program, Report
 from fabric.trace.reader import Trace
 from fabric.trace.roots import HOP, Root, Roots
 from fabric.trace.stalls import Accounts
@@ -19,11 +19,20 @@ from tests.fabric.trace.recording import PROGRAMS, chain, pairs, program, record
 STOPPING = [name for name, case in CASES.items() if case.code != "FAB-L001"]
 
 
-@pytest.mark.parametrize("name", [*PROGRAMS, *STOPPING])
+@pytest.fixture(scope="module", params=[*PROGRAMS, *STOPPING])
+def run(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Report, Trace]:
+    """Run each program once."""
+    name = request.param
+    depths = CASES[name].given if name in CASES else {}
+    return record(program(name), tmp_path_factory.mktemp("run"), depths=depths)
+
+
 class TestEveryProgram:
-    def test_columns(self, name: str, tmp_path: Path) -> None:
+    def test_columns(self, run: tuple[Report, Trace]) -> None:
         """Columns equal the counters that the units kept, and sum to the run's cycles."""
-        report, trace = record(program(name), tmp_path, depths=_depths(name))
+        report, trace = run
         accounts = Accounts(trace)
 
         for unit, counters in zip(accounts.units, report.units, strict=True):
@@ -37,9 +46,9 @@ class TestEveryProgram:
             ) == (unit.busy, unit.empty, unit.full, unit.hbm, unit.capacity, unit.idle)
             assert report.cycles == unit.busy + unit.stalled + unit.idle
 
-    def test_roots(self, name: str, tmp_path: Path) -> None:
+    def test_roots(self, run: tuple[Report, Trace]) -> None:
         """The roots are those that a walk from unit to unit finds in every single cycle."""
-        _, trace = record(program(name), tmp_path, depths=_depths(name))
+        _, trace = run
         lines = timelines(trace)
         roots = Roots(lines)
 
@@ -49,9 +58,9 @@ class TestEveryProgram:
                 walked.update(_walk(lines, unit, cycle) for cycle in range(wait.start, wait.end))
             assert walked == roots.charged(unit)
 
-    def test_critical_path(self, name: str, tmp_path: Path) -> None:
+    def test_critical_path(self, run: tuple[Report, Trace]) -> None:
         """The path covers all cycles, without gaps and overlaps."""
-        report, trace = record(program(name), tmp_path, depths=_depths(name))
+        report, trace = run
         path = Accounts(trace).path
 
         cycles = report.cycles or 0
@@ -59,9 +68,9 @@ class TestEveryProgram:
         assert all(before.end == after.start for before, after in pairs(path))
         assert not path or (0, cycles) == (path[0].start, path[-1].end)
 
-    def test_operations(self, name: str, tmp_path: Path) -> None:
+    def test_operations(self, run: tuple[Report, Trace]) -> None:
         """Work between operations, before any wait, is what the units were charged."""
-        report, trace = record(program(name), tmp_path, depths=_depths(name))
+        report, trace = run
 
         found = dict(
             trace.rows(
@@ -74,10 +83,6 @@ class TestEveryProgram:
         }
         assert expected == found
         assert [(0,)] == trace.rows("SELECT count(*) FROM operations WHERE work_cycles < 0")
-
-
-def _depths(name: str) -> dict[str, int]:
-    return CASES[name].given if name in CASES else {}
 
 
 def _walk(lines: Timelines, unit: int, cycle: int) -> Root:
