@@ -91,7 +91,9 @@ class Channel:
         self.credits: deque[int] = deque([-1] * min(depth, _GRANT))
         self._returned: deque[int] = deque()
         self._ungranted = depth - len(self.credits)
-        self._recent: deque[int] = deque((-1,), maxlen=1)
+        # When the latest elements were dequeued, as many as ever shared the channel: while the
+        # oldest of them was still there when a new one was sent, one more is kept.
+        self._recent: deque[int] = deque((-1,))
         self._spent = 0
         self._bare_stops = 0
         self.left_over = 0
@@ -196,8 +198,8 @@ class Channel:
         unit = self.consumer
         now = unit.now
         recent = self._recent
-        if recent[0] >= sent:
-            recent = self._widen()
+        if recent[0] < sent:
+            recent.popleft()
         if sent >= now:
             self.empty_cycles += sent + 1 - now
             unit.now = now = sent + 1
@@ -226,8 +228,8 @@ class Channel:
         sent, element = self.queue.popleft()
         now = self.consumer.now
         recent = self._recent
-        if recent[0] >= sent:
-            recent = self._widen()
+        if recent[0] < sent:
+            recent.popleft()
         recent.append(now)
         self._returned.append(now)
         if self.writer is not None:
@@ -304,12 +306,6 @@ class Channel:
         self._returned = self.credits
         self.credits = batch
         return batch
-
-    def _widen(self) -> deque[int]:
-        """Count one slot more: the element just dequeued shared the channel with one more."""
-        recent = self._recent
-        self._recent = deque((recent[0], *recent), maxlen=len(recent) + 1)
-        return self._recent
 
     def _wake_reader(self) -> None:
         self.reader = None

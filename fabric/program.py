@@ -131,7 +131,7 @@ class Program:
         self.nodes.append(node)
         return node.outputs
 
-    def symbol(self, name: str, *, ragged: bool, shared_by: tuple[object, ...]) -> Dim:
+    def symbol(self, name: str, *, ragged: bool = False, shared_by: tuple[object, ...] = ()) -> Dim:
         """See ``Wiring.symbol``."""
         if shared_by and shared_by in self._shared:
             return self._shared[shared_by]
@@ -149,7 +149,7 @@ class Program:
     def _name(self, operator: Operator, place: Place) -> str:
         name = operator.name
         if name is None:
-            base = re.sub(r"(?<!^)(?=[A-Z])", "_", type(operator).__name__).lower()
+            base = re.sub(r"(?<!^)(?=[A-Z])", "_", type(operator).__name__.lstrip("_")).lower()
             self._counts[base] = count = self._counts.get(base, 0) + 1
             name = f"{base}_{count}"
         if name in self._names:

@@ -93,6 +93,8 @@ def _percent(fraction: float | None) -> str | None:
 
 
 def _stalled(unit: UnitCounters) -> int:
+    if not (unit.elements or unit.busy_cycles or unit.hbm_cycles):
+        return 0  # it had nothing to do, such as an expert without tokens
     return sum(getattr(unit, f"{cause}_cycles") for cause in _STALLS)
 
 

@@ -6,7 +6,7 @@ Its events and their fields are those of ``fabric.vocabulary``.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TextIO
@@ -54,7 +54,7 @@ def event_logger(file: TextIO) -> Any:
     """Return a logger that writes events into ``file``, one JSON object a line."""
     return structlog.wrap_logger(
         structlog.WriteLogger(file),
-        processors=[structlog.processors.JSONRenderer(sort_keys=False)],
+        processors=[_event_first, structlog.processors.JSONRenderer(sort_keys=False)],
         wrapper_class=structlog.BoundLogger,
         cache_logger_on_first_use=True,
     )
@@ -128,3 +128,7 @@ class RunLog:
             write()
         except OSError as error:
             self.failure = f"{self._folder}: {what} could not be written: {error.strerror}"
+
+
+def _event_first(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> dict[str, Any]:
+    return {"event": line.pop("event"), **line}

@@ -37,6 +37,7 @@ from operators.functions import SplitCols as SplitCols
 from operators.functions import SplitRows as SplitRows
 from operators.functions import SplitTiles as SplitTiles
 from operators.functions import Sum as Sum
+from operators.integers import INTEGER as INTEGER
 from operators.linear_off_chip_load import LinearOffChipLoad as LinearOffChipLoad
 from operators.linear_off_chip_store import LinearOffChipStore as LinearOffChipStore
 from operators.map import Map as Map

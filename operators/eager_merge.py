@@ -46,9 +46,10 @@ class EagerMerge(Operator):
         the inputs have different sizes, those of the output have the largest at most.
 
     Timing:
-        A sub-tensor starts when its first element is there, its selector at the same cycle; one
-        cycle between two elements of one sub-tensor. Of several, the one that became visible
-        first goes first, at equal cycles the one of the lowest input.
+        A sub-tensor starts when its first element is there, its selector in the same cycle, or in
+        the one before where all inputs have something on its way. One cycle between two elements
+        of one sub-tensor. Of several, the one that became visible first goes first, at equal
+        cycles the one of the lowest input.
 
     Attributes:
         rank: of the sub-tensors.
@@ -104,8 +105,9 @@ class EagerMerge(Operator):
     async def run(self, ports: Ports) -> None:
         sources, selectors = ports.inputs, ports.outputs[1]
         chosen = [Selector((port,), len(sources)) for port in range(len(sources))]
-        while (port := await _winner(ports)) is not None:
-            await sources[port].peek()
+        while (winner := await _winner(ports)) is not None:
+            cycle, port = winner
+            ports.idle(sources[port], cycle)
             await selectors.send((chosen[port], 0))
             await self._pass(ports, sources[port])
         for source in sources:
@@ -130,8 +132,12 @@ class EagerMerge(Operator):
                 unit.charge(1)
 
 
-async def _winner(ports: Ports) -> int | None:
-    """Return the input whose head became visible first; None when all have ended."""
+async def _winner(ports: Ports) -> tuple[int, int] | None:
+    """Return when the next sub-tensor is known and which input has it; None when all have ended.
+
+    It is known when its first element is visible. Where every open input has sent an element, and
+    nothing else can come, that is one cycle before: then the selector overtakes the data.
+    """
     sources = ports.inputs
     while True:
         empty = tuple(each for each in sources if not each.queue and each.closed_cycle is None)
@@ -143,11 +149,14 @@ async def _winner(ports: Ports) -> int | None:
             continue
         cycle, port = min(heads)
         if not empty:
-            return port
+            sent = [head - 1 for head, _ in heads]
+            ends = [each.closed_cycle for each in sources if not each.queue]
+            known = max([*sent, *(end for end in ends if end is not None)])
+            return min(cycle, known), port
         # An input that is empty now may still show an element of the same cycle or before.
         await ports.clock.reach(ports.unit, cycle, watching=empty)
         if not any(each.queue or each.closed_cycle is not None for each in empty):
-            return port
+            return cycle, port
 
 
 def _merged_value(inputs: Sequence[Stream]) -> ValueType:

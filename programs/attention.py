@@ -92,14 +92,14 @@ def build(
 def _coarse(data: _Data, regions: int) -> None:
     """Blocks of 16 requests; every region reads its own inputs."""
     region_of = np.arange(data.count) // BLOCK % regions
-    for region in range(regions):
-        members = np.flatnonzero(region_of == region)
-        if not len(members):
-            continue
-        queries, keys, values, *metadata = data.inputs(members)
-        rows = [Flatten(1, 2)(each) for each in (queries, keys, values)]  # [b, 1]
-        numbers = [Flatten(0, 1)(each) for each in metadata]  # [b]
-        attention_region(Requests(*rows, *numbers), data.caches)
+    inputs = [data.inputs(np.flatnonzero(region_of == region)) for region in np.unique(region_of)]
+    queries, keys, values, *metadata = zip(*inputs, strict=True)
+    shares = [
+        *([Flatten(1, 2)(each) for each in part] for part in (queries, keys, values)),
+        *([Flatten(0, 1)(each) for each in part] for part in metadata),
+    ]  # per region [b, 1], ..., [b]
+    for given in zip(*shares, strict=True):
+        attention_region(Requests(*given), data.caches)
 
 
 def _interleaved(data: _Data, regions: int) -> None:

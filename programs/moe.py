@@ -4,7 +4,7 @@ Static tiling packs tile_n tokens of an expert to a tile and pads the last one; 
 all of them to one tile of as many rows. With fewer regions than experts, neighbouring experts share
 the operators of one region (configuration time-multiplexing).
 
-Run:      python -m fabric run programs/moe.py -p model=tiny -p batch=16 -p tile_n=4 --mode functional
+Run:      python -m fabric run programs/moe.py -p model=tiny -p tile_n=4 --mode functional
 Computes: y[t] = sum over the experts e of token t of
           router[t, e] * (silu(x[t] @ gate[e]) * (x[t] @ up[e])) @ down[e]
 """

@@ -1,43 +1,49 @@
-"""Orders in which trio runs the tasks of a batch, forced: results must not depend on them."""
+"""Forced schedules: the order in which trio runs what is ready, chosen by the test.
+
+trio shuffles the tasks of a batch on purpose. Inside ``schedule`` their order is the one asked for,
+so that a test can say that a report does not depend on it.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableSequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any
+from unittest import mock
 
-import pytest
-import trio._core._run as trio_run
-from typing_extensions import override
+from trio._core import _run as trio_run
 
-__all__ = ["SCHEDULES", "forced_schedule"]
+__all__ = ["SCHEDULES", "schedule"]
 
-SCHEDULES: Final = ("first in, first out", "last in, first out", "shuffled 1", "shuffled 2")
+SCHEDULES = ("natural", "reversed", 1, 2, 3)
+"""Names of orders, and seeds of shuffled ones."""
 
 
-class _Constant(random.Random):
-    """Tosses coins that always fall on the same side."""
+class _Order:
+    """Stands in for trio's source of randomness; a batch is run from its end."""
 
-    def __init__(self, value: float) -> None:
-        super().__init__(0)
-        self._value = value
+    def __init__(self, name: str | int) -> None:
+        self._name = name
+        self._random = random.Random(name)
 
-    @override
-    def random(self) -> float:
-        return self._value
+    def shuffle(self, batch: MutableSequence[Any]) -> None:
+        """Put a batch, which comes oldest task first, in this order."""
+        if self._name == "natural":
+            batch.reverse()
+        elif self._name != "reversed":
+            self._random.shuffle(batch)
+
+    def uniform(self, low: float, high: float) -> float:
+        """Return a number for trio's own clock."""
+        return self._random.uniform(low, high)
 
 
 @contextmanager
-def forced_schedule(name: str) -> Iterator[None]:
-    """Let trio run its batches in the order ``name``, one of ``SCHEDULES``.
-
-    trio reverses a batch with probability 1/2, or shuffles it where tests ask for determinism.
-    """
-    coins = {SCHEDULES[0]: _Constant(0.0), SCHEDULES[1]: _Constant(1.0)}
-    shuffled = name not in coins
-    source = random.Random(name) if shuffled else coins[name]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trio_run, "_ALLOW_DETERMINISTIC_SCHEDULING", shuffled)
-        patch.setattr(trio_run, "_r", source)
+def schedule(name: str | int) -> Iterator[None]:
+    """Run the tasks of every batch oldest first (``natural``), ``reversed``, or by a seed."""
+    with (
+        mock.patch.object(trio_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True),
+        mock.patch.object(trio_run, "_r", _Order(name)),
+    ):
         yield

@@ -133,8 +133,8 @@ class TracedChannel(Channel):
         sent, element = queue.popleft()
         now = before
         recent = self._recent
-        if recent[0] >= sent:
-            recent = self._widen()
+        if recent[0] < sent:
+            recent.popleft()
         if sent >= now:
             self.empty_cycles += sent + 1 - now
             unit.now = now = sent + 1

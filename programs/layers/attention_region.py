@@ -80,10 +80,11 @@ def attention_region(given: Requests, caches: Caches) -> Stream:
     """Compute ``softmax(q @ k.T) @ v`` for every request and store it; no scaling, no maximum.
 
     Returns:
-        The key tiles of all requests, [b, n] of N x d.
+        The key tiles of all requests as they are loaded, [b, n] of N x d.
     """
-    keys = _updated_cache(given, given.keys, caches.keys, "keys", caches)  # [b, n] of N x d
-    values = _updated_cache(given, given.values, caches.values, "values", caches)
+    # [b, n] of N x d
+    loaded, keys = _updated_cache(given, given.keys, caches.keys, "keys", caches)
+    _, values = _updated_cache(given, given.values, caches.values, "values", caches)
     queries = Expand()(given.queries, keys)  # [b, n] of h x d
     scores = Map(Exp())(Map(Matmul(transposed=True))(queries, keys))  # [b, n] of h x N
     weighted = Accum(MatmulSum())(scores, values)  # [b] of h x d
@@ -91,13 +92,17 @@ def attention_region(given: Requests, caches: Caches) -> Stream:
     result = Map(Div(), to_memory=True)(weighted, total)  # [b] of h x d
     head_dim = caches.output.shape[1]
     RandomOffChipStore("output", caches.output, (caches.heads, head_dim))(given.numbers, result)
-    return keys
+    return loaded
 
 
 def _updated_cache(
     given: Requests, token: Stream, cache: Tensor, output: str, caches: Caches
-) -> Stream:
-    """Read the cache of every request, with the new token in its last tile, and write that back."""
+) -> tuple[Stream, Stream]:
+    """Read the cache of every request, add the new token to its last tile, and write that back.
+
+    Returns:
+        The tiles as they are loaded, and with the new token; both [b, n] of N x d.
+    """
     tile = (caches.rows, cache.shape[1])
     addresses = CacheReadAddresses(caches.stride)(given.numbers, given.lengths)  # [b, n]
     loaded = RandomOffChipLoad(cache, tile)(addresses)  # [b, n] of N x d
@@ -108,4 +113,4 @@ def _updated_cache(
     # One slot more in front of the store, so that it does not hold up the tile's other reader.
     (written_back,) = Broadcast(1)(appended)
     RandomOffChipStore(output, cache, tile, buffered=4)(home, written_back)
-    return Flatten(0, 1)(Reassemble()([appended, others], place))  # [b, n, 1] -> [b, n]
+    return loaded, Flatten(0, 1)(Reassemble()([appended, others], place))  # [b, n, 1] -> [b, n]

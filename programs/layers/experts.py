@@ -66,7 +66,7 @@ def pack_dynamically(routed: Sequence[Stream]) -> list[Stream]:
 def experts(
     packed: Sequence[Stream], weights: Sequence[ExpertWeights], tile_f: int
 ) -> list[Stream]:
-    """Compute ``(silu(x @ gate) * (x @ up)) @ down`` for every expert, in as many regions as weights.
+    """Compute ``(silu(x @ gate) * (x @ up)) @ down`` for every expert.
 
     Args:
         packed: per expert, [n_i] of NxD.

@@ -1,4 +1,4 @@
-"""Sizes of the mixture-of-experts models that the paper evaluates (section 5.1), and a small one."""
+"""Sizes of the mixture-of-experts models of the paper (section 5.1), and a small one."""
 
 from __future__ import annotations
 

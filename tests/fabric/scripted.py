@@ -61,3 +61,64 @@ class Stage(_Costless):
         for source in ports.inputs:
             assert await source.receive() is None
         self.clocks.append(unit.now)
+
+
+@dataclass(frozen=True)
+class Ticks(_Costless):
+    """Send ``count`` elements, one a cycle."""
+
+    count: int
+
+    def __call__(self) -> Stream:
+        """Return the stream."""
+        return self.wire()[0]
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (StreamType((self.count,), BoolType()),)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        sink, unit = ports.sink, ports.unit
+        for _ in range(self.count):
+            await sink.send((True, 0))
+            unit.charge(1)
+
+
+@dataclass(frozen=True)
+class Relay(_Costless):
+    """Pass every element on and charge a cycle for it."""
+
+    def __call__(self, source: Stream) -> Stream:
+        """Return the stream."""
+        return self.wire(source)[0]
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (inputs[0].type,)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sink, unit = ports.source, ports.sink, ports.unit
+        while (element := await source.receive()) is not None:
+            await sink.send(element)
+            unit.charge(1)
+
+
+@dataclass(frozen=True)
+class Charge(_Costless):
+    """Take every element and charge a cycle for it."""
+
+    def __call__(self, source: Stream) -> None:
+        """End a pipeline."""
+        self.wire(source)
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return ()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, unit = ports.source, ports.unit
+        while await source.receive() is not None:
+            unit.charge(1)

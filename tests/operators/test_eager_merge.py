@@ -102,11 +102,14 @@ def chosen() -> list[int]:
 
 
 def test_order_of_arrival_and_the_selector_at_the_winners_cycle() -> None:
-    """Conformance E1 at rank 0: an element visible at v leaves at v, and is seen a cycle later."""
+    """Conformance E1 at rank 0: an element visible at v leaves at v, and is seen a cycle later.
+
+    When the other input has ended, the selector need not wait until the element is visible.
+    """
     merged(((11, "a", 0), (23, "b", 0), (35, "c", 0)), ((13, "x", 0),))
     assert [(13, "a", 0), (15, "x", 0), (25, "b", 0), (37, "c", 0)] == SEEN["data"]
     assert [0, 1, 0, 0] == chosen()
-    assert [13, 15, 25, 37] == [cycle for cycle, _, _ in SEEN["selectors"]]
+    assert [13, 15, 24, 36] == [cycle for cycle, _, _ in SEEN["selectors"]]
 
 
 def test_ties_go_to_the_lowest_input() -> None:
@@ -114,6 +117,19 @@ def test_ties_go_to_the_lowest_input() -> None:
     merged(((4, "a", 0),), ((4, "b", 0),), ((4, "c", 0),))
     assert [(6, "a", 0), (6, "b", 0), (8, "c", 0)] == SEEN["data"]
     assert [0, 1, 2] == chosen()
+
+
+def test_selectors_overtake_data_when_every_input_is_known() -> None:
+    """All heads are on their way at 4 and visible at 5: the first selector leaves at 4."""
+    merged(((4, "a", 0),), ((4, "b", 0),), ())
+    assert [(5, 0), (6, 1)] == [(cycle, choice.hits[0]) for cycle, choice, _ in SEEN["selectors"]]
+    assert [(6, "a", 0), (6, "b", 0)] == SEEN["data"]
+
+
+def test_selectors_wait_for_an_input_that_may_still_be_earlier() -> None:
+    """One input shows nothing before 6: the other's element leaves when it is visible, at 5."""
+    merged(((4, "a", 0),), ((6, "b", 0),))
+    assert [(6, 0), (7, 1)] == [(cycle, choice.hits[0]) for cycle, choice, _ in SEEN["selectors"]]
 
 
 def test_an_element_that_is_sent_later_but_visible_earlier_wins() -> None:

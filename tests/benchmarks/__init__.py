@@ -1,0 +1,1 @@
+"""Measurements, off by default: ``python -m pytest -m benchmark tests/benchmarks``."""

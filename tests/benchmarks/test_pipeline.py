@@ -1,0 +1,76 @@
+"""How fast elements move: the fabric against SimPy and plain trio, side by side in one run."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from statistics import median
+from typing import Any
+
+import pytest
+
+from tests.benchmarks.pipelines import on_simpy, on_the_fabric, on_trio
+
+pytestmark = pytest.mark.benchmark
+
+ROUNDS = 7
+TARGETS = {(16, 16): (7.0, 8.0)}
+"""(operators, depth): at least so many times as fast as SimPy, and as trio's channels."""
+
+
+@pytest.mark.parametrize("depth", [2, 16, 1024])
+@pytest.mark.parametrize("length", [2, 16, 128])
+def test_against_simpy_and_trio(benchmark: Any, length: int, depth: int) -> None:
+    """Elements per second through a pipeline, as ratios of medians of rounds taken in turn."""
+    count = 64_000 // length if benchmark.enabled else 8
+    rounds = ROUNDS if benchmark.enabled else 1
+    on_the_fabric(length, depth, min(count, 100))
+    ours, simpy, trio = zip(
+        *(
+            tuple(run(length, depth, count) for run in (on_the_fabric, on_simpy, on_trio))
+            for _ in range(rounds)
+        ),
+        strict=True,
+    )
+    benchmark.extra_info["elements_per_second"] = round(count * (length - 1) / median(ours))
+    ratios = median(simpy) / median(ours), median(trio) / median(ours)
+    benchmark.extra_info["times_simpy"], benchmark.extra_info["times_trio"] = ratios
+    benchmark.pedantic(on_the_fabric, (length, depth, count), rounds=1)
+    print(f"\n{length} operators, depth {depth}: {median(ours):.4f} s", end="")
+    print(f", {ratios[0]:.1f} x SimPy, {ratios[1]:.1f} x trio channels")
+    if benchmark.enabled and (length, depth) in TARGETS:
+        assert ratios >= TARGETS[length, depth]
+
+
+def _child(length: int, count: int) -> tuple[float, int]:
+    """Return seconds and peak bytes of a run in a process of its own."""
+    code = (
+        "import resource; from tests.benchmarks.pipelines import run_on_the_fabric as run; "
+        f"print(run({length}, 1024, {count}).wall_seconds, "
+        "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    return float(out[0]), int(out[1])
+
+
+@pytest.mark.parametrize(
+    ("small", "large"),
+    [((1_000, 100), (10_000, 100)), ((2, 1_000_000), (2, 10_000_000))],
+    ids=["10,000 operators", "10 million elements"],
+)
+def test_growth(benchmark: Any, small: tuple[int, int], large: tuple[int, int]) -> None:
+    """Ten times the size takes about ten times as long, and no more memory than in proportion."""
+    if not benchmark.enabled:
+        small, large = (2, 10), (2, 100)
+    (quick, little), (slow, much) = _child(*small), _child(*large)
+    benchmark.extra_info["seconds"], benchmark.extra_info["peak_bytes"] = slow, much
+    benchmark.pedantic(resource.getrusage, (resource.RUSAGE_SELF,), rounds=1)
+    print(
+        f"\n{large}: {slow:.2f} s, {much / 1e6:.0f} MB; a tenth: {quick:.2f} s, {little / 1e6:.0f}"
+    )
+    if benchmark.enabled:
+        assert slow <= 14 * quick
+        assert much <= 12 * little

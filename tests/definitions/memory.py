@@ -1,0 +1,88 @@
+"""Loads, stores, Bufferize and Streamify (Tables 3 and 4), over tiles as lists of rows.
+
+Bufferize has no definition of its own: a buffer is the nested list it was made of.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from tests.definitions.tensors import at_depth, leaves
+
+__all__ = ["affine", "cut", "per_reference", "stacked", "streamify"]
+
+
+def cut(matrix: list[list[Any]], rows: int, cols: int) -> list[list[list[Any]]]:
+    """Return the tiles of a matrix in row-major order."""
+    return [
+        [line[left : left + cols] for line in matrix[top : top + rows]]
+        for top in range(0, len(matrix), rows)
+        for left in range(0, len(matrix[0]), cols)
+    ]
+
+
+def affine(
+    items: Sequence[Any], shape: Sequence[int], strides: Sequence[int], first: int = 0
+) -> Any:
+    """Return the tensor of ``shape`` whose neighbours are ``strides`` items apart."""
+    if not shape:
+        return items[first % len(items)]
+    return [
+        affine(items, shape[1:], strides[1:], first + index * strides[0])
+        for index in range(shape[0])
+    ]
+
+
+def per_reference(view: Any, dims: int, reference: Any) -> Any:
+    """Put ``view`` in the place of every value of the reference."""
+    return at_depth(lambda _: view, dims, reference)
+
+
+def stacked(dims: int, tensor: Any) -> list[list[Any]]:
+    """Return the matrix a store writes: innermost tiles side by side, all else below each other."""
+    lines: list[list[Any]] = []
+    for group in leaves(tensor, dims - 1):
+        if group:
+            lines += [functools.reduce(operator.iadd, rows, []) for rows in zip(*group, strict=True)]
+    return lines
+
+
+def streamify(
+    buffers: Any,
+    dims: int,
+    rank: int,
+    repeats: Sequence[int],
+    pattern: tuple[Sequence[int], Sequence[int]] | None,
+    reference: Any = None,
+    extra: int = 0,
+) -> Any:
+    """Read buffers again and again.
+
+    Args:
+        buffers: tensors of ``dims`` dimensions whose values are buffers.
+        dims: see above.
+        rank: dimensions of a buffer.
+        repeats: how often each is read where there is no reference.
+        pattern: shape and strides of a reading; the buffer as it is where None.
+        reference: read once for each of its values, which have ``extra`` dimensions more.
+        extra: see above.
+    """
+
+    def reading(buffer: Any) -> Any:
+        return buffer if pattern is None else affine(leaves(buffer, rank), *pattern)
+
+    if reference is not None:
+        return at_depth(
+            lambda buffer, guide: at_depth(lambda _: reading(buffer), extra, guide),
+            dims,
+            buffers,
+            reference,
+        )
+
+    def again(what: Any, counts: Sequence[int]) -> Any:
+        return [again(what, counts[1:]) for _ in range(counts[0])] if counts else what
+
+    return at_depth(lambda buffer: again(reading(buffer), repeats), dims, buffers)

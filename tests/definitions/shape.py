@@ -1,0 +1,45 @@
+"""Flatten, Reshape, Promote, Expand and Repeat (Table 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.definitions.tensors import at_depth, leaves
+
+__all__ = ["expand", "flatten", "promote", "repeat", "reshape"]
+
+
+def flatten(inner: int, outer: int, dims: int, tensor: Any) -> Any:
+    """Make one dimension of ``inner`` to ``outer``, counted from the innermost."""
+    return at_depth(lambda part: leaves(part, outer - inner + 1), dims - 1 - outer, tensor)
+
+
+def reshape(chunk: int, dimension: int, pad: Any, dims: int, tensor: Any) -> Any:
+    """Cut dimension ``dimension`` into chunks, the last filled with ``pad``."""
+
+    def chunks(part: list[Any]) -> list[list[Any]]:
+        cut = [part[first : first + chunk] for first in range(0, len(part), chunk)]
+        return [each + [pad] * (chunk - len(each)) for each in cut]
+
+    return at_depth(chunks, dims - 1 - dimension, tensor)
+
+
+def promote(inside: int, dims: int, tensor: Any) -> Any:
+    """Add a dimension of 1 with ``inside`` dimensions in it; outermost, of 0 around nothing."""
+    if inside == dims:
+        return [tensor] if tensor else []
+    return at_depth(lambda part: [part], dims - inside, tensor)
+
+
+def repeat(count: int, dims: int, tensor: Any) -> Any:
+    """Replace every value by ``count`` copies."""
+    return at_depth(lambda value: [value] * count, dims, tensor)
+
+
+def expand(rank: int, dims: int, tensor: Any, reference: Any) -> Any:
+    """Repeat the one value of every innermost rank-``rank`` part as the reference has it."""
+
+    def repeated(part: Any, guide: Any) -> Any:
+        return at_depth(lambda _: leaves(part, rank)[0], rank, guide)
+
+    return at_depth(repeated, dims - rank, tensor, reference)

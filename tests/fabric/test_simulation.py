@@ -1,0 +1,252 @@
+"""Runs: outcomes, errors in users' code, what is left over, and the log."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from fabric import (
+    BoolType,
+    Feedback,
+    Ports,
+    Program,
+    ProgramError,
+    Report,
+    StreamType,
+    simulate,
+)
+from tests.fabric.scripted import Charge, Relay, Stage, Ticks
+from tests.schedules import SCHEDULES, schedule
+
+
+@dataclass(frozen=True)
+class _Fails(Relay):
+    """Raise at element ``at``."""
+
+    at: int = 0
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for _ in range(self.at):
+            element = await ports.source.receive()
+            assert element is not None
+            await ports.sink.send(element)
+            ports.unit.charge(3)
+        raise KeyError("no such row")
+
+
+@dataclass(frozen=True)
+class _Stops(Charge):
+    """Take ``after`` elements and end."""
+
+    after: int = 0
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for _ in range(self.after):
+            await ports.source.receive()
+
+
+def _without_host(report: Report) -> Report:
+    return replace(report, wall_seconds=None, log_dir=None)
+
+
+class TestWiring:
+    def test_unread_output(self) -> None:
+        """A primary output that nobody reads is an error at the line that wired it."""
+        with Program("unread") as program:
+            Ticks(3)()
+
+        with pytest.raises(
+            ProgramError,
+            match=r"test_simulation\.py:\d+: ticks_1: output 0 \(\[3\] of bool\) is read by no "
+            r"operator: expected a reader, such as a store$",
+        ):
+            simulate(program)
+
+    def test_empty_program(self) -> None:
+        """A program without operators cannot run."""
+        with Program("empty") as program:
+            pass
+
+        with pytest.raises(
+            ProgramError, match=r"program 'empty' has no operators: expected at least one$"
+        ):
+            simulate(program)
+
+    def test_stream_of_another_program(self) -> None:
+        """A stream belongs to the program it was made in."""
+        with Program("first"):
+            stream = Ticks(3)()
+        with Program("second") as program:
+            Charge()(stream)
+
+        with pytest.raises(
+            ProgramError,
+            match=r"charge_1 reads ticks_1\.0 \[3\] of bool, a stream of another program: "
+            r"expected one made in 'second'$",
+        ):
+            simulate(program)
+
+    def test_feedback_without_connection(self) -> None:
+        """A feedback has to be connected."""
+        with Program("open") as program:
+            Charge()(Feedback(StreamType((3,), BoolType())))
+
+        with pytest.raises(
+            ProgramError,
+            match=r"Feedback of \[3\] of bool is used but never connected: "
+            r"expected connect\(stream\)$",
+        ):
+            simulate(program)
+
+    def test_operator_outside_a_program(self) -> None:
+        """An operator is called inside ``with Program(...)``."""
+        with pytest.raises(
+            ProgramError,
+            match=r"Ticks is called outside a program: expected `with Program\(\.\.\.\)`$",
+        ):
+            Ticks(3)()
+
+    def test_something_else_than_a_stream(self) -> None:
+        """An input is a stream."""
+        not_a_stream: Any = 3
+        with (
+            Program("wrong"),
+            pytest.raises(ProgramError, match=r"Charge input 0 is int: expected a stream$"),
+        ):
+            Charge()(not_a_stream)
+
+    def test_name_twice(self) -> None:
+        """Names are unique."""
+        with Program("twice"):
+            stream = Ticks(3, name="a")()
+            with pytest.raises(
+                ProgramError, match=r"Charge is named 'a': expected a name not in use yet$"
+            ):
+                Charge(name="a")(stream)
+
+
+def _failing() -> Program:
+    with Program("failing") as program:
+        stream = Ticks(10)()
+        stream = _Fails(at=4, name="late")(stream)
+        stream = _Fails(at=2, name="early")(stream)
+        Charge()(stream)
+    return program
+
+
+class TestErrors:
+    def test_exception_in_an_operator(self, tmp_path: Path) -> None:
+        """Operator, place, cycle and element are named; log and counters are written.
+
+        The second element is there at cycle 5 and takes 3 cycles.
+        """
+        report = simulate(_failing(), log_dir=tmp_path)
+
+        assert "error" == report.status
+        assert 1 == report.exit_status
+        assert report.error is not None
+        file, line = report.error["file"], report.error["line"]
+        assert __file__ == file
+        raised = _line_of('raise KeyError("no such row")')
+        assert (
+            f"early: KeyError: 'no such row' ({__file__}:{raised}), at cycle 8, element 2"
+            == report.error["message"]
+        )
+        assert _line_of('stream = _Fails(at=2, name="early")(stream)') == line
+        assert report.log_dir is not None
+        events = (Path(report.log_dir) / "events.jsonl").read_text().splitlines()
+        assert "error" == json.loads(events[-1])["status"]
+
+    @pytest.mark.parametrize("name", SCHEDULES)
+    def test_which_error_is_reported(self, name: str | int) -> None:
+        """Of two operators that fail the one at the earlier cycle is blamed, always."""
+        with schedule(name):
+            report = _without_host(simulate(_failing()))
+
+        assert _without_host(simulate(_failing())) == report
+
+
+def _line_of(text: str) -> int:
+    lines = Path(__file__).read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if line.strip() == text)
+
+
+class TestOutcomes:
+    def test_left_over_elements(self) -> None:
+        """An operator that ends early does not hold up its producer; what is left is told."""
+        with Program("left") as program:
+            _Stops(after=3)(Ticks(10)())
+        report = simulate(program)
+
+        assert "completed" == report.status
+        assert (
+            "ticks_1.0 -> stops_1.0: 7 elements were left over: stops_1 had ended",
+        ) == report.warnings
+        assert 0 == report.exit_status
+
+    def test_deadlock(self) -> None:
+        """A ring without an initial element: exit 3, and who waits for what since when."""
+        with Program("ring") as program:
+            loop = Feedback(StreamType((1,), BoolType()))
+            stream = Relay(name="a")(loop)
+            loop.connect(Relay(name="b")(stream))
+        report = simulate(program)
+
+        assert "deadlock" == report.status
+        assert 3 == report.exit_status
+        assert report.deadlock is not None
+
+    @pytest.mark.parametrize("name", SCHEDULES)
+    def test_any_schedule(self, name: str | int) -> None:
+        """One program, one report, whatever trio runs first."""
+
+        def build() -> Program:
+            with Program("graph") as program:
+                left, right = Stage(50, outputs=2, work_cycles=(1, 5, 2))()
+                (left,) = Stage(50, work_cycles=(3, 1))(left)
+                (joined,) = Stage(50, works_first=True)(left, right)
+                Charge()(joined)
+            return program
+
+        with schedule(name):
+            report = simulate(build())
+
+        assert _without_host(simulate(build())) == _without_host(report)
+
+
+class TestLog:
+    def test_events(self, tmp_path: Path) -> None:
+        """The story is told in the order of the cycles, and says nothing of wall time."""
+        with Program("short") as program:
+            Charge()(Ticks(3)())
+        report = simulate(program, log_dir=tmp_path, parameters={"n": 3}, program_file="p.py")
+
+        assert str(tmp_path / "short-1") == report.log_dir
+        assert (
+            '{"event": "run_started", "cycle": 0, "program": "p.py", "parameters": {"n": 3}, '
+            '"mode": "timing", "operators": 2, "channels": 1}\n'
+            '{"event": "operator_finished", "cycle": 3, "operator": "ticks_1", "elements": 0, '
+            '"busy_cycles": 3, "empty_cycles": 0, "full_cycles": 0, "credit_cycles": 0, '
+            '"hbm_cycles": 0, "capacity_cycles": 0}\n'
+            '{"event": "operator_finished", "cycle": 4, "operator": "charge_1", "elements": 3, '
+            '"busy_cycles": 3, "empty_cycles": 1, "full_cycles": 0, "credit_cycles": 0, '
+            '"hbm_cycles": 0, "capacity_cycles": 0}\n'
+            '{"event": "run_ended", "cycle": 4, "status": "completed", "cycles": 4, '
+            '"elements": 3}\n'
+        ) == (tmp_path / "short-1" / "events.jsonl").read_text()
+
+    def test_second_run(self, tmp_path: Path) -> None:
+        """Every run has a folder of its own."""
+        for _ in range(2):
+            with Program("short") as program:
+                Charge()(Ticks(3)())
+            report = simulate(program, log_dir=tmp_path)
+
+        assert str(tmp_path / "short-2") == report.log_dir

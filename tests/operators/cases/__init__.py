@@ -1,0 +1,18 @@
+"""Cases for every operator: drawn streams, the operator on them, and what its definition says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.operators.cases import higher_order, memory, routing, shape
+from tests.operators.driving import Case, Choices
+
+__all__ = ["CASES"]
+
+CASES: dict[str, Callable[[Choices], Case]] = {
+    **shape.CASES,
+    **higher_order.CASES,
+    **routing.CASES,
+    **memory.CASES,
+}
+"""From the name of an operator to what builds a case of it."""

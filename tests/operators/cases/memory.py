@@ -1,0 +1,236 @@
+"""Cases of the on-chip and off-chip memory operators and of the address generators."""
+
+from __future__ import annotations
+
+from itertools import count
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from fabric import SelectorType, Stream, Tile, TileType
+from operators import (
+    Bufferize,
+    CacheReadAddresses,
+    ExpertAddresses,
+    FilterLastTile,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    RandomOffChipLoad,
+    RandomOffChipStore,
+    Streamify,
+)
+from operators.integers import INTEGER, integer
+from tests import definitions
+from tests.operators.driving import (
+    FLOAT,
+    NUMBER,
+    Case,
+    Choices,
+    Drawn,
+    draw,
+    number_in,
+    ragged,
+    selector,
+    tile,
+)
+
+__all__ = ["CASES"]
+
+
+def _buffers(choices: Choices, rank: int, *, static: bool) -> Drawn:
+    """Draw a stream whose innermost ``rank`` dimensions can be buffered."""
+    outer = 1 + choices.below(2)
+    inner: list[int | None] = [
+        choices.pick((2, 1, 3) if static else (2, 1, 3, 0)) for _ in range(rank)
+    ]
+    if not static:
+        inner[0] = None
+    return draw(choices, outer + rank, tile, fixed=inner)
+
+
+def _numbers(drawn: Drawn) -> Any:
+    return definitions.map_values(number_in, drawn.dims, drawn.tensor)
+
+
+def streamify(choices: Choices) -> Case:
+    """Read buffers so many times, in order or along an affine pattern."""
+    rank = 1 + choices.below(2)
+    affine = choices.maybe()
+    drawn = _buffers(choices, rank, static=affine)
+    repeats = tuple(1 + choices.below(3) for _ in range(choices.below(3)))
+    pattern = None
+    if affine:
+        size = prod(int(dim) for dim in drawn.shape[-rank:])
+        first, second = choices.below(size), choices.below(3)
+        shape = (1 + choices.below(3), 1 + first // max(1, second))
+        pattern = (shape, (choices.below((size - first - 1) // max(1, shape[0] - 1) + 1), second))
+    expected = definitions.streamify(_numbers(drawn), drawn.dims - rank, rank, repeats, pattern)
+    shape_of, strides = pattern or (None, None)
+
+    def wire(source: Stream) -> Stream:
+        return Streamify(repeats, shape_of, strides)(Bufferize(rank)(source))
+
+    return Case(choices, [(drawn, FLOAT)], wire, [expected], plain=number_in)
+
+
+def streamify_referred(choices: Choices) -> Case:
+    """Read every buffer once for each element of its group in a reference."""
+    rank, extra = 1 + choices.below(2), choices.below(3)
+    drawn = _buffers(choices, rank, static=False)
+    outer = drawn.dims - rank
+
+    def group(depth: int) -> Any:
+        return [group(depth - 1) for _ in range(choices.pick((2, 1, 0, 3)))] if depth else 0
+
+    guides = definitions.at_depth(lambda _: group(extra), outer, drawn.tensor)
+    reference = Drawn(guides, (*drawn.shape[:outer], *map(ragged, range(4, 4 + extra))))
+    expected = definitions.streamify(
+        _numbers(drawn), outer, rank, (), None, reference.tensor, extra
+    )
+
+    def wire(source: Stream, guide: Stream) -> Stream:
+        return Streamify()(Bufferize(rank)(source), guide)
+
+    return Case(choices, [(drawn, FLOAT), (reference, NUMBER)], wire, [expected], plain=number_in)
+
+
+def _matrix(choices: Choices) -> tuple[np.ndarray[Any, Any], tuple[int, int]]:
+    """Draw a matrix and the size of its tiles."""
+    rows, cols = 1 + choices.below(2), 1 + choices.below(3)
+    shape = (rows * (1 + choices.below(3)), cols * (1 + choices.below(3)))
+    return np.arange(prod(shape), dtype=np.float32).reshape(shape), (rows, cols)
+
+
+def _lines(value: Tile) -> Any:
+    assert value.data is not None
+    return value.data.astype(float).tolist()
+
+
+def load(choices: Choices) -> Case:
+    """Read a tensor affinely for each element of a reference."""
+    matrix, size = _matrix(choices)
+    items = definitions.cut(matrix.tolist(), *size)
+    dims = choices.below(3)
+    shape = tuple(choices.pick((2, 1, 3, 0)) for _ in range(dims))
+    strides = tuple(choices.below(3) for _ in range(dims))
+    reference = draw(choices, 1 + choices.below(2))
+    expected = definitions.per_reference(
+        definitions.affine(items, shape, strides), reference.dims, reference.tensor
+    )
+    operator = LinearOffChipLoad(matrix, size, shape, strides)
+    return Case(choices, [(reference, NUMBER)], operator, [expected], plain=_lines)
+
+
+def random_load(choices: Choices) -> Case:
+    """Read the tiles that a stream of addresses names."""
+    matrix, size = _matrix(choices)
+    items = definitions.cut(matrix.tolist(), *size)
+    drawn = draw(choices, 1 + choices.below(3), lambda _: choices.below(len(items)))
+    addresses = Drawn(definitions.map_values(integer, drawn.dims, drawn.tensor), drawn.shape)
+    expected = definitions.map_values(items.__getitem__, drawn.dims, drawn.tensor)
+    operator = RandomOffChipLoad(matrix, size)
+    return Case(choices, [(addresses, INTEGER)], operator, [expected], plain=_lines)
+
+
+def expert_addresses(choices: Choices) -> Case:
+    """Number the tiles of the experts that one-hot selectors name."""
+    tiles = 1 + choices.below(3)
+    drawn = draw(choices, 1 + choices.below(2), lambda _: choices.below(4))
+    selectors = definitions.map_values(
+        lambda expert: selector(4)({expert}), drawn.dims, drawn.tensor
+    )
+    expected = definitions.expert_addresses(tiles, drawn.dims, drawn.tensor)
+    inputs = [(Drawn(selectors, drawn.shape), SelectorType(4, hits=1))]
+    return Case(choices, inputs, ExpertAddresses(tiles), [expected], plain=_integer_in)
+
+
+def _integer_in(value: Tile) -> int:
+    return int(number_in(value))
+
+
+def cache_read_addresses(choices: Choices) -> Case:
+    """Number the tiles of requests' caches, some of them empty."""
+    requests = draw(choices, 1 + choices.below(2), lambda _: choices.below(5))
+    lengths = definitions.map_values(lambda _: choices.below(4), requests.dims, requests.tensor)
+    expected = definitions.cache_read_addresses(4, requests.dims, requests.tensor, lengths)
+    inputs = [
+        (Drawn(definitions.map_values(integer, requests.dims, each), requests.shape), INTEGER)
+        for each in (requests.tensor, lengths)
+    ]
+    return Case(choices, inputs, CacheReadAddresses(4), [expected], plain=_integer_in)
+
+
+def filter_last_tile(choices: Choices) -> Case:
+    """Tell the last tile of each request from the others."""
+    lengths = draw(choices, 1 + choices.below(2), lambda _: choices.below(4))
+    expected = definitions.filter_last_tile(lengths.dims, lengths.tensor)
+    made = definitions.map_values(integer, lengths.dims, lengths.tensor)
+    return Case(
+        choices,
+        [(Drawn(made, lengths.shape), INTEGER)],
+        FilterLastTile(),
+        [expected],
+        plain=lambda value: set(value.hits),
+    )
+
+
+_names = count()
+
+
+def store(choices: Choices) -> Case:
+    """Store a stream whose innermost groups are equally long, or empty."""
+    drawn = draw(choices, 1 + choices.below(3), tile, fixed=[1 + choices.below(3)])
+    expected = definitions.stacked(
+        drawn.dims,
+        definitions.map_values(lambda value: [[number_in(value)]], drawn.dims, drawn.tensor),
+    )
+    name = f"y{next(_names)}"
+
+    def wire(source: Stream) -> list[Stream]:
+        LinearOffChipStore(name)(source)
+        return []
+
+    wanted = np.array(expected).reshape(-1, len(expected[0]) if expected else 1)
+    return Case(choices, [(drawn, FLOAT)], wire, [], stores={name: wanted})
+
+
+def random_store(choices: Choices) -> Case:
+    """Overwrite the tiles that a stream of addresses names, the last one to come staying."""
+    matrix, size = _matrix(choices)
+    tiles = len(definitions.cut(matrix.tolist(), *size))
+    across = matrix.shape[1] // size[1]
+    drawn = draw(choices, 1 + choices.below(2), lambda _: choices.below(tiles))
+    numbers = iter(range(100, 1 << 20))
+    wanted = matrix.copy()
+
+    def block(address: int) -> Tile:
+        number = next(numbers)
+        for row in range(size[0]):
+            for col in range(size[1]):
+                wanted[address // across * size[0] + row, address % across * size[1] + col] = number
+        return Tile(*size, FLOAT.dtype, np.full(size, number, FLOAT.dtype))
+
+    blocks = Drawn(definitions.map_values(block, drawn.dims, drawn.tensor), drawn.shape)
+    addresses = Drawn(definitions.map_values(integer, drawn.dims, drawn.tensor), drawn.shape)
+    name = f"y{next(_names)}"
+    return Case(
+        choices,
+        [(addresses, INTEGER), (blocks, TileType(*size, FLOAT.dtype))],
+        RandomOffChipStore(name, matrix, size),
+        [definitions.map_values(lambda _: True, drawn.dims, drawn.tensor)],
+        stores={name: wanted},
+    )
+
+
+CASES = {
+    "Bufferize and Streamify": streamify,
+    "Streamify by a reference": streamify_referred,
+    "LinearOffChipLoad": load,
+    "RandomOffChipLoad": random_load,
+    "LinearOffChipStore": store,
+    "RandomOffChipStore": random_store,
+    "ExpertAddresses": expert_addresses,
+    "CacheReadAddresses": cache_read_addresses,
+    "FilterLastTile": filter_last_tile,
+}

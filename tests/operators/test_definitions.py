@@ -1,0 +1,42 @@
+"""Every operator against its definition over nested lists, on streams of any structure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.operators.cases import CASES
+from tests.operators.driving import Case, Choices, run_cases
+
+_BATCH = 25
+"""Cases in one program: a run of trio and a report are paid once for all of them."""
+
+_BYTES = 48
+"""Decisions drawn for a case; those beyond are the simplest. One string for all cases of a program:
+lists of strings would hold a few of them again and again."""
+
+
+def _check(build: Callable[[Choices], Case], batches: int) -> None:
+    @settings(max_examples=batches, suppress_health_check=list(HealthCheck))
+    @given(st.binary(min_size=_BYTES * _BATCH, max_size=_BYTES * _BATCH))
+    def check(batch: bytes) -> None:
+        starts = range(0, len(batch), _BYTES)
+        run_cases([build(Choices(batch[start : start + _BYTES])) for start in starts])
+
+    check()
+
+
+@pytest.mark.parametrize("operator", CASES)
+def test_operator_is_as_defined(operator: str) -> None:
+    """2,000 drawn cases give what the definition gives."""
+    _check(CASES[operator], 2_100 // _BATCH)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("operator", CASES)
+def test_operator_is_as_defined_exhaustively(operator: str) -> None:
+    """100,000 drawn cases give what the definition gives."""
+    _check(CASES[operator], 105_000 // _BATCH)

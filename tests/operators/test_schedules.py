@@ -1,0 +1,44 @@
+"""One report under every schedule, and the same cycles with data and without."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from fabric import Report
+from tests.operators.cases import CASES
+from tests.operators.driving import Choices, run_cases
+from tests.schedules import SCHEDULES, schedule
+
+
+def _report(operator: str, mode: str) -> dict[str, Any]:
+    """Run 40 cases of ``operator``, always the same, and return all that was counted."""
+    source = random.Random(operator)
+    cases = [CASES[operator](Choices(source.randbytes(48))) for _ in range(40)]
+    return counted(run_cases(cases, mode))
+
+
+def counted(report: Report) -> dict[str, Any]:
+    """Return the fields of a report that no clock of the host and no file name decides."""
+    fields = report.as_json()
+    for name in ("wall_seconds", "mode", "verified"):
+        del fields[name]
+    return {**fields, "units": report.units, "channel counters": report.channels_counters}
+
+
+@pytest.mark.parametrize("operator", CASES)
+def test_report_is_the_same_under_every_schedule(operator: str) -> None:
+    """Whatever ready task trio runs first, every counter and every output is the same."""
+    reports = []
+    for name in SCHEDULES:
+        with schedule(name):
+            reports.append(_report(operator, "functional"))
+    assert [reports[0]] * len(SCHEDULES) == reports
+
+
+@pytest.mark.parametrize("operator", CASES)
+def test_cycles_do_not_depend_on_the_mode(operator: str) -> None:
+    """Timing mode and functional mode count the same cycles, stalls and elements."""
+    assert _report(operator, "functional") == _report(operator, "timing")

@@ -1,0 +1,22 @@
+"""Programs of ``programs/``, loaded as the command line loads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fabric import Hardware, Program
+from fabric.hardware_file import load_hardware
+from fabric.loader import load_program
+
+__all__ = ["PROGRAMS", "program"]
+
+PROGRAMS = Path(__file__).parents[2] / "programs"
+
+
+def program(name: str, hardware: str | None = None, **parameters: object) -> Program:
+    """Return the program ``programs/NAME.py`` for a hardware file of ``programs/hardware``."""
+    described = Hardware()
+    if hardware is not None:
+        described = load_hardware(PROGRAMS / "hardware" / hardware)
+    given = [f"{key}={value}" for key, value in parameters.items()]
+    return load_program(PROGRAMS / f"{name}.py", given, described).program

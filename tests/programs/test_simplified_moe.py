@@ -1,0 +1,43 @@
+"""The paper's simplified mixture of experts, against numpy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fabric import simulate
+from tests.programs.loading import program
+from tests.schedules import SCHEDULES, schedule
+
+
+class TestSimplifiedMoe:
+    @pytest.mark.parametrize("tokens", [0, 1, 4, 10, 97])
+    @pytest.mark.parametrize("experts", [1, 2, 5])
+    def test_is_verified(self, tokens: int, experts: int) -> None:
+        """Every token meets its expert, with experts that get none and tiles that are padded."""
+        report = simulate(program("simplified_moe", tokens=tokens, experts=experts))
+
+        assert ("completed", "functional", True) == (report.status, report.mode, report.verified)
+
+    def test_timing_mode(self) -> None:
+        """Without data the cycles are the same."""
+        functional = simulate(program("simplified_moe"))
+        timing = simulate(program("simplified_moe"), mode="timing")
+
+        assert functional.cycles == timing.cycles
+        assert functional.units == timing.units
+        assert timing.verified is None
+
+    @pytest.mark.parametrize("name", SCHEDULES)
+    def test_any_schedule(self, name: str | int) -> None:
+        """One report, whatever trio runs first."""
+        with schedule(name):
+            report = simulate(program("simplified_moe", tokens=30))
+
+        assert (
+            replace(
+                simulate(program("simplified_moe", tokens=30)), wall_seconds=report.wall_seconds
+            )
+            == report
+        )

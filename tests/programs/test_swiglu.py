@@ -1,0 +1,38 @@
+"""The SwiGLU layer, against the published cycles and bytes, and against numpy."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from fabric import simulate
+from tests.programs.loading import program
+from tests.shared_data import shared
+
+HARDWARE = "hdl_validation.toml"
+
+
+class TestSwiglu:
+    @pytest.mark.parametrize("row", range(10))
+    def test_published(self, row: int) -> None:
+        """Within 1 cycle of the authors' simulator; the off-chip bytes are equal."""
+        with shared("published/swiglu.csv").open() as file:
+            published = list(csv.DictReader(file))[row]
+        tiles = {name: int(published[name]) for name in ("tile_batch", "tile_inter")}
+        report = simulate(program("swiglu", HARDWARE, **tiles))
+
+        assert report.cycles == pytest.approx(int(published["cycles"]), abs=1)
+        assert float(published["off_chip_traffic_bytes"]) == report.off_chip_traffic_bytes
+
+    @pytest.mark.parametrize("tile_batch", [16, 64])
+    @pytest.mark.parametrize("tile_inter", [16, 64, 256])
+    def test_functional_mode(self, tile_batch: int, tile_inter: int) -> None:
+        """The data are right, and the cycles those of timing mode."""
+        tiles = {"tile_batch": tile_batch, "tile_inter": tile_inter}
+        functional = simulate(program("swiglu", HARDWARE, **tiles), mode="functional")
+        timing = simulate(program("swiglu", HARDWARE, **tiles))
+
+        assert functional.verified is True
+        assert timing.cycles == functional.cycles
+        assert timing.units == functional.units
