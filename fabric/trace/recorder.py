@@ -2,7 +2,7 @@
 
 The folder holds ``meta.json``, ``units``, ``channels`` and ``columns`` from the start; segments of
 ``short``, ``long`` and ``operations`` rows as the run goes on; ``pending``, ``waiting`` and
-``states``, what is under way, about every second and at the end; and ``end.json`` once the run is
+``states``, what is under way, about every two seconds and at the end; and ``end.json`` once the run is
 over.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Recorder"]
 
-_SNAPSHOT_SECONDS: Final = 1.0
+_SNAPSHOT_SECONDS: Final = 2.0
 
 
 class Recorder:
@@ -111,7 +111,7 @@ class Recorder:
             ) from None
 
     async def run(self) -> None:
-        """Write what there is about every second, so that a killed run keeps it."""
+        """Write what there is about every two seconds, so that a killed run keeps it."""
         while True:
             await trio.sleep(_SNAPSHOT_SECONDS)
             self._flush()

@@ -54,7 +54,7 @@ class TracedChannel(Channel):
         number: its place in edge order.
     """
 
-    __slots__ = ("_count", "_next_order", "_reserved", "_rows", "_seen", "_sent",
+    __slots__ = ("_count", "_long", "_next_order", "_reserved", "_rows", "_seen", "_sent",
                  "_short", "number")  # fmt: skip
 
     def __init__(
@@ -72,6 +72,7 @@ class TracedChannel(Channel):
         self.number: Final = number
         self._rows: Final = rows
         self._short: Final = rows.short
+        self._long: Final = rows.long
         self._next_order: Final = rows.next_order
         self._sent: deque[Sent] = deque()
         self._reserved: deque[tuple[int, int, int]] = deque()
@@ -161,12 +162,21 @@ class TracedChannel(Channel):
 
     @override
     async def peek(self) -> Element | None:
+        queue = self.queue
+        if self._seen is not None:
+            return queue[0][1]
         unit = self.consumer
         before = unit.now
-        element = await Channel.peek(self)
-        if element is not None and self._seen is None:
-            now = unit.now
-            self._seen = (self._next_order(), now, now - before)
+        if not queue:
+            await self._arrival()
+            if not queue:
+                return None
+        sent, element = queue[0]
+        now = before
+        if sent >= now:
+            self.empty_cycles += sent + 1 - now
+            unit.now = now = sent + 1
+        self._seen = (self._next_order(), now, now - before)
         return element
 
     @override
@@ -187,7 +197,7 @@ class TracedChannel(Channel):
             now = max(cycle, stamps[1] + 1, requested)
             seen = self._seen or (LEFT_OVER, now, 0)
             self._seen = None
-            self._write_long((None, 0), now, seen, stamps, left_over=True)
+            self._write_long((None, 0), now, seen, stamps, LEFT_OVER)
 
     @override
     def see_end(self) -> None:
@@ -215,7 +225,7 @@ class TracedChannel(Channel):
         for number, (stamps, (_, (value, stop))) in enumerate(zip(sent, self.queue, strict=True)):
             level = ~stop if isinstance(value, BareStop) else stop
             key = (self.number, self._count + number + 1, level)
-            rows.append(_long_row(key, -1, -1, seen, stamps))
+            rows.append((*key, -1, -1, seen[2], *_complete(stamps), *seen[:2]))
             seen = (-1, -1, 0)
         return rows
 
@@ -225,34 +235,31 @@ class TracedChannel(Channel):
         now: int,
         seen: tuple[int, int, int],
         stamps: Sent,
-        *,
-        left_over: bool = False,
+        order: int | None = None,
     ) -> None:
         value, stop = element
         if value.__class__ is BareStop:
             stop = ~stop
+        if len(stamps) == 3:
+            stamps = _complete(stamps)
+        if order is None:
+            order = self._next_order()
         self._count = count = self._count + 1
-        rows = self._rows.long
-        offset = rows.offset
-        key = (self.number, count, stop)
-        order = LEFT_OVER if left_over else self._next_order()
-        _pack_long(rows.buffer, offset, *_long_row(key, order, now, seen, stamps))
+        rows = self._long
+        offset, number = rows.offset, self.number
+        seen_order, seen_cycle, waited = seen
+        _pack_long(
+            rows.buffer, offset, number, count, stop, order, now, waited, *stamps, seen_order,
+            seen_cycle,
+        )  # fmt: skip
         rows.offset = offset = offset + _LONG_BYTES
         if offset == rows.limit:
             self._rows.flush()
 
 
-def _long_row(
-    key: tuple[int, int, int],
-    taken_order: int,
-    taken_cycle: int,
-    seen: tuple[int, int, int],
-    stamps: Sent,
-) -> tuple[int, ...]:
-    if len(stamps) == 3:
-        order, cycle, _ = stamps
-        stamps = (*stamps, -1, order, cycle)
-    return (*key, taken_order, taken_cycle, seen[2], *stamps, seen[0], seen[1])
+def _complete(stamps: Sent) -> Sent:
+    """Return all six stamps of an element."""
+    return stamps if len(stamps) > 3 else (*stamps, -1, stamps[0], stamps[1])
 
 
 class TracedHbm(Hbm):

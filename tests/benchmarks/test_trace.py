@@ -12,7 +12,7 @@ import pytest
 from fabric import Hardware, Program, simulate
 from fabric.loader import load_program
 from fabric.trace.options import TraceOptions
-from tests.benchmarks.pipeline import pipeline
+from tests.fabric.scripted import Charge, Relay, Ticks
 
 pytestmark = pytest.mark.benchmark
 
@@ -21,7 +21,12 @@ _MOE: Final = str(Path(__file__).parents[2] / "programs" / "moe.py")
 
 
 def _pipeline() -> Program:
-    return pipeline(16, 16, 60_000)
+    with Program("pipeline", channel_depth=16) as program:
+        stream = Ticks(60_000)()
+        for _ in range(14):
+            stream = Relay()(stream)
+        Charge()(stream)
+    return program
 
 
 def _moe() -> Program:
@@ -32,9 +37,7 @@ def _moe() -> Program:
     ("build", "limit"),
     [pytest.param(_pipeline, 2.5, id="pipeline"), pytest.param(_moe, 1.1, id="moe")],
 )
-def test_events(
-    build: Callable[[], Program], limit: float, benchmark: Any, tmp_path: Path
-) -> None:
+def test_events(build: Callable[[], Program], limit: float, benchmark: Any, tmp_path: Path) -> None:
     """Recording every event costs less than the issue allows, writing it included."""
 
     def seconds(trace: TraceOptions | None) -> float:

@@ -79,7 +79,9 @@ class TestEveryProgram:
             )
         )
         expected = {
-            unit: counters.busy_cycles for unit, counters in enumerate(report.units) if unit in found
+            unit: counters.busy_cycles
+            for unit, counters in enumerate(report.units)
+            if unit in found
         }
         assert expected == found
         assert [(0,)] == trace.rows("SELECT count(*) FROM operations WHERE work_cycles < 0")
@@ -102,9 +104,7 @@ def _walk(lines: Timelines, unit: int, cycle: int) -> Root:
 class TestKnownCases:
     def test_slow_last_unit(self, tmp_path: Path) -> None:
         """What a slow reader holds up is charged to it, also two units further up."""
-        accounts = _accounts(
-            chain(("s0",), ("r0", "s0"), ("r0", "c10"), elements=50), tmp_path
-        )
+        accounts = _accounts(chain(("s0",), ("r0", "s0"), ("r0", "c10"), elements=50), tmp_path)
         _, middle, last = accounts.units
 
         assert 500 == last.busy
@@ -115,9 +115,7 @@ class TestKnownCases:
 
     def test_slow_first_unit(self, tmp_path: Path) -> None:
         """What a slow producer starves is charged to it; the way of an element to the hops."""
-        accounts = _accounts(
-            chain(("c10", "s0"), ("r0", "s0"), ("r0",), elements=50), tmp_path
-        )
+        accounts = _accounts(chain(("c10", "s0"), ("r0", "s0"), ("r0",), elements=50), tmp_path)
 
         assert 500 == accounts.units[0].busy
         # It sends in cycles 10, 20, ... 500; each element is seen one cycle later, the end at once.

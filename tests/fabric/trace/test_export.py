@@ -69,9 +69,10 @@ class TestPerfetto:
                 assert begin.timestamp < end.timestamp
                 if begin.track_event.name == "working":
                     busy[names[track]] += end.timestamp - begin.timestamp
-            assert all(end.timestamp <= begin.timestamp for end, begin in zip(
-                ends, begins[1:], strict=False
-            ))
+            assert all(
+                end.timestamp <= begin.timestamp
+                for end, begin in zip(ends, begins[1:], strict=False)
+            )
         assert busy == dict(
             trace.rows("SELECT name, busy_cycles FROM states JOIN units USING (unit)")
         )
@@ -166,9 +167,7 @@ def _perfetto(trace: Trace, folder: Path) -> Any:
 
 def _tracks(message: Any) -> list[Any]:
     return [
-        packet.track_descriptor
-        for packet in message.packet
-        if packet.HasField("track_descriptor")
+        packet.track_descriptor for packet in message.packet if packet.HasField("track_descriptor")
     ]
 
 

@@ -13,7 +13,7 @@ from fabric.trace.options import TraceOptions
 from fabric.trace.reader import Trace
 from fabric.vocabulary import EVENTS, FIELDS, TABLES
 from tests.fabric.trace.recording import PROGRAMS, chain, program, record
-from tests.schedules import SCHEDULES, forced_schedule
+from tests.schedules import SCHEDULES, schedule
 
 
 class TestStamps:
@@ -47,11 +47,11 @@ class TestStamps:
         ((moved,),) = trace.rows("SELECT sum(bytes)::BIGINT FROM bursts")
         assert plain.hbm_bytes_moved == moved
 
-    @pytest.mark.parametrize("schedule", SCHEDULES)
-    def test_schedules(self, schedule: str, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("order", SCHEDULES)
+    def test_schedules(self, order: str | int, tmp_path: Path) -> None:
         """All that can be read from a trace is the same, byte for byte, under every schedule."""
         _, usual = record(program("simplified_moe"), tmp_path)
-        with forced_schedule(schedule):
+        with schedule(order):
             _, trace = record(program("simplified_moe"), tmp_path)
 
         for table in TABLES:
