@@ -2,8 +2,8 @@
 
 The folder holds ``meta.json``, ``units``, ``channels`` and ``columns`` from the start; segments of
 ``short``, ``long`` and ``operations`` rows as the run goes on; ``pending``, ``waiting`` and
-``states``, what is under way, about every two seconds and at the end; and ``end.json`` once the run is
-over.
+``states``, what is under way, about every two seconds and at the end; and ``end.json`` once the
+run is over.
 """
 
 from __future__ import annotations

@@ -51,7 +51,8 @@ def occupancy(trace: Trace) -> Iterator[tuple[int, list[Level]]]:
     """Yield each channel's number and how many elements it held from which cycle on."""
     first, last = trace.window
     rows = trace.rows(
-        f"SELECT channel, least(greatest(cycle, {first}), {last}) AS since, sum(change)::BIGINT FROM ("
+        f"SELECT channel, least(greatest(cycle, {first}), {last}) AS since, "
+        "sum(change)::BIGINT FROM ("
         "SELECT channel, sent_cycle AS cycle, 1 AS change FROM transfers UNION ALL "
         "SELECT channel, taken_cycle, -1 FROM transfers WHERE taken_cycle IS NOT NULL) "
         "GROUP BY channel, since HAVING sum(change) <> 0 ORDER BY channel, since"

@@ -39,6 +39,7 @@ class Accounts:
         timelines: of all units.
         cycles: accounted for, of each unit.
         units: where each unit's cycles went, in node order; units not traced are left out.
+        by_number: the same, by the unit's number.
         charged: stalled cycles of all units by root.
         by_unit: stalled cycles of each unit by root.
         path: the critical path.
@@ -51,6 +52,7 @@ class Accounts:
         self.cycles: Final = self.timelines.last - self.timelines.first
         traced = [unit for unit, kept in enumerate(self.timelines.traced) if kept]
         self.units: Final[list[UnitStalls]] = [self.timelines.stalls(unit) for unit in traced]
+        self.by_number: Final = {each.unit: each for each in self.units}
         roots = Roots(self.timelines)
         self.by_unit: Final = {unit: roots.charged(unit) for unit in traced}
         self.charged: Final[Counter[Root]] = sum(self.by_unit.values(), Counter())

@@ -49,8 +49,8 @@ FROM recorded JOIN channels USING (channel) WHERE seen_order >= 0 AND seen_order
 UNION ALL SELECT consumer, taken_order, 'take', taken_cycle,
     CASE WHEN seen_order = taken_order THEN receive_wait_cycles ELSE 0 END, channel, element
 FROM recorded JOIN channels USING (channel) WHERE taken_order >= 0
-UNION ALL SELECT unit, "order", ['burst', 'allocate', 'end', 'reserve'][operation + 1], cycle, wait_cycles,
-    nullif(channel, -1), NULL
+UNION ALL SELECT unit, "order", ['burst', 'allocate', 'end', 'reserve'][operation + 1], cycle,
+    wait_cycles, nullif(channel, -1), NULL
 FROM recorded_operations;
 
 CREATE VIEW operations AS SELECT

@@ -19,6 +19,7 @@ class Names:
 
     Attributes:
         units: by number.
+        operators: the class of each unit's operator.
         places: where each unit was wired, ``file:line`` with the file's name only.
         channels: by number.
         ends: producer and consumer of each channel, by number.
@@ -26,9 +27,10 @@ class Names:
 
     def __init__(self, trace: Trace) -> None:
         """Read them."""
-        rows = trace.rows("SELECT name, file, line FROM units ORDER BY unit")
-        self.units: Final[list[str]] = [name for name, _, _ in rows]
-        self.places: Final = [f"{Path(file).name}:{line}" for _, file, line in rows]
+        rows = trace.rows("SELECT name, operator, file, line FROM units ORDER BY unit")
+        self.units: Final[list[str]] = [name for name, *_ in rows]
+        self.places: Final = [f"{Path(file).name}:{line}" for *_, file, line in rows]
+        self.operators: Final[list[str]] = [operator for _, operator, *_ in rows]
         rows = trace.rows("SELECT name, producer, consumer FROM channels ORDER BY channel")
         self.channels: Final[list[str]] = [name for name, _, _ in rows]
         self.ends: Final[list[tuple[int, int]]] = [

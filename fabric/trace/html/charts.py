@@ -16,7 +16,7 @@ __all__ = ["bandwidth_chart", "legend", "occupancy_charts", "timeline_chart"]
 
 _LEFT, _WIDE = 230, 860
 _BINS: Final = 430
-_UNITS: Final = 120
+_UNITS: Final = 60
 _CHANNELS: Final = 12
 _ROW: Final = 15
 _TICKS: Final = 5
@@ -37,7 +37,11 @@ def legend() -> str:
 def timeline_chart(accounts: Accounts) -> str:
     """Return a row a unit, each stretch in the colour of what the unit mostly did in it."""
     lines = accounts.timelines
-    kept = sorted(accounts.units, key=lambda unit: (-unit.busy - unit.stalled, unit.unit))
+    on_path = {root.unit for root in accounts.on_path()}
+    kept = sorted(
+        accounts.units,
+        key=lambda each: (each.unit not in on_path, -each.busy - each.hbm, -each.stalled),
+    )
     units = sorted(each.unit for each in kept[:_UNITS])
     rows = ""
     for number, unit in enumerate(units):
@@ -54,7 +58,10 @@ def timeline_chart(accounts: Accounts) -> str:
     rows += _axis(lines.first, lines.last, height)
     note = ""
     if len(units) < len(accounts.units):
-        note = element("p", f"The {_UNITS} most active of {len(accounts.units):,} units.")
+        note = element(
+            "p",
+            f"The critical path's and the most active: {_UNITS} of {len(accounts.units):,} units.",
+        )
     return note + element("div", _svg(rows, height + 20), class_="scroll")
 
 
@@ -88,19 +95,25 @@ def bandwidth_chart(trace: Trace, accounts: Accounts) -> str:
     )  # fmt: skip
     body += _label(f"peak {peak:,.0f} bytes/cycle", y(peak) + 4)
     moved = accounts.cycles and sum(value * width for _, value in levels) / accounts.cycles
-    body += _label(f"mean {moved:,.0f} bytes/cycle", y(moved) + 4)
+    body += element(
+        "text", f"mean {moved:,.0f}", x=_LEFT + _WIDE + 8, y=f"{y(moved) + 4:.0f}", font_size=11,
+        fill="#5b6875",
+    )  # fmt: skip
     body += element(
         "line", y1=f"{y(moved):.1f}", y2=f"{y(moved):.1f}", stroke=COLOURS["hbm"], **ends
     )
-    return element("div", _svg(body + _axis(first, last, height + 6), height + 26), class_="scroll")
+    note = "Each burst is spread evenly over its time: where bursts overlap, peaks can be too high."
+    drawing = _svg(body + _axis(first, last, height + 6), height + 26)
+    return element("p", note) + element("div", drawing, class_="scroll")
 
 
 def occupancy_charts(trace: Trace, accounts: Accounts) -> str:
-    """Return the most elements held in each stretch, for the channels units wait at longest."""
+    """Return the most elements held in each stretch, channels that hold units up first."""
     first, last = trace.window
     worst = trace.rows(
         "SELECT channel, name, depth FROM waits JOIN channels USING (channel) "
-        f"GROUP BY ALL ORDER BY sum(cycles) DESC, channel LIMIT {_CHANNELS}"
+        "GROUP BY ALL ORDER BY coalesce(sum(cycles) FILTER (cause = 'full'), 0) DESC, "
+        f"sum(cycles) DESC, channel LIMIT {_CHANNELS}"
     )
     levels = dict(occupancy(trace))
     body, height = "", 40

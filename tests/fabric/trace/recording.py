@@ -14,7 +14,7 @@ from fabric.trace.reader import Trace
 from tests.deadlock.cases import CASES
 from tests.deadlock.parts import Script
 
-__all__ = ["PROGRAMS", "chain", "program", "record"]
+__all__ = ["PROGRAMS", "chain", "pairs", "program", "record"]
 
 _ROOT: Final = Path(__file__).parents[3]
 
@@ -32,7 +32,7 @@ def program(name: str) -> Program:
     """Wire one of ``PROGRAMS``, or a deadlock of ``CASES``."""
     if name in CASES:
         return CASES[name].build()
-    file = _ROOT / "programs" / f"{name.split()[0]}.py"
+    file = _ROOT / "programs" / f"{name.split(maxsplit=1)[0]}.py"
     return load_program(str(file), PROGRAMS[name], Hardware()).program
 
 
