@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fabric.assumed_channel import AssumedChannel
 from fabric.dims import free_symbols, is_ragged
 from fabric.errors import ProgramError
 from fabric.report import Compared, Comparison
@@ -78,20 +77,18 @@ def check_assumptions(machine: Machine, measured: dict[Any, Size]) -> None:
         ProgramError: an assumption was false.
     """
     sizes = Substitution(measured)
-    for edge, channel in zip(machine.plan.edges, machine.channels, strict=True):
-        if not isinstance(channel, AssumedChannel):
-            continue
-        channel.finish()
-        for claim in channel.claims:
+    for sink in machine.assumed:
+        sink.finish()
+        for claim in sink.claims:
             expected = sizes.dim(claim.assumed)
-            for size in channel.sizes.get(claim.dimension, ()):
+            for size in sink.sizes.get(claim.dimension, ()):
                 if size != expected and not is_ragged(claim.assumed):
                     raise claim.refuted_by(size, expected)
-        # Groups of ragged sizes are counted together; operators compare them one by one.
+    # Groups of ragged sizes are counted together; operators compare them one by one.
+    for edge, channel in zip(machine.plan.edges, machine.channels, strict=True):
         assumed = edge.consumer.inputs[edge.input]
-        total = _count(sizes, assumed.type)
-        if total != channel.elements:
-            place = channel.claims[0].place
+        if edge.claims and channel.elements != (total := _count(sizes, assumed.type)):
+            place = edge.claims[0].place
             raise ProgramError(
                 f"{assumed.name} has {channel.elements:,} elements: expected {total:,}, since the "
                 f"program assumes {shape_text(assumed.shape)}",
