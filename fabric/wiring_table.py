@@ -170,10 +170,12 @@ def _most_on_chip(check: Check, console: Console) -> None:
         return
     size, group = max(needs, key=lambda pair: pair[0])
     most, one = max(((by_node[node].on_chip_bytes, node) for node in by_node), key=lambda p: p[0])
+    others = sum(each == size for each, _ in needs) - 1
+    tied = f"; {others} more need as much" if others else ""
     console.print()
     for text in (
         f"most on chip (paper): {_name(group)}",
-        f"  {size:,} bytes, {100 * size / total:.0f} %, {_place(group[0])}",
+        f"  {size:,} bytes, {100 * size / total:.0f} %, {_place(group[0])}{tied}",
         f"of one operator: {one.name}",
         f"  {most:,} bytes, {_place(one)}",
     ):
