@@ -21,6 +21,7 @@ from fabric import (
     Stream,
     StreamType,
     Wiring,
+    same,
 )
 from operators.operands import load_cycles, placed
 
@@ -68,6 +69,12 @@ class Reassemble(Operator):
                 raise ShapeError(
                     f"Reassemble(rank={self.rank}) is given {first} and {stream}: "
                     f"expected rank {self.rank} and one element type"
+                )
+            inner = zip(stream.shape[1:], first.shape[1:], strict=True)
+            if any(same(a, b) is False for a, b in inner):
+                raise ShapeError(
+                    f"Reassemble(rank={self.rank}) is given {first} and {stream}: "
+                    "expected equal inner dimensions"
                 )
         hits = chosen.hits
         if hits is None:

@@ -33,8 +33,8 @@ def test_outputs_are_right_and_cycles_those_of_timing_mode(
     name: str, parameters: dict[str, object]
 ) -> None:
     """The stored output is numpy's, and without data every counter is the same."""
-    functional = simulate(program(name, **parameters), mode="functional")
-    timing = simulate(program(name, **parameters), mode="timing")
+    functional = simulate(program(name, None, **parameters), mode="functional")
+    timing = simulate(program(name, None, **parameters), mode="timing")
     assert ("completed", True, ()) == (functional.status, functional.verified, functional.warnings)
     assert (timing.cycles, timing.units) == (functional.cycles, functional.units)
 
@@ -50,6 +50,10 @@ def test_dynamic_tiling_moves_and_computes_less() -> None:
     static, dynamic = (
         simulate(program("dynamic_tiling", tiling=tiling)) for tiling in ("static", "dynamic")
     )
+    assert dynamic.flops is not None
+    assert static.flops is not None
+    assert dynamic.hbm_bytes_moved is not None
+    assert static.hbm_bytes_moved is not None
     assert dynamic.flops < static.flops
     assert dynamic.hbm_bytes_moved < static.hbm_bytes_moved
 
