@@ -123,6 +123,11 @@ class Channel:
         return self.queue[0][0] + 1
 
     @property
+    def last_taken_cycle(self) -> int | None:
+        """The consumer's clock at its last dequeue; None where it made none."""
+        return self._recent[-1] if self._dequeued else None
+
+    @property
     def peak_occupancy(self) -> int:
         """The most slots in use at once, a slot whose credit is on its way back among them.
 
@@ -234,40 +239,53 @@ class Channel:
         if self.reader is not None:
             self._wake_reader()
 
-    async def drain(self) -> None:
-        """Discard what comes after the consumer's operator has ended, until the producer ends.
+    def grow(self, slots: int) -> None:
+        """Add ``slots``, also while the producer waits for one."""
+        self.depth += slots
+        self._returned.extend([-1] * slots)
+        self._spent -= slots
+        if self.writer is not None:
+            self._wake_writer()
+
+    def discard(self, cycle: int) -> None:
+        """Dequeue what is there: the consumer's operator has ended at ``cycle``.
 
         The producer is not held up by a reader that has gone: each element is dequeued as soon
-        as it is visible, and the consumer's clock moves only at the end.
+        as it is visible.
         """
-        while True:
-            while self.queue:
-                sent, element = self.queue.popleft()
-                cycle = max(sent + 1, self.consumer.now)
-                self._returned.append(cycle)
-                drop(element[0], cycle)
-                self.left_over += element[0].__class__ is not BareStop
-                if self.writer is not None:
-                    self._wake_writer()
-            if self.ended:
-                return
-            await self._arrival()
+        while self.queue:
+            sent, element = self.queue.popleft()
+            taken_cycle = max(sent + 1, cycle)
+            self._returned.append(taken_cycle)
+            drop(element[0], taken_cycle)
+            self.left_over += element[0].__class__ is not BareStop
+            if self.writer is not None:
+                self._wake_writer()
 
-    async def _arrival(self) -> None:
-        """Wait until there is an element, or see the end."""
+    def see_end(self) -> None:
+        """Let the consumer's clock move to the end of the stream, which is there."""
+        assert self.closed_cycle is not None
         unit = self.consumer
-        if self.closed_cycle is None:
-            self.reader = unit
-            wait = self._receiving
-            wait.since_cycle = unit.now
-            await self.clock.park(unit, wait)
-        if not self.queue and self.closed_cycle is not None and not self.ended:
+        if not self.ended:
             self.ended = True
             if self.closed_cycle > unit.now:
                 self.empty_cycles += self.closed_cycle - unit.now
                 unit.now = self.closed_cycle
 
+    async def _arrival(self) -> None:
+        """Wait until there is an element, or see the end."""
+        if self.closed_cycle is None:
+            unit = self.consumer
+            self.reader = unit
+            wait = self._receiving
+            wait.since_cycle = unit.now
+            await self.clock.park(unit, wait)
+        if not self.queue and self.closed_cycle is not None:
+            self.see_end()
+
     async def _more_credits(self) -> deque[int]:
+        if self.producer.now >= self.clock.pace_cycle:
+            await self.clock.keep_pace(self.producer)
         if self._ungranted:
             grant = min(self._ungranted, _GRANT)
             self._ungranted -= grant

@@ -49,6 +49,7 @@ class VirtualClock:
         running: units that can run.
         memory: advanced only while nothing else can run.
         stopping: let what can run come to rest, then stop instead of advancing.
+        pace_cycle: a unit whose clock is past it waits for the others to come to rest.
     """
 
     def __init__(
@@ -70,6 +71,23 @@ class VirtualClock:
         self._beat_cycles: Final = beat_cycles
         self._next_beat = beat_cycles
         self._reaching: list[tuple[int, int, int, Unit]] = []
+        self.pace_cycle = _NEVER
+        self._pace_cycles = 0
+        self._pacing: list[Unit] = []
+        self._on_pace: Callable[[], None] | None = None
+
+    def watch(self, on_pace: Callable[[], None], pace_cycles: int) -> None:
+        """Call ``on_pace`` about every ``pace_cycles`` also where units never come to rest.
+
+        It changes no clock: units that are that far ahead stop until the others rest too.
+        """
+        self._on_pace = on_pace
+        self._pace_cycles = self.pace_cycle = pace_cycles
+
+    async def keep_pace(self, unit: Unit) -> None:
+        """Wait until no other unit can run."""
+        self._pacing.append(unit)
+        await self.park(unit, Wait("reach", (), unit.now))
 
     async def park(self, unit: Unit, wait: Wait) -> None:
         """Suspend ``unit`` until somebody wakes it; the last unit to park advances the clock."""
@@ -114,8 +132,13 @@ class VirtualClock:
         unit.reach_ticket += 1
 
     def _settle(self) -> None:
+        if self._pacing and self._on_pace is not None:
+            self._on_pace()
         if self.stopping:
             self._on_quiescence()
+            return
+        if self._pacing:
+            self._let_pace()
             return
         reaching = self._reaching
         while reaching and reaching[0][2] != reaching[0][3].reach_ticket:
@@ -140,3 +163,10 @@ class VirtualClock:
             self.wake(unit)
         else:
             self._on_quiescence()
+
+    def _let_pace(self) -> None:
+        """Let the units that are far ahead go on."""
+        pacing, self._pacing = self._pacing, []
+        self.pace_cycle = max(unit.now for unit in pacing) + self._pace_cycles
+        for unit in pacing:
+            self.wake(unit)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from trio import CancelScope, open_nursery
 from trio.lowlevel import current_task
 
+from fabric.assumed_channel import AssumedChannel
 from fabric.channel import Channel, Discard
 from fabric.clock import VirtualClock
-from fabric.elaborate import Plan
+from fabric.elaborate import Edge, Plan
 from fabric.errors import ConfigurationError, FabricError, OperatorError
 from fabric.graph import ComputeOperator, Node
 from fabric.hbm import Hbm
@@ -72,6 +74,14 @@ class Machine:
         self.failed_at: list[tuple[int, int]] = []
         self.ports = self._ports(functional)
 
+    async def run(self, scope: CancelScope) -> None:
+        """Let the operators run until all have ended, or until ``scope`` is cancelled."""
+        self.clock.running = len(self.units)
+        with scope:
+            async with open_nursery() as nursery:
+                for node in self.plan.nodes:
+                    nursery.start_soon(self.operate, node, name=node.name)
+
     async def operate(self, node: Node) -> None:
         """Run one operator until it ends; an error ends it too and is kept."""
         ports = self.ports[node.index]
@@ -81,8 +91,7 @@ class Machine:
             await node.operator.run(ports)
             for sink in ports.outputs:
                 sink.close()
-            for source in ports.inputs:
-                await source.drain()
+            await ports.drain()
         except FabricError as error:
             if error.file is None:
                 error.file, error.line = node.place
@@ -115,15 +124,17 @@ class Machine:
                     f"such as {near}"
                 )
         return tuple(
-            Channel(
-                edge.name,
-                depths.get(edge.key, self.plan.program.channel_depth),
-                self.units[edge.producer.index],
-                self.units[edge.consumer.index],
-                self.clock,
-            )
+            self._channel(edge, depths.get(edge.key, self.plan.program.channel_depth))
             for edge in edges
         )
+
+    def _channel(self, edge: Edge, depth: int) -> Channel:
+        ends = self.units[edge.producer.index], self.units[edge.consumer.index]
+        if edge.claims:
+            return AssumedChannel(
+                edge.name, depth, *ends, self.clock, claims=edge.claims, rank=edge.type.rank
+            )
+        return Channel(edge.name, depth, *ends, self.clock)
 
     def _memory(self) -> Hbm | None:
         clients = [

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import heapq
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from fabric.errors import CapacityError
@@ -26,15 +27,17 @@ class Allocation:
 
     Attributes:
         memory: where the room is.
+        owner: the unit that asked for it.
         size_bytes: how much.
         holders: references that are not done yet.
     """
 
-    __slots__ = ("_done_cycle", "holders", "memory", "size_bytes")
+    __slots__ = ("_done_cycle", "holders", "memory", "owner", "size_bytes")
 
-    def __init__(self, memory: OnChipMemory, size_bytes: int) -> None:
+    def __init__(self, memory: OnChipMemory, owner: Unit, size_bytes: int) -> None:
         """Stand for room that was allocated, with one holder."""
         self.memory: Final = memory
+        self.owner: Final = owner
         self.size_bytes: Final = size_bytes
         self.holders = 1
         self._done_cycle = 0
@@ -48,7 +51,7 @@ class Allocation:
         self._done_cycle = max(self._done_cycle, cycle)
         self.holders -= 1
         if not self.holders:
-            self.memory.release(self.size_bytes, self._done_cycle)
+            self.memory.release(self.owner, self.size_bytes, self._done_cycle)
 
 
 class OnChipMemory:
@@ -56,6 +59,7 @@ class OnChipMemory:
 
     Attributes:
         capacity_bytes: None for unlimited.
+        held_by: bytes, by the unit that asked for them, where the capacity is limited.
     """
 
     def __init__(self, capacity_bytes: int | None, clock: VirtualClock) -> None:
@@ -63,8 +67,9 @@ class OnChipMemory:
         self.capacity_bytes: Final = capacity_bytes
         self._clock = clock
         self._used_bytes = 0
+        self.held_by: defaultdict[Unit, int] = defaultdict(int)
         self._releases: list[tuple[int, int]] = []
-        self._waiting: list[tuple[int, int, Unit]] = []
+        self._waiting: list[tuple[int, int, Unit, int]] = []
         self._ledger: list[tuple[int, int]] = []
         self._level_bytes = 0
         self._peak_bytes = 0
@@ -94,14 +99,21 @@ class OnChipMemory:
                     line=unit.place.line,
                 )
             await self._wait_for_room(unit, size_bytes)
+            self.held_by[unit] += size_bytes
         self._record(unit.now, size_bytes)
 
-    def release(self, size_bytes: int, cycle: int) -> None:
-        """Give ``size_bytes`` back at ``cycle``."""
+    def release(self, owner: Unit, size_bytes: int, cycle: int) -> None:
+        """Give back at ``cycle`` ``size_bytes`` that ``owner`` asked for."""
         self._record(cycle, -size_bytes)
         if self.capacity_bytes is not None:
+            self.held_by[owner] -= size_bytes
             heapq.heappush(self._releases, (cycle, size_bytes))
             self._wake_first()
+
+    @property
+    def requests(self) -> list[tuple[Unit, int]]:
+        """Units that wait for room and the bytes they want, in the order they are served."""
+        return [(unit, size_bytes) for _, _, unit, size_bytes in self._waiting]
 
     @property
     def peak_bytes(self) -> int:
@@ -115,7 +127,7 @@ class OnChipMemory:
         return self._level_bytes + sum(change_bytes for _, change_bytes in self._ledger)
 
     async def _wait_for_room(self, unit: Unit, size_bytes: int) -> None:
-        request = (unit.now, unit.index, unit)
+        request = (unit.now, unit.index, unit, size_bytes)
         bisect.insort(self._waiting, request, key=lambda entry: entry[:2])
         clock = self._clock
         while True:

@@ -76,6 +76,7 @@ class Ports:
         off_chip, unit = self.off_chip, self.unit
         assert off_chip is not None
         requests = off_chip.requests_of(rows, row_bytes)
+        unit.off_chip_bytes += rows * row_bytes
         if requests:
             off_chip.submit(unit, requests)
             await self.clock.park(unit, Wait("off-chip", (), unit.now))
@@ -95,6 +96,22 @@ class Ports:
         await self.clock.park(unit, Wait("receive", sources, unit.now, any_of=True))
         for source in sources:
             source.reader = None
+
+    async def drain(self) -> None:
+        """Discard what comes after the operator has ended, until all producers have ended.
+
+        No input waits for another one's end, and the clock moves only when all have ended.
+        """
+        cycle = self.unit.now
+        while True:
+            for source in self.inputs:
+                source.discard(cycle)
+            going_on = tuple(source for source in self.inputs if source.closed_cycle is None)
+            if not going_on:
+                break
+            await self.first_of(going_on)
+        for source in self.inputs:
+            source.see_end()
 
     async def starve(self, source: Source) -> None:
         """Wait for an element of a stream that has ended: the program will be found stuck."""

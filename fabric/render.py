@@ -6,27 +6,22 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fabric.deadlock.document import DeadlockReport
+from fabric.deadlock.text import report_lines
 from fabric.errors import FabricError
 from fabric.report import Report, UnitCounters
 
 __all__ = ["render"]
 
 _UNITS_SHOWN: Final = 8
-_WAITS_SHOWN: Final = 40
 _WIDE: Final = 100
 _STALLS: Final = ("empty", "full", "credit", "hbm", "capacity")
 _SHARES: Final = ("busy", *_STALLS, "idle")
-_WAITS_FOR: Final = {
-    "receive": "to receive from",
-    "send": "to send into",
-    "reach": "for its turn among",
-    "off-chip": "for the off-chip memory",
-    "capacity": "for room on chip",
-}
 
 
 def render(report: Report, console: Console) -> None:
@@ -35,12 +30,15 @@ def render(report: Report, console: Console) -> None:
     What depends on the host, its time and its folders, is left out: one program, one text.
     """
     _header(report, console)
-    console.print(_totals(report))
-    if report.cycles:
-        _units(report, console, "Busiest", lambda unit: unit.busy_cycles)
-        _units(report, console, "Most stalled", _stalled)
     if report.deadlock is not None:
-        _deadlock(report.status, report.deadlock, console)
+        _deadlock(report.deadlock, console)
+    else:
+        console.print(_totals(report))
+        if report.comparison.totals:
+            _comparison(report, console)
+        if report.cycles:
+            _units(report, console, "Busiest", lambda unit: unit.busy_cycles)
+            _units(report, console, "Most stalled", _stalled)
     for warning in report.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
     if report.error is not None:
@@ -86,6 +84,28 @@ def _rows(report: Report) -> Iterator[tuple[str, str | None, str]]:
         yield name, _number(value), ""
 
 
+def _comparison(report: Report, console: Console) -> None:
+    """Print what was known before the run beside what it measured."""
+    comparison = report.comparison
+    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
+    for name in ("", "expected", "measured"):
+        table.add_column(name, justify="right" if name else "left")
+    for row in comparison.totals:
+        at_most = "\N{LESS-THAN OR EQUAL TO} " if row.at_most else ""
+        style = "" if row.agrees else "red"
+        table.add_row(row.what, f"{at_most}{row.expected:,}", f"{row.measured:,}", style=style)
+    as_expected = sum(
+        channel.elements == elements
+        for channel, elements in zip(
+            report.channels_counters, comparison.channel_elements, strict=True
+        )
+    )
+    channels = f"{len(comparison.channel_elements):,}"
+    table.add_row("channels with these elements", channels, f"{as_expected:,}")
+    console.print()
+    console.print(table)
+
+
 def _number(value: Any) -> str | None:
     if value is None:
         return None
@@ -97,6 +117,8 @@ def _percent(fraction: float | None) -> str | None:
 
 
 def _stalled(unit: UnitCounters) -> int:
+    if not (unit.elements or unit.busy_cycles or unit.hbm_cycles):
+        return 0  # it had nothing to do, such as an expert without tokens
     return sum(getattr(unit, f"{cause}_cycles") for cause in _STALLS)
 
 
@@ -127,32 +149,12 @@ def _units(
     console.print(table)
 
 
-def _deadlock(status: str, deadlock: dict[str, Any], console: Console) -> None:
-    waits = deadlock["waits"]
-    noun = "operator waits" if len(waits) == 1 else "operators wait"
-    console.print()
-    console.print(
-        Text.assemble((f"{status} at cycle {deadlock['cycle']:,}", "bold red")),
-        Text(f"{len(waits):,} {noun}"),
-        sep=": ",
-    )
-    for wait in waits[:_WAITS_SHOWN]:
-        place = f"  {wait['file']}:{wait['line']}"
-        line = Text.assemble("  ", (wait["unit"], "bold"), _wait(wait), (place, "dim"))
-        console.print(line, soft_wrap=True)
-    if len(waits) > _WAITS_SHOWN:
-        console.print(f"  and {len(waits) - _WAITS_SHOWN:,} more, all in the JSON report")
-
-
-def _wait(wait: dict[str, Any]) -> str:
-    joint = " or" if wait["any_of"] else " and"
-    what = _WAITS_FOR[wait["operation"]]
-    channels = joint.join(
-        f" [{channel['name']}], {channel['held']} of {channel['depth']} held"
-        + (", ended" if channel["ended"] else "")
-        for channel in wait["channels"]
-    )
-    return f" waits {what}{channels}, since cycle {wait['since_cycle']:,}"
+def _deadlock(deadlock: dict[str, Any], console: Console) -> None:
+    verdict, *lines = report_lines(msgspec.convert(deadlock, DeadlockReport))
+    code, _, rest = verdict.partition(": ")
+    console.print(Text.assemble((code, "bold red"), f": {rest}"), soft_wrap=True)
+    for line in lines:
+        console.print(Text(line), soft_wrap=True)
 
 
 def _error(error: dict[str, Any], console: Console) -> None:

@@ -6,24 +6,34 @@ import gc
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import trio
 
 from fabric import accounting
+from fabric.deadlock.describe import explain_deadlock, explain_livelock
+from fabric.deadlock.document import DeadlockReport
+from fabric.deadlock.files import write_files
+from fabric.deadlock.livelock import LIVELOCK_CYCLES, LivelockWatch
+from fabric.deadlock.remedy import EFFORT_ELEMENTS
+from fabric.deadlock.waits import find_stuck
 from fabric.elaborate import elaborate
 from fabric.errors import ConfigurationError, FabricError
 from fabric.machine import Machine
+from fabric.measured import measured_sizes
 from fabric.program import Program
 from fabric.progress import Snapshot
-from fabric.report import Report, Status
+from fabric.report import Comparison, Report, Status
 from fabric.runlog import HEARTBEAT_CYCLES, RunLog, new_run_folder
+from fabric.symbolic.comparison import check_assumptions, compare
+from fabric.symbolic.metrics import metrics_of
+from fabric.symbolic.substitution import Substitution
 from fabric.verify import mismatches
-from fabric.waiting import waiting_units
 
-__all__ = ["Mode", "Progress", "simulate"]
+__all__ = ["Mode", "OnDeadlock", "Progress", "simulate"]
 
 Mode = Literal["timing", "functional"]
+OnDeadlock = Literal["report", "grow"]
 
 
 class Progress(Protocol):
@@ -42,6 +52,8 @@ def simulate(
     parameters: Mapping[str, Any] | None = None,
     program_file: str = "",
     progress: Progress | None = None,
+    on_deadlock: OnDeadlock = "report",
+    livelock_cycles: int = LIVELOCK_CYCLES,
 ) -> Report:
     """Run ``program`` and return its report, whatever the outcome.
 
@@ -53,6 +65,8 @@ def simulate(
         parameters: for the report.
         program_file: for the report.
         progress: shows the run while it goes on.
+        on_deadlock: ``report`` it, with depths that help, or ``grow``: run again with those.
+        livelock_cycles: how long nothing has to get done before the run is given up.
 
     Raises:
         FabricError: the program cannot be run at all.
@@ -60,7 +74,8 @@ def simulate(
     mode = mode or program.mode
     if mode not in ("timing", "functional"):
         raise ConfigurationError(f"mode is {mode!r}: expected timing or functional")
-    run = _Run(program, mode == "functional", depths or {}, progress)
+    settings = _Settings(mode == "functional", dict(depths or {}), progress, livelock_cycles)
+    run = _Run(program, settings)
     folder = None if log_dir is None else new_run_folder(log_dir, program.name)
     head = {
         "program": program_file,
@@ -80,9 +95,20 @@ def simulate(
             operators=len(run.machine.units),
             channels=len(run.machine.channels),
         )
+        notes: list[str] = []
         run.log = log
         status = run.execute()
-        report = run.report(status, head)
+        explained = run.explain(status, on_deadlock)
+        if explained is not None:
+            log.event(status, explained.cycle, code=explained.code, summary=explained.summary)
+            if folder is not None:
+                notes += write_files(folder, explained)
+            if on_deadlock == "grow" and explained.remedy.depths:
+                notes.append(_grown(explained))
+                run = _Run(program, settings.deepened(explained))
+                run.log = log
+                status, explained = run.execute(), None
+        report = run.report(status, head, explained, notes)
         log.event(
             "run_ended",
             report.cycles or 0,
@@ -94,28 +120,43 @@ def simulate(
     return report
 
 
+class _Settings(NamedTuple):
+    """How a program is run."""
+
+    functional: bool
+    depths: dict[str, int]
+    progress: Progress | None
+    livelock_cycles: int
+
+    def deepened(self, explained: DeadlockReport) -> _Settings:
+        """Return the same with the depths that help."""
+        depths = {depth.option: depth.after for depth in explained.remedy.depths}
+        return self._replace(depths=self.depths | depths)
+
+
+def _grown(explained: DeadlockReport) -> str:
+    """Say which depths were used instead of those given."""
+    options = " ".join(f"--depth {depth.option}={depth.after}" for depth in explained.remedy.depths)
+    return f"stopped at cycle {explained.cycle:,} ({explained.code}); ran again with {options}"
+
+
 class _Run:
     """One run of a program, from cycle 0 to its end."""
 
-    def __init__(
-        self,
-        program: Program,
-        functional: bool,
-        depths: Mapping[str, int],
-        progress: Progress | None,
-    ) -> None:
+    def __init__(self, program: Program, settings: _Settings) -> None:
         self.machine = Machine(
             elaborate(program),
-            functional=functional,
-            depths=depths,
+            functional=settings.functional,
+            depths=settings.depths,
             on_quiescence=self._stop,
             on_heartbeat=self._beat,
             beat_cycles=HEARTBEAT_CYCLES,
         )
         self.log = RunLog(None)
         self.wall_seconds = 0.0
-        self._functional = functional
-        self._progress = progress
+        self._settings = settings
+        self._watch = LivelockWatch(self.machine, settings.livelock_cycles)
+        self._loops_logged: set[str] = set()
         self._scope = trio.CancelScope()
         self._logged: set[int] = set()
 
@@ -137,18 +178,17 @@ class _Run:
             return "interrupted"
         if self.machine.failures:
             return "error"
+        if self._watch.moving:
+            return "livelock"
         return "completed" if all(unit.finished for unit in self.machine.units) else "deadlock"
 
     async def _main(self) -> None:
         machine = self.machine
+        progress = self._settings.progress
         async with trio.open_nursery() as host:
-            if self._progress is not None:
-                host.start_soon(self._progress.run, self._snapshot)
-            machine.clock.running = len(machine.units)
-            with self._scope:
-                async with trio.open_nursery() as nursery:
-                    for node in machine.plan.nodes:
-                        nursery.start_soon(machine.operate, node, name=node.name)
+            if progress is not None:
+                host.start_soon(progress.run, self._snapshot)
+            await machine.run(self._scope)
             host.cancel_scope.cancel()
 
     def _stop(self) -> None:
@@ -163,6 +203,11 @@ class _Run:
             elements=sum(channel.elements for channel in machine.channels),
             waiting=sum(unit.wait is not None for unit in machine.units),
         )
+        for loop in find_stuck(machine).cores:
+            if loop[0].name not in self._loops_logged:
+                self._loops_logged.update(unit.name for unit in loop)
+                names = [unit.name for unit in loop]
+                self.log.event("partial_deadlock", machine.clock.now, loop=names)
 
     def _log_finished(self) -> None:
         machine = self.machine
@@ -186,19 +231,49 @@ class _Run:
             waiting=waiting,
         )
 
-    def report(self, status: Status, head: dict[str, Any]) -> Report:
+    def explain(self, status: Status, on_deadlock: OnDeadlock) -> DeadlockReport | None:
+        """Explain why the program does not get on, where it does not."""
+        if status == "livelock":
+            return explain_livelock(self.machine, self._watch)
+        if status != "deadlock":
+            return None
+        effort = EFFORT_ELEMENTS if on_deadlock == "report" else None
+        return explain_deadlock(self.machine, self._settings.depths, effort=effort)
+
+    def report(
+        self,
+        status: Status,
+        head: dict[str, Any],
+        explained: DeadlockReport | None,
+        notes: list[str],
+    ) -> Report:
         """Account for the run."""
+        if status == "livelock":
+            # Where a loop was when it was stopped differs from run to run.
+            return Report(
+                **head,
+                status=status,
+                operators=len(self.machine.units),
+                channels=len(self.machine.channels),
+                wall_seconds=self.wall_seconds,
+                deadlock=None if explained is None else explained.as_json(),
+                warnings=tuple(notes),
+            )
         machine = self.machine
         program = machine.plan.program
         cycles = accounting.run_cycles(machine)
-        fields = accounting.totals(machine, cycles)
-        warnings = list(accounting.warnings(machine))
+        sizes = measured_sizes(machine)
+        metrics = metrics_of(machine.plan, Substitution(sizes))
+        fields = accounting.totals(machine, cycles, metrics)
+        comparison = Comparison()
+        warnings = [*notes, *accounting.warnings(machine)]
         verified = None
         error = machine.first_failure()
-        deadlock = None
         if status == "completed":
             try:
-                wrong = mismatches(program, machine.stored) if self._functional else None
+                check_assumptions(machine, sizes)
+                comparison = compare(machine, sizes, metrics)
+                wrong = mismatches(program, machine.stored) if self._settings.functional else None
                 fields["extra"] = {
                     name: program.ask(f"extra[{name!r}]", compute)
                     for name, compute in program.extra.items()
@@ -207,21 +282,19 @@ class _Run:
                 status, error = "error", failure
             else:
                 verified = None if wrong is None else not wrong
-                warnings += wrong or ()
-        elif status == "deadlock":
-            deadlock = waiting_units(machine)
-            self.log.event("deadlock", deadlock["cycle"], waits=deadlock["waits"])
+                warnings += [*comparison.warnings, *(wrong or ())]
         return Report(
             **head,
             **fields,
             status=status,
             wall_seconds=self.wall_seconds,
             verified=verified,
-            deadlock=deadlock,
+            deadlock=None if explained is None else explained.as_json(),
             error=None
             if error is None
             else {"message": error.message, "file": error.file, "line": error.line},
             units=accounting.unit_counters(machine, cycles),
             channels_counters=accounting.channel_counters(machine),
+            comparison=comparison,
             warnings=tuple(warnings),
         )

@@ -108,7 +108,7 @@ class Bufferize(Operator):
                 size_bytes += value.size_bytes
                 elements.append((value, min(stop, rank)))
             if stop >= rank:
-                allocation = Allocation(ports.on_chip, size_bytes)
+                allocation = Allocation(ports.on_chip, unit, size_bytes)
                 await sink.send((BufferReference(elements, rank, allocation), stop - rank))
                 elements, size_bytes = [], 0
             elif not isinstance(value, BareStop):

@@ -86,7 +86,7 @@ class LinearOffChipStore(Operator):
                 size_bytes = tile.size_bytes
                 await ports.on_chip.allocate(unit, size_bytes, "a tile")
                 await ports.burst(tile.rows, tile.cols * tile.dtype.itemsize)
-                ports.on_chip.release(size_bytes, unit.now)
+                ports.on_chip.release(unit, size_bytes, unit.now)
                 if ports.functional:
                     rows[-1].append(tile.data)
             source.take()

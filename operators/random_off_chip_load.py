@@ -93,7 +93,7 @@ class RandomOffChipLoad(Operator):
             await ports.on_chip.allocate(unit, size_bytes, "a tile")
             await ports.burst(tile.rows, tile.cols * tile.dtype.itemsize)
             await sink.send((tile, stop))
-            ports.on_chip.release(size_bytes, unit.now)
+            ports.on_chip.release(unit, size_bytes, unit.now)
 
     @property
     def _grid(self) -> Grid:

@@ -11,6 +11,7 @@ import click
 if TYPE_CHECKING:
     from fabric.progress import Progress
     from fabric.report import Report
+    from fabric.simulation import OnDeadlock
 
 __all__ = ["command"]
 
@@ -53,6 +54,21 @@ def _depths(
     help="The depth of one channel, named by its reader: OPERATOR.INPUT.",
 )
 @click.option(
+    "--on-deadlock",
+    type=click.Choice(["report", "grow"]),
+    default="report",
+    show_default=True,
+    help="Report it, with depths that help, or run again with those.",
+)
+@click.option(
+    "--livelock-cycles",
+    metavar="N",
+    type=click.IntRange(min=10),
+    default=10_000_000,
+    show_default=True,
+    help="Give up after so many cycles in which nothing gets done.",
+)
+@click.option(
     "--log-dir",
     metavar="DIR",
     type=click.Path(path_type=Path),
@@ -69,6 +85,8 @@ def command(
     hardware_file: str | None,
     mode: str | None,
     depths: dict[str, int],
+    on_deadlock: OnDeadlock,
+    livelock_cycles: int,
     log_dir: Path,
     as_json: bool,
 ) -> int:
@@ -93,8 +111,13 @@ def command(
         parameters=loaded.parameters,
         program_file=program,
         progress=_progress(),
+        on_deadlock=on_deadlock,
+        livelock_cycles=livelock_cycles,
     )
     (_print_object if as_json else _print_report)(report)
+    kernel = sys.modules.get("fabric.hbm_kernel")
+    if kernel is not None and kernel.was_compiled_now():
+        click.echo("fabric: compiled the HBM's loop; the next runs start seconds sooner", err=True)
     return report.exit_status
 
 

@@ -1,1 +1,1 @@
-"""Runs that take long: off by default."""
+"""Measurements, off by default: ``python -m pytest -m benchmark tests/benchmarks``."""

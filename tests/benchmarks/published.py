@@ -35,7 +35,8 @@ from tests.benchmarks.points import (
 ROOT = Path(__file__).parents[2]
 SHARED = Path(os.environ.get("STEP_FABRIC_SHARED", ROOT.parent / "shared"))
 HEAD = (
-    "| point | cycles | published | by | error | traffic MB | seconds | original | ratio | peak MB | |\n"
+    "| point | cycles | published | by | error | traffic MB | seconds "
+    "| original | ratio | peak MB | |\n"
     "|---|---:|---:|---|---:|---:|---:|---:|---:|---:|---|"
 )
 

@@ -1,0 +1,202 @@
+"""From a machine that has come to rest to the report of its deadlock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fabric.deadlock.cause import cause, code, hint, needs
+from fabric.deadlock.document import (
+    KINDS,
+    SCHEMA,
+    BlockedUnit,
+    DeadlockReport,
+    Event,
+    Loop,
+    Remedy,
+)
+from fabric.deadlock.remedy import find_remedy
+from fabric.deadlock.text import one_line
+from fabric.deadlock.tokens import Tokens
+from fabric.deadlock.waits import Stuck, find_stuck
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from fabric.channel import Channel
+    from fabric.deadlock.livelock import LivelockWatch
+    from fabric.machine import Machine
+    from fabric.unit import Unit
+
+__all__ = ["explain_deadlock", "explain_livelock"]
+
+_EVENTS: Final = 8
+"""How many of the last events are reported."""
+
+_NAMES: Final = 4
+"""How many units of a livelock its cause names."""
+
+
+def explain_deadlock(
+    machine: Machine, depths: Mapping[str, int], *, effort: int | None
+) -> DeadlockReport:
+    """Explain why no unit of ``machine`` can go on, and search for depths that help.
+
+    Args:
+        machine: at rest.
+        depths: of single channels, by option, that it was built with.
+        effort: see ``find_remedy``.
+    """
+    stuck = find_stuck(machine)
+    tokens = Tokens(machine)
+    loops = [_loop(machine, loop, stuck, tokens) for loop in stuck.cores]
+    names = frozenset(frozenset(unit.name for unit in loop) for loop in stuck.cores)
+    remedy = Remedy([], None, False, 0, "the search for depths was interrupted")
+    try:
+        remedy = find_remedy(machine.plan, depths, names, effort=effort)
+    except* KeyboardInterrupt:
+        pass
+    return _report(machine, loops, stuck, tokens, remedy)
+
+
+def explain_livelock(machine: Machine, watch: LivelockWatch) -> DeadlockReport:
+    """Name the units of ``machine`` that move and get nothing done.
+
+    Where they were when they were stopped differs from run to run, so their clocks and counts
+    are left out.
+    """
+    stuck = find_stuck(machine)
+    tokens = Tokens(machine)
+    moving = sorted({channel.producer for channel in watch.moving}, key=lambda unit: unit.index)
+    readers = {unit: [c for c in watch.moving if c.producer is unit] for unit in moving}
+    names = " and ".join(unit.name for unit in moving[:_NAMES])
+    more = f" and {len(moving) - _NAMES:,} more" if len(moving) > _NAMES else ""
+    loop = Loop(
+        code="FAB-L001",
+        units=[
+            _blocked_as(
+                machine,
+                unit,
+                operation="moving",
+                channels=readers[unit],
+                peers=[channel.consumer.name for channel in readers[unit]],
+                needs="an end",
+            )
+            for unit in moving
+        ],
+        channels=[],
+        cause=(
+            f"{names}{more} pass elements on and on. For {watch.cycles:,} cycles no sink received, "
+            "no unit charged work, and no burst of the off-chip memory completed. This is a "
+            "heuristic: --livelock-cycles sets how long it waits."
+        ),
+        hint="An element has to leave the loop, or the loop has to end",
+    )
+    remedy = Remedy([], None, False, 0, "no depth helps")
+    return _report(machine, [loop], stuck, tokens, remedy)
+
+
+def _report(
+    machine: Machine, loops: list[Loop], stuck: Stuck, tokens: Tokens, remedy: Remedy
+) -> DeadlockReport:
+    in_loop = {unit.unit for loop in loops for unit in loop.units}
+    resting = [unit for unit in machine.units if not unit.finished and unit.name not in in_loop]
+    waiting = [unit for unit in machine.units if unit.index in stuck.needs]
+    at_rest = waiting if loops[0].code != "FAB-L001" else [u for u in waiting if u in resting]
+    return one_line(
+        DeadlockReport(
+            schema=SCHEMA,
+            program=machine.plan.program.name,
+            code=loops[0].code,
+            kind=KINDS[loops[0].code],
+            cycle=max((unit.now for unit in at_rest), default=0),
+            loops=loops,
+            behind=[
+                _blocked(machine, unit, stuck, tokens)
+                for unit in resting
+                if unit.index in stuck.needs
+            ],
+            finished=sum(unit.finished for unit in machine.units),
+            remedy=remedy,
+            last_events=_last_events(stuck),
+            summary="",
+        )
+    )
+
+
+def _loop(machine: Machine, loop: list[Unit], stuck: Stuck, tokens: Tokens) -> Loop:
+    return Loop(
+        code=code(loop),
+        units=[_blocked(machine, unit, stuck, tokens) for unit in loop],
+        channels=[tokens.state(channel) for channel in _channels(loop)],
+        cause=cause(loop, tokens),
+        hint=hint(loop, tokens),
+    )
+
+
+def _blocked(machine: Machine, unit: Unit, stuck: Stuck, tokens: Tokens) -> BlockedUnit:
+    wait = unit.wait
+    assert wait is not None
+    return _blocked_as(
+        machine,
+        unit,
+        operation=wait.operation,
+        channels=wait.channels,
+        peers=[machine.units[peer].name for peer in stuck.needs[unit.index].peers],
+        needs=needs(unit, tokens),
+        since_cycle=wait.since_cycle,
+        any_of=wait.any_of,
+    )
+
+
+def _blocked_as(
+    machine: Machine,
+    unit: Unit,
+    *,
+    operation: str,
+    channels: Iterable[Channel],
+    peers: list[str],
+    needs: str,
+    since_cycle: int | None = None,
+    any_of: bool = False,
+) -> BlockedUnit:
+    return BlockedUnit(
+        unit=unit.name,
+        operator=type(machine.plan.nodes[unit.index].operator).__name__,
+        operation=operation,
+        any_of=any_of,
+        channels=[channel.name for channel in channels],
+        waits_for=peers,
+        since_cycle=since_cycle,
+        file=unit.place.file,
+        line=unit.place.line,
+        needs=needs,
+    )
+
+
+def _channels(loop: Iterable[Unit]) -> list[Channel]:
+    waits = (unit.wait for unit in loop)
+    return list(dict.fromkeys(channel for wait in waits if wait for channel in wait.channels))
+
+
+def _last_events(stuck: Stuck) -> list[Event]:
+    """Return what the channels of the loops still have stamps of, and the waits themselves."""
+    events: list[tuple[int, int, str, Unit]] = []
+    for loop in stuck.cores:
+        for channel in _channels(loop):
+            into = channel.name.rpartition(" ")[2]
+            producer, consumer = channel.producer, channel.consumer
+            if channel.queue:
+                cycle = channel.queue[-1][0]
+                events.append((cycle, producer.index, f"sends into {into}", producer))
+            if channel.last_taken_cycle is not None:
+                cycle = channel.last_taken_cycle
+                events.append((cycle, consumer.index, f"takes from {into}", consumer))
+        for unit in loop:
+            wait = unit.wait
+            assert wait is not None
+            state = "has no free slot" if wait.operation == "send" else "is empty"
+            what = " or ".join(channel.name.rpartition(" ")[2] for channel in wait.channels)
+            said = f"waits, {what} {state}" if what else "waits for room on chip"
+            events.append((wait.since_cycle, unit.index, said, unit))
+    events.sort(key=lambda event: event[:3])
+    return [Event(cycle, unit.name, what) for cycle, _, what, unit in events[-_EVENTS:]]

@@ -1,0 +1,132 @@
+"""Pictures of a deadlock: who waits for whom, the loops in red, for Graphviz and as SVG."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+from xml.sax.saxutils import escape
+
+from fabric.deadlock.document import BlockedUnit, DeadlockReport
+
+__all__ = ["dot", "svg"]
+
+_BEHIND_SHOWN: Final = 200
+"""Units behind the loops that are drawn."""
+
+_BOX: Final = (190, 40)
+_RED, _GREY = "#b00020", "#666666"
+
+
+def dot(report: DeadlockReport) -> str:
+    """Return the waits as a Graphviz digraph."""
+    lines = ["digraph deadlock {", "  rankdir=LR;", "  node [shape=box, fontname=monospace];"]
+    for loop in report.loops:
+        lines += [
+            f'  "{_quoted(unit.unit)}" [color=red, label="{_label(unit)}"];' for unit in loop.units
+        ]
+    lines += [f'  "{_quoted(unit.unit)}" [label="{_label(unit)}"];' for unit in _behind(report)]
+    lines += [
+        f'  "{_quoted(unit.unit)}" -> "{_quoted(peer)}" [color={"red" if core else "gray"}];'
+        for unit, peer, core in _arrows(report)
+    ]
+    return "\n".join([*lines, "}", ""])
+
+
+def svg(report: DeadlockReport) -> str:
+    """Return the loops as rings of boxes, the units behind them in rows below."""
+    places, width, height = _places(report)
+    box_width, box_height = _BOX
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" font-family="monospace" font-size="11">',
+        f"<title>{escape(report.summary)}</title>",
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
+        'markerHeight="7" orient="auto"><path d="M0 0 L8 4 L0 8 z"/></marker></defs>',
+        f'<rect width="{width}" height="{height}" fill="white"/>',
+    ]
+    for unit, peer, core in _arrows(report):
+        if peer in places:
+            (x1, y1), (x2, y2) = _ends(places[unit.unit], places[peer])
+            colour = _RED if core else _GREY
+            parts.append(
+                f'<line x1="{x1:.0f}" y1="{y1:.0f}" x2="{x2:.0f}" y2="{y2:.0f}" '
+                f'stroke="{colour}" marker-end="url(#tip)"/>'
+            )
+    core_names = {unit.unit for loop in report.loops for unit in loop.units}
+    shown = [*(unit for loop in report.loops for unit in loop.units), *_behind(report)]
+    for unit in shown:
+        x, y = places[unit.unit]
+        colour = _RED if unit.unit in core_names else _GREY
+        parts.append(
+            f"<g><title>{escape(unit.unit)}: needs {escape(unit.needs)}</title>"
+            f'<rect x="{x - box_width / 2:.0f}" y="{y - box_height / 2:.0f}" width="{box_width}" '
+            f'height="{box_height}" fill="white" stroke="{colour}"/>'
+            f'<text x="{x:.0f}" y="{y - 4:.0f}" text-anchor="middle">{escape(unit.unit)}</text>'
+            f'<text x="{x:.0f}" y="{y + 12:.0f}" text-anchor="middle" fill="{colour}">'
+            f"{escape(_state(unit))}</text></g>"
+        )
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _places(report: DeadlockReport) -> tuple[dict[str, tuple[float, float]], int, int]:
+    """Place the middle of every box; return places, width and height of the picture."""
+    box_width, box_height = _BOX
+    places: dict[str, tuple[float, float]] = {}
+    left, bottom = 20.0, 0.0
+    for loop in report.loops:
+        count = len(loop.units)
+        radius = 0.0 if count == 1 else max(80.0, count * (box_width + 20) / (2 * math.pi))
+        middle = left + radius + box_width / 2, 20 + radius + box_height
+        for number, unit in enumerate(loop.units):
+            angle = 2 * math.pi * number / count
+            places[unit.unit] = (
+                middle[0] + radius * math.sin(angle),
+                middle[1] - radius * math.cos(angle),
+            )
+        left += 2 * radius + box_width + 40
+        bottom = max(bottom, middle[1] + radius + box_height)
+    columns = max(4, int(left // (box_width + 20)))
+    behind = _behind(report)
+    for number, unit in enumerate(behind):
+        places[unit.unit] = (
+            20 + box_width / 2 + number % columns * (box_width + 20),
+            bottom + box_height + number // columns * (box_height + 30),
+        )
+    rows = -(-len(behind) // columns)
+    width = max(left, columns * (box_width + 20) + 40 if behind else 0)
+    return places, round(width), round(bottom + rows * (box_height + 30) + box_height)
+
+
+def _ends(
+    start: tuple[float, float], end: tuple[float, float]
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return where the line between two boxes leaves the one and meets the other."""
+    (x1, y1), (x2, y2) = start, end
+    dx, dy = x2 - x1, y2 - y1
+    across = abs(dx) / (_BOX[0] / 2) if dx else 0.0
+    down = abs(dy) / (_BOX[1] / 2) if dy else 0.0
+    scale = 1 / max(across, down, 1.0)
+    return (x1 + dx * scale, y1 + dy * scale), (x2 - dx * scale, y2 - dy * scale)
+
+
+def _arrows(report: DeadlockReport) -> Iterator[tuple[BlockedUnit, str, bool]]:
+    for loop in report.loops:
+        yield from ((unit, peer, True) for unit in loop.units for peer in unit.waits_for)
+    yield from ((unit, peer, False) for unit in _behind(report) for peer in unit.waits_for)
+
+
+def _behind(report: DeadlockReport) -> list[BlockedUnit]:
+    return report.behind[:_BEHIND_SHOWN]
+
+
+def _state(unit: BlockedUnit) -> str:
+    return f"{unit.operation}, since {unit.since_cycle:,}"
+
+
+def _label(unit: BlockedUnit) -> str:
+    return f"{_quoted(unit.unit)}\\n{_state(unit)}"
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

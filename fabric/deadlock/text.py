@@ -1,0 +1,285 @@
+"""The report of a deadlock as a terminal shows it, and in one line for logs and tests."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from fabric.deadlock.document import BlockedUnit, ChannelState, DeadlockReport, Loop, Remedy
+
+__all__ = ["LINES", "one_line", "report_lines"]
+
+LINES: Final = 40
+_WIDTH: Final = 96
+_ROWS: Final = 8
+_FIRST_ROWS: Final = 5
+_FOLD_FROM: Final = 3
+_CAUSE_LINES: Final = 6
+_GROUPS: Final = 6
+_EVENTS: Final = 4
+_DEPTHS: Final = 4
+_LOOPS: Final = 3
+_NAMES: Final = 6
+
+Table = list[tuple[str, ...]]
+
+
+def one_line(report: DeadlockReport) -> DeadlockReport:
+    """Return ``report`` with its summary: code, cycle, loop, full channels and the remedy."""
+    loop = report.loops[0]
+    names = [unit.unit for unit in loop.units]
+    if len(names) > _NAMES:
+        names[_NAMES - 2 : -1] = [f"({len(names) - _NAMES + 1} more)"]
+    if loop.units[0].unit in loop.units[-1].waits_for:
+        names.append(names[0])
+    words = [loop.code, f"cycle {report.cycle}", f"loop {'>'.join(names)}"]
+    full = [
+        f"{channel.option}({channel.depth})"
+        for channel in loop.channels
+        if channel.held == channel.depth
+    ]
+    if full:
+        words.append(f"full {','.join(full[:_NAMES])}")
+    if len(report.loops) > 1:
+        words.append(f"and {len(report.loops) - 1} more")
+    fixes = [f"{depth.option}={depth.after}" for depth in report.remedy.depths]
+    if len(fixes) > _NAMES:
+        fixes[_NAMES - 1 :] = [f"({len(fixes) - _NAMES + 1} more)"]
+    words.append(f"fix {','.join(fixes)}(checked)" if fixes else "fix none")
+    return replace(report, summary=" ".join(words))
+
+
+def report_lines(report: DeadlockReport) -> list[str]:
+    """Return the report in at most ``LINES`` lines of ASCII, the first of them the verdict."""
+    body = [
+        *_section(_loop_title(report.loops[0]), _loop(report.loops[0])),
+        *_others(report.loops[1:], report.loops[0]),
+        *_section("cause", _wrapped(report.loops[0].cause, _CAUSE_LINES)),
+        *_remedies(report),
+        *_section("", _tokens(report.loops[0])),
+    ]
+    end = [*_section("", _behind(report))]
+    events = _section("", _events(report))
+    if 1 + len(body) + len(events) + len(end) > LINES:
+        events = []
+    return [_verdict(report), *body, *events, *end][:LINES]
+
+
+def _verdict(report: DeadlockReport) -> str:
+    first = report.loops[0]
+    count = sum(len(loop.units) for loop in report.loops)
+    if len(report.loops) > 1:
+        what = f"{_operators(count)} in {len(report.loops):,} loops"
+    elif report.code == "FAB-L001":
+        what = f"{_operators(count)} moving in a loop"
+    elif len(first.units) > 1:
+        what = f"{_operators(count, 'wait')} in a loop"
+    elif first.units[0].unit in first.units[0].waits_for:
+        what = f"{first.units[0].unit} waits for itself"
+    else:
+        what = f"{first.units[0].unit} waits for what never comes"
+    behind = f", {len(report.behind):,} behind" if report.behind else ""
+    return f"error[{report.code}]: {report.kind} at cycle {report.cycle:,}: {what}{behind}"
+
+
+def _operators(count: int, verb: str = "") -> str:
+    if verb:
+        verb = f" {verb}s" if count == 1 else f" {verb}"
+    return f"{count:,} operator{'' if count == 1 else 's'}{verb}"
+
+
+def _section(title: str, lines: Sequence[str]) -> list[str]:
+    if not lines:
+        return []
+    head = ["", f"  {title}"] if title else [""]
+    return [*head, *lines]
+
+
+def _loop_title(loop: Loop) -> str:
+    return "the loop" if len(loop.units) > 1 else "the operator"
+
+
+def _loop(loop: Loop) -> list[str]:
+    held = {channel.name: channel for channel in loop.channels}
+    rows: Table = []
+    number = 1
+    for _, alike in groupby(loop.units, _kind):
+        units = list(alike)
+        if len(units) < _FOLD_FROM:
+            for unit in units:
+                rows.append((f"{number:>3}", unit.unit, *_wait(unit, held)))
+                number += 1
+        else:
+            label = f"{units[0].unit} .. {units[-1].unit}"
+            state, *_ = _wait(units[0], held)
+            count = f"x {len(units):,}"
+            rows.append((f"{number:>3}", label, state, count, "", _since(units[0]), _at(units[0])))
+            number += len(units)
+    if len(rows) > _ROWS:
+        left_out = ("  :", f"{len(rows) - _ROWS + 1:,} more lines in deadlock.json")
+        rows[_FIRST_ROWS : _FIRST_ROWS + len(rows) - _ROWS + 1] = [left_out]
+    lines = _aligned(rows, "  ")
+    first, last = loop.units[0], loop.units[-1]
+    if first is not last and first.unit in last.waits_for and loop.code != "FAB-L001":
+        lines.append(f"       and {last.unit} waits for {first.unit}")
+    return lines
+
+
+def _kind(unit: BlockedUnit) -> tuple[str, str, str, int]:
+    return unit.operator, unit.operation, unit.file, unit.line
+
+
+def _wait(unit: BlockedUnit, held: dict[str, ChannelState]) -> tuple[str, ...]:
+    if unit.operation == "capacity":
+        return "ROOM none", unit.needs, "", _since(unit), _at(unit)
+    channels = [held[name] for name in unit.channels if name in held]
+    ends = []
+    for name in unit.channels:
+        producer, _, consumer = name.partition(" -> ")
+        if unit.operation in {"send", "moving"}:
+            ends.append(f"{producer.removeprefix(unit.unit)} -> {consumer}")
+        else:
+            ends.append(f"{consumer.removeprefix(unit.unit)} <- {producer}")
+    slots = " ".join(f"{channel.held}/{channel.depth} held" for channel in channels)
+    state = unit.operation
+    if state == "receive":
+        state = "RECV empty"
+    elif state == "send":
+        lost = any(channel.held < channel.depth for channel in channels)
+        state = "SEND lost" if lost else "SEND full"
+    return state, " or ".join(ends), slots, _since(unit), _at(unit)
+
+
+def _since(unit: BlockedUnit) -> str:
+    return "" if unit.since_cycle is None else f"cyc {unit.since_cycle:,}"
+
+
+def _at(unit: BlockedUnit) -> str:
+    return f"{Path(unit.file).name}:{unit.line}"
+
+
+def _others(loops: Sequence[Loop], first: Loop) -> list[str]:
+    """One line for each kind of further loop."""
+    alike: dict[tuple[object, ...], list[Loop]] = {}
+    for loop in (first, *loops):
+        alike.setdefault((loop.code, *map(_kind, loop.units)), []).append(loop)
+    lines = []
+    for position, group in enumerate(alike.values()):
+        count = len(group) - (position == 0)
+        if count:
+            shown = group[1] if position == 0 else group[0]
+            names = " > ".join(unit.unit for unit in shown.units[:_NAMES])
+            more = " > ..." if len(shown.units) > _NAMES else ""
+            same = "; the same" if position == 0 else ""
+            times = f", x {count:,}" if count > 1 else ""
+            lines.append(f"    {shown.code}  {names}{more}{times}{same}")
+    if len(lines) > _LOOPS:
+        lines[_LOOPS - 1 :] = [f"    {len(lines) - _LOOPS + 1:,} more kinds in deadlock.json"]
+    return _section("other loops", lines)
+
+
+def _wrapped(text: str, limit: int, indent: str = "    ") -> list[str]:
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        max_lines=limit,
+        placeholder=" ... (deadlock.json)",
+    )
+
+
+def _remedies(report: DeadlockReport) -> list[str]:
+    remedy = report.remedy
+    if not remedy.depths:
+        hints = list(dict.fromkeys(loop.hint for loop in report.loops if loop.hint))
+        if len(hints) > _LOOPS:
+            hints[_LOOPS - 1 :] = [f"And so on for {len(hints) - _LOOPS + 1:,} more loops"]
+        lines = [_wrapped(f"{sentence}.", 3) for sentence in (remedy.why_not, *hints)]
+        return _section("remedy", [line for sentence in lines for line in sentence])
+    title = f"remedy (checked by a re-run: completes at cycle {remedy.cycles:,})"
+    return _section(title, [*_aligned(list(_depths(remedy)), "    "), *_limits(remedy)])
+
+
+def _depths(remedy: Remedy) -> Iterator[tuple[str, ...]]:
+    for depth in remedy.depths[:_DEPTHS]:
+        rejected = ""
+        if depth.rejected_cycle is not None:
+            same = "the same loop" if depth.same_loop else "stops"
+            rejected = (
+                f"{depth.after - 1:,} is not enough: {same} at cycle {depth.rejected_cycle:,}"
+            )
+        change = f"depth of {depth.option} {depth.before:,} -> {depth.after:,}"
+        yield change, f"--depth {depth.option}={depth.after}", rejected
+    if len(remedy.depths) > _DEPTHS:
+        yield (f"and {len(remedy.depths) - _DEPTHS:,} more in deadlock.json",)
+
+
+def _limits(remedy: Remedy) -> list[str]:
+    if remedy.why_not:
+        return _wrapped(f"They may be larger than needed: {remedy.why_not}.", 2)
+    if len(remedy.depths) > 1:
+        return ["    None of them can be lowered by one with the others kept."]
+    return []
+
+
+def _tokens(loop: Loop) -> list[str]:
+    if not loop.channels:
+        return []
+    rows: Table = [("  tokens", "sent", "taken", "held", "expected", "")]
+    rows += map(_token_row, loop.channels[: _ROWS - 2])
+    left_out = len(loop.channels) - _ROWS + 2
+    if left_out > 0:
+        rows.append((f"    {left_out:,} more in deadlock.json",))
+    return _aligned(rows, "")
+
+
+def _token_row(channel: ChannelState) -> tuple[str, ...]:
+    ended = "" if channel.ended_cycle is None else f"ended at cycle {channel.ended_cycle:,}"
+    return (
+        f"    {channel.name}",
+        f"{channel.sent:,}",
+        f"{channel.taken:,}",
+        f"{channel.held}/{channel.depth}",
+        channel.expected
+        + (f"  {channel.shape}" if channel.expected.isdigit() and "," in channel.shape else ""),
+        ended,
+    )
+
+
+def _events(report: DeadlockReport) -> list[str]:
+    rows: Table = [
+        ("  last events" if position == 0 else "", f"cyc {event.cycle:,}", event.unit, event.what)
+        for position, event in enumerate(report.last_events[-_EVENTS:])
+    ]
+    return _aligned(rows, "")
+
+
+def _behind(report: DeadlockReport) -> list[str]:
+    groups = [list(alike) for _, alike in groupby(sorted(report.behind, key=_kind), _kind)]
+    order = {unit.unit: position for position, unit in enumerate(report.behind)}
+    groups.sort(key=lambda group: order[group[0].unit])
+    names = [group[0].unit + (f" (x {len(group):,})" if len(group) > 1 else "") for group in groups]
+    if len(names) > _GROUPS:
+        left_out = sum(len(group) for group in groups[_GROUPS:])
+        names[_GROUPS:] = [f"{left_out:,} more"]
+    behind = f"behind it: {', '.join(names)}; " if names else ""
+    return _wrapped(f"{behind}finished: {report.finished:,}", 2, indent="  ")
+
+
+def _aligned(rows: Table, indent: str) -> list[str]:
+    """Put cells in columns; a row of fewer cells does not widen them."""
+    full = max((len(row) for row in rows), default=0)
+    widths = [
+        max((len(row[i]) for row in rows if len(row) == full), default=0) for i in range(full)
+    ]
+    return [
+        indent + "  ".join(cell.ljust(widths[i]) for i, cell in enumerate(row)).rstrip()
+        for row in rows
+    ]

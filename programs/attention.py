@@ -1,0 +1,244 @@
+"""Decode attention for one key-value head, in parallel regions (section 5.5; figures 14, 15, 21).
+
+Three ways to give requests to regions: coarse (blocks of 16), interleaved (in turn), and dynamic
+(to the region that has read all keys of its request).
+
+Run:      python -m fabric run programs/attention.py -p strategy=dynamic -p requests=16
+Computes: output[r] = softmax(query[r] @ keys[r].T) @ values[r], over the cache of request r with
+          the new token appended, and the caches with the new token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from layers.attention_region import Caches, Requests, attention_region
+from layers.cache_lengths import draw_lengths, read_lengths
+from numpy.typing import NDArray
+
+from fabric import ConfigurationError, Feedback, Program, Stream, StreamType
+from operators import (
+    INTEGER,
+    Accum,
+    Consumer,
+    EagerMerge,
+    Flatten,
+    LinearOffChipLoad,
+    Metadata,
+    Parallelize,
+    Partition,
+    Reassemble,
+    Selectors,
+    SignalAllRead,
+    Tensor,
+)
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+HEAD_DIM = 64
+QUERIES = 8  # query heads per key-value head
+BLOCK = 16  # neighbouring requests of one region, coarse
+
+
+def build(
+    strategy: Literal["coarse", "interleaved", "dynamic"] = "dynamic",
+    kv: Path | None = None,
+    requests: int | None = None,
+    regions: int = 4,
+    tile_n: int = 32,
+    flops_per_cycle: int = 2048,
+    channel_depth: int = 1,
+    seed: int = 0,
+) -> Program:
+    """Wire the attention of all regions.
+
+    Args:
+        strategy: how requests come to regions.
+        kv: an .npy file of cache lengths in tokens; drawn where None.
+        requests: the first so many of the file, all where None; 64 where they are drawn.
+        regions: how many work at the same time.
+        tile_n: rows of a cache tile.
+        flops_per_cycle: of every compute unit.
+        channel_depth: of every channel.
+        seed: of the drawn lengths and of all data.
+    """
+    for name, value in (("requests", requests), ("regions", regions), ("tile_n", tile_n)):
+        if value is not None and value < 1:
+            raise ConfigurationError(f"{name} is {value}: expected at least 1")
+    if kv is None:
+        lengths = draw_lengths(64 if requests is None else requests, seed)
+    else:
+        lengths = read_lengths(kv, requests)
+    data = _Data(lengths, tile_n, seed)
+
+    with Program(
+        "attention", channel_depth=channel_depth, flops_per_cycle=flops_per_cycle
+    ) as program:
+        if strategy == "coarse":
+            _coarse(data, regions)
+        elif strategy == "interleaved":
+            _interleaved(data, regions)
+        else:
+            _dynamic(data, regions, program)
+
+    program.expect(output=data.output, keys=data.keys_after, values=data.values_after)
+    return program
+
+
+def _coarse(data: _Data, regions: int) -> None:
+    """Blocks of 16 requests; every region reads its own inputs."""
+    region_of = np.arange(data.count) // BLOCK % regions
+    inputs = [data.inputs(np.flatnonzero(region_of == region)) for region in np.unique(region_of)]
+    queries, keys, values, *metadata = zip(*inputs, strict=True)
+    shares = [
+        *([Flatten(1, 2)(each) for each in part] for part in (queries, keys, values)),
+        *([Flatten(0, 1)(each) for each in part] for part in metadata),
+    ]  # per region [b, 1], ..., [b]
+    for region, given in enumerate(zip(*shares, strict=True)):
+        attention_region(f"region_{region}", Requests(*given), data.caches)
+
+
+def _interleaved(data: _Data, regions: int) -> None:
+    """Request r goes to region ``r mod regions``; all regions share the inputs."""
+    queries, keys, values, *metadata = data.inputs(np.arange(data.count))
+    shares = [
+        *(Parallelize(regions, rank=1)(Flatten(1, 2)(each)) for each in (queries, keys, values)),
+        *(Parallelize(regions)(Flatten(0, 1)(each)) for each in metadata),
+    ]  # per region [b, 1], ..., [b]
+    for region, given in enumerate(zip(*shares, strict=True)):
+        attention_region(f"region_{region}", Requests(*given), data.caches)
+
+
+def _dynamic(data: _Data, regions: int, program: Program) -> None:
+    """A request goes to the region that was the first to read all keys of its request before."""
+    count = data.count
+    started = min(regions, count)
+    # Every region starts with one request and asks for the next with one token a request.
+    tokens = [
+        Feedback(StreamType((program.symbol(f"D_region[{region}]"),), INTEGER))
+        for region in range(regions)
+    ]
+    _, free = EagerMerge()(tokens)  # [B], which region became free
+    kept = _assigned(free, count, started, regions)
+    queries, keys, values, *metadata = data.inputs(np.arange(count))
+    shares = [
+        *(Partition(regions, rank=1)(each, kept) for each in (queries, keys, values)),
+        *(Partition(regions)(each, kept) for each in metadata),
+    ]  # per region [b, 1], ..., [b]
+    for region, given in enumerate(zip(*shares, strict=True)):
+        tiles = attention_region(f"region_{region}", Requests(*given), data.caches)  # [b, n]
+        tokens[region].connect(Accum(SignalAllRead(), name=f"region_{region}_ask")(tiles))  # [b]
+
+
+def _assigned(free: Stream, count: int, started: int, regions: int) -> Stream:
+    """Return the region of each request, [1, B]: the first ones, then whichever is free."""
+    # The last tokens find no request left.
+    spare = np.repeat([1, 0], [count - started, started])
+    unused, asking = Partition(2)(free, Flatten(0, 1)(_choose(spare, 2)))
+    Consumer()(unused)
+    first = Flatten(0, 1)(_choose(np.arange(started), regions))  # [started]
+    order = _choose(np.repeat([0, 1], [started, count - started]), 2)  # [1, B]
+    return Flatten(0, 1)(Reassemble()([first, asking], order))  # [1, B, 1] -> [1, B]
+
+
+def _choose(numbers: Numbers, width: int) -> Stream:
+    """[1, len(numbers)] of one-hot selectors."""
+    return Selectors(numbers[:, np.newaxis], width)()
+
+
+class _Data:
+    """The inputs: lengths, which are real in both modes, and numbers for functional mode."""
+
+    def __init__(self, lengths: Numbers, rows: int, seed: int) -> None:
+        self._lengths = lengths
+        self._rows = rows
+        self._seed = seed
+        self._tiles = (lengths + rows) // rows  # with room for the new token
+        self._stride = int(self._tiles.max())
+        self.count = len(lengths)
+        cache = (self.count * self._stride * rows, HEAD_DIM)
+        self.caches = Caches(
+            keys=Tensor(cache, self._keys),
+            values=Tensor(cache, self._values),
+            output=Tensor((self.count * QUERIES, HEAD_DIM), self._nothing),
+            rows=rows,
+            stride=self._stride,
+            heads=QUERIES,
+        )
+
+    def inputs(self, members: Numbers) -> tuple[Stream, ...]:
+        """Return queries, keys, values, numbers, tiles and offsets of the requests ``members``.
+
+        The first three are [1, b, 1], the others [1, b].
+        """
+
+        def load(rows: int, part: Callable[[], Array]) -> Stream:
+            def chosen() -> Array:
+                return part().reshape(self.count, rows, HEAD_DIM)[members].reshape(-1, HEAD_DIM)
+
+            return LinearOffChipLoad(
+                Tensor((len(members) * rows, HEAD_DIM), chosen), tile=(rows, HEAD_DIM)
+            )()
+
+        metadata: Sequence[Numbers] = (
+            members,
+            self._tiles[members],
+            self._lengths[members] % self._rows,
+        )
+        return (
+            load(QUERIES, self._queries),
+            load(1, self._new_keys),
+            load(1, self._new_values),
+            *(Metadata(numbers)() for numbers in metadata),
+        )
+
+    def _normal(self, part: int, rows: int) -> Array:
+        # A product of two rows is of order 1, so that exp() stays in range.
+        random = np.random.default_rng((self._seed, 1, part))
+        return random.normal(scale=HEAD_DIM**-0.25, size=(rows, HEAD_DIM))
+
+    def _queries(self) -> Array:
+        return self._normal(0, self.count * QUERIES)
+
+    def _new_keys(self) -> Array:
+        return self._normal(1, self.count)
+
+    def _new_values(self) -> Array:
+        return self._normal(2, self.count)
+
+    def _keys(self) -> Array:
+        return self._normal(3, self.count * self._stride * self._rows)
+
+    def _values(self) -> Array:
+        return self._normal(4, self.count * self._stride * self._rows)
+
+    def _nothing(self) -> Array:
+        return np.zeros((self.count * QUERIES, HEAD_DIM))
+
+    def _after(self, cache: Array, new: Array) -> Array:
+        cache[np.arange(self.count) * self._stride * self._rows + self._lengths] = new
+        return cache
+
+    def keys_after(self) -> Array:
+        """The key cache with the new tokens."""
+        return self._after(self._keys(), self._new_keys())
+
+    def values_after(self) -> Array:
+        """The value cache with the new tokens."""
+        return self._after(self._values(), self._new_values())
+
+    def output(self) -> Array:
+        """[requests * queries, d], what the program computes."""
+        queries = self._queries().reshape(self.count, QUERIES, HEAD_DIM)
+        room = self._stride * self._rows
+        keys = self.keys_after().reshape(self.count, room, HEAD_DIM)
+        values = self.values_after().reshape(self.count, room, HEAD_DIM)
+        results = []
+        for request, length in enumerate(self._lengths + 1):
+            powers = np.exp(queries[request] @ keys[request, :length].T)
+            results.append(powers @ values[request, :length] / powers.sum(axis=1, keepdims=True))
+        return np.concatenate(results)

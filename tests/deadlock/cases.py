@@ -1,0 +1,374 @@
+"""Small programs that get stuck, each in a known way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fabric import Hardware, Program, Stream, hardware_scope
+from fabric.hardware import OnChipDescription
+from operators import (
+    Bufferize,
+    EagerMerge,
+    Flatten,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Partition,
+    Reassemble,
+    Selectors,
+    Streamify,
+    Tensor,
+)
+from tests.deadlock.parts import Leak, Script, feedback, gather, relay, sink, source
+
+__all__ = ["CASES", "Case"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program and what is known about it.
+
+    Attributes:
+        build: wires it.
+        code: of its first loop.
+        depths: that a remedy has to name; None where no depth helps.
+        loops: sizes of its loops.
+        given: depths it is run with.
+    """
+
+    build: Callable[[], Program]
+    code: str
+    depths: dict[str, int] | None
+    loops: tuple[int, ...]
+    given: dict[str, int] = field(default_factory=dict)
+
+
+CASES: dict[str, Case] = {}
+
+
+def case(
+    code: str,
+    *,
+    depths: dict[str, int] | None = None,
+    loops: tuple[int, ...],
+    given: dict[str, int] | None = None,
+) -> Callable[[Callable[[], Program]], Callable[[], Program]]:
+    """Add the function to ``CASES`` under its name."""
+
+    def add(build: Callable[[], Program]) -> Callable[[], Program]:
+        CASES[build.__name__] = Case(build, code, depths, loops, given or {})
+        return build
+
+    return add
+
+
+# ------------------------------------------------------------------------- capacity
+
+
+def fork_join(name: str, *, size: int, relays: int, count: int = 64) -> Stream:
+    """Return a fork whose branches join again: one gathers ``size`` elements for each it sends."""
+    rows = source(f"{name}_rows", count)
+    tiles = gather(f"{name}_pack", rows, size)
+    for number in range(relays):
+        tiles = relay(f"{name}_relay_{number}", tiles)
+    steps = ("r0", *["r1"] * size, "s0", "c1")
+    return Script(steps, counts=(count // size,), name=f"{name}_join")(tiles, rows)[0]
+
+
+@case("FAB-D001", depths={"a_join.1": 8}, loops=(4,))
+def pack_rows() -> Program:
+    """Eight rows make a tile, and the rows themselves wait for it in a channel of two."""
+    with Program("pack-rows") as program:
+        sink("y", fork_join("a", size=8, relays=1))
+    return program
+
+
+@case("FAB-D001", depths={"a_join.1": 4}, loops=(3,))
+def short_branch() -> Program:
+    """The shortest loop through a fork: the fork, the join, and what gathers."""
+    with Program("short-branch") as program:
+        sink("y", fork_join("a", size=4, relays=0))
+    return program
+
+
+@case("FAB-D001", depths={"a_join.1": 16}, loops=(9,))
+def unequal_branches() -> Program:
+    """One branch is six operators longer than the other one."""
+    with Program("unequal-branches", channel_depth=1) as program:
+        sink("y", fork_join("a", size=16, relays=6))
+    return program
+
+
+@case("FAB-D001", depths={"a_join.1": 8}, loops=(40,))
+def loop_of_40() -> Program:
+    """A loop too long to be printed operator by operator."""
+    with Program("loop-of-40") as program:
+        sink("y", fork_join("a", size=8, relays=37))
+    return program
+
+
+@case("FAB-D001", depths={"a_join.1": 300}, loops=(3,))
+def deep_remedy() -> Program:
+    """It takes hundreds of slots: growth takes larger steps, and the remedy is exact again."""
+    with Program("deep-remedy") as program:
+        sink("y", fork_join("a", size=300, relays=0, count=600))
+    return program
+
+
+@case("FAB-D001", depths={"reader.0": 10}, loops=(2,))
+def loop_of_2() -> Program:
+    """The writer sends all of one stream first, the reader wants one element of each."""
+    with Program("loop-of-2") as program:
+        writer = Script(("s0",) * 10 + ("s1",) * 10, rounds=1, counts=(10, 10), name="writer")
+        reader = Script(("r1", "r0", "c1"), counts=(), name="reader")
+        reader(*writer())
+    return program
+
+
+@case("FAB-D001", depths={"last.0": 4, "last.1": 4}, loops=(2,))
+def two_depths() -> Program:
+    """Two channels of one loop are too shallow, one after the other."""
+    with Program("two-depths") as program:
+        first = Script(("s0",) * 4 + ("s1",) * 4 + ("s2",), rounds=3, counts=(12, 12, 3))
+        last = Script(("r2",) + ("r0",) * 4 + ("r1",) * 4, counts=(), name="last")
+        last(*first())
+    return program
+
+
+@case("FAB-D001", depths={"tree.0": 5}, loops=(1,))
+def waits_for_itself() -> Program:
+    """An operator sends itself more than it takes before it takes anything."""
+    with Program("waits-for-itself") as program:
+        loop = feedback(6)
+        again, done = Script(
+            ("r0", "s0", "r0", "s1", "r0", "s1", "c1"),
+            once=("s0",) * 5,
+            rounds=2,
+            counts=(7, 4),
+            name="tree",
+        )(loop)
+        loop.connect(again)
+        sink("y", done)
+    return program
+
+
+@case("FAB-D001", depths={"a_join.1": 4}, loops=(3,), given={"a_join.1": 1})
+def depth_given() -> Program:
+    """A depth on the command line is where growth starts."""
+    with Program("depth-given", channel_depth=2) as program:
+        sink("y", fork_join("a", size=4, relays=0))
+    return program
+
+
+@case("FAB-D001", depths={"a_join.1": 4, "b_join.1": 6}, loops=(3, 4))
+def two_at_once() -> Program:
+    """Two loops that have nothing to do with one another."""
+    with Program("two-at-once") as program:
+        sink("y", fork_join("a", size=4, relays=0))
+        sink("z", fork_join("b", size=6, relays=1, count=60))
+    return program
+
+
+@case("FAB-D001", depths={f"lane_{lane}_join.1": 4 for lane in range(12)}, loops=(3,) * 12)
+def twelve_alike() -> Program:
+    """Twelve lanes are stuck in the same way."""
+    with Program("twelve-alike") as program:
+        for lane in range(12):
+            sink(f"y_{lane}", fork_join(f"lane_{lane}", size=4, relays=0))
+    return program
+
+
+@case("FAB-D001", depths={"a_join.1": 4}, loops=(3,))
+def long_tail() -> Program:
+    """Sixty operators wait behind a loop of three."""
+    with Program("long-tail") as program:
+        stream = fork_join("a", size=4, relays=0)
+        for number in range(60):
+            stream = relay(f"behind_{number}", stream)
+        sink("y", stream)
+    return program
+
+
+@case("FAB-D001", depths={"reassemble_1.2": 7}, loops=(4,))
+def packed_experts() -> Program:
+    """Tokens of two experts are packed in fours, and the selectors wait for the packed ones."""
+    choice = np.array([[0], [1], [1], [1], [0], [1], [0], [0]])
+    with Program("packed-experts") as program:
+        route = Flatten(0, 1)(Selectors(choice, width=2)())
+        packed = []
+        for number, stream in enumerate(Partition(2)(tokens_of(8), route)):
+            steps = ("r0",) * 4 + ("s0",) * 4
+            again = Script(steps, counts=(4,), name=f"expert_{number}")(stream)
+            packed.append(again[0])
+        sink("y", Reassemble()(packed, route))
+    return program
+
+
+@case("FAB-D001", depths={"eager_merge_1.0": 2, "return.0": 3, "unit.0": 2}, loops=(3,))
+def merge_in_a_loop() -> Program:
+    """Work goes round until it is done, and a merge lets new work in before it takes old."""
+    with Program("merge-in-a-loop", channel_depth=1) as program:
+        back = feedback(24)
+        data, _ = EagerMerge()([back, source("work", 3)])
+        steps = ("r0", *["s0"] * 8, *["r0"] * 8, "s1")
+        again, done = Script(steps, rounds=3, counts=(24, 3), name="unit")(data)
+        back.connect(relay("return", again))
+        sink("y", done)
+    return program
+
+
+# ----------------------------------------------------------------------- dependency
+
+
+def tokens_of(count: int) -> Stream:
+    """Load ``count`` rows of 64."""
+    return Flatten(0, 2)(LinearOffChipLoad(Tensor((count, 64)), tile=(1, 64))())
+
+
+def ring(name: str, size: int) -> None:
+    """Wire relays in a ring that nothing ever enters."""
+    loop = feedback(8)
+    stream: Stream = loop
+    for number in range(size):
+        stream = relay(f"{name}_{number}", stream)
+    loop.connect(stream)
+
+
+@case("FAB-D002", loops=(1,))
+def ring_of_1() -> Program:
+    """A relay reads what it sends."""
+    with Program("ring-of-1") as program:
+        ring("relay", 1)
+    return program
+
+
+@case("FAB-D002", loops=(2,))
+def ring_of_2() -> Program:
+    """Two relays wait for one another."""
+    with Program("ring-of-2") as program:
+        ring("relay", 2)
+    return program
+
+
+@case("FAB-D002", loops=(7,))
+def ring_of_7() -> Program:
+    """Seven relays in a ring, beside a program that completes."""
+    with Program("ring-of-7") as program:
+        ring("relay", 7)
+        sink("y", relay("other", source("x", 5)))
+    return program
+
+
+@case("FAB-D002", loops=(40,))
+def ring_of_40() -> Program:
+    """Forty of one kind, wired on one line, are folded."""
+    with Program("ring-of-40") as program:
+        ring("relay", 40)
+    return program
+
+
+@case("FAB-D002", loops=(2, 3, 2))
+def three_rings() -> Program:
+    """Three loops at once, two of them alike."""
+    with Program("three-rings") as program:
+        ring("a", 2)
+        ring("b", 3)
+        ring("c", 2)
+    return program
+
+
+@case("FAB-D002", loops=(3,))
+def gather_in_a_ring() -> Program:
+    """The loop starts with two elements, and one of its operators wants three at a time."""
+    with Program("gather-in-a-ring") as program:
+        loop = feedback(9)
+        (started,) = Script(("r0", "s0"), once=("s0", "s0"), counts=(9,), name="start")(loop)
+        tiles = gather("pack", started, 3)
+        loop.connect(Script(("r0", "s0", "s0", "s0"), counts=(9,), name="unpack")(tiles)[0])
+    return program
+
+
+@case("FAB-D002", loops=(4,))
+def attention_without_selectors() -> Program:
+    """Requests go where a region is free, and a region is free when its request is done.
+
+    Nobody says at the beginning that all of them are free.
+    """
+    with Program("attention-without-selectors") as program:
+        requests = tokens_of(8)
+        free = [feedback(4), feedback(4)]
+        _, selectors = EagerMerge()(free)
+        regions = Partition(2)(requests, selectors)
+        for number, (stream, signal) in enumerate(zip(regions, free, strict=True)):
+            steps = ("r0", "c9", "s0", "s1")
+            counts = (*stream.shape, *stream.shape)
+            done, again = Script(steps, counts=counts, name=f"region_{number}")(stream)
+            sink(f"y_{number}", done)
+            signal.connect(again)
+    return program
+
+
+# ----------------------------------------------------------------- streams that end
+
+
+@case("FAB-D003", loops=(1,))
+def selector_of_an_ended_stream() -> Program:
+    """The third selector names a stream that had one element only."""
+    choice = np.array([[0], [1], [1], [0]])
+    with Program("selector-of-an-ended-stream") as program:
+        route = Flatten(0, 1)(Selectors(choice, width=2)())
+        sink("y", Reassemble()([source("a", 4), source("b", 1)], route))
+    return program
+
+
+@case("FAB-D003", loops=(1,))
+def ended_behind_a_chain() -> Program:
+    """The same, with an operator before and one behind it, and a count that was promised."""
+    with Program("ended-behind-a-chain") as program:
+        route = Flatten(0, 1)(Selectors(np.zeros((4, 1), int), width=1)())
+        (short,) = Script(("s0", "c5"), rounds=3, counts=(4,), name="short")()
+        merged = Reassemble()([relay("between", short)], route)
+        sink("y", relay("behind", Script(("r0", "s0"), counts=(4,), name="next")(merged)[0]))
+    return program
+
+
+@case("FAB-D001", loops=(3,))
+def no_depth_is_enough() -> Program:
+    """Deeper channels release the loop, and then a stream turns out to be too short."""
+    with Program("no-depth-is-enough") as program:
+        rows = source("rows", 6)
+        tiles = gather("pack", rows, 4)
+        (both,) = Script(("r0",) + ("r1",) * 4 + ("s0",), counts=(1,), name="join")(tiles, rows)
+        route = Flatten(0, 1)(Selectors(np.zeros((2, 1), int), width=1)())
+        sink("y", Reassemble()([both], route))
+    return program
+
+
+# ------------------------------------------------------------ slots and memory, both
+
+
+@case("FAB-D005", loops=(1,))
+def leaking_slots() -> Program:
+    """An operator reserves slots that it never fills."""
+    with Program("leaking-slots", channel_depth=4) as program:
+        sink("y", Leak(name="leak")(source("x", 8)))
+    return program
+
+
+def on_a_small_chip(capacity_bytes: int, name: str) -> Program:
+    """Return an empty program on a fabric with little on-chip memory."""
+    hardware = Hardware(on_chip=OnChipDescription(capacity_bytes=capacity_bytes))
+    with hardware_scope(hardware):
+        return Program(name)
+
+
+@case("FAB-D006", loops=(5,))
+def two_buffers() -> Program:
+    """Two buffers fill at once, and the chip holds no two of them."""
+    with on_a_small_chip(10 * 2048, "two-buffers") as program:
+        for name in "ab":
+            tiles = LinearOffChipLoad(Tensor((128, 64)), tile=(16, 64))()
+            LinearOffChipStore(name)(Streamify()(Bufferize(rank=2)(tiles)))
+    return program

@@ -1,0 +1,143 @@
+"""An operator that follows a script: enough to build every kind of network of blocking reads.
+
+A script is a list of steps: ``r0`` receives from input 0, ``s1`` sends to output 1, ``c3`` works
+for 3 cycles, and ``steer`` receives a selector from input 1 and an element from input 0 and sends
+it to the output that the selector names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from typing_extensions import override
+
+from fabric import (
+    BoolType,
+    Costs,
+    Dim,
+    Feedback,
+    Operator,
+    Ports,
+    Stream,
+    StreamType,
+    Wiring,
+)
+
+__all__ = ["Leak", "Script", "feedback", "gather", "join", "relay", "sink", "source"]
+
+
+@dataclass(frozen=True)
+class Script(Operator):
+    """Do ``once``, then ``steps`` over and over, until an input ends or the rounds are over.
+
+    Attributes:
+        steps: what a round is made of.
+        once: what comes before the first round.
+        rounds: how many; None for no limit.
+        counts: how many elements each output carries.
+    """
+
+    steps: tuple[str, ...]
+    once: tuple[str, ...] = ()
+    rounds: int | None = None
+    counts: tuple[Dim, ...] = (1,)
+
+    def __call__(self, *inputs: Stream) -> tuple[Stream, ...]:
+        """Return the outputs."""
+        return self.wire(*inputs)
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return tuple(StreamType((count,), BoolType()) for count in self.counts)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        done = 0
+        for step in self.once:
+            if not await _step(ports, step):
+                return
+        while self.rounds is None or done < self.rounds:
+            for step in self.steps:
+                if not await _step(ports, step):
+                    return
+            done += 1
+
+
+async def _step(ports: Ports, step: str) -> bool:
+    """Do one step; False where an input has ended."""
+    if step == "steer":
+        choice = await ports.inputs[1].receive()
+        if choice is None or await ports.inputs[0].receive() is None:
+            return False
+        await ports.outputs[choice[0].hits[0]].send((True, 0))
+        return True
+    number = int(step[1:])
+    match step[0]:
+        case "r":
+            return await ports.inputs[number].receive() is not None
+        case "s":
+            await ports.outputs[number].send((True, 0))
+        case "c":
+            ports.unit.charge(number)
+    return True
+
+
+@dataclass(frozen=True)
+class Leak(Operator):
+    """A relay that reserves one slot and forgets it before every element it passes on."""
+
+    def __call__(self, stream: Stream) -> Stream:
+        """Return the same stream."""
+        return self.wire(stream)[0]
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (inputs[0].type,)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        while (element := await ports.source.receive()) is not None:
+            await ports.sink.reserve()
+            await ports.sink.send(element)
+
+
+def source(name: str, count: int) -> Stream:
+    """Return ``count`` elements, one a cycle."""
+    return Script(("s0", "c1"), rounds=count, counts=(count,), name=name)()[0]
+
+
+def relay(name: str, stream: Stream) -> Stream:
+    """Pass a stream on."""
+    return Script(("r0", "s0", "c1"), counts=stream.shape, name=name)(stream)[0]
+
+
+def gather(name: str, stream: Stream, size: int) -> Stream:
+    """Return one element for every ``size`` of ``stream``."""
+    steps = ("r0",) * size + ("s0", "c1")
+    (count,) = stream.shape
+    return Script(steps, counts=(count // size,), name=name)(stream)[0]
+
+
+def join(name: str, streams: Sequence[Stream]) -> Stream:
+    """Return one element for one of every stream, received in their order."""
+    steps = (*(f"r{port}" for port in range(len(streams))), "s0", "c1")
+    return Script(steps, counts=streams[0].shape, name=name)(*streams)[0]
+
+
+def sink(name: str, stream: Stream) -> None:
+    """Receive all of a stream."""
+    Script(("r0", "c1"), counts=(), name=name)(stream)
+
+
+def feedback(count: int) -> Feedback:
+    """Promise a stream of ``count`` elements."""
+    return Feedback(StreamType((count,), BoolType()))
