@@ -8,9 +8,10 @@ from typing import Any
 from trio import CancelScope, open_nursery
 from trio.lowlevel import current_task
 
+from fabric.assumed_channel import AssumedChannel
 from fabric.channel import Channel, Discard
 from fabric.clock import VirtualClock
-from fabric.elaborate import Plan
+from fabric.elaborate import Edge, Plan
 from fabric.errors import ConfigurationError, FabricError, OperatorError
 from fabric.graph import ComputeOperator, Node
 from fabric.hbm import Hbm
@@ -123,15 +124,17 @@ class Machine:
                     f"such as {near}"
                 )
         return tuple(
-            Channel(
-                edge.name,
-                depths.get(edge.key, self.plan.program.channel_depth),
-                self.units[edge.producer.index],
-                self.units[edge.consumer.index],
-                self.clock,
-            )
+            self._channel(edge, depths.get(edge.key, self.plan.program.channel_depth))
             for edge in edges
         )
+
+    def _channel(self, edge: Edge, depth: int) -> Channel:
+        ends = self.units[edge.producer.index], self.units[edge.consumer.index]
+        if edge.claims:
+            return AssumedChannel(
+                edge.name, depth, *ends, self.clock, claims=edge.claims, rank=edge.type.rank
+            )
+        return Channel(edge.name, depth, *ends, self.clock)
 
     def _memory(self) -> Hbm | None:
         clients = [

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import MutableMapping
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TextIO
@@ -62,7 +63,7 @@ def new_run_folder(parent: Path, name: str) -> Path:
 
 
 class RunLog:
-    """Writes ``events.jsonl`` and ``report.json`` into a run's folder."""
+    """Writes ``events.jsonl``, ``report.json`` and ``counters.json`` into a run's folder."""
 
     def __init__(self, folder: Path | None) -> None:
         """Open the log; None records nothing."""
@@ -114,13 +115,22 @@ class RunLog:
             )
 
     def write_report(self, report: Report) -> None:
-        """Write the report beside the log."""
+        """Write the report and the counters behind it beside the log."""
         if self._folder is None:
             return
-        document = report.as_json()
-        (self._folder / "report.json").write_text(
-            json.dumps(document, indent=2, default=str) + "\n", encoding="utf-8"
-        )
+        expected = report.comparison.channel_elements or [None] * len(report.channels_counters)
+        counters = {
+            "units": [asdict(unit) for unit in report.units],
+            "channels": [
+                asdict(channel) | {"expected_elements": elements}
+                for channel, elements in zip(report.channels_counters, expected, strict=True)
+            ],
+            "comparison": [asdict(each) for each in report.comparison.totals],
+        }
+        for name, document in (("report", report.as_json()), ("counters", counters)):
+            (self._folder / f"{name}.json").write_text(
+                json.dumps(document, indent=2, default=str) + "\n", encoding="utf-8"
+            )
 
 
 def _event_first(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> dict[str, Any]:

@@ -20,10 +20,14 @@ from fabric.deadlock.waits import find_stuck
 from fabric.elaborate import elaborate
 from fabric.errors import ConfigurationError, FabricError
 from fabric.machine import Machine
+from fabric.measured import measured_sizes
 from fabric.program import Program
 from fabric.progress import Snapshot
-from fabric.report import Report, Status
+from fabric.report import Comparison, Report, Status
 from fabric.runlog import HEARTBEAT_CYCLES, RunLog, new_run_folder
+from fabric.symbolic.comparison import check_assumptions, compare
+from fabric.symbolic.metrics import metrics_of
+from fabric.symbolic.substitution import Substitution
 from fabric.verify import mismatches
 
 __all__ = ["Mode", "OnDeadlock", "Progress", "simulate"]
@@ -258,12 +262,17 @@ class _Run:
         machine = self.machine
         program = machine.plan.program
         cycles = accounting.run_cycles(machine)
-        fields = accounting.totals(machine, cycles)
+        sizes = measured_sizes(machine)
+        metrics = metrics_of(machine.plan, Substitution(sizes))
+        fields = accounting.totals(machine, cycles, metrics)
+        comparison = Comparison()
         warnings = [*notes, *accounting.warnings(machine)]
         verified = None
         error = machine.first_failure()
         if status == "completed":
             try:
+                check_assumptions(machine, sizes)
+                comparison = compare(machine, sizes, metrics)
                 wrong = mismatches(program, machine.stored) if self._settings.functional else None
                 fields["extra"] = {
                     name: program.ask(f"extra[{name!r}]", compute)
@@ -273,7 +282,7 @@ class _Run:
                 status, error = "error", failure
             else:
                 verified = None if wrong is None else not wrong
-                warnings += wrong or ()
+                warnings += [*comparison.warnings, *(wrong or ())]
         return Report(
             **head,
             **fields,
@@ -286,5 +295,6 @@ class _Run:
             else {"message": error.message, "file": error.file, "line": error.line},
             units=accounting.unit_counters(machine, cycles),
             channels_counters=accounting.channel_counters(machine),
+            comparison=comparison,
             warnings=tuple(warnings),
         )
