@@ -123,7 +123,10 @@ def hint(loop: list[Unit], tokens: Tokens) -> str:
                 "fault of the operator"
             )
         case "FAB-D006":
-            return "[on_chip] capacity_bytes of the hardware file has to be larger"
+            return (
+                "Room has to come free earlier, or [on_chip] capacity_bytes of the hardware file "
+                "has to be larger (not tried)"
+            )
         case _:
             return ""
 
