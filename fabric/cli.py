@@ -21,7 +21,7 @@ from fabric.report import ExitStatus
 
 __all__ = ["main"]
 
-_COMMANDS: Final = ("run", "check", "graph")
+_COMMANDS: Final = ("run", "check", "graph", "trace")
 
 
 class _Commands(click.Group):
