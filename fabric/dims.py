@@ -71,7 +71,7 @@ def at_least_one(dim: Dim) -> Dim:
         return min(dim, 1)
     import sympy
 
-    result: Dim = sympy.Min(dim, 1)
+    result: Dim = sympy.Min(dim, 1, evaluate=False)
     return result
 
 
