@@ -26,7 +26,8 @@ FLOAT = np.dtype(np.float32)
 def tile(data: Any, **valid: Any) -> Tile:
     """Return a tile of ``data``."""
     array = np.array(data, np.float32)
-    return Tile(*array.shape, FLOAT, array, **valid)
+    rows, cols = array.shape
+    return Tile(rows, cols, FLOAT, array, **valid)
 
 
 def values(of: Tile) -> Any:
