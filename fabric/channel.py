@@ -155,9 +155,7 @@ class Channel:
     async def send_at(self, element: Element, requested_cycle: int) -> None:
         """Like ``send``, visible no earlier than ``requested_cycle``."""
         await self.reserve()
-        self.queue.append((max(requested_cycle - 1, self.producer.now), element))
-        if self.reader is not None:
-            self._wake_reader()
+        self._append_at(element, requested_cycle)
 
     async def reserve(self) -> None:
         """Wait for a credit and take it; ``put`` spends it."""
@@ -170,6 +168,11 @@ class Channel:
             self.full_cycles += ready - unit.now
             self.credit_cycles += 1
             unit.now = ready + 1
+
+    def _append_at(self, element: Element, requested_cycle: int) -> None:
+        self.queue.append((max(requested_cycle - 1, self.producer.now), element))
+        if self.reader is not None:
+            self._wake_reader()
 
     def put(self, element: Element) -> None:
         """Append ``element`` at the producer's clock, on a credit reserved before."""

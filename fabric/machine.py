@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trio import CancelScope, open_nursery
 from trio.lowlevel import current_task
 
+from fabric.assumed_sink import AssumedSink
 from fabric.channel import Channel, Discard
 from fabric.clock import VirtualClock
 from fabric.elaborate import Plan
@@ -18,6 +19,9 @@ from fabric.memory import OnChipMemory
 from fabric.place import raising_place
 from fabric.ports import Ports, Sink
 from fabric.unit import ComputeUnit, MemoryUnit, Unit
+
+if TYPE_CHECKING:
+    from fabric.trace.recorder import Recorder
 
 __all__ = ["Machine"]
 
@@ -30,6 +34,7 @@ class Machine:
         clock: the global virtual clock.
         units: in node order.
         channels: in edge order.
+        assumed: ends of channels whose stream the program has stated the shape of.
         off_chip: the HBM, where the program uses it.
         on_chip: the on-chip memory.
         ports: what each operator sees, in node order.
@@ -46,6 +51,7 @@ class Machine:
         on_quiescence: Callable[[], None],
         on_heartbeat: Callable[[], None],
         beat_cycles: int,
+        recorder: Recorder | None = None,
     ) -> None:
         """Build the machine.
 
@@ -56,6 +62,7 @@ class Machine:
             on_quiescence: called when nothing can happen any more.
             on_heartbeat: called about every ``beat_cycles``.
             beat_cycles: between two heartbeats.
+            recorder: makes what is traced; None traces nothing and costs nothing.
 
         Raises:
             ConfigurationError: a depth names no channel or is below 1.
@@ -64,13 +71,17 @@ class Machine:
         self.plan = plan
         self.clock = VirtualClock(on_quiescence, on_heartbeat, beat_cycles)
         self.units = tuple(_unit(node, plan) for node in plan.nodes)
-        self.channels = self._channels(depths)
-        self.on_chip = OnChipMemory(program.hardware.on_chip.capacity_bytes, self.clock)
-        self.off_chip = self._memory()
+        if recorder is not None:
+            recorder.check(self.units)
+        self.channels = self._channels(depths, recorder)
+        on_chip = OnChipMemory if recorder is None else recorder.on_chip_memory
+        self.on_chip = on_chip(program.hardware.on_chip.capacity_bytes, self.clock)
+        self.off_chip = self._memory(Hbm if recorder is None else recorder.hbm)
         self.clock.memory = self.off_chip
         self.stored: dict[str, Any] = {}
         self.failures: list[FabricError] = []
         self.failed_at: list[tuple[int, int]] = []
+        self.assumed: list[AssumedSink] = []
         self.ports = self._ports(functional)
 
     async def run(self, scope: CancelScope) -> None:
@@ -112,7 +123,9 @@ class Machine:
         self.failed_at.append((unit.now, unit.index))
         self.clock.stopping = True
 
-    def _channels(self, depths: Mapping[str, int]) -> tuple[Channel, ...]:
+    def _channels(
+        self, depths: Mapping[str, int], recorder: Recorder | None
+    ) -> tuple[Channel, ...]:
         edges = self.plan.edges
         known = {edge.key for edge in edges}
         for key in depths:
@@ -122,18 +135,17 @@ class Machine:
                     f"--depth {key}: no channel has that name: expected consumer.input, "
                     f"such as {near}"
                 )
-        return tuple(
-            Channel(
-                edge.name,
-                depths.get(edge.key, self.plan.program.channel_depth),
-                self.units[edge.producer.index],
-                self.units[edge.consumer.index],
-                self.clock,
-            )
-            for edge in edges
-        )
+        channels = []
+        for number, edge in enumerate(edges):
+            depth = depths.get(edge.key, self.plan.program.channel_depth)
+            ends = self.units[edge.producer.index], self.units[edge.consumer.index]
+            if recorder is None:
+                channels.append(Channel(edge.name, depth, *ends, self.clock))
+            else:
+                channels.append(recorder.channel(edge.name, depth, *ends, self.clock, number))
+        return tuple(channels)
 
-    def _memory(self) -> Hbm | None:
+    def _memory(self, make: Callable[..., Hbm]) -> Hbm | None:
         clients = [
             (node.operator.off_chip, unit)
             for node, unit in zip(self.plan.nodes, self.units, strict=True)
@@ -142,7 +154,7 @@ class Machine:
         writers = [unit for side, unit in clients if side == "write"]
         if not readers and not writers:
             return None
-        return Hbm(self.plan.program.hardware.hbm, readers, writers)
+        return make(self.plan.program.hardware.hbm, readers, writers)
 
     def _ports(self, functional: bool) -> tuple[Ports, ...]:
         nodes = self.plan.nodes
@@ -150,7 +162,11 @@ class Machine:
         outputs: list[list[Sink]] = [[Discard()] * len(node.outputs) for node in nodes]
         for edge, channel in zip(self.plan.edges, self.channels, strict=True):
             inputs[edge.consumer.index][edge.input] = channel
-            outputs[edge.producer.index][edge.output] = channel
+            sink: Sink = channel
+            if edge.claims:
+                sink = AssumedSink(channel, edge.claims, edge.type.rank)
+                self.assumed.append(sink)
+            outputs[edge.producer.index][edge.output] = sink
         return tuple(
             Ports(
                 unit=unit,

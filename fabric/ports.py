@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from fabric.assumed_sink import AssumedSink
 from fabric.channel import Channel, Discard
 from fabric.unit import ComputeUnit, MemoryUnit, Unit, Wait
 
@@ -19,7 +20,7 @@ __all__ = ["Ports", "Sink", "Source"]
 Source: TypeAlias = Channel
 """The end of a channel that an operator reads."""
 
-Sink: TypeAlias = Channel | Discard
+Sink: TypeAlias = Channel | AssumedSink | Discard
 """The end of a channel that an operator writes."""
 
 
@@ -76,6 +77,7 @@ class Ports:
         off_chip, unit = self.off_chip, self.unit
         assert off_chip is not None
         requests = off_chip.requests_of(rows, row_bytes)
+        unit.off_chip_bytes += rows * row_bytes
         if requests:
             off_chip.submit(unit, requests)
             await self.clock.park(unit, Wait("off-chip", (), unit.now))

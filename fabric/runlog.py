@@ -1,23 +1,14 @@
 """The run's story, one JSON object a line, stamped with the cycle and never with wall time.
 
-Events, in the order of their cycles:
-
-========================  ==================================================================
-``run_started``           program, parameters, mode, operators, channels
-``operator_finished``     operator, elements, busy_cycles, empty_cycles, full_cycles,
-                          credit_cycles, hbm_cycles, capacity_cycles
-``heartbeat``             elements, waiting
-``partial_deadlock``      loop: units that can never go on while others still do
-``deadlock``              code, summary: in one line
-``livelock``              code, summary: in one line
-``run_ended``             status, cycles, elements
-========================  ==================================================================
+Its events and their fields are those of ``fabric.vocabulary``.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TextIO
@@ -27,7 +18,7 @@ import structlog
 from fabric.errors import ConfigurationError
 from fabric.report import Report, UnitCounters
 
-__all__ = ["RunLog", "new_run_folder"]
+__all__ = ["RunLog", "event_logger", "new_run_folder"]
 
 HEARTBEAT_CYCLES: Final = 1_000_000
 
@@ -61,22 +52,32 @@ def new_run_folder(parent: Path, name: str) -> Path:
         ) from None
 
 
+def event_logger(file: TextIO) -> Any:
+    """Return a logger that writes events into ``file``, one JSON object a line."""
+    return structlog.wrap_logger(
+        structlog.WriteLogger(file),
+        processors=[_event_first, structlog.processors.JSONRenderer(sort_keys=False)],
+        wrapper_class=structlog.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+
+
 class RunLog:
-    """Writes ``events.jsonl`` and ``report.json`` into a run's folder."""
+    """Writes ``events.jsonl``, ``report.json`` and ``counters.json`` into a run's folder.
+
+    Attributes:
+        failure: why writing stopped, where it did; the run goes on.
+    """
 
     def __init__(self, folder: Path | None) -> None:
         """Open the log; None records nothing."""
+        self.failure: str | None = None
         self._folder = folder
         self._file: TextIO | None = None
         self._log: Any = None
         if folder is not None:
             self._file = (folder / "events.jsonl").open("w", encoding="utf-8", buffering=1)
-            self._log = structlog.wrap_logger(
-                structlog.WriteLogger(self._file),
-                processors=[_event_first, structlog.processors.JSONRenderer(sort_keys=False)],
-                wrapper_class=structlog.BoundLogger,
-                cache_logger_on_first_use=True,
-            )
+            self._log = event_logger(self._file)
 
     def __enter__(self) -> Self:
         """Return the log."""
@@ -90,12 +91,12 @@ class RunLog:
     ) -> None:
         """Close the file."""
         if self._file is not None:
-            self._file.close()
+            self._attempt("events.jsonl", self._file.close)
 
     def event(self, name: str, cycle: int, **fields: Any) -> None:
         """Write one event."""
         if self._log is not None:
-            self._log.info(name, cycle=cycle, **fields)
+            self._attempt("events.jsonl", lambda: self._log.info(name, cycle=cycle, **fields))
 
     def operators_finished(self, units: list[UnitCounters], final_cycles: list[int]) -> None:
         """Write the ends of operators, earliest first."""
@@ -114,13 +115,31 @@ class RunLog:
             )
 
     def write_report(self, report: Report) -> None:
-        """Write the report beside the log."""
+        """Write the report and the counters behind it beside the log."""
         if self._folder is None:
             return
-        document = report.as_json()
-        (self._folder / "report.json").write_text(
-            json.dumps(document, indent=2, default=str) + "\n", encoding="utf-8"
-        )
+        expected = report.comparison.channel_elements or [None] * len(report.channels_counters)
+        counters = {
+            "units": [asdict(unit) for unit in report.units],
+            "channels": [
+                asdict(channel) | {"expected_elements": elements}
+                for channel, elements in zip(report.channels_counters, expected, strict=True)
+            ],
+            "comparison": [asdict(each) for each in report.comparison.totals],
+        }
+        for name, document in (("report", report.as_json()), ("counters", counters)):
+            text = json.dumps(document, indent=2, default=str) + "\n"
+            write = partial((self._folder / f"{name}.json").write_text, text, encoding="utf-8")
+            self._attempt(f"{name}.json", write)
+
+    def _attempt(self, what: str, write: Callable[[], object]) -> None:
+        """Write; where that fails, keep the reason and write nothing more."""
+        if self.failure is not None:
+            return
+        try:
+            write()
+        except OSError as error:
+            self.failure = f"{self._folder}: {what} could not be written: {error.strerror}"
 
 
 def _event_first(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import trio
 
@@ -20,11 +21,19 @@ from fabric.deadlock.waits import find_stuck
 from fabric.elaborate import elaborate
 from fabric.errors import ConfigurationError, FabricError
 from fabric.machine import Machine
+from fabric.measured import measured_sizes
 from fabric.program import Program
 from fabric.progress import Snapshot
-from fabric.report import Report, Status
+from fabric.report import Comparison, Report, Status
 from fabric.runlog import HEARTBEAT_CYCLES, RunLog, new_run_folder
+from fabric.symbolic.comparison import check_assumptions, compare
+from fabric.symbolic.metrics import metrics_of
+from fabric.symbolic.substitution import Substitution
 from fabric.verify import mismatches
+
+if TYPE_CHECKING:
+    from fabric.trace.options import TraceOptions
+    from fabric.trace.recorder import Recorder
 
 __all__ = ["Mode", "OnDeadlock", "Progress", "simulate"]
 
@@ -50,6 +59,7 @@ def simulate(
     progress: Progress | None = None,
     on_deadlock: OnDeadlock = "report",
     livelock_cycles: int = LIVELOCK_CYCLES,
+    trace: TraceOptions | None = None,
 ) -> Report:
     """Run ``program`` and return its report, whatever the outcome.
 
@@ -63,6 +73,8 @@ def simulate(
         progress: shows the run while it goes on.
         on_deadlock: ``report`` it, with depths that help, or ``grow``: run again with those.
         livelock_cycles: how long nothing has to get done before the run is given up.
+        trace: record an event trace in the run's folder; a run with other depths is recorded
+            beside it, in ``trace-grown``.
 
     Raises:
         FabricError: the program cannot be run at all.
@@ -70,7 +82,9 @@ def simulate(
     mode = mode or program.mode
     if mode not in ("timing", "functional"):
         raise ConfigurationError(f"mode is {mode!r}: expected timing or functional")
-    settings = _Settings(mode == "functional", dict(depths or {}), progress, livelock_cycles)
+    if trace is not None and log_dir is None:
+        raise ConfigurationError("a trace is asked for without a log folder: expected log_dir")
+    settings = _Settings(mode == "functional", dict(depths or {}), progress, livelock_cycles, trace)
     run = _Run(program, settings)
     folder = None if log_dir is None else new_run_folder(log_dir, program.name)
     head = {
@@ -93,6 +107,7 @@ def simulate(
         )
         notes: list[str] = []
         run.log = log
+        run.start_trace(folder, "trace", head)
         status = run.execute()
         explained = run.explain(status, on_deadlock)
         if explained is not None:
@@ -103,6 +118,7 @@ def simulate(
                 notes.append(_grown(explained))
                 run = _Run(program, settings.deepened(explained))
                 run.log = log
+                run.start_trace(folder, "trace-grown", head)
                 status, explained = run.execute(), None
         report = run.report(status, head, explained, notes)
         log.event(
@@ -113,6 +129,8 @@ def simulate(
             elements=report.elements,
         )
         log.write_report(report)
+    if log.failure is not None:
+        report = replace(report, warnings=(*report.warnings, log.failure))
     return report
 
 
@@ -123,6 +141,15 @@ class _Settings(NamedTuple):
     depths: dict[str, int]
     progress: Progress | None
     livelock_cycles: int
+    trace: TraceOptions | None
+
+    def recorder(self) -> Recorder | None:
+        """Return a new recorder where the run is traced."""
+        if self.trace is None:
+            return None
+        from fabric.trace.recorder import Recorder
+
+        return Recorder(self.trace)
 
     def deepened(self, explained: DeadlockReport) -> _Settings:
         """Return the same with the depths that help."""
@@ -140,6 +167,7 @@ class _Run:
     """One run of a program, from cycle 0 to its end."""
 
     def __init__(self, program: Program, settings: _Settings) -> None:
+        self._recorder = settings.recorder()
         self.machine = Machine(
             elaborate(program),
             functional=settings.functional,
@@ -147,6 +175,7 @@ class _Run:
             on_quiescence=self._stop,
             on_heartbeat=self._beat,
             beat_cycles=HEARTBEAT_CYCLES,
+            recorder=self._recorder,
         )
         self.log = RunLog(None)
         self.wall_seconds = 0.0
@@ -156,8 +185,19 @@ class _Run:
         self._scope = trio.CancelScope()
         self._logged: set[int] = set()
 
+    def start_trace(self, folder: Path | None, name: str, head: Mapping[str, Any]) -> None:
+        """Begin the trace, where there is one, in a new folder ``name``."""
+        if self._recorder is not None and folder is not None:
+            self._recorder.start(folder / name, self.machine, head)
+
     def execute(self) -> Status:
-        """Run to the end and return how it ended."""
+        """Run to the end and return how it ended; the trace ends with it."""
+        status = self._execute()
+        if self._recorder is not None:
+            self._recorder.finish(status, accounting.run_cycles(self.machine))
+        return status
+
+    def _execute(self) -> Status:
         # What is wired stays: the collector need not walk through it again and again.
         gc.freeze()
         start = time.perf_counter()
@@ -184,6 +224,8 @@ class _Run:
         async with trio.open_nursery() as host:
             if progress is not None:
                 host.start_soon(progress.run, self._snapshot)
+            if self._recorder is not None:
+                host.start_soon(self._recorder.run)
             await machine.run(self._scope)
             host.cancel_scope.cancel()
 
@@ -258,12 +300,19 @@ class _Run:
         machine = self.machine
         program = machine.plan.program
         cycles = accounting.run_cycles(machine)
-        fields = accounting.totals(machine, cycles)
+        sizes = measured_sizes(machine)
+        metrics = metrics_of(machine.plan, Substitution(sizes))
+        fields = accounting.totals(machine, cycles, metrics)
+        comparison = Comparison()
         warnings = [*notes, *accounting.warnings(machine)]
+        if self._recorder is not None and self._recorder.failure is not None:
+            warnings.append(self._recorder.failure)
         verified = None
         error = machine.first_failure()
         if status == "completed":
             try:
+                check_assumptions(machine, sizes)
+                comparison = compare(machine, sizes, metrics)
                 wrong = mismatches(program, machine.stored) if self._settings.functional else None
                 fields["extra"] = {
                     name: program.ask(f"extra[{name!r}]", compute)
@@ -273,7 +322,7 @@ class _Run:
                 status, error = "error", failure
             else:
                 verified = None if wrong is None else not wrong
-                warnings += wrong or ()
+                warnings += [*comparison.warnings, *(wrong or ())]
         return Report(
             **head,
             **fields,
@@ -286,5 +335,6 @@ class _Run:
             else {"message": error.message, "file": error.file, "line": error.line},
             units=accounting.unit_counters(machine, cycles),
             channels_counters=accounting.channel_counters(machine),
+            comparison=comparison,
             warnings=tuple(warnings),
         )

@@ -81,19 +81,27 @@ def build(
         x = Tensor((batch, size.hidden), data.x)
         tokens = LinearOffChipLoad(x, tile=(1, size.hidden), name="load_x")()  # [1, B, 1] of 1xD
         tokens = Flatten(0, 1)(tokens)  # [1, B] of 1xD
-        chosen = Selectors(choice, size.experts)()  # [1, B] of multi-hot E
+        chosen = Selectors(choice, size.experts, name="chosen")()  # [1, B] of multi-hot E
         routed = Partition(size.experts, name="route")(tokens, chosen)  # per expert [D_i] of 1xD
         # Experts.
         packed = pack(routed, tile_n) if tiling == "static" else pack_dynamically(routed)
         weights = [
             data.weights(range(first, first + share)) for first in range(0, size.experts, share)
         ]
-        computed = experts(packed, weights, tile_f)  # per expert [D_i] of 1xD
+        computed = [
+            each.assume(*rows.shape)
+            for each, rows in zip(experts(packed, weights, tile_f), routed, strict=True)
+        ]  # per expert [D_i] of 1xD
         # Back in the order of the tokens, weighted and added up.
         router = Tensor(choice.shape, data.router)
         scales = LinearOffChipLoad(router, tile=(1, 1), name="load_router")()  # [1, B, k] of 1x1
         single = Selectors(choice[:, :, np.newaxis], size.experts)()  # [1, B, k] of one-hot E
-        scaling = Partition(size.experts, name="route_scales")(scales, single)  # [D_i] of 1x1
+        scaling = [
+            each.assume(*rows.shape)
+            for each, rows in zip(
+                Partition(size.experts, name="route_scales")(scales, single), routed, strict=True
+            )
+        ]  # per expert [D_i] of 1x1
         weighted = [
             Map(Mul(), name=f"weight_{expert}")(*each)
             for expert, each in enumerate(zip(scaling, computed, strict=True))
@@ -105,6 +113,8 @@ def build(
 
     program.expect(y=data.y)
     tokens_of = np.bincount(choice.reshape(-1), minlength=size.experts)
+    for each, count in zip(routed, tokens_of.tolist(), strict=True):
+        program.bind(each.shape[0], count)
     rows = -(-tokens_of // tile_n) * tile_n if tiling == "static" else tokens_of
     program.extra["flops_artifact"] = partial(_flops_artifact, size, int(rows.sum()))
     program.extra["on_chip_requirement_artifact_active_bytes"] = partial(

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fabric.progress import Progress
     from fabric.report import Report
     from fabric.simulation import OnDeadlock
+    from fabric.trace.options import TraceOptions
 
 __all__ = ["command"]
 
@@ -54,6 +55,17 @@ def _depths(
     help="The depth of one channel, named by its reader: OPERATOR.INPUT.",
 )
 @click.option(
+    "--trace",
+    type=click.Choice(["counters", "events"]),
+    default="counters",
+    show_default=True,
+    help="Record every transfer and wait in the run's folder, for `trace`.",
+)
+@click.option("--trace-window", metavar="C0:C1", help="Keep only what happens between two cycles.")
+@click.option(
+    "--trace-nodes", metavar="GLOB", help="Keep only the channels of units with such names."
+)
+@click.option(
     "--on-deadlock",
     type=click.Choice(["report", "grow"]),
     default="report",
@@ -85,6 +97,9 @@ def command(
     hardware_file: str | None,
     mode: str | None,
     depths: dict[str, int],
+    trace: str,
+    trace_window: str | None,
+    trace_nodes: str | None,
     on_deadlock: OnDeadlock,
     livelock_cycles: int,
     log_dir: Path,
@@ -97,6 +112,8 @@ def command(
     known.update(program=program, mode=mode)
     hardware = Hardware() if hardware_file is None else load_hardware(hardware_file)
     known.update(hardware=hardware.as_dict())
+
+    options = _trace_options(trace, trace_window, trace_nodes)
 
     from fabric.loader import load_program
     from fabric.simulation import simulate
@@ -111,6 +128,7 @@ def command(
         parameters=loaded.parameters,
         program_file=program,
         progress=_progress(),
+        trace=options,
         on_deadlock=on_deadlock,
         livelock_cycles=livelock_cycles,
     )
@@ -119,6 +137,16 @@ def command(
     if kernel is not None and kernel.was_compiled_now():
         click.echo("fabric: compiled the HBM's loop; the next runs start seconds sooner", err=True)
     return report.exit_status
+
+
+def _trace_options(level: str, window: str | None, nodes: str | None) -> TraceOptions | None:
+    if level == "counters":
+        if window is not None or nodes is not None:
+            raise click.UsageError("--trace-window and --trace-nodes need --trace events.")
+        return None
+    from fabric.trace.options import TraceOptions
+
+    return TraceOptions.parse(window, nodes)
 
 
 def _progress() -> Progress | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Final
 
 from fabric.deadlock.cause import cause, code, hint, needs
@@ -52,8 +51,10 @@ def explain_deadlock(
     loops = [_loop(machine, loop, stuck, tokens) for loop in stuck.cores]
     names = frozenset(frozenset(unit.name for unit in loop) for loop in stuck.cores)
     remedy = Remedy([], None, False, 0, "the search for depths was interrupted")
-    with contextlib.suppress(KeyboardInterrupt):
+    try:
         remedy = find_remedy(machine.plan, depths, names, effort=effort)
+    except* KeyboardInterrupt:
+        pass
     return _report(machine, loops, stuck, tokens, remedy)
 
 
@@ -99,14 +100,15 @@ def _report(
 ) -> DeadlockReport:
     in_loop = {unit.unit for loop in loops for unit in loop.units}
     resting = [unit for unit in machine.units if not unit.finished and unit.name not in in_loop]
-    at_rest = [unit.now for unit in machine.units if unit.index in stuck.needs]
+    waiting = [unit for unit in machine.units if unit.index in stuck.needs]
+    at_rest = waiting if loops[0].code != "FAB-L001" else [u for u in waiting if u in resting]
     return one_line(
         DeadlockReport(
             schema=SCHEMA,
             program=machine.plan.program.name,
             code=loops[0].code,
             kind=KINDS[loops[0].code],
-            cycle=max(at_rest, default=0),
+            cycle=max((unit.now for unit in at_rest), default=0),
             loops=loops,
             behind=[
                 _blocked(machine, unit, stuck, tokens)

@@ -47,6 +47,8 @@ def one_line(report: DeadlockReport) -> DeadlockReport:
     if len(report.loops) > 1:
         words.append(f"and {len(report.loops) - 1} more")
     fixes = [f"{depth.option}={depth.after}" for depth in report.remedy.depths]
+    if len(fixes) > _NAMES:
+        fixes[_NAMES - 1 :] = [f"({len(fixes) - _NAMES + 1} more)"]
     words.append(f"fix {','.join(fixes)}(checked)" if fixes else "fix none")
     return replace(report, summary=" ".join(words))
 
@@ -121,8 +123,9 @@ def _loop(loop: Loop) -> list[str]:
         left_out = ("  :", f"{len(rows) - _ROWS + 1:,} more lines in deadlock.json")
         rows[_FIRST_ROWS : _FIRST_ROWS + len(rows) - _ROWS + 1] = [left_out]
     lines = _aligned(rows, "  ")
-    if len(loop.units) > 1 and loop.units[0].unit in loop.units[-1].waits_for:
-        lines.append(f"       and {loop.units[-1].unit} waits for {loop.units[0].unit}")
+    first, last = loop.units[0], loop.units[-1]
+    if first is not last and first.unit in last.waits_for and loop.code != "FAB-L001":
+        lines.append(f"       and {last.unit} waits for {first.unit}")
     return lines
 
 
@@ -137,7 +140,7 @@ def _wait(unit: BlockedUnit, held: dict[str, ChannelState]) -> tuple[str, ...]:
     ends = []
     for name in unit.channels:
         producer, _, consumer = name.partition(" -> ")
-        if unit.operation == "send":
+        if unit.operation in {"send", "moving"}:
             ends.append(f"{producer.removeprefix(unit.unit)} -> {consumer}")
         else:
             ends.append(f"{consumer.removeprefix(unit.unit)} <- {producer}")

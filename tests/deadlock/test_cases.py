@@ -68,10 +68,10 @@ class TestCase:
             less = explained(run(name, depths | {depth.option: depth.after - 1}))
             assert depth.rejected_cycle == less.cycle
 
-    @pytest.mark.parametrize("schedule", SCHEDULES)
-    def test_schedules(self, name: str, schedule: str) -> None:
+    @pytest.mark.parametrize("order", SCHEDULES)
+    def test_schedules(self, name: str, order: str | int) -> None:
         """The report is the same in whatever order trio runs the operators."""
-        with schedule(schedule):
+        with schedule(order):
             found = run(name)
 
         assert _comparable(run(name)) == _comparable(found)

@@ -1,0 +1,153 @@
+"""``trace``: look at the event trace of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fabric.trace.reader import Trace
+
+__all__ = ["command"]
+
+_RUN = click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+_ROWS = click.option(
+    "--rows",
+    type=click.IntRange(min=1),
+    default=15,
+    show_default=True,
+    help="Rows of each table at most.",
+)
+
+
+@click.group("trace")
+def command() -> None:
+    """Look at the event trace of RUN, a folder that `run --trace events` wrote."""
+
+
+@command.command("summary")
+@_RUN
+def summary(run: Path) -> None:
+    """Say what was recorded: how the run ended, its transfers, bursts and waits."""
+    from fabric.trace.summary import print_summary
+
+    _show(run, print_summary)
+
+
+@command.command("stalls")
+@_RUN
+@_ROWS
+def stalls(run: Path, rows: int) -> None:
+    """Say where each unit's cycles went, whom it waited for, and what bounds the run."""
+    from fabric.trace.stalls import print_stalls
+
+    _show(run, lambda trace, console: print_stalls(trace, console, rows))
+
+
+@command.command("show")
+@_RUN
+@click.option("--at", "cycle", type=click.IntRange(min=0), required=True, help="The cycle.")
+@click.option("--around", "node", metavar="NODE", help="A unit and its neighbours; else all.")
+def show(run: Path, cycle: int, node: str | None) -> None:
+    """Say what everyone was doing in one cycle."""
+    from fabric.trace.moment import print_moment
+
+    _show(run, lambda trace, console: print_moment(trace, console, cycle, node))
+
+
+@command.command("query")
+@click.argument("run", metavar="[RUN]", type=click.Path(path_type=Path), required=False)
+@click.argument("query", metavar="[QUERY]", required=False)
+@click.option("--list", "listing", is_flag=True, help="List the ready queries and the tables.")
+def query(run: Path | None, query: str | None, listing: bool) -> None:
+    """Print the rows of QUERY, a ready query's name or SQL over the trace's tables."""
+    from fabric.output import print_text
+    from fabric.trace.queries import describe
+
+    if listing:
+        print_text("\n".join(describe()) + "\n")
+        return
+    if run is None or query is None:
+        raise click.UsageError("Missing argument: RUN and QUERY, or --list.")
+    from fabric.trace.answers import print_answer
+
+    text = query
+    _show(run, lambda trace, console: print_answer(trace, console, text))
+
+
+@command.command("diff")
+@click.argument("run_a", metavar="RUN_A", type=click.Path(path_type=Path))
+@click.argument("run_b", metavar="RUN_B", type=click.Path(path_type=Path))
+@_ROWS
+def diff(run_a: Path, run_b: Path, rows: int) -> None:
+    """Say where two runs part, and which units got slower."""
+    from fabric.trace.diff import print_diff
+
+    other = _opened(run_b)
+    _show(run_a, lambda trace, console: print_diff(trace, other, console, rows))
+
+
+@command.command("export")
+@_RUN
+@click.option("--perfetto", "form", flag_value="perfetto", help="For ui.perfetto.dev.")
+@click.option("--jsonl", "form", flag_value="jsonl", help="The lines structlog would have written.")
+@click.option("--vcd", "form", flag_value="vcd", help="For GTKWave and Surfer.")
+@click.option("--csv", "form", flag_value="csv", help="The transfers as a table.")
+@click.option(
+    "-o",
+    "output",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+)
+def export(run: Path, form: str | None, output: Path) -> None:
+    """Write the trace in another form; 1 cycle is 1 ns in Perfetto and VCD."""
+    if form is None:
+        raise click.UsageError("Missing option: one of --perfetto, --jsonl, --vcd, --csv.")
+    from fabric.trace.export import EXPORTS
+
+    count = EXPORTS[form](_opened(run), output)
+    click.echo(f"{count:,} events in {output}", err=True)
+
+
+@command.command("report")
+@_RUN
+@click.option(
+    "-o",
+    "output",
+    metavar="FILE.html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+)
+def report(run: Path, output: Path) -> None:
+    """Write one page that opens offline: graph, timeline, bandwidth, occupancy, stalls."""
+    from fabric.trace.html.page import write_page
+
+    write_page(_opened(run), output)
+    click.echo(f"report in {output}", err=True)
+
+
+def _show(run: Path, print_on: Callable[[Trace, Console], Any]) -> None:
+    from fabric.output import print_text, stdout_console
+
+    trace = _opened(run)
+    console = stdout_console()
+    with console.capture() as captured:
+        print_on(trace, console)
+    lines = captured.get().strip("\n").splitlines()
+    print_text("".join(line.rstrip() + "\n" for line in lines))
+
+
+def _opened(run: Path) -> Trace:
+    """Open the trace; say on stderr what is missing in it."""
+    from fabric.trace.reader import Trace
+
+    trace = Trace(run)
+    for problem in trace.problems:
+        click.echo(f"fabric: warning: {run}: {problem}", err=True)
+    return trace

@@ -1,0 +1,1 @@
+"""The event trace: how it is recorded, read, accounted for, shown and exported."""

@@ -1,0 +1,63 @@
+"""The event trace as JSON lines, the same that the run log would have had.
+
+Sorted by (cycle, event, channel or unit, element); names of fields: ``fabric.vocabulary``.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from fabric.runlog import event_logger
+from fabric.vocabulary import EVENTS
+
+if TYPE_CHECKING:
+    from fabric.trace.reader import Trace
+
+__all__ = ["write_json_lines"]
+
+_CHUNK: Final = 10_000
+
+_SELECTS: Final = {
+    "transfer": (
+        "SELECT taken_cycle, c.name, element, stop, bare, reserved_cycle, sent_cycle, "
+        "visible_cycle, seen_cycle, send_wait_cycles, receive_wait_cycles "
+        "FROM transfers JOIN channels c USING (channel) WHERE taken_cycle IS NOT NULL "
+        "ORDER BY taken_cycle, c.name, element"
+    ),
+    "burst": (
+        "SELECT end_cycle, name, submitted_cycle, requests, bytes "
+        "FROM bursts JOIN units USING (unit) ORDER BY end_cycle, name"
+    ),
+    "allocate": (
+        "SELECT cycle, name, wait_cycles, amount FROM recorded_operations "
+        "JOIN units USING (unit) WHERE operation = 1 ORDER BY cycle, name"
+    ),
+    "end": (
+        "SELECT cycle, u.name, c.name, wait_cycles FROM recorded_operations "
+        "JOIN units u USING (unit) JOIN channels c USING (channel) WHERE operation = 2 "
+        "ORDER BY cycle, u.name, c.name"
+    ),
+}
+
+
+def write_json_lines(trace: Trace, output: Path) -> int:
+    """Write one line an event and return how many there are."""
+    count = 0
+    streams = [_events(trace, event) for event in sorted(_SELECTS)]
+    with output.open("w", encoding="utf-8") as file:
+        log = event_logger(file)
+        for (cycle, event), fields in heapq.merge(*streams, key=lambda each: each[0]):
+            log.info(event, cycle=cycle, **fields)
+            count += 1
+    return count
+
+
+def _events(trace: Trace, event: str) -> Iterator[tuple[tuple[int, str], dict[str, Any]]]:
+    names = EVENTS[event][1:]
+    cursor = trace.database.cursor().execute(_SELECTS[event])
+    while rows := cursor.fetchmany(_CHUNK):
+        for cycle, *values in rows:
+            yield (cycle, event), dict(zip(names, values, strict=True))

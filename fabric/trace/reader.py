@@ -1,0 +1,163 @@
+"""Open the trace of a run, also of one that was killed or whose files are damaged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+from fabric.errors import ConfigurationError
+from fabric.trace import views
+from fabric.trace.rows import LONG_COLUMNS, OPERATION_COLUMNS
+from fabric.trace.segments import literal
+from fabric.vocabulary import SCHEMA_VERSION
+
+__all__ = ["Trace"]
+
+
+class Trace:
+    """The trace of one run, as a database in memory.
+
+    Attributes:
+        folder: of the trace.
+        meta: about the run: name, program, parameters, hardware, mode, window, nodes.
+        status: how the run ended; ``killed`` where it did not say.
+        cycles: of the run; the last recorded cycle where it was killed.
+        problems: sentences about what is missing.
+        window: the cycles that were traced, the last one not included.
+        database: the tables of ``fabric.vocabulary``.
+    """
+
+    def __init__(self, run: Path) -> None:
+        """Open the trace of the run folder ``run``, or the trace folder itself.
+
+        Raises:
+            ConfigurationError: there is no trace that can be read.
+        """
+        self.folder: Final = run / "trace" if (run / "trace").is_dir() else run
+        self.problems: list[str] = []
+        self.meta: Final = self._meta(run)
+        self.database: Final = duckdb.connect()
+        request_bytes = self.meta.get("hardware", {}).get("hbm", {}).get("request_bytes", 0)
+        self.database.execute(f"SET VARIABLE request_bytes = {int(request_bytes)}")
+        for name in ("units", "channels", "columns"):
+            self._static(name)
+        self._segments()
+        end = self._json("end.json") or {}
+        self.status: Final[str] = end.get("status", "killed")
+        if not end:
+            self.problems.append(
+                "the run did not say how it ended: this is what it wrote until then"
+            )
+        self.cycles: Final[int] = end.get("cycles") or self._last_cycle()
+        window = self.meta.get("window")
+        first, last = (0, self.cycles) if window is None else (window[0], window[1] + 1)
+        self.window: Final = (min(first, self.cycles), min(last, self.cycles))
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        return self.database.execute(query).fetchall()
+
+    def numpy(self, query: str) -> dict[str, Any]:
+        """Return the columns of a query as numpy arrays."""
+        return self.database.execute(query).fetchnumpy()
+
+    def unit_names(self) -> list[str]:
+        """Return the names of units, by number."""
+        return [name for (name,) in self.rows("SELECT name FROM units ORDER BY unit")]
+
+    def _meta(self, run: Path) -> dict[str, Any]:
+        meta = self._json("meta.json")
+        if meta is None:
+            raise ConfigurationError(
+                f"{run}: there is no trace here: expected the folder of a run with --trace events"
+            )
+        version = meta.get("schema_version")
+        if not isinstance(version, int) or version > SCHEMA_VERSION:
+            raise ConfigurationError(
+                f"{run}: the trace has schema version {version}: expected at most "
+                f"{SCHEMA_VERSION}; a newer step-fabric wrote it"
+            )
+        return meta
+
+    def _json(self, name: str) -> dict[str, Any] | None:
+        try:
+            found = json.loads((self.folder / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def _static(self, name: str) -> None:
+        file = self.folder / f"{name}.parquet"
+        try:
+            self.database.execute(
+                f"CREATE TABLE {name} AS SELECT * FROM read_parquet({literal(file)})"
+            )
+        except duckdb.Error as error:
+            raise ConfigurationError(
+                f"{file}: {_reason(error)}: expected the table the run wrote first"
+            ) from None
+
+    def _segments(self) -> None:
+        database = self.database
+        for table, columns in (
+            ("recorded", LONG_COLUMNS),
+            ("recorded_operations", OPERATION_COLUMNS),
+        ):
+            names = ", ".join(f'"{column}" BIGINT' for column in columns)
+            database.execute(f"CREATE TABLE {table} ({names})")
+        for name, insert in (
+            ("short", views.SHORT),
+            ("long", views.LONG),
+            ("operations", views.OPERATIONS),
+        ):
+            self._load(name, insert)
+        self._last("pending", "SELECT * FROM read_parquet({file})", LONG_COLUMNS)
+        database.execute(
+            "INSERT INTO recorded SELECT * FROM pending ANTI JOIN recorded USING (channel, element)"
+        )
+        self._last(
+            "states",
+            "SELECT * REPLACE (nullif(waits_for, '') AS waits_for, "
+            "nullif(since_cycle, -1) AS since_cycle) FROM read_parquet({file})",
+            ("unit", "cycle", "busy_cycles", "flops", "finished", "waits_for", "any_of",
+             "since_cycle"),
+        )  # fmt: skip
+        self._last("waiting", "SELECT * FROM read_parquet({file})", ("unit", "channel"))
+        database.execute(views.VIEWS)
+
+    def _load(self, name: str, insert: str) -> None:
+        files = sorted(self.folder.glob(f"{name}-*.parquet"))
+        for file in files:
+            try:
+                self.database.execute(insert.format(file=literal(file)))
+            except duckdb.Error as error:
+                self.problems.append(
+                    f"{file.name} is damaged, its rows are left out: {_reason(error)}"
+                )
+
+    def _last(self, name: str, select: str, columns: tuple[str, ...]) -> None:
+        """Make table ``name`` of its newest file that can be read."""
+        for file in sorted(self.folder.glob(f"{name}-*.parquet"), reverse=True):
+            try:
+                self.database.execute(f"CREATE TABLE {name} AS {select.format(file=literal(file))}")
+            except duckdb.Error as error:
+                self.problems.append(f"{file.name} is damaged, it is left out: {_reason(error)}")
+            else:
+                return
+        names = ", ".join(f'"{column}" BIGINT' for column in columns)
+        self.database.execute(f"CREATE TABLE {name} ({names})")
+
+    def _last_cycle(self) -> int:
+        (last,) = self.rows(
+            "SELECT max(cycle) FROM (SELECT max(taken_cycle) AS cycle FROM recorded UNION ALL "
+            "SELECT max(sent_cycle) FROM recorded UNION ALL SELECT max(cycle) FROM "
+            "recorded_operations UNION ALL SELECT max(cycle) FROM states)"
+        )
+        return int(last[0] or 0)
+
+
+def _reason(error: Exception) -> str:
+    return str(error).splitlines()[0]

@@ -1,0 +1,128 @@
+"""Root attribution: whose work or memory each stalled cycle was really waiting for.
+
+A unit that waits in cycle t for a peer that waits itself, waits for the peer's peer, and so on to
+a unit that works or a memory that moves data in cycle t. An event that ends a wait happens at or
+after the end of every wait further down, so that the chain always ends (each hop is one cycle).
+The cycles in which an element or a credit was already on its way are charged to the hops.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from fabric.trace.timeline import Interval, Timelines
+
+__all__ = ["HOP", "UNTRACED", "Root", "Roots"]
+
+
+class Root(NamedTuple):
+    """What a stalled cycle is charged to.
+
+    Attributes:
+        kind: ``unit``, ``hbm``, ``capacity``, ``hop`` or ``untraced``.
+        unit: that works, or for which the memory works; -1 for hops.
+    """
+
+    kind: str
+    unit: int
+
+
+HOP: Final = Root("hop", -1)
+UNTRACED: Final = Root("untraced", -1)
+
+
+class Roots:
+    """For each unit, at each cycle, the root: itself while it works, else what it waits for."""
+
+    def __init__(self, timelines: Timelines) -> None:
+        """Resolve all waits; a wait's roots are a slice of its peer's."""
+        self._timelines: Final = timelines
+        units = len(timelines.names)
+        self._starts: Final[list[list[int]]] = [[] for _ in range(units)]
+        self._roots: Final[list[list[Root]]] = [[] for _ in range(units)]
+        self._ends: Final = [0] * units
+        self._next: Final = [0] * units
+        self._self: Final = [Root("unit", unit) for unit in range(units)]
+        for unit in range(units):
+            self._build(unit, timelines.final[unit])
+
+    def charged(self, unit: int) -> Counter[Root]:
+        """Return the stalled cycles of ``unit`` by root."""
+        first, last = self._timelines.first, self._timelines.last
+        cycles: Counter[Root] = Counter()
+        starts, roots = self._starts[unit], self._roots[unit]
+        own = self._self[unit]
+        spans = pairwise([*starts, self._ends[unit]])
+        for (start, end), root in zip(spans, roots, strict=True):
+            if root is not own:
+                length = min(end, last) - max(start, first)
+                if length > 0:
+                    cycles[root] += length
+        return cycles
+
+    def _build(self, unit: int, target: int) -> None:
+        """Resolve ``unit`` up to ``target``, and before it whatever that needs."""
+        stack = [(unit, target)]
+        under_way = {unit}
+        while stack:
+            unit, target = stack[-1]
+            needed = self._advance(unit, target, under_way)
+            if needed is None:
+                stack.pop()
+                under_way.discard(unit)
+            else:
+                stack.append(needed)
+                under_way.add(needed[0])
+
+    def _advance(self, unit: int, target: int, under_way: set[int]) -> tuple[int, int] | None:
+        """Go on with ``unit``; return the peer, and up to where, that has to come first."""
+        waits = self._timelines.waits[unit]
+        number = self._next[unit]
+        while number < len(waits) and waits[number].start < target:
+            wait = waits[number]
+            self._work_until(unit, wait.start)
+            if wait.peer >= 0:
+                peer_target = min(wait.until, self._timelines.final[wait.peer])
+                if self._ends[wait.peer] < peer_target and wait.peer not in under_way:
+                    self._next[unit] = number
+                    return wait.peer, peer_target
+            self._resolve(unit, wait)
+            number += 1
+        self._next[unit] = number
+        self._work_until(unit, min(target, self._timelines.final[unit]))
+        return None
+
+    def _work_until(self, unit: int, cycle: int) -> None:
+        if cycle > self._ends[unit]:
+            root = self._self[unit] if self._timelines.traced[unit] else UNTRACED
+            self._append(unit, self._ends[unit], root)
+            self._ends[unit] = cycle
+
+    def _resolve(self, unit: int, wait: Interval) -> None:
+        if wait.peer < 0:
+            self._append(unit, wait.start, Root(wait.cause, unit))
+        else:
+            end = min(wait.until, self._ends[wait.peer])
+            if end > wait.start:
+                self._copy(unit, wait.peer, wait.start, end)
+            if wait.end > max(end, wait.start):
+                latency = wait.until + 1 < wait.end and wait.cause == "empty"
+                root = self._self[wait.peer] if latency else HOP
+                self._append(unit, max(end, wait.start), root)
+        self._ends[unit] = wait.end
+
+    def _copy(self, unit: int, peer: int, start: int, end: int) -> None:
+        """Append the peer's roots from ``start`` to ``end``."""
+        starts, roots = self._starts[peer], self._roots[peer]
+        low = bisect_right(starts, start) - 1
+        high = bisect_left(starts, end)
+        self._append(unit, start, roots[low])
+        self._starts[unit].extend(starts[low + 1 : high])
+        self._roots[unit].extend(roots[low + 1 : high])
+
+    def _append(self, unit: int, start: int, root: Root) -> None:
+        self._starts[unit].append(start)
+        self._roots[unit].append(root)

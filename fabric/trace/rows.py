@@ -1,0 +1,111 @@
+"""Rows of the trace on their way to disk: buffers of fixed size, flushed as segments.
+
+An element that is sent and received by one operation each, the usual case, takes a short row; one
+whose slot was reserved or requested for later, or which was looked at before, takes a long one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from struct import calcsize
+from typing import Final
+
+__all__ = [
+    "ALLOCATE",
+    "BURST",
+    "END",
+    "LEFT_OVER",
+    "LONG_COLUMNS",
+    "OPERATION_COLUMNS",
+    "RESERVE",
+    "SHORT_COLUMNS",
+    "Packed",
+    "Rows",
+]
+
+SHORT_COLUMNS: Final = (
+    "channel", "element", "stop",
+    "taken_order", "taken_cycle", "receive_wait_cycles",
+    "sent_order", "sent_cycle", "send_wait_cycles",
+)  # fmt: skip
+"""Columns of a usual transfer; ``stop`` of a bare stop of level n is ~n."""
+
+LONG_COLUMNS: Final = (
+    *SHORT_COLUMNS,
+    "requested_cycle", "reserved_order", "reserved_cycle", "seen_order", "seen_cycle",
+)  # fmt: skip
+"""Columns of the others; -1 is what has not happened."""
+
+OPERATION_COLUMNS: Final = (
+    "operation", "unit", "order", "cycle", "wait_cycles", "channel", "amount"
+)  # fmt: skip
+"""Columns of everything else: amount is requests of a burst, bytes of an allocation."""
+
+BURST: Final = 0
+ALLOCATE: Final = 1
+END: Final = 2
+RESERVE: Final = 3
+
+LEFT_OVER: Final = -2
+"""Stands for the order of a dequeue after the consumer's operator had ended."""
+
+_ROWS: Final = 1 << 17
+"""In a full segment."""
+
+
+class Packed:
+    """A buffer of rows of 64-bit integers.
+
+    Attributes:
+        columns: of a row.
+        buffer: the rows.
+        offset: where the next one goes.
+        limit: where the buffer is full.
+    """
+
+    __slots__ = ("buffer", "columns", "limit", "offset")
+
+    def __init__(self, columns: tuple[str, ...], rows: int) -> None:
+        """Start empty, with room for ``rows``."""
+        self.columns: Final = columns
+        self.limit: Final = rows * calcsize(f"={len(columns)}q")
+        self.buffer: Final = bytearray(self.limit)
+        self.offset = 0
+
+
+class Rows:
+    """What has been recorded since the last segment was written.
+
+    Attributes:
+        short, long: transfers.
+        operations: everything else.
+        next_order: the next number of the counter of operations.
+        flush: writes a segment and starts over.
+    """
+
+    def __init__(self, flush: Callable[[], None]) -> None:
+        """Start empty, with room for one segment."""
+        self.short: Final = Packed(SHORT_COLUMNS, _ROWS)
+        self.long: Final = Packed(LONG_COLUMNS, _ROWS)
+        self.operations: list[tuple[int, int, int, int, int, int, int]] = []
+        self.next_order: Final = count().__next__
+        self.flush: Final = flush
+
+    def operation(
+        self,
+        operation: int,
+        unit: int,
+        cycle: int,
+        wait_cycles: int,
+        channel: int = -1,
+        amount: int = 0,
+        *,
+        order: int | None = None,
+    ) -> None:
+        """Record what is no transfer, at the unit's clock after the wait."""
+        if order is None:
+            order = self.next_order()
+        self.operations.append((operation, unit, order, cycle, wait_cycles, channel, amount))
+        if len(self.operations) >= _ROWS:
+            self.flush()

@@ -1,0 +1,66 @@
+"""Parquet segments, each complete or absent: written beside its place and then moved there."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["SegmentWriter", "literal"]
+
+
+class SegmentWriter:
+    """Writes tables of columns into a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """Write into ``folder``, which exists."""
+        import duckdb
+
+        self._folder = folder
+        self._database: duckdb.DuckDBPyConnection = duckdb.connect(config={"threads": 1})
+
+    def write(self, name: str, columns: Mapping[str, Any]) -> None:
+        """Write ``name.parquet`` of numpy columns of equal length.
+
+        Raises:
+            OSError: it cannot be written; nothing is left behind.
+        """
+        import duckdb
+
+        target = self._folder / f"{name}.parquet"
+        beside = self._folder / f"{name}.parquet.tmp"
+        self._database.register("segment", columns)
+        try:
+            self._database.execute(
+                f"COPY (SELECT * FROM segment) TO {literal(beside)} (FORMAT parquet, "
+                "PARQUET_VERSION v2, DICTIONARY_SIZE_LIMIT 1000, COMPRESSION zstd)"
+            )
+            beside.replace(target)
+        except duckdb.Error as error:
+            beside.unlink(missing_ok=True)
+            raise _system_error(str(error)) from None
+        finally:
+            self._database.unregister("segment")
+
+    def close(self) -> None:
+        """Give the database back."""
+        self._database.close()
+
+
+def _system_error(text: str) -> OSError:
+    """Return the error of the system that the database reports in ``text``."""
+    found = re.search(r'"errno":"(\d+)"', text)
+    if found is None:
+        return OSError(text.splitlines()[0])
+    number = int(found[1])
+    return OSError(number, os.strerror(number))
+
+
+def literal(text: object) -> str:
+    """Return ``text`` as a string of SQL."""
+    return "'" + str(text).replace("'", "''") + "'"

@@ -1,0 +1,118 @@
+"""Columns of the tables that describe a machine and its state, as numpy arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric.trace.rows import LONG_COLUMNS
+from fabric.trace.traced import TracedChannel
+from fabric.unit import ComputeUnit
+from fabric.vocabulary import FIELDS, TABLES
+
+if TYPE_CHECKING:
+    from fabric.machine import Machine
+
+__all__ = [
+    "channel_table",
+    "column_table",
+    "pending_table",
+    "state_table",
+    "unit_table",
+    "waiting_table",
+]
+
+Table: TypeAlias = dict[str, NDArray[Any]]
+
+
+def unit_table(machine: Machine) -> Table:
+    """Return one row a unit: what it is and where its operator was wired."""
+    units, nodes = machine.units, machine.plan.nodes
+    return {
+        "unit": _numbers(unit.index for unit in units),
+        "name": _texts(unit.name for unit in units),
+        "operator": _texts(type(node.operator).__name__ for node in nodes),
+        "kind": _texts(unit.kind for unit in units),
+        "file": _texts(unit.place.file for unit in units),
+        "line": _numbers(unit.place.line for unit in units),
+        "flops_per_cycle": _numbers(
+            unit.flops_per_cycle if isinstance(unit, ComputeUnit) else 0 for unit in units
+        ),
+    }
+
+
+def channel_table(machine: Machine) -> Table:
+    """Return one row a channel: its ends and its depth."""
+    channels = machine.channels
+    return {
+        "channel": np.arange(len(channels), dtype=np.int64),
+        "name": _texts(channel.name for channel in channels),
+        "reader": _texts(edge.key for edge in machine.plan.edges),
+        "depth": _numbers(channel.depth for channel in channels),
+        "producer": _numbers(channel.producer.index for channel in channels),
+        "consumer": _numbers(channel.consumer.index for channel in channels),
+    }
+
+
+def column_table() -> Table:
+    """Return one row a column of a table: its unit and its meaning."""
+    rows = [(table, column) for table, columns in TABLES.items() for column in columns]
+    return {
+        "table": _texts(table for table, _ in rows),
+        "column": _texts(column for _, column in rows),
+        "unit": _texts(FIELDS[column].unit for _, column in rows),
+        "meaning": _texts(FIELDS[column].meaning for _, column in rows),
+    }
+
+
+def pending_table(machine: Machine) -> Table:
+    """Return one row for each element that is sent and not dequeued; -1 for what is to come."""
+    rows = [
+        row
+        for channel in machine.channels
+        if isinstance(channel, TracedChannel)
+        for row in channel.pending
+    ]
+    columns = np.array(rows, np.int64).reshape(-1, len(LONG_COLUMNS)).T
+    return dict(zip(LONG_COLUMNS, np.ascontiguousarray(columns), strict=True))
+
+
+def state_table(machine: Machine) -> Table:
+    """Return one row a unit: its clock, and what it waits for."""
+    units = machine.units
+    waits = [unit.wait for unit in units]
+    return {
+        "unit": _numbers(unit.index for unit in units),
+        "cycle": _numbers(unit.now for unit in units),
+        "busy_cycles": _numbers(unit.busy_cycles for unit in units),
+        "flops": _numbers(unit.flops for unit in units),
+        "finished": np.array([unit.finished for unit in units], np.bool_),
+        "waits_for": _texts("" if wait is None else wait.operation for wait in waits),
+        "any_of": np.array([wait is not None and wait.any_of for wait in waits], np.bool_),
+        "since_cycle": _numbers(-1 if wait is None else wait.since_cycle for wait in waits),
+    }
+
+
+def waiting_table(machine: Machine) -> Table:
+    """Return one row for each channel that a parked unit waits for."""
+    number = {channel: index for index, channel in enumerate(machine.channels)}
+    rows = [
+        (unit.index, number[channel])
+        for unit in machine.units
+        if unit.wait is not None
+        for channel in unit.wait.channels
+    ]
+    return {
+        "unit": _numbers(unit for unit, _ in rows),
+        "channel": _numbers(channel for _, channel in rows),
+    }
+
+
+def _numbers(values: Any) -> NDArray[Any]:
+    return np.array(list(values), np.int64)
+
+
+def _texts(values: Any) -> NDArray[Any]:
+    return np.array(list(values), dtype=np.object_)

@@ -1,0 +1,133 @@
+"""The one vocabulary of the run log and the event trace: tables, columns, events, units.
+
+A field has one name, one unit and one meaning wherever it appears: in ``events.jsonl``, in the
+Parquet segments, in the tables ``trace query`` offers and in the JSON lines of ``trace export``.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+__all__ = ["EVENTS", "FIELDS", "SCHEMA_VERSION", "TABLES", "Field"]
+
+SCHEMA_VERSION: Final = 1
+"""Of the trace folder; a reader refuses newer ones."""
+
+
+class Field(NamedTuple):
+    """What a field means.
+
+    Attributes:
+        unit: of the number; empty for names and texts.
+        meaning: one sentence, for people.
+    """
+
+    unit: str
+    meaning: str
+
+
+FIELDS: Final[dict[str, Field]] = {
+    "any_of": Field("", "whether one of the channels that a unit waits for is enough"),
+    "bare": Field("", "whether the element is a bare stop, which carries no value"),
+    "bytes": Field("bytes", "moved, whole requests each"),
+    "busy_cycles": Field("cycles", "charged for work"),
+    "capacity_cycles": Field("cycles", "waited for room on chip"),
+    "cause": Field("", "of a wait: empty, full, hbm or capacity"),
+    "channel": Field("", "a channel, by its number in edge order; by its name in JSON lines"),
+    "channels": Field("", "how many channels the program has"),
+    "consumer": Field("", "the unit that reads a channel"),
+    "credit_cycles": Field("cycles", "waited for a credit on its way back, one each"),
+    "code": Field("", "class of a deadlock, such as FAB-D001"),
+    "cycle": Field("cycles", "when it happened, on the clock of the unit it happened to"),
+    "cycles": Field("cycles", "how long it took"),
+    "depth": Field("elements", "slots of a channel"),
+    "element": Field("", "number of the element in its channel, bare stops included, from 0"),
+    "elements": Field("elements", "values dequeued; bare stops are not counted"),
+    "empty_cycles": Field("cycles", "waited for an element or the end of a stream"),
+    "end_cycle": Field("cycles", "the first cycle after it"),
+    "file": Field("", "the user's file in which the operator was wired"),
+    "finished": Field("", "whether the unit's operator has ended"),
+    "flops": Field("FLOPs", "floating-point operations done"),
+    "flops_per_cycle": Field("FLOPs/cycle", "compute bandwidth; 0 for a unit without arithmetic"),
+    "full_cycles": Field("cycles", "waited for a reader to take an element"),
+    "hbm_cycles": Field("cycles", "waited for the HBM"),
+    "kind": Field("", "of a unit: compute, memory or routing"),
+    "line": Field("", "the line in the user's file"),
+    "loop": Field("", "units that can never go on while others still do"),
+    "mode": Field("", "timing or functional"),
+    "name": Field("", "unique in the program"),
+    "operation": Field("", "reserve, send, see, take, burst, allocate or end"),
+    "operator": Field("", "class of an operator; in the run log, the unit's name"),
+    "operators": Field("", "how many operators the program has"),
+    "order": Field("", "place in the unit's own sequence of operations, from 0"),
+    "parameters": Field("", "of the program's build()"),
+    "producer": Field("", "the unit that writes a channel"),
+    "program": Field("", "the program's file"),
+    "reader": Field("", "a channel as --depth names it: consumer.input"),
+    "receive_wait_cycles": Field("cycles", "the consumer waited for the element"),
+    "requests": Field("requests", "of one burst to the HBM"),
+    "reserved_cycle": Field("cycles", "the producer had its credit; its clock after the wait"),
+    "seen_cycle": Field("cycles", "the consumer first saw the element; its clock after the wait"),
+    "send_wait_cycles": Field("cycles", "the producer waited for a slot and for its credit"),
+    "sent_cycle": Field("cycles", "the producer put the element into the channel"),
+    "since_cycle": Field("cycles", "when a unit that waits for ever began to"),
+    "start_cycle": Field("cycles", "the first cycle of it"),
+    "status": Field("", "completed, deadlock, livelock, error or interrupted"),
+    "stop": Field("", "level of the stop that rides on the element, 0 for none"),
+    "submitted_cycle": Field("cycles", "the unit handed its burst to the HBM"),
+    "summary": Field("", "a deadlock in one line"),
+    "taken_cycle": Field("cycles", "the consumer dequeued the element; null while it is held"),
+    "unit": Field("", "a unit, by its number in node order; by its name in JSON lines"),
+    "until_cycle": Field("cycles", "when the other end did what ended the wait"),
+    "visible_cycle": Field("cycles", "from when on the consumer can see the element"),
+    "waiting": Field("", "how many units wait"),
+    "wait_cycles": Field("cycles", "waited at this operation"),
+    "waits_for": Field("", "what a unit waits for: receive, send, reach, off-chip or capacity"),
+    "work_cycles": Field("cycles", "worked since its previous operation, before any wait"),
+}
+
+_COUNTERS: Final = (
+    "busy_cycles", "empty_cycles", "full_cycles", "credit_cycles", "hbm_cycles", "capacity_cycles"
+)  # fmt: skip
+
+EVENTS: Final[dict[str, tuple[str, ...]]] = {
+    "run_started": ("cycle", "program", "parameters", "mode", "operators", "channels"),
+    "operator_finished": ("cycle", "operator", "elements", *_COUNTERS),
+    "heartbeat": ("cycle", "elements", "waiting"),
+    "partial_deadlock": ("cycle", "loop"),
+    "deadlock": ("cycle", "code", "summary"),
+    "livelock": ("cycle", "code", "summary"),
+    "run_ended": ("cycle", "status", "cycles", "elements"),
+    "transfer": (
+        "cycle", "channel", "element", "stop", "bare", "reserved_cycle", "sent_cycle",
+        "visible_cycle", "seen_cycle", "send_wait_cycles", "receive_wait_cycles",
+    ),
+    "burst": ("cycle", "unit", "submitted_cycle", "requests", "bytes"),
+    "allocate": ("cycle", "unit", "wait_cycles", "bytes"),
+    "end": ("cycle", "unit", "channel", "wait_cycles"),
+}  # fmt: skip
+"""Events and their fields. The first seven are in the run log, the others in the event trace;
+``cycle`` of a transfer is its dequeue, of a burst its completion."""
+
+TABLES: Final[dict[str, tuple[str, ...]]] = {
+    "units": ("unit", "name", "operator", "kind", "file", "line", "flops_per_cycle"),
+    "channels": ("channel", "name", "reader", "depth", "producer", "consumer"),
+    "transfers": (
+        "channel", "element", "stop", "bare", "reserved_cycle", "sent_cycle", "visible_cycle",
+        "seen_cycle", "taken_cycle", "send_wait_cycles", "receive_wait_cycles",
+    ),
+    "bursts": ("unit", "submitted_cycle", "end_cycle", "cycles", "requests", "bytes"),
+    "operations": (
+        "unit", "order", "operation", "cycle", "work_cycles", "wait_cycles", "channel", "element",
+    ),
+    "waits": (
+        "unit", "start_cycle", "end_cycle", "cycles", "cause", "channel", "until_cycle",
+    ),
+    "states": (
+        "unit", "cycle", "busy_cycles", "flops", "finished", "waits_for", "any_of", "since_cycle",
+    ),
+    "waiting": ("unit", "channel"),
+}  # fmt: skip
+"""The tables of ``trace query``: a row of ``operations`` for every step of a unit, of ``waits``
+for every wait longer than 0 cycles, of ``states`` for every unit at the end of the recording, of
+``waiting`` for every channel such a unit then waits for."""

@@ -1,0 +1,65 @@
+"""Runs with a trace, for tests."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from fabric import Hardware, Program, Report, simulate
+from fabric.loader import load_program
+from fabric.trace.options import TraceOptions
+from fabric.trace.reader import Trace
+from tests.deadlock.cases import CASES
+from tests.deadlock.parts import Script
+
+__all__ = ["PROGRAMS", "chain", "pairs", "program", "record"]
+
+_ROOT: Final = Path(__file__).parents[3]
+
+PROGRAMS: Final[dict[str, tuple[str, ...]]] = {
+    "simplified_moe": (),
+    "simplified_moe tokens=40": ("tokens=40", "experts=4"),
+    "swiglu": ("batch=32", "hidden=64", "inter=64"),
+    "moe static": ("model=tiny", "batch=16", "tile_n=4"),
+    "moe dynamic": ("model=tiny", "batch=16", "tiling=dynamic"),
+}
+"""Programs of the repository, and parameters that make them small."""
+
+
+def program(name: str) -> Program:
+    """Wire one of ``PROGRAMS``, or a deadlock of ``CASES``."""
+    if name in CASES:
+        return CASES[name].build()
+    file = _ROOT / "programs" / f"{name.split(maxsplit=1)[0]}.py"
+    return load_program(str(file), PROGRAMS[name], Hardware()).program
+
+
+def record(
+    wired: Program,
+    folder: Path,
+    options: TraceOptions | None = None,
+    depths: Mapping[str, int] | None = None,
+    **settings: Any,
+) -> tuple[Report, Trace]:
+    """Run ``wired`` with a trace in a new folder below ``folder``."""
+    options = TraceOptions() if options is None else options
+    report = simulate(wired, log_dir=folder, trace=options, depths=depths, **settings)
+    assert report.log_dir is not None
+    return report, Trace(Path(report.log_dir))
+
+
+def chain(*steps: tuple[str, ...], elements: int, depth: int = 2) -> Program:
+    """Return units in a row: the first sends, the last receives, each follows its steps."""
+    with Program("chain", channel_depth=depth) as wired:
+        (stream,) = Script(steps[0], rounds=elements, counts=(elements,), name="unit_0")()
+        for number, each in enumerate(steps[1:-1], start=1):
+            (stream,) = Script(each, counts=(elements,), name=f"unit_{number}")(stream)
+        Script(steps[-1], counts=(), name=f"unit_{len(steps) - 1}")(stream)
+    return wired
+
+
+def pairs(found: list[Any]) -> list[tuple[Any, Any]]:
+    """Return neighbours."""
+    return list(itertools.pairwise(found))

@@ -1,0 +1,134 @@
+"""Every cycle of every unit is accounted for once, and charged to what it really waited for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from fabric import Program, Report
+from fabric.trace.reader import Trace
+from fabric.trace.roots import HOP, Root, Roots
+from fabric.trace.stalls import Accounts
+from fabric.trace.timeline import Timelines, timelines
+from tests.deadlock.cases import CASES
+from tests.fabric.trace.recording import PROGRAMS, chain, pairs, program, record
+
+STOPPING = [name for name, case in CASES.items() if case.code != "FAB-L001"]
+
+
+@pytest.fixture(scope="module", params=[*PROGRAMS, *STOPPING])
+def run(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Report, Trace]:
+    """Run each program once."""
+    name = request.param
+    depths = CASES[name].given if name in CASES else {}
+    return record(program(name), tmp_path_factory.mktemp("run"), depths=depths)
+
+
+class TestEveryProgram:
+    def test_columns(self, run: tuple[Report, Trace]) -> None:
+        """Columns equal the counters that the units kept, and sum to the run's cycles."""
+        report, trace = run
+        accounts = Accounts(trace)
+
+        for unit, counters in zip(accounts.units, report.units, strict=True):
+            assert (
+                counters.busy_cycles,
+                counters.empty_cycles,
+                counters.full_cycles + counters.credit_cycles,
+                counters.hbm_cycles,
+                counters.capacity_cycles,
+                counters.idle_cycles,
+            ) == (unit.busy, unit.empty, unit.full, unit.hbm, unit.capacity, unit.idle)
+            assert report.cycles == unit.busy + unit.stalled + unit.idle
+
+    def test_roots(self, run: tuple[Report, Trace]) -> None:
+        """The roots are those that a walk from unit to unit finds in every single cycle."""
+        _, trace = run
+        lines = timelines(trace)
+        roots = Roots(lines)
+
+        for unit in range(len(lines.names)):
+            walked: Counter[Root] = Counter()
+            for wait in lines.waits[unit]:
+                walked.update(_walk(lines, unit, cycle) for cycle in range(wait.start, wait.end))
+            assert walked == roots.charged(unit)
+
+    def test_critical_path(self, run: tuple[Report, Trace]) -> None:
+        """The path covers all cycles, without gaps and overlaps."""
+        report, trace = run
+        path = Accounts(trace).path
+
+        cycles = report.cycles or 0
+        assert cycles == sum(step.end - step.start for step in path)
+        assert all(before.end == after.start for before, after in pairs(path))
+        assert not path or (0, cycles) == (path[0].start, path[-1].end)
+
+    def test_operations(self, run: tuple[Report, Trace]) -> None:
+        """Work between operations, before any wait, is what the units were charged."""
+        report, trace = run
+
+        found = dict(
+            trace.rows(
+                "SELECT unit, sum(work_cycles)::BIGINT + any_value(s.cycle) - max(o.cycle) "
+                "FROM operations o JOIN states s USING (unit) GROUP BY unit"
+            )
+        )
+        expected = {
+            unit: counters.busy_cycles
+            for unit, counters in enumerate(report.units)
+            if unit in found
+        }
+        assert expected == found
+        assert [(0,)] == trace.rows("SELECT count(*) FROM operations WHERE work_cycles < 0")
+
+
+def _walk(lines: Timelines, unit: int, cycle: int) -> Root:
+    """Follow the waits of one cycle to their end, one by one."""
+    while True:
+        wait = next((w for w in lines.waits[unit] if w.start <= cycle < w.end), None)
+        if wait is None:
+            return Root("unit", unit)
+        if wait.peer < 0:
+            return Root(wait.cause, unit)
+        if cycle >= wait.until:
+            late = wait.cause == "empty" and wait.end > wait.until + 1
+            return Root("unit", wait.peer) if late else HOP
+        unit = wait.peer
+
+
+class TestKnownCases:
+    def test_slow_last_unit(self, tmp_path: Path) -> None:
+        """What a slow reader holds up is charged to it, also two units further up."""
+        accounts = _accounts(chain(("s0",), ("r0", "s0"), ("r0", "c10"), elements=50), tmp_path)
+        _, middle, last = accounts.units
+
+        assert 500 == last.busy
+        assert Root("unit", 2) == accounts.by_unit[0].most_common(1)[0][0]
+        assert Root("unit", 2) == accounts.by_unit[1].most_common(1)[0][0]
+        assert middle.full > 400
+        assert "Bound by unit_2: 99." in accounts.verdict()
+
+    def test_slow_first_unit(self, tmp_path: Path) -> None:
+        """What a slow producer starves is charged to it; the way of an element to the hops."""
+        accounts = _accounts(chain(("c10", "s0"), ("r0", "s0"), ("r0",), elements=50), tmp_path)
+
+        assert 500 == accounts.units[0].busy
+        # It sends in cycles 10, 20, ... 500; each element is seen one cycle later, the end at once.
+        assert {Root("unit", 0): 451, HOP: 50} == accounts.by_unit[1]
+        assert 501 == accounts.units[1].empty
+
+    def test_off_chip(self, tmp_path: Path) -> None:
+        """A program that only loads is bound by the HBM, and the sentence says for which unit."""
+        accounts = _accounts(program("swiglu"), tmp_path)
+
+        assert accounts.verdict().startswith("Bound by the HBM: ")
+
+
+def _accounts(wired: Program, folder: Path) -> Accounts:
+    _, trace = record(wired, folder)
+    assert isinstance(trace, Trace)
+    return Accounts(trace)

@@ -1,0 +1,268 @@
+"""``python -m fabric trace``: what each command prints, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fabric.cli import main
+from fabric.trace.queries import QUERIES
+from fabric.trace.reader import Trace
+from fabric.vocabulary import TABLES
+from tests.fabric.trace.recording import chain, program, record
+
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+
+
+class Printed:
+    """What a command printed, and what it exited with."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], *arguments: object) -> None:
+        """Run ``trace`` with ``arguments``."""
+        self.status = main(["trace", *map(str, arguments)])
+        self.out, self.err = capsys.readouterr()
+
+
+@pytest.fixture(autouse=True)
+def fixed_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Print as to a file."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the run of a chain whose last unit is slow."""
+    wired = chain(("s0",), ("r0", "s0"), ("r0", "c10"), elements=5)
+    return record(wired, tmp_path_factory.mktemp("slow"))[1].folder.parent
+
+
+@pytest.fixture(scope="module")
+def faster(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the run of the same chain with a faster last unit."""
+    wired = chain(("s0",), ("r0", "s0"), ("r0", "c4"), elements=5)
+    return record(wired, tmp_path_factory.mktemp("faster"))[1].folder.parent
+
+
+@pytest.fixture(scope="module")
+def stuck(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a run that deadlocked."""
+    return record(program("pack_rows"), tmp_path_factory.mktemp("stuck"))[1].folder.parent
+
+
+class TestTables:
+    def test_stalls(self, capsys: pytest.CaptureFixture[str], slow: Path) -> None:
+        """Both tables, the critical path, and the sentence that says what bounds the run."""
+        printed = Printed(capsys, "stalls", slow)
+
+        assert (0, "") == (printed.status, printed.err)
+        assert STALLS == printed.out
+
+    def test_summary(self, capsys: pytest.CaptureFixture[str], stuck: Path) -> None:
+        """What was recorded, and who had not ended."""
+        printed = Printed(capsys, "summary", stuck)
+
+        assert 0 == printed.status
+        assert "elements still held      4\n" in printed.out
+        assert "Not ended\nunit" in printed.out
+
+    def test_show(self, capsys: pytest.CaptureFixture[str], slow: Path) -> None:
+        """What a unit and its neighbours were doing in one cycle."""
+        printed = Printed(capsys, "show", slow, "--at", 20, "--around", "unit_1")
+
+        assert (0, "") == (printed.status, printed.err)
+        assert SHOWN == printed.out
+
+    @pytest.mark.parametrize("name", QUERIES)
+    def test_ready_queries(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
+    ) -> None:
+        """Each ready query has an answer for a program that uses everything."""
+        _, trace = record(program("simplified_moe"), tmp_path)
+        printed = Printed(capsys, "query", trace.folder, name)
+
+        assert (0, "") == (printed.status, printed.err)
+        assert len(printed.out.splitlines()) > 2
+
+    def test_query(self, capsys: pytest.CaptureFixture[str], slow: Path) -> None:
+        """SQL over the documented tables."""
+        sql = "SELECT name, cycle FROM states JOIN units USING (unit)"
+        printed = Printed(capsys, "query", slow, sql)
+
+        expected = "name    cycle\nunit_0      4\nunit_1     23\nunit_2     52\n"
+        assert (0, expected) == (printed.status, printed.out)
+
+    def test_list(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """The list needs no run; it has every query and every column."""
+        printed = Printed(capsys, "query", "--list")
+
+        words = set(printed.out.split())
+        assert 0 == printed.status
+        assert words.issuperset(QUERIES)
+        assert words.issuperset(TABLES)
+        assert words.issuperset(column for columns in TABLES.values() for column in columns)
+
+    def test_diff(self, capsys: pytest.CaptureFixture[str], slow: Path, faster: Path) -> None:
+        """Where two runs part, and who got slower."""
+        printed = Printed(capsys, "diff", faster, slow)
+
+        assert (0, "") == (printed.status, printed.err)
+        assert DIFFERENCE == printed.out
+
+    def test_no_difference(self, capsys: pytest.CaptureFixture[str], slow: Path) -> None:
+        """A run does not differ from itself."""
+        printed = Printed(capsys, "diff", slow, slow)
+
+        assert "\n\nEvery transfer happened in the same cycles.\n" in printed.out
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["stalls", "nowhere"], "nowhere: there is no trace here: expected the folder of a run "
+             "with --trace events"),
+            (["show", "{run}", "--at", "99"], "--at 99: expected a cycle from 0 to 52"),
+            (["show", "{run}", "--at", "9", "--around", "unit_9"],
+             "--around unit_9: expected one of unit_0, unit_1, unit_2 (did you mean unit_2?)"),
+            (["query", "{run}", "SELECT"], "query 'SELECT': Parser Error: SELECT clause without "
+             "selection list: expected SQL over the tables " + ", ".join(TABLES) + ", or one of "
+             + ", ".join(QUERIES)),
+            (["export", "{run}", "--csv", "-o", "/nowhere/run.csv"],
+             "/nowhere/run.csv: No such file or directory"),
+        ],
+    )  # fmt: skip
+    def test_message(
+        self,
+        capsys: pytest.CaptureFixture[str],
+        slow: Path,
+        arguments: list[str],
+        message: str,
+    ) -> None:
+        """What was found and what was expected, on stderr; exit status 2."""
+        printed = Printed(capsys, *(each.replace("{run}", str(slow)) for each in arguments))
+
+        assert (2, "", f"fabric: {message}\n") == (printed.status, printed.out, printed.err)
+
+    def test_damage_is_said(
+        self, capsys: pytest.CaptureFixture[str], slow: Path, tmp_path: Path
+    ) -> None:
+        """What is missing in a trace goes to stderr; the rest is printed."""
+        run = shutil.copytree(slow, tmp_path / "run")
+        (run / "trace" / "end.json").unlink()
+        printed = Printed(capsys, "stalls", run)
+
+        assert 0 == printed.status
+        assert printed.err == (
+            f"fabric: warning: {run}: the run did not say how it ended: "
+            "this is what it wrote until then\n"
+        )
+
+    def test_help_imports_nothing_large(self) -> None:
+        """``trace --help`` loads no database, no compiler, no algebra."""
+        code = (
+            "import sys\nfrom fabric.cli import main\nmain(['trace', '--help'])\n"
+            "print(*sorted({'sympy', 'numba', 'duckdb', 'perfetto', 'trio'} & set(sys.modules)))"
+        )
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=Path(__file__).parents[3],
+        )
+
+        assert "" == run.stdout.splitlines()[-1]
+
+
+class TestPage:
+    @pytest.mark.parametrize("name", ["simplified_moe", "pack_rows", "moe static"])
+    def test_in_a_browser(
+        self, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A browser without a network shows every section, and reports no error."""
+        if BROWSER is None:
+            pytest.skip("no browser: chromium is not installed")
+        _, trace = record(program(name), tmp_path)
+        page = tmp_path / "run.html"
+        assert 0 == Printed(capsys, "report", trace.folder, "-o", page).status
+        run = subprocess.run(
+            [
+                BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
+                "--no-first-run", "--disable-background-networking", "--disable-sync",
+                "--disable-component-update", f"--user-data-dir={tmp_path / 'profile'}",
+                "--window-size=1300,2400", f"--screenshot={tmp_path / 'run.png'}", "--dump-dom",
+                page.as_uri(),
+            ],
+            capture_output=True, text=True, timeout=120, check=True,
+        )  # fmt: skip
+
+        titles = ["The program", "Units over time", "Where the cycles went", "Critical path"]
+        for title in titles:
+            assert f"<h2>{title}</h2>" in run.stdout
+        assert (tmp_path / "run.png").stat().st_size > 30_000
+        for unit in Trace(trace.folder).unit_names()[:10]:
+            assert unit in run.stdout
+
+    def test_offline(self, tmp_path: Path, slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """The page loads nothing: it has no scripts and names no address."""
+        page = tmp_path / "run.html"
+        Printed(capsys, "report", slow, "-o", page)
+
+        text = page.read_text(encoding="utf-8")
+        assert not any(word in text for word in ("http:", "https:", "<script", "src=", "@import"))
+
+
+STALLS = """\
+Where the cycles went, each row sums to 52 cycles
+unit    busy  starved  back-pressured  idle  mostly       wired at
+unit_1     0        3              20    29  to unit_2    recording.py:58
+unit_0     0        0               4    48  to unit_1    recording.py:56
+unit_2    50        2               0     0  from unit_1  recording.py:59
+
+Whom they were waiting for, 29 stalled cycles of all units, each charged to the end of its chain
+root                cycles     %  units stalled
+unit_2                  18  62.1              1
+hops between units      11  37.9              3
+
+Critical path
+through             cycles     %
+unit_2                  50  96.2
+hops between units       2   3.8
+
+Critical path over time
+from  to  % of it  mostly through
+   0  52     96.2  unit_2
+
+Bound by unit_2: 96.2 % of the critical path (recording.py:59).
+"""
+SHOWN = """\
+Cycle 20
+unit    is                        since  until  wired at
+unit_0  at its end                    4         recording.py:56
+unit_1  back-pressured by unit_2     13     23  recording.py:58
+unit_2  working                       2     52  recording.py:59
+
+Channels, held: sent and not dequeued
+channel               held  depth  sent  dequeued
+unit_0.0 -> unit_1.0     0      2     5         5
+unit_1.0 -> unit_2.0     2      2     4         2
+"""
+DIFFERENCE = """\
+A  chain  completed, 22 cycles
+B  chain  completed, 52 cycles
+
+They part at cycle 6: element 1 of unit_1.0 -> unit_2.0
+   in A sent in cycle 1, dequeued in cycle 6
+   in B sent in cycle 1, dequeued in cycle 12
+
+What changed from A to B, cycles more (+) or fewer (-)
+unit    end  busy  starved  back-pressured  HBM  capacity  wired at
+unit_2  +30   +30       +0              +0   +0        +0  recording.py:59
+unit_1  +12    +0       +0             +12   +0        +0  recording.py:58
+"""

@@ -1,0 +1,176 @@
+"""Other forms of a trace, read back by parsers that are not ours."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMessage
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
+from vcdvcd import VCDVCD
+
+from fabric.runlog import RunLog
+from fabric.trace.export import EXPORTS
+from fabric.trace.reader import Trace
+from fabric.trace.slices import STATES, slices
+from fabric.trace.timeline import timelines
+from fabric.vocabulary import EVENTS
+from tests.fabric.trace.recording import pairs, program, record
+
+WHOLE = ["simplified_moe", "swiglu", "pack_rows"]
+
+
+@pytest.fixture(scope="module", params=WHOLE)
+def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """Return the trace of each program; the last one deadlocks."""
+    return record(program(request.param), tmp_path_factory.mktemp("run"))[1]
+
+
+class TestPerfetto:
+    def test_tracks(self, trace: Trace, tmp_path: Path) -> None:
+        """A track a unit below the units, a counter a channel and one for the HBM."""
+        tracks = {each.uuid: each for each in _tracks(_perfetto(trace, tmp_path))}
+        parents: dict[str, list[str]] = defaultdict(list)
+        for each in tracks.values():
+            parent = tracks[each.parent_uuid].name if each.parent_uuid else ""
+            parents[parent].append(each.name)
+
+        name = trace.meta["name"]
+        root = f"fabric: {name}; 1 ns is 1 cycle"
+        assert [root] == parents[""]
+        assert {"units", "channels: elements held"} < set(parents[root])
+        assert len(trace.unit_names()) == len(parents["units"])
+        used = trace.rows("SELECT DISTINCT c.name FROM transfers JOIN channels c USING (channel)")
+        assert {channel for (channel,) in used} == set(parents["channels: elements held"])
+
+    def test_slices(self, trace: Trace, tmp_path: Path) -> None:
+        """Slices of a unit begin and end in turn, never overlap, and sum to its busy cycles."""
+        message = _perfetto(trace, tmp_path)
+        names = {each.uuid: each.name.split(" (")[0] for each in _tracks(message)}
+        busy: dict[str, int] = dict.fromkeys(trace.unit_names(), 0)
+        events: dict[int, list[Any]] = defaultdict(list)
+        for packet in message.packet:
+            if packet.track_event.type in (
+                TrackEvent.TYPE_SLICE_BEGIN,
+                TrackEvent.TYPE_SLICE_END,
+            ):
+                events[packet.track_event.track_uuid].append(packet)
+
+        for track, found in events.items():
+            begins, ends = found[::2], found[1::2]
+            for begin, end in zip(begins, ends, strict=True):
+                assert TrackEvent.TYPE_SLICE_BEGIN == begin.track_event.type
+                assert TrackEvent.TYPE_SLICE_END == end.track_event.type
+                assert begin.timestamp < end.timestamp
+                if begin.track_event.name == "working":
+                    busy[names[track]] += end.timestamp - begin.timestamp
+            assert all(
+                end.timestamp <= begin.timestamp
+                for end, begin in zip(ends, begins[1:], strict=False)
+            )
+        assert busy == dict(
+            trace.rows("SELECT name, busy_cycles FROM states JOIN units USING (unit)")
+        )
+
+    def test_counters(self, trace: Trace, tmp_path: Path) -> None:
+        """No channel holds more than its depth; the HBM's bytes sum to what was moved."""
+        message = _perfetto(trace, tmp_path)
+        names = {each.uuid: each.name for each in _tracks(message)}
+        depths = dict(trace.rows("SELECT name, depth FROM channels"))
+        moved = 0
+        for packet in message.packet:
+            event = packet.track_event
+            if event.type == TrackEvent.TYPE_COUNTER and names[event.track_uuid] in depths:
+                assert 0 <= event.counter_value <= depths[names[event.track_uuid]]
+            elif event.type == TrackEvent.TYPE_COUNTER:
+                moved += event.counter_value
+
+        ((expected,),) = trace.rows("SELECT coalesce(sum(bytes), 0)::BIGINT FROM bursts")
+        assert expected == pytest.approx(moved, abs=1000)
+
+
+class TestVcd:
+    def test_states(self, trace: Trace, tmp_path: Path) -> None:
+        """An independent parser finds each unit's states at the cycles they changed."""
+        dump = _vcd(trace, tmp_path)
+        lines = timelines(trace)
+        for unit, name in enumerate(lines.names):
+            values = dump[f"fabric.units.{name}"].tv
+            for piece in slices(lines, unit):
+                _, state = max(change for change in values if change[0] <= piece.start)
+                assert piece.state == STATES[int(state, 2)]
+
+    def test_levels(self, trace: Trace, tmp_path: Path) -> None:
+        """Channels hold what was sent and not dequeued."""
+        dump = _vcd(trace, tmp_path)
+        assert "1 ns" == f"{dump.timescale['magnitude']} {dump.timescale['unit']}"
+        for channel, reader in trace.rows("SELECT channel, reader FROM channels"):
+            for time, value in dump[f"fabric.held.{reader.replace('.', '_')}"].tv:
+                ((held,),) = trace.rows(
+                    f"SELECT count(*) FROM transfers WHERE channel = {channel} AND "
+                    f"sent_cycle <= {time} AND coalesce(taken_cycle > {time}, true)"
+                )
+                assert held == int(value, 2)
+
+    def test_times_ascend(self, trace: Trace, tmp_path: Path) -> None:
+        """Each cycle stands in the file once, in order, up to the end of the run."""
+        EXPORTS["vcd"](trace, tmp_path / "run.vcd")
+        text = (tmp_path / "run.vcd").read_text(encoding="ascii")
+        times = [int(line[1:]) for line in text.splitlines() if line[0] == "#"]
+
+        assert all(before < after for before, after in pairs(times))
+        assert trace.cycles == times[-1]
+
+
+class TestText:
+    def test_json_lines(self, trace: Trace, tmp_path: Path) -> None:
+        """Lines are those the run log would have had, in the order of their cycles."""
+        count = EXPORTS["jsonl"](trace, tmp_path / "run.jsonl")
+        text = (tmp_path / "run.jsonl").read_text(encoding="utf-8")
+        events = [json.loads(line) for line in text.splitlines()]
+        (tmp_path / "log").mkdir()
+        with RunLog(tmp_path / "log") as log:
+            for event in events:
+                fields = {key: event[key] for key in EVENTS[event["event"]]}
+                log.event(event["event"], **fields)
+
+        assert count == len(events)
+        assert text == (tmp_path / "log" / "events.jsonl").read_text(encoding="utf-8")
+        assert sorted(event["cycle"] for event in events) == [event["cycle"] for event in events]
+
+    def test_csv(self, trace: Trace, tmp_path: Path) -> None:
+        """The table has a row for each element."""
+        count = EXPORTS["csv"](trace, tmp_path / "run.csv")
+        rows = list(csv.DictReader(io.StringIO((tmp_path / "run.csv").read_text("utf-8"))))
+
+        assert count == len(rows)
+        assert [
+            (name, str(element), str(sent))
+            for name, element, sent in trace.rows(
+                "SELECT name, element, sent_cycle FROM transfers JOIN channels USING (channel) "
+                "ORDER BY taken_cycle NULLS LAST, channel, element"
+            )
+        ] == [(row["channel"], row["element"], row["sent_cycle"]) for row in rows]
+
+
+def _perfetto(trace: Trace, folder: Path) -> Any:
+    EXPORTS["perfetto"](trace, folder / "run.perfetto")
+    message: Any = TraceMessage()
+    message.ParseFromString((folder / "run.perfetto").read_bytes())
+    return message
+
+
+def _tracks(message: Any) -> list[Any]:
+    return [
+        packet.track_descriptor for packet in message.packet if packet.HasField("track_descriptor")
+    ]
+
+
+def _vcd(trace: Trace, folder: Path) -> Any:
+    EXPORTS["vcd"](trace, folder / "run.vcd")
+    return VCDVCD(str(folder / "run.vcd"))
