@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fabric.dims import free_symbols, is_ragged
+from fabric.errors import ProgramError
 from fabric.report import Compared, Comparison
-from fabric.stream_type import StreamType, TileType, holds_buffers
+from fabric.stream_type import StreamType, TileType, holds_buffers, shape_text
 from fabric.symbolic.metrics import Metrics
 from fabric.symbolic.substitution import Size, Substitution, followed
 
@@ -91,6 +92,17 @@ def check_assumptions(machine: Machine, measured: dict[Any, Size]) -> None:
             for size in sink.sizes.get(claim.dimension, ()):
                 if size != expected and not is_ragged(claim.assumed):
                     raise claim.refuted_by(size, expected)
+    # Groups of ragged sizes are counted together; operators compare them one by one.
+    for edge, channel in zip(machine.plan.edges, machine.channels, strict=True):
+        assumed = edge.consumer.inputs[edge.input]
+        if edge.claims and channel.elements != (total := _count(sizes, assumed.type)):
+            place = edge.claims[0].place
+            raise ProgramError(
+                f"{assumed.name} has {channel.elements:,} elements: expected {total:,}, since the "
+                f"program assumes {shape_text(assumed.shape)}",
+                file=place.file,
+                line=place.line,
+            )
 
 
 def _count(sizes: Substitution, stream: StreamType) -> int:
