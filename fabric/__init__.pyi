@@ -2,12 +2,12 @@ from .broadcast import Broadcast as Broadcast
 from .channel import Channel as Channel
 from .costs import ARTIFACT_BYTES as ARTIFACT_BYTES
 from .costs import Costs as Costs
+from .costs import artifact_bytes as artifact_bytes
 from .dims import Dim as Dim
 from .dims import at_least_one as at_least_one
 from .dims import ceil_div as ceil_div
 from .dims import is_ragged as is_ragged
 from .dims import is_static as is_static
-from .dims import largest as largest
 from .dims import product as product
 from .dims import same as same
 from .errors import CapacityError as CapacityError

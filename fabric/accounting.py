@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fabric.machine import Machine
-from fabric.measured import measured_costs
 from fabric.report import ChannelCounters, UnitCounters
+from fabric.symbolic.metrics import Metrics
 from fabric.unit import ComputeUnit
 
 __all__ = ["channel_counters", "run_cycles", "totals", "unit_counters", "warnings"]
@@ -70,21 +70,27 @@ def channel_counters(machine: Machine) -> tuple[ChannelCounters, ...]:
     )
 
 
-def totals(machine: Machine, cycles: int) -> dict[str, Any]:
-    """Return the fields of ``run --json`` that are sums over the machine."""
-    costs = measured_costs(machine)
+def totals(machine: Machine, cycles: int, metrics: Metrics) -> dict[str, Any]:
+    """Return the fields of ``run --json`` that are sums over the machine.
+
+    Args:
+        machine: after the run.
+        cycles: of the run.
+        metrics: of the program, for the sizes it had.
+    """
+    paper, artifact = metrics.paper, metrics.artifact
     hbm = machine.plan.program.hardware.hbm
     off_chip = machine.off_chip
     flops = sum(unit.flops for unit in machine.units)
     allocated = sum(unit.flops_per_cycle for unit in machine.units if isinstance(unit, ComputeUnit))
-    traffic = costs.load_bytes + costs.store_bytes
+    traffic = paper.traffic_bytes
     peak_traffic = cycles * hbm.channels * hbm.request_bytes / hbm.initiation_interval_cycles
     return {
         "cycles": cycles,
         "off_chip_traffic_bytes": traffic,
-        "on_chip_requirement_bytes": costs.on_chip_bytes,
-        "off_chip_traffic_artifact_bytes": costs.load_bytes + costs.artifact_store_bytes,
-        "on_chip_requirement_artifact_bytes": costs.artifact_on_chip_bytes,
+        "on_chip_requirement_bytes": paper.on_chip_bytes,
+        "off_chip_traffic_artifact_bytes": artifact.traffic_bytes,
+        "on_chip_requirement_artifact_bytes": artifact.on_chip_bytes,
         "hbm_bytes_moved": 0 if off_chip is None else off_chip.bytes_moved,
         "flops": flops,
         "allocated_flops_per_cycle": allocated,

@@ -16,12 +16,12 @@ import click
 from typing_extensions import override
 
 from fabric.errors import FabricError
-from fabric.output import print_json, run_object
+from fabric.output import check_object, print_json, run_object
 from fabric.report import ExitStatus
 
 __all__ = ["main"]
 
-_COMMANDS: Final = ("run", "trace")
+_COMMANDS: Final = ("run", "check", "graph", "trace")
 
 
 class _Commands(click.Group):
@@ -91,5 +91,6 @@ def _fail(
         else:
             error = {"message": message, "file": file, "line": line}
             outcome = {"status": "error", "error": error}
-        print_json(run_object(**known, **outcome))
+        made = check_object if arguments[0] == "check" else run_object
+        print_json(made(**known, **outcome))
     return status

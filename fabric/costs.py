@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fabric.dims import Dim
+from fabric.dims import Dim, product
+from fabric.stream_type import BufferType, TileType, TupleType, ValueType
 
-__all__ = ["ARTIFACT_BYTES", "Costs"]
+__all__ = ["ARTIFACT_BYTES", "Costs", "artifact_bytes"]
 
 ARTIFACT_BYTES = 4
 """Bytes an element takes in stores and accumulators in the artifact's accounting."""
@@ -25,6 +26,7 @@ class Costs:
         on_chip_bytes: requirement by the paper's equations.
         flops: floating-point operations.
         artifact_store_bytes, artifact_on_chip_bytes: as the authors summed them.
+        artifact_fifo_bytes: what they add to it where FIFOs count.
     """
 
     load_bytes: Dim = 0
@@ -33,3 +35,16 @@ class Costs:
     flops: Dim = 0
     artifact_store_bytes: Dim = 0
     artifact_on_chip_bytes: Dim = 0
+    artifact_fifo_bytes: Dim = 0
+
+
+def artifact_bytes(value: ValueType) -> Dim:
+    """Return the bytes of an element as the authors counted them: tiles of numbers as float32."""
+    if isinstance(value, TileType):
+        itemsize = value.dtype.itemsize if value.dtype.kind in "ub" else ARTIFACT_BYTES
+        return value.size_elements * itemsize
+    if isinstance(value, BufferType):
+        return product(value.shape) * artifact_bytes(value.tile)
+    if isinstance(value, TupleType):
+        return sum(map(artifact_bytes, value.items))
+    return value.size_bytes

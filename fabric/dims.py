@@ -6,9 +6,15 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from fabric.wording import folded_sum
 
 if TYPE_CHECKING:
     import sympy
@@ -21,16 +27,22 @@ __all__ = [
     "Dim",
     "at_least_one",
     "ceil_div",
+    "dim_text",
+    "free_symbols",
     "is_ragged",
     "is_static",
-    "largest",
     "product",
     "same",
+    "short_text",
     "symbol",
+    "total",
+    "undecided_in",
 ]
 
-_RAGGED = "~"
+_RAGGED: Final = "~"
 """Marks the names of ragged symbols, which have a value of their own for every outer element."""
+
+_undecided: ContextVar[list[tuple[Dim, Dim]] | None] = ContextVar("undecided", default=None)
 
 
 def symbol(name: str, *, ragged: bool = False) -> Dim:
@@ -41,6 +53,11 @@ def symbol(name: str, *, ragged: bool = False) -> Dim:
     return result
 
 
+def free_symbols(dim: Dim) -> frozenset[Any]:
+    """Return the symbols in ``dim``, none for a number."""
+    return frozenset(getattr(dim, "free_symbols", ()))
+
+
 def is_static(dim: Dim) -> bool:
     """Whether ``dim`` is known while the program is wired."""
     return isinstance(dim, int)
@@ -48,57 +65,119 @@ def is_static(dim: Dim) -> bool:
 
 def is_ragged(dim: Dim) -> bool:
     """Whether ``dim`` has a ragged symbol in it."""
-    if isinstance(dim, int):
-        return False
-    return any(str(free).endswith(_RAGGED) for free in dim.free_symbols)
+    return any(free.name.endswith(_RAGGED) for free in free_symbols(dim))
 
 
 def ceil_div(dim: Dim, divisor: int) -> Dim:
     """Return ``ceil(dim / divisor)``."""
-    if isinstance(dim, int):
+    if isinstance(dim, int | Fraction):
         return -(-dim // divisor)
-    if divisor == 1:
-        return dim
-    import sympy
+    from fabric.rounding import CeilDiv
 
-    result: Dim = sympy.ceiling(dim / divisor)
-    return result
+    return _number(CeilDiv(dim, divisor))
 
 
 def at_least_one(dim: Dim) -> Dim:
     """Return 1 where ``dim`` is positive, else 0."""
-    if isinstance(dim, int):
-        return min(dim, 1)
-    import sympy
+    if isinstance(dim, int | Fraction):
+        return int(dim > 0)
+    from fabric.rounding import AtLeastOne
 
-    result: Dim = sympy.Min(dim, 1)
-    return result
-
-
-def largest(dims: Sequence[Dim]) -> Dim:
-    """Return the largest of ``dims``, of which there is at least one."""
-    different = set(dims)
-    if len(different) == 1:
-        return dims[0]
-    if all(isinstance(dim, int) for dim in different):
-        return max(dims)
-    import sympy
-
-    result: Dim = sympy.Max(*different)
-    return result
+    return _number(AtLeastOne(dim))
 
 
 def product(dims: Iterable[Dim]) -> Dim:
-    """Return the product of ``dims``, 1 for none."""
-    result: Dim = math.prod(dims)
-    return result
+    """Return the product of ``dims``, 1 for none; ``min(1, D) * D`` is D."""
+    dims = tuple(dims)
+    if all(isinstance(dim, int | Fraction) for dim in dims):
+        return math.prod(dims)
+    import sympy
+
+    from fabric.rounding import AtLeastOne, vanishes_with
+
+    factors = list(sympy.Mul.make_args(sympy.Mul(*dims)))
+    for factor in [each for each in factors if each.has(AtLeastOne)]:
+        flag, _ = factor.as_base_exp()
+        if isinstance(flag, AtLeastOne):
+            factors.remove(factor)
+            if not any(vanishes_with(other, flag.args[0]) for other in factors):
+                factors.append(flag)
+    return _number(sympy.Mul(*factors))
+
+
+def total(dims: Iterable[Dim]) -> Dim:
+    """Return the sum of ``dims``; of thousands of expressions as cheaply as of two."""
+    dims = tuple(dims)
+    if any(hasattr(dim, "free_symbols") for dim in dims):
+        import sympy
+
+        return _number(sympy.Add(*dims))
+    return sum(dims)
 
 
 def same(left: Dim, right: Dim) -> bool | None:
-    """Whether two dimensions are equal: True, False, or None where it cannot be decided."""
+    """Whether two dimensions are equal: True, False, or None where it cannot be decided.
+
+    What could not be decided is noted for the program that is being wired.
+    """
     if isinstance(left, int) and isinstance(right, int):
         return left == right
     if left == right:
         return True
-    difference: Any = left - right
-    return None if difference.is_zero is None else bool(difference.is_zero)
+    decided = _is_zero(left, right)
+    if decided is None and (pairs := _undecided.get()) is not None:
+        pairs.append((left, right))
+    return decided
+
+
+@contextlib.contextmanager
+def undecided_in() -> Iterator[list[tuple[Dim, Dim]]]:
+    """Collect the pairs of dimensions that ``same`` cannot decide inside."""
+    pairs: list[tuple[Dim, Dim]] = []
+    token = _undecided.set(pairs)
+    try:
+        yield pairs
+    finally:
+        _undecided.reset(token)
+
+
+@lru_cache(maxsize=1 << 16)
+def dim_text(dim: Dim) -> str:
+    """Return ``dim`` as shapes and reports show it, such as ``ceil(D_route[3]/16)``."""
+    return str(dim)
+
+
+@lru_cache(maxsize=1 << 16)
+def short_text(dim: Dim) -> str:
+    """Return ``dim`` with long sums folded: ``sum(ceil(D_route[0..31]/16))``."""
+    if isinstance(dim, int | Fraction):
+        return str(dim)
+    if dim.is_Add:
+        return folded_sum([short_text(term) for term in dim.as_ordered_terms()])
+    if dim.is_Mul and any(factor.is_Add for factor in dim.args):
+        factors = [
+            f"({short_text(factor)})" if factor.is_Add else dim_text(factor)
+            for factor in dim.as_ordered_factors()
+        ]
+        return "*".join(factors)
+    return dim_text(dim)
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_zero(left: Dim, right: Dim) -> bool | None:
+    if all(getattr(dim, "is_Symbol", False) for dim in (left, right)):
+        return None
+    import sympy
+
+    # Every symbol and rounding is at least 0: terms of one sign beside a number cannot cancel it.
+    difference: Any = sympy.expand(left - right)
+    constant, terms = difference.as_coeff_add()
+    if not terms:
+        return not constant
+    signs = {term.as_coeff_Mul()[0] > 0 for term in terms}
+    return False if constant and signs == {constant > 0} else None
+
+
+def _number(expression: Any) -> Dim:
+    """Return an expression, or the integer it has become."""
+    return int(expression) if expression.is_Integer else expression

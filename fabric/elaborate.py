@@ -14,7 +14,8 @@ from fabric.broadcast import Broadcast
 from fabric.errors import ProgramError
 from fabric.graph import Node
 from fabric.program import Program
-from fabric.stream import Stream
+from fabric.stream import Assumed, Claim, Stream
+from fabric.stream_type import StreamType
 
 __all__ = ["Edge", "Plan", "elaborate"]
 
@@ -36,6 +37,17 @@ class Edge(NamedTuple):
     def key(self) -> str:
         """``consumer.input``, which no other channel has: what ``--depth`` is given."""
         return f"{self.consumer.name}.{self.input}"
+
+    @property
+    def type(self) -> StreamType:
+        """What the producer says it carries."""
+        return self.producer.outputs[self.output].type
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What the program says of its shape besides."""
+        stream = self.consumer.inputs[self.input]
+        return stream.claims if isinstance(stream, Assumed) else ()
 
 
 class Plan(NamedTuple):
@@ -108,6 +120,8 @@ def _readers(program: Program, nodes: list[Node]) -> dict[tuple[Node, int], list
     for node in nodes:
         for port, stream in enumerate(node.inputs):
             source = stream.resolve()
+            if isinstance(stream, Assumed):
+                stream.used = True
             if source.node is None or source.node not in known:
                 raise ProgramError(
                     f"{node.name} reads {source}, a stream of another program: "

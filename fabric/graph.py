@@ -5,6 +5,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 from fabric.dims import Dim
 from fabric.errors import ProgramError
 from fabric.place import Place, calling_place
-from fabric.stream import Stream
+from fabric.stream import Assumed, Stream
 from fabric.stream_type import StreamType
 from fabric.unit import UnitKind
 
@@ -103,6 +104,7 @@ class Node:
         name: unique in the program.
         place: where it was wired.
         inputs, outputs: its streams.
+        assumed: its outputs with shapes that the program has stated.
         index: its place in the order that breaks ties, once the program is finished.
     """
 
@@ -115,6 +117,7 @@ class Node:
         self.place: Final = place
         self.inputs: tuple[Stream, ...] = inputs
         self.outputs: tuple[Stream, ...] = ()
+        self.assumed: list[Assumed] = []
         self.index = -1
 
     @property
@@ -154,3 +157,28 @@ class Wiring:
             shared_by: operators that give the same key get the same symbol.
         """
         return self.program.symbol(name, ragged=ragged, shared_by=shared_by)
+
+    def mixture(self, label: str, counts: Sequence[Dim], sizes: Sequence[Dim]) -> Dim:
+        """Return the size of elements that come from several streams, in any order.
+
+        Args:
+            label: what is measured, such as ``rows``.
+            counts: how many elements each stream has.
+            sizes: the size of each stream's elements.
+
+        Returns:
+            The size they share; else a ragged symbol that stands for it. Its mean counts in
+            traffic and FLOPs, the largest size on chip.
+        """
+        if all(size == sizes[0] for size in sizes):
+            return sizes[0]
+        return self.program.mixture(f"D_{self.node_name}_{label}", counts, sizes)
+
+    def absorb(self, dim: Dim, *, ragged: bool = True) -> Dim:
+        """Return ``dim``; where it has a ragged symbol in it, a new symbol that stands for it.
+
+        Args:
+            dim: of a stream, computed from other dimensions.
+            ragged: the new symbol is ragged, too; else it is the outermost dimension.
+        """
+        return self.program.absorb(dim, f"D_{self.node_name}", ragged=ragged)

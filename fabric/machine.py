@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from trio import CancelScope, open_nursery
 from trio.lowlevel import current_task
 
+from fabric.assumed_channel import AssumedChannel
 from fabric.channel import Channel, Discard
 from fabric.clock import VirtualClock
-from fabric.elaborate import Plan
+from fabric.elaborate import Edge, Plan
 from fabric.errors import ConfigurationError, FabricError, OperatorError
 from fabric.graph import ComputeOperator, Node
 from fabric.hbm import Hbm
@@ -132,15 +133,22 @@ class Machine:
                     f"--depth {key}: no channel has that name: expected consumer.input, "
                     f"such as {near}"
                 )
-        channels = []
-        for number, edge in enumerate(edges):
-            depth = depths.get(edge.key, self.plan.program.channel_depth)
-            ends = self.units[edge.producer.index], self.units[edge.consumer.index]
-            if recorder is None:
-                channels.append(Channel(edge.name, depth, *ends, self.clock))
-            else:
-                channels.append(recorder.channel(edge.name, depth, *ends, self.clock, number))
-        return tuple(channels)
+        return tuple(
+            self._channel(
+                edge, depths.get(edge.key, self.plan.program.channel_depth), number, recorder
+            )
+            for number, edge in enumerate(edges)
+        )
+
+    def _channel(self, edge: Edge, depth: int, number: int, recorder: Recorder | None) -> Channel:
+        ends = self.units[edge.producer.index], self.units[edge.consumer.index]
+        claims: dict[str, Any] = {}
+        if edge.claims:
+            claims = {"claims": edge.claims, "rank": edge.type.rank}
+        if recorder is not None and recorder.keeps(*ends):
+            return recorder.channel(edge.name, depth, *ends, self.clock, number, claims)
+        make = AssumedChannel if claims else Channel
+        return make(edge.name, depth, *ends, self.clock, **claims)
 
     def _memory(self, make: Callable[..., Hbm]) -> Hbm | None:
         clients = [

@@ -1,96 +1,67 @@
-"""Costs with the sizes a run had: symbols are bound by counting what the channels carried."""
+"""The sizes a run had: symbols are bound by counting what the channels carried."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from fabric.costs import Costs
-from fabric.dims import Dim
-from fabric.stream_type import BufferType, StreamType, TileType, TupleType, ValueType
+from fabric.dims import Dim, free_symbols
+from fabric.stream import Feedback
+from fabric.symbolic.substitution import Size, Substitution, followed
 
 if TYPE_CHECKING:
     from fabric.machine import Machine
 
-__all__ = ["measured_costs"]
-
-Sizes = dict[Any, Fraction]
+__all__ = ["measured_sizes"]
 
 
-def measured_costs(machine: Machine) -> Costs:
-    """Return the program's costs, summed, for the sizes its streams had in this run."""
-    sizes = _Sizes(machine)
-    total = dict.fromkeys((field.name for field in fields(Costs)), 0)
+def measured_sizes(machine: Machine) -> dict[Any, Size]:
+    """Return a size for every symbol of the program's streams; 0 where no channel shows it.
+
+    The size of a ragged symbol is the mean over its groups.
+    """
+    program = machine.plan.program
+    shapes = _carried(machine)
+    sizes: dict[Any, Size] = {}
+    # A shape with two unknowns tells one of them when another channel has told the other.
+    while True:
+        waiting = [each for each in shapes if not _bind(sizes, *each)]
+        if not waiting or len(waiting) == len(shapes):
+            break
+        shapes = waiting
+    sizes = followed(sizes, program)
     for node in machine.plan.nodes:
-        costs = node.operator.costs(
-            tuple(map(sizes.stream, node.input_types)), tuple(map(sizes.stream, node.output_types))
-        )
-        for name in total:
-            total[name] += getattr(costs, name)
-    return Costs(**{name: math.ceil(value) for name, value in total.items()})
+        for type_ in (*node.input_types, *node.output_types):
+            for symbol in {symbol for dim in type_.shape for symbol in free_symbols(dim)}:
+                sizes.setdefault(symbol, 0)
+    return followed(sizes, program)
 
 
-class _Sizes:
-    """Values of symbols, found by dividing what a channel carried by what is known of its shape."""
+def _carried(machine: Machine) -> list[tuple[tuple[Dim, ...], int]]:
+    """Return the shapes that have symbols, each with the elements its channel carried."""
+    shapes = []
+    for edge, channel in zip(machine.plan.edges, machine.channels, strict=True):
+        shapes.append((edge.type.shape, channel.elements))
+        stream = edge.consumer.inputs[edge.input]
+        if isinstance(stream, Feedback):
+            # Its reader knows it under the shape that was declared.
+            shapes.append((stream.shape, channel.elements))
+    return [each for each in shapes if not all(isinstance(dim, int) for dim in each[0])]
 
-    def __init__(self, machine: Machine) -> None:
-        self._values: Sizes = {}
-        self._cache: dict[Any, Any] = {}
-        for edge, channel in zip(machine.plan.edges, machine.channels, strict=True):
-            self._bind(edge.producer.outputs[edge.output].type.shape, channel.elements)
 
-    def _bind(self, shape: tuple[Dim, ...], elements: int) -> None:
-        unknown = [dim for dim in shape if not isinstance(dim, int) and not self._is_known(dim)]
-        if not unknown:
-            return
-        *others, last = unknown
-        if others or len(last.free_symbols) != 1:
-            if elements:
-                return
-            for symbol in {symbol for dim in unknown for symbol in dim.free_symbols}:
-                self._values.setdefault(symbol, Fraction(0))
-            return
-        known = math.prod(self.dim(dim) for dim in shape if dim is not last)
-        value = Fraction(elements) / known if known else Fraction(0)
-        if last.is_Symbol:
-            self._values[last] = value
-        elif not elements:
-            self._values.setdefault(next(iter(last.free_symbols)), Fraction(0))
-
-    def _is_known(self, dim: Any) -> bool:
-        return all(symbol in self._values for symbol in dim.free_symbols)
-
-    def dim(self, dim: Dim) -> Any:
-        """Return the value ``dim`` had; 0 for a symbol that no channel shows."""
-        if isinstance(dim, int):
-            return dim
-        if dim not in self._cache:
-            import sympy
-
-            bound: Mapping[Any, Any] = {
-                symbol: sympy.Rational(*self._values.get(symbol, Fraction(0)).as_integer_ratio())
-                for symbol in dim.free_symbols
-            }
-            value = dim.xreplace(bound)
-            self._cache[dim] = Fraction(int(value.p), int(value.q))
-        return self._cache[dim]
-
-    def stream(self, stream: StreamType) -> StreamType:
-        """Return ``stream`` with numbers for symbols."""
-        return StreamType(tuple(map(self.dim, stream.shape)), self._value(stream.value))
-
-    def _value(self, value: ValueType) -> ValueType:
-        if isinstance(value, TileType):
-            if isinstance(value.rows, int) and isinstance(value.cols, int):
-                return value
-            return replace(value, rows=self.dim(value.rows), cols=self.dim(value.cols))
-        if isinstance(value, BufferType):
-            tile = self._value(value.tile)
-            assert isinstance(tile, TileType)
-            return BufferType(tuple(map(self.dim, value.shape)), tile)
-        if isinstance(value, TupleType):
-            return TupleType(tuple(map(self._value, value.items)))
-        return value
+def _bind(sizes: dict[Any, Size], shape: tuple[Dim, ...], elements: int) -> bool:
+    """Learn from a channel with this shape; return whether it can teach nothing more."""
+    unknown = [dim for dim in shape if not free_symbols(dim) <= sizes.keys()]
+    if not unknown:
+        return True
+    *others, last = unknown
+    if others or not getattr(last, "is_Symbol", False):
+        return False
+    substitution = Substitution(sizes)
+    known = math.prod(substitution.dim(dim) for dim in shape if dim is not last)
+    if not known:
+        return False
+    size = Fraction(elements) / known
+    sizes[last] = int(size) if size.denominator == 1 else size
+    return True

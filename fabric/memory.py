@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import heapq
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from fabric.errors import CapacityError
@@ -58,7 +59,7 @@ class OnChipMemory:
 
     Attributes:
         capacity_bytes: None for unlimited.
-        held_bytes: by the unit that asked for them, where the capacity is limited.
+        held_by_unit: bytes, by the unit that asked for them, where the capacity is limited.
     """
 
     def __init__(self, capacity_bytes: int | None, clock: VirtualClock) -> None:
@@ -66,7 +67,7 @@ class OnChipMemory:
         self.capacity_bytes: Final = capacity_bytes
         self._clock = clock
         self._used_bytes = 0
-        self.held_bytes: dict[Unit, int] = {}
+        self.held_by_unit: defaultdict[Unit, int] = defaultdict(int)
         self._releases: list[tuple[int, int]] = []
         self._waiting: list[tuple[int, int, Unit, int]] = []
         self._ledger: list[tuple[int, int]] = []
@@ -98,14 +99,14 @@ class OnChipMemory:
                     line=unit.place.line,
                 )
             await self._wait_for_room(unit, size_bytes)
-            self.held_bytes[unit] = self.held_bytes.get(unit, 0) + size_bytes
+            self.held_by_unit[unit] += size_bytes
         self._record(unit.now, size_bytes)
 
     def release(self, owner: Unit, size_bytes: int, cycle: int) -> None:
         """Give back at ``cycle`` ``size_bytes`` that ``owner`` asked for."""
         self._record(cycle, -size_bytes)
         if self.capacity_bytes is not None:
-            self.held_bytes[owner] -= size_bytes
+            self.held_by_unit[owner] -= size_bytes
             heapq.heappush(self._releases, (cycle, size_bytes))
             self._wake_first()
 
@@ -119,6 +120,11 @@ class OnChipMemory:
         """The most bytes held in any cycle so far."""
         self._fold(before=None)
         return self._peak_bytes
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes held after all that was allocated and given back so far."""
+        return self._level_bytes + sum(change_bytes for _, change_bytes in self._ledger)
 
     async def _wait_for_room(self, unit: Unit, size_bytes: int) -> None:
         request = (unit.now, unit.index, unit, size_bytes)

@@ -12,14 +12,31 @@ from fabric.report import Report
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["print_json", "print_text", "run_object", "stdout_console"]
+__all__ = ["check_object", "print_json", "print_text", "run_object", "stdout_console"]
 
 _PIPED_COLUMNS: Final = 100
+_CHECK_FIELDS: Final = (
+    "program",
+    "parameters",
+    "hardware",
+    "status",
+    "operators",
+    "metrics",
+    "free_symbols",
+    "sizes",
+    "warnings",
+    "error",
+)
 
 
 def run_object(**known: Any) -> dict[str, Any]:
     """Return the object of ``run --json`` with the fields that are known, the others None."""
     return dict.fromkeys(Report(program="").as_json()) | known
+
+
+def check_object(**known: Any) -> dict[str, Any]:
+    """Return the object of ``check --json`` with the fields that are known, the others None."""
+    return dict.fromkeys(_CHECK_FIELDS) | known
 
 
 def print_json(value: dict[str, Any]) -> None:

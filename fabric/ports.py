@@ -76,6 +76,7 @@ class Ports:
         off_chip, unit = self.off_chip, self.unit
         assert off_chip is not None
         requests = off_chip.requests_of(rows, row_bytes)
+        unit.off_chip_bytes += rows * row_bytes
         if requests:
             off_chip.submit(unit, requests)
             await self.clock.park(unit, Wait("off-chip", (), unit.now))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Final, Self
 
-from fabric.dims import Dim, symbol
+from fabric.dims import Dim, dim_text, is_ragged, symbol, undecided_in
 from fabric.errors import ProgramError, ShapeError
 from fabric.graph import Node, Operator, Wiring, current_program
 from fabric.hardware import Hardware
@@ -45,6 +46,10 @@ class Program:
         nodes: in wiring order.
         expected: callables that compute the stored outputs, by name.
         extra: callables that compute further fields of the report, by name.
+        sizes: of symbols, as the program's control data decide them.
+        absorbed: what ragged symbols stand for, where their sum over a stream is that of it.
+        mixtures: symbols for the size of elements from several streams: their counts and sizes.
+        undecided: dimensions an operator expects to be equal, which nobody can tell.
     """
 
     def __init__(
@@ -65,6 +70,10 @@ class Program:
         self.nodes: list[Node] = []
         self.expected: dict[str, Callable[[], Any]] = {}
         self.extra: dict[str, Callable[[], object]] = {}
+        self.sizes: dict[Any, int] = {}
+        self.absorbed: dict[Any, Dim] = {}
+        self.mixtures: dict[Any, tuple[tuple[Dim, Dim], ...]] = {}
+        self.undecided: list[tuple[Node, Dim, Dim]] = []
         self._names: set[str] = set()
         self._counts: dict[str, int] = {}
         self._symbols: set[str] = set()
@@ -85,9 +94,58 @@ class Program:
         """Stop collecting."""
         current_program.reset(self._token)
 
+    def __rich_repr__(self) -> Iterator[tuple[str, object]]:
+        """What rich shows of it."""
+        yield "name", self.name
+        yield "operators", len(self.nodes)
+        yield "symbols", len(self._symbols)
+
+    def _repr_svg_(self) -> str | None:
+        """What a notebook shows of it: the graph, once it is complete."""
+        # Pictures stand above programs: they are looked up, not imported.
+        elaborate = importlib.import_module("fabric.elaborate").elaborate
+        try:
+            plan = elaborate(self)
+        except ProgramError:
+            return None
+        pictures = importlib.import_module("fabric.drawing.picture")
+        drawn: str = importlib.import_module("fabric.drawing.svg").svg(pictures.picture_of(plan))
+        return drawn
+
     def expect(self, **outputs: Callable[[], Any]) -> None:
         """Say what stored outputs shall be: callables that return arrays, functional mode only."""
         self.expected.update(outputs)
+
+    def bind(self, dim: Dim, size: int) -> None:
+        """Say what size the program's control data (routing, lengths) give to a symbol.
+
+        ``check --data`` substitutes it, and a run is compared with it.
+
+        Args:
+            dim: a symbol of a stream's shape; a number has to be ``size`` already.
+            size: elements, at least 0.
+
+        Raises:
+            ProgramError: ``dim`` is no symbol, or has another size.
+        """
+        known = dim if isinstance(dim, int) else self.sizes.get(dim, size)
+        expected = None
+        if size < 0:
+            expected = "a size of at least 0"
+        elif not isinstance(dim, int) and not dim.is_Symbol:
+            expected = "a symbol"
+        elif known != size:
+            expected = f"{known}, which it has already"
+        if expected is not None:
+            place = calling_place()
+            raise ProgramError(
+                f"bind gives {dim_text(dim)} the size {size}: expected {expected}",
+                file=place.file,
+                line=place.line,
+            )
+        if isinstance(dim, int):
+            return
+        self.sizes[dim] = int(size)
 
     def ask(self, what: str, question: Callable[[], Any]) -> Any:
         """Call what the program was given, after the run.
@@ -121,12 +179,14 @@ class Program:
                     line=place.line,
                 )
         node = Node(operator, self._name(operator, place), place, inputs)
-        try:
-            types = operator.infer(Wiring(self, node.name), *inputs)
-        except ShapeError as error:
-            if error.file is None:
-                error.file, error.line = place
-            raise
+        with undecided_in() as undecided:
+            try:
+                types = operator.infer(Wiring(self, node.name), *inputs)
+            except ShapeError as error:
+                if error.file is None:
+                    error.file, error.line = place
+                raise
+        self.undecided += [(node, left, right) for left, right in undecided]
         node.outputs = tuple(Stream(node, port, each) for port, each in enumerate(types))
         self.nodes.append(node)
         return node.outputs
@@ -144,6 +204,23 @@ class Program:
         result = symbol(unique, ragged=ragged)
         if shared_by:
             self._shared[shared_by] = result
+        return result
+
+    def absorb(self, dim: Dim, name: str, *, ragged: bool) -> Dim:
+        """See ``Wiring.absorb``."""
+        if not is_ragged(dim):
+            return dim
+        result = self.symbol(name, ragged=ragged, shared_by=())
+        assert not isinstance(dim, int)
+        # Sums of products keep their total when every group is counted at its mean.
+        if dim.is_polynomial(*(free for free in dim.free_symbols if is_ragged(free))):
+            self.absorbed[result] = dim
+        return result
+
+    def mixture(self, name: str, counts: Sequence[Dim], sizes: Sequence[Dim]) -> Dim:
+        """See ``Wiring.mixture``."""
+        result = self.symbol(name, ragged=True)
+        self.mixtures[result] = tuple(zip(counts, sizes, strict=True))
         return result
 
     def _name(self, operator: Operator, place: Place) -> str:

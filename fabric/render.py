@@ -34,6 +34,8 @@ def render(report: Report, console: Console) -> None:
         _deadlock(report.deadlock, console)
     else:
         console.print(_totals(report))
+        if report.comparison.totals:
+            _comparison(report, console)
         if report.cycles:
             _units(report, console, "Busiest", lambda unit: unit.busy_cycles)
             _units(report, console, "Most stalled", _stalled)
@@ -80,6 +82,28 @@ def _rows(report: Report) -> Iterator[tuple[str, str | None, str]]:
     yield "elements", _number(report.elements), ""
     for name, value in (report.extra or {}).items():
         yield name, _number(value), ""
+
+
+def _comparison(report: Report, console: Console) -> None:
+    """Print what was known before the run beside what it measured."""
+    comparison = report.comparison
+    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
+    for name in ("", "expected", "measured"):
+        table.add_column(name, justify="right" if name else "left")
+    for row in comparison.totals:
+        at_most = "\N{LESS-THAN OR EQUAL TO} " if row.at_most else ""
+        style = "" if row.agrees else "red"
+        table.add_row(row.what, f"{at_most}{row.expected:,}", f"{row.measured:,}", style=style)
+    as_expected = sum(
+        channel.elements == elements
+        for channel, elements in zip(
+            report.channels_counters, comparison.channel_elements, strict=True
+        )
+    )
+    channels = f"{len(comparison.channel_elements):,}"
+    table.add_row("channels with these elements", channels, f"{as_expected:,}")
+    console.print()
+    console.print(table)
 
 
 def _number(value: Any) -> str | None:

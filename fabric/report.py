@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
+import io
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, TypeAlias
 
 from fabric.errors import Deadlock, FabricError
 
-__all__ = ["ChannelCounters", "ExitStatus", "Report", "Status", "UnitCounters"]
+__all__ = [
+    "ChannelCounters",
+    "Compared",
+    "Comparison",
+    "ExitStatus",
+    "Report",
+    "Status",
+    "UnitCounters",
+]
 
 Status: TypeAlias = Literal["completed", "deadlock", "livelock", "error", "interrupted"]
 
@@ -81,7 +92,46 @@ class ChannelCounters:
     left_over: int
 
 
-_BESIDE_THE_TABLE: Final = frozenset({"name", "units", "channels_counters", "warnings"})
+@dataclass(frozen=True)
+class Compared:
+    """One quantity, as it was known before the run and as it came out.
+
+    Attributes:
+        what: in words.
+        expected: the program's metric with the sizes of this run.
+        measured: in the run.
+        at_most: the measured one may be smaller.
+    """
+
+    what: str
+    expected: int
+    measured: int
+    at_most: bool = False
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the run was as expected."""
+        return self.measured <= self.expected if self.at_most else self.measured == self.expected
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was known before a run beside what the run measured.
+
+    Attributes:
+        totals: of the program.
+        channel_elements: expected per channel, in edge order.
+        warnings: a sentence for every difference.
+    """
+
+    totals: tuple[Compared, ...] = ()
+    channel_elements: tuple[int, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+_BESIDE_THE_TABLE: Final = frozenset(
+    {"name", "units", "channels_counters", "comparison", "warnings"}
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +141,7 @@ class Report:
     Attributes:
         name: of the program.
         units, channels_counters: in node and edge order.
+        comparison: what was known before the run beside what it measured.
         warnings: sentences about a run that completed all the same.
     """
 
@@ -121,6 +172,7 @@ class Report:
     name: str = ""
     units: tuple[UnitCounters, ...] = ()
     channels_counters: tuple[ChannelCounters, ...] = ()
+    comparison: Comparison = Comparison()
     warnings: tuple[str, ...] = ()
 
     @property
@@ -149,6 +201,22 @@ class Report:
             raise FabricError(
                 self.error["message"], file=self.error["file"], line=self.error["line"]
             )
+
+    def __rich_repr__(self) -> Iterator[tuple[str, object]]:
+        """What rich shows of it."""
+        yield "name", self.name
+        yield "status", self.status
+        yield "cycles", self.cycles
+        yield "verified", self.verified
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it: what ``run`` prints."""
+        consoles = importlib.import_module("rich.console")
+        console = consoles.Console(record=True, width=100, file=io.StringIO(), highlight=False)
+        # Rendering stands above reports: it is looked up, not imported.
+        importlib.import_module("fabric.render").render(self, console)
+        html: str = console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+        return html
 
     def as_json(self) -> dict[str, Any]:
         """Return the object that ``run --json`` prints."""

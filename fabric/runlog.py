@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, MutableMapping
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TextIO
@@ -61,7 +63,7 @@ def event_logger(file: TextIO) -> Any:
 
 
 class RunLog:
-    """Writes ``events.jsonl`` and ``report.json`` into a run's folder.
+    """Writes ``events.jsonl``, ``report.json`` and ``counters.json`` into a run's folder.
 
     Attributes:
         failure: why writing stopped, where it did; the run goes on.
@@ -113,12 +115,25 @@ class RunLog:
             )
 
     def write_report(self, report: Report) -> None:
-        """Write the report beside the log."""
+        """Write the report and the counters behind it beside the log."""
         if self._folder is None:
             return
-        text = json.dumps(report.as_json(), indent=2, default=str) + "\n"
-        file = self._folder / "report.json"
-        self._attempt("report.json", lambda: file.write_text(text, encoding="utf-8"))
+        expected = report.comparison.channel_elements or [None] * len(report.channels_counters)
+        counters = {
+            "units": [asdict(unit) for unit in report.units],
+            "channels": [
+                asdict(channel) | {"expected_elements": elements}
+                for channel, elements in zip(report.channels_counters, expected, strict=True)
+            ],
+            "comparison": [asdict(each) for each in report.comparison.totals],
+        }
+        for name, document in (("report", report.as_json()), ("counters", counters)):
+            text = json.dumps(document, indent=2, default=str) + "\n"
+            self._attempt(f"{name}.json", partial(self._write, f"{name}.json", text))
+
+    def _write(self, name: str, text: str) -> None:
+        assert self._folder is not None
+        (self._folder / name).write_text(text, encoding="utf-8")
 
     def _attempt(self, what: str, write: Callable[[], object]) -> None:
         """Write; where that fails, keep the reason and write nothing more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -20,10 +21,14 @@ from fabric.deadlock.waits import find_stuck
 from fabric.elaborate import elaborate
 from fabric.errors import ConfigurationError, FabricError
 from fabric.machine import Machine
+from fabric.measured import measured_sizes
 from fabric.program import Program
 from fabric.progress import Snapshot
-from fabric.report import Report, Status
+from fabric.report import Comparison, Report, Status
 from fabric.runlog import HEARTBEAT_CYCLES, RunLog, new_run_folder
+from fabric.symbolic.comparison import check_assumptions, compare
+from fabric.symbolic.metrics import metrics_of
+from fabric.symbolic.substitution import Substitution
 from fabric.verify import mismatches
 
 if TYPE_CHECKING:
@@ -193,12 +198,16 @@ class _Run:
         return status
 
     def _execute(self) -> Status:
+        # What is wired stays: the collector need not walk through it again and again.
+        gc.freeze()
         start = time.perf_counter()
         interrupted = False
         try:
             trio.run(self._main, restrict_keyboard_interrupt_to_checkpoints=True)
         except* KeyboardInterrupt:
             interrupted = True
+        finally:
+            gc.unfreeze()
         self.wall_seconds = time.perf_counter() - start
         self._log_finished()
         if interrupted:
@@ -291,7 +300,10 @@ class _Run:
         machine = self.machine
         program = machine.plan.program
         cycles = accounting.run_cycles(machine)
-        fields = accounting.totals(machine, cycles)
+        sizes = measured_sizes(machine)
+        metrics = metrics_of(machine.plan, Substitution(sizes))
+        fields = accounting.totals(machine, cycles, metrics)
+        comparison = Comparison()
         warnings = [*notes, *accounting.warnings(machine)]
         if self._recorder is not None and self._recorder.failure is not None:
             warnings.append(self._recorder.failure)
@@ -299,6 +311,8 @@ class _Run:
         error = machine.first_failure()
         if status == "completed":
             try:
+                check_assumptions(machine, sizes)
+                comparison = compare(machine, sizes, metrics)
                 wrong = mismatches(program, machine.stored) if self._settings.functional else None
                 fields["extra"] = {
                     name: program.ask(f"extra[{name!r}]", compute)
@@ -308,7 +322,7 @@ class _Run:
                 status, error = "error", failure
             else:
                 verified = None if wrong is None else not wrong
-                warnings += wrong or ()
+                warnings += [*comparison.warnings, *(wrong or ())]
         return Report(
             **head,
             **fields,
@@ -321,5 +335,6 @@ class _Run:
             else {"message": error.message, "file": error.file, "line": error.line},
             units=accounting.unit_counters(machine, cycles),
             channels_counters=accounting.channel_counters(machine),
+            comparison=comparison,
             warnings=tuple(warnings),
         )

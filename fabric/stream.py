@@ -5,17 +5,21 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fabric.dims import Dim, same
+from typing_extensions import override
+
+from fabric.dims import Dim, dim_text, same
 from fabric.errors import ProgramError, ShapeError
-from fabric.place import calling_place
-from fabric.stream_type import StreamType, ValueType
+from fabric.place import Place, calling_place
+from fabric.stream_type import StreamType, ValueType, shape_text
 
 if TYPE_CHECKING:
     from fabric.graph import Node
 
-__all__ = ["Feedback", "Stream", "check_same_shape"]
+__all__ = ["Assumed", "Claim", "Feedback", "Stream", "check_same_shape"]
 
 
 class Stream:
@@ -56,6 +60,29 @@ class Stream:
     def resolve(self) -> Stream:
         """The stream itself; for a feedback, what it was connected to."""
         return self
+
+    def assume(self, *shape: Dim) -> Stream:
+        """Return this stream with the shape that the program knows it to have.
+
+        It has no hop of its own. A run checks it: the first group of another size is an error.
+
+        Args:
+            shape: outermost dimension first, as many as the stream has.
+
+        Raises:
+            ShapeError: the number of dimensions differs, or one is known to have another size.
+        """
+        return Assumed(self, shape, calling_place())
+
+    def __rich_repr__(self) -> Iterator[tuple[str, object]]:
+        """What rich shows of it."""
+        yield "name", self.name
+        yield "shape", shape_text(self.shape)
+        yield "value", str(self.value)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it."""
+        return f"<code>{escape(self.name)}</code> {escape(str(self.type))}"
 
     def __str__(self) -> str:
         """Name and type, as messages show them."""
@@ -110,6 +137,92 @@ class Feedback(Stream):
                 line=self.place.line,
             )
         return self._source.resolve()
+
+
+class Claim(NamedTuple):
+    """One dimension with the size the program says it has.
+
+    Attributes:
+        stream: its name.
+        dimension: counted from the innermost.
+        found: what the operators can tell.
+        assumed: what the program says.
+        place: where it says so.
+    """
+
+    stream: str
+    dimension: int
+    found: Dim
+    assumed: Dim
+    place: Place
+
+    def refuted_by(self, size: int, expected: int, group: int | None = None) -> ProgramError:
+        """Return the error for a size that is not the ``expected`` one.
+
+        Args:
+            size: what the run had.
+            expected: the value of ``assumed`` in this run.
+            group: which of the dimension's groups it was, from 1; None for the only one.
+        """
+        where = "" if group is None else f" in group {group:,}"
+        said = dim_text(self.assumed)
+        value = said if said == str(expected) else f"{said}, here {expected:,}"
+        return ProgramError(
+            f"{self.stream}: dimension {self.dimension} ({dim_text(self.found)}) is "
+            f"{size:,}{where}: expected {value}, as the program assumes",
+            file=self.place.file,
+            line=self.place.line,
+        )
+
+
+class Assumed(Stream):
+    """A stream under a shape that the program states; the operators in front of it stay the same.
+
+    The paper's listing 1 replaces the dimension that Reassemble introduces in this way.
+
+    Attributes:
+        place: where the program says so.
+        claims: dimensions that only the program knows; none where it adds nothing.
+        used: an operator reads the stream under this shape.
+    """
+
+    def __init__(self, stream: Stream, shape: tuple[Dim, ...], place: Place) -> None:
+        """State ``shape`` of ``stream``.
+
+        Raises:
+            ProgramError: the stream is a feedback, whose declaration can say so.
+            ShapeError: the number of dimensions differs, or one is known to have another size.
+        """
+        super().__init__(stream.node, stream.port, StreamType(shape, stream.value))
+        if stream.node is None:
+            raise ProgramError(
+                f"assume is told the shape of {stream}: expected the shape in the Feedback itself",
+                file=place.file,
+                line=place.line,
+            )
+        self.place: Final = place
+        self.used = False
+        self._stream: Final = stream
+        known = tuple(same(a, b) for a, b in zip(stream.shape, shape, strict=False))
+        if len(shape) != len(stream.shape) or False in known:
+            raise ShapeError(
+                f"assume says that {stream} has shape {shape_text(shape)}: expected "
+                f"{len(stream.shape)} dimensions that can be equal",
+                file=place.file,
+                line=place.line,
+            )
+        new = tuple(
+            Claim(stream.name, len(shape) - 1 - axis, found, assumed, place)
+            for axis, (found, assumed) in enumerate(zip(stream.shape, shape, strict=True))
+            if known[axis] is None
+        )
+        self.claims: Final = (*getattr(stream, "claims", ()), *new)
+        self.says_nothing: Final = not new
+        stream.node.assumed.append(self)
+
+    @override
+    def resolve(self) -> Stream:
+        return self._stream.resolve()
 
 
 def check_same_shape(operator: str, left: Stream, right: Stream) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fabric.dims import Dim, product
+from fabric.dims import Dim, product, short_text
 from fabric.values import dtype_name
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "TupleType",
     "ValueType",
     "holds_buffers",
+    "shape_text",
 ]
 
 
@@ -45,7 +46,7 @@ class TileType:
 
     def __str__(self) -> str:
         """As shape comments write it: ``16x64 bfloat16``."""
-        return f"{self.rows}x{self.cols} {dtype_name(self.dtype)}"
+        return f"{_factor(self.rows)}x{_factor(self.cols)} {dtype_name(self.dtype)}"
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class BufferType:
 
     def __str__(self) -> str:
         """``buffer [2, 3] of 16x64 bfloat16``."""
-        return f"buffer {_shape(self.shape)} of {self.tile}"
+        return f"buffer {shape_text(self.shape)} of {self.tile}"
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,18 @@ class StreamType:
 
     def __str__(self) -> str:
         """``[1, 10] of 1x64 bfloat16``."""
-        return f"{_shape(self.shape)} of {self.value}"
+        return f"{shape_text(self.shape)} of {self.value}"
+
+
+def shape_text(dims: tuple[Dim, ...]) -> str:
+    """Return ``[1, ceil(D_route[3]/16)]``: dimensions as types show them."""
+    return f"[{', '.join(map(short_text, dims))}]"
+
+
+def _factor(dim: Dim) -> str:
+    """In front of and behind the x of a tile a sum stands in brackets."""
+    text = short_text(dim)
+    return f"({text})" if " + " in text or " - " in text else text
 
 
 def holds_buffers(value: ValueType) -> bool:
@@ -147,7 +159,3 @@ def holds_buffers(value: ValueType) -> bool:
     if isinstance(value, TupleType):
         return any(map(holds_buffers, value.items))
     return isinstance(value, BufferType)
-
-
-def _shape(dims: tuple[Dim, ...]) -> str:
-    return f"[{', '.join(map(str, dims))}]"

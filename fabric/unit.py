@@ -58,6 +58,7 @@ class Unit:
         busy_cycles: cycles charged for work.
         off_chip_cycles: cycles waited for the HBM.
         capacity_cycles: cycles waited for room in a memory unit.
+        off_chip_bytes: of tiles it loaded from or stored to off-chip memory.
         flops: floating-point operations done.
         wait: set while the unit is parked.
         finished: its operator has ended.
@@ -74,6 +75,7 @@ class Unit:
         "index",
         "name",
         "now",
+        "off_chip_bytes",
         "off_chip_cycles",
         "parked",
         "place",
@@ -91,6 +93,7 @@ class Unit:
         self.now = 0
         self.busy_cycles = 0
         self.off_chip_cycles = 0
+        self.off_chip_bytes = 0
         self.capacity_cycles = 0
         self.flops = 0
         self.wait: Wait | None = None

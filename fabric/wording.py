@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
+from typing import Final
 
-__all__ = ["one_of"]
+__all__ = ["folded_sum", "merged_text", "one_of", "without_numbers"]
+
+_NUMBER: Final = re.compile(r"\d+(?:\.\.\d+)?")
+"""A number, or a range of them."""
+
+_TERMS_SHOWN: Final = 4
 
 
 def one_of(known: Sequence[str], found: str) -> str:
@@ -13,3 +20,46 @@ def one_of(known: Sequence[str], found: str) -> str:
     close = difflib.get_close_matches(found, known, n=1)
     question = f" (did you mean {close[0]}?)" if close else ""
     return f"one of {', '.join(known)}{question}"
+
+
+def without_numbers(text: str) -> str:
+    """Return ``text`` with ``#`` for every number: what repeated things have in common."""
+    return _NUMBER.sub("#", text)
+
+
+def merged_text(texts: Sequence[str]) -> str:
+    """Return one text for several that differ in numbers only.
+
+    Where they differ it has a range if their numbers are consecutive, else ``i``.
+    """
+    first = texts[0]
+    if all(text == first for text in texts):
+        return first
+    common = without_numbers(first)
+    if any(without_numbers(text) != common for text in texts):
+        return first
+    columns = zip(*(_NUMBER.findall(text) for text in texts), strict=True)
+    numbers = iter([_span(column) for column in columns])
+    return _NUMBER.sub(lambda _: next(numbers), first)
+
+
+def folded_sum(terms: Sequence[str]) -> str:
+    """Return a sum as text, with several terms that differ in numbers only written once."""
+    groups: dict[str, list[str]] = {}
+    for term in terms:
+        groups.setdefault(without_numbers(term), []).append(term)
+    return " + ".join(
+        f"sum({merged_text(group)})" if len(group) > _TERMS_SHOWN else " + ".join(group)
+        for group in groups.values()
+    )
+
+
+def _span(column: Sequence[str]) -> str:
+    if len(set(column)) == 1:
+        return column[0]
+    if any(".." in each for each in column):
+        return "i"
+    numbers = sorted(map(int, column))
+    if numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+        return f"{numbers[0]}..{numbers[-1]}"
+    return "i"

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import (
-    ARTIFACT_BYTES,
     ComputeOperator,
     Costs,
     Ports,
@@ -16,6 +15,7 @@ from fabric import (
     StreamType,
     TileType,
     Value,
+    artifact_bytes,
 )
 from operators.functions.reduction import Reduction
 from operators.operands import check_inputs, load_cycles, placed, unpacked_types
@@ -67,13 +67,13 @@ class Accumulating(ComputeOperator):
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         operands = unpacked_types(each.value for each in inputs)
         result = outputs[0].value
-        artifact = result.size_bytes
-        if isinstance(result, TileType):
-            artifact = result.size_elements * ARTIFACT_BYTES
+        first, artifact = artifact_bytes(inputs[0].value), artifact_bytes(result)
         return Costs(
             on_chip_bytes=self.reduction.operand_bytes(*operands) + result.size_bytes,
             flops=inputs[0].count * self.reduction.flops(*operands),
             artifact_on_chip_bytes=artifact,
+            # With two inputs the authors count three times the first instead of the accumulator.
+            artifact_fifo_bytes=first if len(inputs) == 1 else 3 * first - artifact,
         )
 
 

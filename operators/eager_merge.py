@@ -27,8 +27,8 @@ from fabric import (
     TileType,
     ValueType,
     Wiring,
+    artifact_bytes,
     is_ragged,
-    largest,
     same,
 )
 from operators.pairing import uneven
@@ -74,7 +74,7 @@ class EagerMerge(Operator):
                 raise ShapeError(
                     f"EagerMerge(rank={self.rank}) is given {stream}: expected rank {self.rank}"
                 )
-        value = _merged_value(inputs)
+        value = _merged_value(wiring, inputs)
         inner = tuple(self._merged_dim(wiring, inputs, axis) for axis in range(1, len(first.shape)))
         outer: Dim = sum(stream.shape[0] for stream in inputs)
         if is_ragged(outer):
@@ -99,7 +99,10 @@ class EagerMerge(Operator):
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
+        return Costs(
+            artifact_fifo_bytes=(len(inputs) + 1)
+            * sum(artifact_bytes(each.value) for each in outputs)
+        )
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -159,7 +162,7 @@ async def _winner(ports: Ports) -> tuple[int, int] | None:
             return cycle, port
 
 
-def _merged_value(inputs: Sequence[Stream]) -> ValueType:
+def _merged_value(wiring: Wiring, inputs: Sequence[Stream]) -> ValueType:
     """Return the element type of the output."""
     values = [stream.value for stream in inputs]
     first = values[0]
@@ -169,10 +172,15 @@ def _merged_value(inputs: Sequence[Stream]) -> ValueType:
     if len(tiles) == len(values) and len({tile.dtype for tile in tiles}) == 1:
         rows, cols = [tile.rows for tile in tiles], [tile.cols for tile in tiles]
         if not (_known_to_differ(rows) or _known_to_differ(cols)):
-            return TileType(largest(rows), largest(cols), tiles[0].dtype)
+            counts = [stream.type.count for stream in inputs]
+            return TileType(
+                wiring.mixture("rows", counts, rows),
+                wiring.mixture("cols", counts, cols),
+                tiles[0].dtype,
+            )
     found = " and ".join(map(str, inputs))
     raise ShapeError(f"EagerMerge merges {found}: expected one element type")
 
 
 def _known_to_differ(dims: Sequence[Dim]) -> bool:
-    return any(same(dims[0], dim) is False for dim in dims)
+    return len({dim for dim in dims if isinstance(dim, int)}) > 1

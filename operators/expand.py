@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import (
-    ARTIFACT_BYTES,
     BareStop,
     Costs,
     Operator,
@@ -18,9 +17,9 @@ from fabric import (
     ShapeError,
     Stream,
     StreamType,
-    TileType,
     Value,
     Wiring,
+    artifact_bytes,
     drop,
     holds_buffers,
     same,
@@ -38,10 +37,12 @@ class _Repetition(Operator):
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         value = outputs[0].value
-        artifact = value.size_bytes
-        if isinstance(value, TileType):
-            artifact = value.size_elements * ARTIFACT_BYTES
-        return Costs(on_chip_bytes=value.size_bytes, artifact_on_chip_bytes=artifact)
+        artifact = artifact_bytes(value)
+        return Costs(
+            on_chip_bytes=value.size_bytes,
+            artifact_on_chip_bytes=artifact,
+            artifact_fifo_bytes=artifact,
+        )
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from fabric import (
     Stream,
     StreamType,
     Wiring,
-    is_ragged,
+    artifact_bytes,
     product,
 )
 
@@ -58,16 +58,13 @@ class Flatten(Operator):
             )
         first, last = source.rank - self.outer, source.rank - self.inner
         merged = source.shape[first : last + 1]
-        if any(is_ragged(dim) for dim in merged):
-            dim = wiring.symbol(f"D_{wiring.node_name}", ragged=self.outer < source.rank)
-        else:
-            dim = product(merged)
+        dim = wiring.absorb(product(merged), ragged=self.outer < source.rank)
         shape = (*source.shape[:first], dim, *source.shape[last + 1 :])
         return (StreamType(shape, source.value),)
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
+        return Costs(artifact_fifo_bytes=2 * artifact_bytes(outputs[0].value))
 
     @override
     async def run(self, ports: Ports) -> None:

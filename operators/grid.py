@@ -18,6 +18,7 @@ class Grid:
         tensor: what is cut; all dimensions but the last are rows of one matrix.
         tile: rows and columns.
         shape: in tiles, outermost first.
+        count: how many tiles there are.
     """
 
     def __init__(self, operator: str, tensor: Tensor, tile: tuple[int, int]) -> None:
@@ -36,11 +37,7 @@ class Grid:
         self.tensor = tensor
         self.tile = tile
         self.shape = (*shape[:-2], shape[-2] // rows, shape[-1] // cols)
-
-    @property
-    def count(self) -> int:
-        """How many tiles there are."""
-        return math.prod(self.shape)
+        self.count = math.prod(self.shape)
 
     def checked(self, number: int, ports: Ports) -> int:
         """Return ``number`` if it is the number of a tile.

@@ -17,6 +17,7 @@ from fabric import (
     Stream,
     StreamType,
     Wiring,
+    artifact_bytes,
 )
 from operators.functions.base import Function
 from operators.operands import check_inputs, load_cycles, placed, size_bytes, unpacked_types
@@ -68,6 +69,7 @@ class Map(ComputeOperator):
         return Costs(
             on_chip_bytes=self.function.operand_bytes(*operands),
             flops=inputs[0].count * self.function.flops(*operands),
+            artifact_fifo_bytes=sum(artifact_bytes(each.value) for each in (*inputs, *outputs)),
         )
 
     @override

@@ -18,6 +18,7 @@ from fabric import (
     Stream,
     StreamType,
     Wiring,
+    artifact_bytes,
     ceil_div,
 )
 
@@ -64,7 +65,7 @@ class Parallelize(Operator):
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
+        return Costs(artifact_fifo_bytes=(len(outputs) + 1) * artifact_bytes(inputs[0].value))
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -19,6 +19,7 @@ from fabric import (
     Stream,
     StreamType,
     Wiring,
+    artifact_bytes,
     drop,
     holds_buffers,
     same,
@@ -77,7 +78,7 @@ class Partition(Operator):
             )
         inner = source.shape[source.rank + 1 - self.rank :]
         steered_by = selectors.resolve()
-        label = "feedback" if steered_by.node is None else steered_by.node.name
+        label = _origin(steered_by)
         return tuple(
             StreamType(
                 (
@@ -94,7 +95,7 @@ class Partition(Operator):
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
+        return Costs(artifact_fifo_bytes=(len(outputs) + 1) * artifact_bytes(inputs[0].value))
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -149,3 +150,13 @@ class Partition(Operator):
             routed = (value, min(stop, rank))
             for sink in sinks:
                 await sink.send(routed)
+
+
+def _origin(selectors: Stream) -> str:
+    """Return the name of the operator that made ``selectors``, before their shape was changed."""
+    while selectors.node is not None:
+        node = selectors.node
+        if len(node.inputs) != 1 or not isinstance(node.inputs[0].value, SelectorType):
+            return node.name
+        selectors = node.inputs[0].resolve()
+    return "feedback"

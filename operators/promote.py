@@ -18,6 +18,7 @@ from fabric import (
     Stream,
     StreamType,
     Wiring,
+    artifact_bytes,
     at_least_one,
 )
 
@@ -63,7 +64,7 @@ class Promote(Operator):
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
+        return Costs(artifact_fifo_bytes=2 * artifact_bytes(outputs[0].value))
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -21,6 +21,7 @@ from fabric import (
     Stream,
     StreamType,
     Wiring,
+    artifact_bytes,
 )
 from operators.operands import load_cycles, placed
 
@@ -77,7 +78,7 @@ class Reassemble(Operator):
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
+        return Costs(artifact_fifo_bytes=len(inputs) * artifact_bytes(inputs[0].value))
 
     @override
     async def run(self, ports: Ports) -> None:

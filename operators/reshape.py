@@ -24,6 +24,7 @@ from fabric import (
     Tile,
     TileType,
     Wiring,
+    artifact_bytes,
     at_least_one,
     ceil_div,
     holds_buffers,
@@ -85,7 +86,7 @@ class Reshape(Operator):
         self._check_divisible(source, size)
         shape = (
             *source.shape[:axis],
-            ceil_div(size, self.chunk),
+            wiring.absorb(ceil_div(size, self.chunk)),
             self.chunk,
             *source.shape[axis + 1 :],
         )
@@ -114,7 +115,7 @@ class Reshape(Operator):
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
+        return Costs(artifact_fifo_bytes=2 * artifact_bytes(outputs[0].value))
 
     @override
     async def run(self, ports: Ports) -> None:

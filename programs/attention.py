@@ -98,8 +98,8 @@ def _coarse(data: _Data, regions: int) -> None:
         *([Flatten(1, 2)(each) for each in part] for part in (queries, keys, values)),
         *([Flatten(0, 1)(each) for each in part] for part in metadata),
     ]  # per region [b, 1], ..., [b]
-    for given in zip(*shares, strict=True):
-        attention_region(Requests(*given), data.caches)
+    for region, given in enumerate(zip(*shares, strict=True)):
+        attention_region(f"region_{region}", Requests(*given), data.caches)
 
 
 def _interleaved(data: _Data, regions: int) -> None:
@@ -109,8 +109,8 @@ def _interleaved(data: _Data, regions: int) -> None:
         *(Parallelize(regions, rank=1)(Flatten(1, 2)(each)) for each in (queries, keys, values)),
         *(Parallelize(regions)(Flatten(0, 1)(each)) for each in metadata),
     ]  # per region [b, 1], ..., [b]
-    for given in zip(*shares, strict=True):
-        attention_region(Requests(*given), data.caches)
+    for region, given in enumerate(zip(*shares, strict=True)):
+        attention_region(f"region_{region}", Requests(*given), data.caches)
 
 
 def _dynamic(data: _Data, regions: int, program: Program) -> None:
@@ -129,9 +129,9 @@ def _dynamic(data: _Data, regions: int, program: Program) -> None:
         *(Partition(regions, rank=1)(each, kept) for each in (queries, keys, values)),
         *(Partition(regions)(each, kept) for each in metadata),
     ]  # per region [b, 1], ..., [b]
-    for token, given in zip(tokens, zip(*shares, strict=True), strict=True):
-        tiles = attention_region(Requests(*given), data.caches)  # [b, n]
-        token.connect(Accum(SignalAllRead())(tiles))  # [b]
+    for region, given in enumerate(zip(*shares, strict=True)):
+        tiles = attention_region(f"region_{region}", Requests(*given), data.caches)  # [b, n]
+        tokens[region].connect(Accum(SignalAllRead(), name=f"region_{region}_ask")(tiles))  # [b]
 
 
 def _assigned(free: Stream, count: int, started: int, regions: int) -> Stream:

@@ -78,27 +78,43 @@ def build(
 
     with Program("moe", channel_depth=channel_depth, flops_per_cycle=flops_per_cycle) as program:
         # Tokens to experts.
-        x = LinearOffChipLoad(Tensor((batch, size.hidden), data.x), tile=(1, size.hidden))()
-        tokens = Flatten(0, 1)(x)  # [1, B] of 1xD
-        chosen = Selectors(choice, size.experts)()  # [1, B] of multi-hot E
-        routed = Partition(size.experts)(tokens, chosen)  # per expert [D_i] of 1xD
+        x = Tensor((batch, size.hidden), data.x)
+        tokens = LinearOffChipLoad(x, tile=(1, size.hidden), name="load_x")()  # [1, B, 1] of 1xD
+        tokens = Flatten(0, 1)(tokens)  # [1, B] of 1xD
+        chosen = Selectors(choice, size.experts, name="chosen")()  # [1, B] of multi-hot E
+        routed = Partition(size.experts, name="route")(tokens, chosen)  # per expert [D_i] of 1xD
         # Experts.
         packed = pack(routed, tile_n) if tiling == "static" else pack_dynamically(routed)
         weights = [
             data.weights(range(first, first + share)) for first in range(0, size.experts, share)
         ]
-        computed = experts(packed, weights, tile_f)  # per expert [D_i] of 1xD
+        computed = [
+            each.assume(*rows.shape)
+            for each, rows in zip(experts(packed, weights, tile_f), routed, strict=True)
+        ]  # per expert [D_i] of 1xD
         # Back in the order of the tokens, weighted and added up.
-        router = LinearOffChipLoad(Tensor(choice.shape, data.router), tile=(1, 1))()  # [1, B, k]
+        router = Tensor(choice.shape, data.router)
+        scales = LinearOffChipLoad(router, tile=(1, 1), name="load_router")()  # [1, B, k] of 1x1
         single = Selectors(choice[:, :, np.newaxis], size.experts)()  # [1, B, k] of one-hot E
-        scales = Partition(size.experts)(router, single)  # per expert [D_i] of 1x1
-        weighted = [Map(Mul())(*each) for each in zip(scales, computed, strict=True)]
+        scaling = [
+            each.assume(*rows.shape)
+            for each, rows in zip(
+                Partition(size.experts, name="route_scales")(scales, single), routed, strict=True
+            )
+        ]  # per expert [D_i] of 1x1
+        weighted = [
+            Map(Mul(), name=f"weight_{expert}")(*each)
+            for expert, each in enumerate(zip(scaling, computed, strict=True))
+        ]  # per expert [D_i] of 1xD
         order = Selectors(choice, size.experts)()
-        y = Accum(Sum())(Reassemble()(weighted, order))  # [1, B, k] -> [1, B] of 1xD
-        LinearOffChipStore("y")(Reshape(chunk=1)(y)[0])  # [1, B, 1]
+        terms = Reassemble(name="collect")(weighted, order)  # [1, B, k] of 1xD
+        y = Accum(Sum(), name="add_up")(terms)  # [1, B] of 1xD
+        LinearOffChipStore("y", name="store_y")(Reshape(chunk=1)(y)[0])  # [1, B, 1]
 
     program.expect(y=data.y)
     tokens_of = np.bincount(choice.reshape(-1), minlength=size.experts)
+    for each, count in zip(routed, tokens_of.tolist(), strict=True):
+        program.bind(each.shape[0], count)
     rows = -(-tokens_of // tile_n) * tile_n if tiling == "static" else tokens_of
     program.extra["flops_artifact"] = partial(_flops_artifact, size, int(rows.sum()))
     program.extra["on_chip_requirement_artifact_active_bytes"] = partial(

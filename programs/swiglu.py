@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric import Program
+from fabric import ConfigurationError, Program
 from operators import (
     Accum,
     LinearOffChipLoad,
@@ -34,7 +34,22 @@ def build(
     tile_inter: int = 16,
     seed: int = 42,
 ) -> Program:
-    """Wire one expert for ``batch`` tokens."""
+    """Wire one expert for ``batch`` tokens.
+
+    Args:
+        batch: rows of x and y.
+        hidden: columns of x and y.
+        inter: columns of gate and up.
+        tile_batch: rows of a tile; it divides ``batch``.
+        tile_inter: columns of a gate and up tile; it divides ``inter``.
+        seed: of all data.
+    """
+    for name, tile, what, whole in (
+        ("tile_batch", tile_batch, "batch", batch),
+        ("tile_inter", tile_inter, "inter", inter),
+    ):
+        if whole < 1 or tile < 1 or whole % tile:
+            raise ConfigurationError(f"{name} is {tile}: expected a divisor of {what}={whole}")
 
     def random(part: int, rows: int, cols: int) -> Tensor:
         def numbers() -> NDArray[np.float64]:

@@ -54,6 +54,8 @@ def needs(unit: Unit, tokens: Tokens) -> str:
 def cause(loop: list[Unit], tokens: Tokens) -> str:
     """Explain a loop: who needs what, and through whom it comes back to where it began."""
     told = [number for number, unit in enumerate(loop) if _is_told(number, unit, loop, tokens)]
+    if any(len(_wait(unit).channels) != 1 for unit in loop):
+        told = list(range(len(loop)))
     sentences = []
     for position, number in enumerate(told):
         end = told[position + 1] if position + 1 < len(told) else len(loop)
@@ -68,7 +70,18 @@ def cause(loop: list[Unit], tokens: Tokens) -> str:
         sentences[_SENTENCES - 2 : -2] = [f"{left_out:,} more wait for one another like this"]
     if code(loop) == "FAB-D002":
         sentences.append("All of them wait to receive, and nothing is on its way")
+    if code(loop) == "FAB-D006":
+        sentences.append(_holders(tokens))
     return ". ".join(sentences) + "."
+
+
+def _holders(tokens: Tokens) -> str:
+    """Say who holds the on-chip memory."""
+    memory = tokens.machine.on_chip
+    held = sorted(memory.held_by_unit.items(), key=lambda item: item[0].index)
+    shares = [f"{owner.name} holds {size_bytes:,}" for owner, size_bytes in held if size_bytes]
+    more = f" and {len(shares) - _THROUGH:,} more hold the rest" if len(shares) > _THROUGH else ""
+    return f"Of {memory.capacity_bytes:,} bytes on chip {', '.join(shares[:_THROUGH])}{more}"
 
 
 def _is_told(number: int, unit: Unit, loop: list[Unit], tokens: Tokens) -> bool:
@@ -100,17 +113,17 @@ def hint(loop: list[Unit], tokens: Tokens) -> str:
             (channel, *_) = _wait(loop[0]).channels
             producer, consumer = channel.producer.name, channel.consumer.name
             return (
-                f"{producer} has to send element {channel.elements + 1:,} before it ends, or "
-                f"{consumer} has to be asked for less: a stop or an element is missing on "
+                f"Either {producer} sends element {channel.elements + 1:,} before it ends, or "
+                f"{consumer} is asked for less: a stop or an element is missing on "
                 f"{tokens.edge(channel).key}"
             )
         case "FAB-D005":
             return (
-                "every slot that an operator reserves has to be filled with put(): this is a "
+                "Every slot that an operator reserves has to be filled with put(): this is a "
                 "fault of the operator"
             )
         case "FAB-D006":
-            return "[on_chip] capacity_bytes of the hardware file would have to be larger"
+            return "[on_chip] capacity_bytes of the hardware file has to be larger"
         case _:
             return ""
 
@@ -119,18 +132,7 @@ def _clause(unit: Unit, tokens: Tokens) -> str:
     wait = _wait(unit)
     name = unit.name
     if wait.operation == "capacity":
-        memory = tokens.machine.on_chip
-        holders = [
-            f"{owner.name} holds {size_bytes:,}"
-            for owner, size_bytes in sorted(
-                memory.held_bytes.items(), key=lambda item: item[0].index
-            )
-            if size_bytes
-        ]
-        return (
-            f"{name} wants {_wanted(unit, tokens):,} bytes more on chip, of "
-            f"{memory.capacity_bytes:,} bytes {' and '.join(holders)}"
-        )
+        return f"{name} waits for {needs(unit, tokens)}"
     channel = wait.channels[0]
     if wait.operation == "send":
         key = tokens.edge(channel).key
@@ -185,7 +187,7 @@ def _missing_token(loop: list[Unit], tokens: Tokens) -> str:
                 place = f"{Path(stream.place.file).name}:{stream.place.line}"
                 closing.append(f"{channel.name}, the Feedback of {place}")
     where = " or ".join(closing)
-    return f"the loop needs an initial element on {where}" if where else ""
+    return f"The loop needs an initial element on {where}" if where else ""
 
 
 def _read_stream(channel: Channel, tokens: Tokens) -> object:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Final
 
 from fabric.deadlock.cause import cause, code, hint, needs
@@ -52,8 +51,10 @@ def explain_deadlock(
     loops = [_loop(machine, loop, stuck, tokens) for loop in stuck.cores]
     names = frozenset(frozenset(unit.name for unit in loop) for loop in stuck.cores)
     remedy = Remedy([], None, False, 0, "the search for depths was interrupted")
-    with contextlib.suppress(KeyboardInterrupt):
+    try:
         remedy = find_remedy(machine.plan, depths, names, effort=effort)
+    except* KeyboardInterrupt:
+        pass
     return _report(machine, loops, stuck, tokens, remedy)
 
 
@@ -99,9 +100,9 @@ def explain_livelock(machine: Machine, watch: LivelockWatch) -> DeadlockReport:
             "no unit charged work, and no burst of the off-chip memory completed. This is a "
             "heuristic: --livelock-cycles sets how long it waits."
         ),
-        hint="an element has to leave the loop, or the loop has to end",
+        hint="An element has to leave the loop, or the loop has to end",
     )
-    remedy = Remedy([], None, False, 0, "no depth helps: nothing is full")
+    remedy = Remedy([], None, False, 0, "no depth helps")
     return _report(machine, [loop], stuck, tokens, remedy)
 
 
@@ -110,14 +111,15 @@ def _report(
 ) -> DeadlockReport:
     in_loop = {unit.unit for loop in loops for unit in loop.units}
     resting = [unit for unit in machine.units if not unit.finished and unit.name not in in_loop]
-    at_rest = [unit.now for unit in machine.units if unit.index in stuck.needs]
+    waiting = [unit for unit in machine.units if unit.index in stuck.needs]
+    at_rest = waiting if loops[0].code != "FAB-L001" else [u for u in waiting if u in resting]
     return one_line(
         DeadlockReport(
             schema=SCHEMA,
             program=machine.plan.program.name,
             code=loops[0].code,
             kind=KINDS[loops[0].code],
-            cycle=max(at_rest, default=0),
+            cycle=max((unit.now for unit in at_rest), default=0),
             loops=loops,
             behind=[
                 _blocked(machine, unit, stuck, tokens)
@@ -203,9 +205,9 @@ def _last_events(stuck: Stuck) -> list[Event]:
         for unit in loop:
             wait = unit.wait
             assert wait is not None
-            state = "full" if wait.operation == "send" else "empty"
+            state = "has no free slot" if wait.operation == "send" else "is empty"
             what = " or ".join(channel.name.rpartition(" ")[2] for channel in wait.channels)
-            said = f"waits, {what} is {state}" if what else "waits for room on chip"
+            said = f"waits, {what} {state}" if what else "waits for room on chip"
             events.append((wait.since_cycle, unit.index, said, unit))
     events.sort(key=lambda event: event[:3])
     return [Event(cycle, unit.name, what) for cycle, _, what, unit in events[-_EVENTS:]]

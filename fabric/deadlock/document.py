@@ -29,7 +29,7 @@ KINDS: Final = {
     "FAB-D002": "dependency deadlock",
     "FAB-D003": "stream ended short",
     "FAB-D005": "slots lost",
-    "FAB-D006": "on-chip memory held while more is waited for",
+    "FAB-D006": "hold-and-wait on chip",
     "FAB-L001": "livelock (a heuristic)",
 }
 """What each code means; FAB-D004, elements left over, is a warning of a run that completed."""

@@ -56,6 +56,8 @@ def cores(needs: Mapping[int, Need], stuck: set[int]) -> list[list[int]]:
     All the others wait behind them. Each group starts with its lowest node and goes on with the
     one that it waits for; groups are in the order of their lowest nodes.
     """
+    if not stuck:
+        return []
     import networkx as nx
 
     graph = nx.DiGraph()

@@ -47,6 +47,8 @@ def one_line(report: DeadlockReport) -> DeadlockReport:
     if len(report.loops) > 1:
         words.append(f"and {len(report.loops) - 1} more")
     fixes = [f"{depth.option}={depth.after}" for depth in report.remedy.depths]
+    if len(fixes) > _NAMES:
+        fixes[_NAMES - 1 :] = [f"({len(fixes) - _NAMES + 1} more)"]
     words.append(f"fix {','.join(fixes)}(checked)" if fixes else "fix none")
     return replace(report, summary=" ".join(words))
 
@@ -102,7 +104,7 @@ def _loop_title(loop: Loop) -> str:
 
 
 def _loop(loop: Loop) -> list[str]:
-    held = {channel.name: f"{channel.held}/{channel.depth} held" for channel in loop.channels}
+    held = {channel.name: channel for channel in loop.channels}
     rows: Table = []
     number = 1
     for _, alike in groupby(loop.units, _kind):
@@ -121,8 +123,9 @@ def _loop(loop: Loop) -> list[str]:
         left_out = ("  :", f"{len(rows) - _ROWS + 1:,} more lines in deadlock.json")
         rows[_FIRST_ROWS : _FIRST_ROWS + len(rows) - _ROWS + 1] = [left_out]
     lines = _aligned(rows, "  ")
-    if len(loop.units) > 1 and loop.units[0].unit in loop.units[-1].waits_for:
-        lines.append(f"       and {loop.units[-1].unit} waits for {loop.units[0].unit}")
+    first, last = loop.units[0], loop.units[-1]
+    if first is not last and first.unit in last.waits_for and loop.code != "FAB-L001":
+        lines.append(f"       and {last.unit} waits for {first.unit}")
     return lines
 
 
@@ -130,17 +133,24 @@ def _kind(unit: BlockedUnit) -> tuple[str, str, str, int]:
     return unit.operator, unit.operation, unit.file, unit.line
 
 
-def _wait(unit: BlockedUnit, held: dict[str, str]) -> tuple[str, ...]:
-    states = {"send": "SEND full", "receive": "RECV empty", "capacity": "ROOM none"}
+def _wait(unit: BlockedUnit, held: dict[str, ChannelState]) -> tuple[str, ...]:
+    if unit.operation == "capacity":
+        return "ROOM none", unit.needs, "", _since(unit), _at(unit)
+    channels = [held[name] for name in unit.channels if name in held]
     ends = []
     for name in unit.channels:
         producer, _, consumer = name.partition(" -> ")
-        if unit.operation == "send":
+        if unit.operation in {"send", "moving"}:
             ends.append(f"{producer.removeprefix(unit.unit)} -> {consumer}")
         else:
             ends.append(f"{consumer.removeprefix(unit.unit)} <- {producer}")
-    slots = " ".join(held.get(name, "") for name in unit.channels)
-    state = states.get(unit.operation, unit.operation)
+    slots = " ".join(f"{channel.held}/{channel.depth} held" for channel in channels)
+    state = unit.operation
+    if state == "receive":
+        state = "RECV empty"
+    elif state == "send":
+        lost = any(channel.held < channel.depth for channel in channels)
+        state = "SEND lost" if lost else "SEND full"
     return state, " or ".join(ends), slots, _since(unit), _at(unit)
 
 
@@ -188,9 +198,11 @@ def _wrapped(text: str, limit: int, indent: str = "    ") -> list[str]:
 def _remedies(report: DeadlockReport) -> list[str]:
     remedy = report.remedy
     if not remedy.depths:
-        hints = [loop.hint for loop in report.loops if loop.hint]
-        sentences = ". ".join([remedy.why_not, *dict.fromkeys(hints)])
-        return _section("remedy", _wrapped(f"{sentences}.", 4))
+        hints = list(dict.fromkeys(loop.hint for loop in report.loops if loop.hint))
+        if len(hints) > _LOOPS:
+            hints[_LOOPS - 1 :] = [f"And so on for {len(hints) - _LOOPS + 1:,} more loops"]
+        lines = [_wrapped(f"{sentence}.", 3) for sentence in (remedy.why_not, *hints)]
+        return _section("remedy", [line for sentence in lines for line in sentence])
     title = f"remedy (checked by a re-run: completes at cycle {remedy.cycles:,})"
     return _section(title, [*_aligned(list(_depths(remedy)), "    "), *_limits(remedy)])
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
+from fabric.assumed_channel import AssumedChannel
 from fabric.channel import Channel
 from fabric.hbm import Hbm
 from fabric.memory import OnChipMemory
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from fabric.hardware import HbmDescription
     from fabric.unit import Unit
 
-__all__ = ["TracedChannel", "TracedHbm", "TracedOnChipMemory"]
+__all__ = ["TracedAssumedChannel", "TracedChannel", "TracedHbm", "TracedOnChipMemory"]
 
 _pack_short: Final = Struct(f"={len(SHORT_COLUMNS)}q").pack_into
 _pack_long: Final = Struct(f"={len(LONG_COLUMNS)}q").pack_into
@@ -54,30 +55,21 @@ class TracedChannel(Channel):
         number: its place in edge order.
     """
 
-    __slots__ = ("_count", "_long", "_next_order", "_reserved", "_rows", "_seen", "_sent",
-                 "_short", "number")  # fmt: skip
+    # No slots: a channel can be this and an AssumedChannel at once.
 
-    def __init__(
-        self,
-        name: str,
-        depth: int,
-        producer: Unit,
-        consumer: Unit,
-        clock: VirtualClock,
-        number: int,
-        rows: Rows,
-    ) -> None:
-        """Join two units; ``rows`` get what happens, under this ``number``."""
-        super().__init__(name, depth, producer, consumer, clock)
-        self.number: Final = number
-        self._rows: Final = rows
-        self._short: Final = rows.short
-        self._long: Final = rows.long
-        self._next_order: Final = rows.next_order
+    number: int
+
+    def attach(self, number: int, rows: Rows) -> None:
+        """Write rows about the channel ``number`` into ``rows``; to be called once, at first."""
+        self.number = number
+        self._rows = rows
+        self._short = rows.short
+        self._long = rows.long
+        self._next_order = rows.next_order
         self._sent: deque[Sent] = deque()
         self._reserved: deque[tuple[int, int, int]] = deque()
         self._seen: tuple[int, int, int] | None = None
-        self._count = -1
+        self._last = -1
 
     @override
     async def send(self, element: Element) -> None:
@@ -150,7 +142,7 @@ class TracedChannel(Channel):
         value, stop = element
         if value.__class__ is BareStop:
             stop = ~stop
-        self._count = count = self._count + 1
+        self._last = count = self._last + 1
         rows = self._short
         offset = rows.offset
         order, number = self._next_order(), self.number
@@ -224,7 +216,7 @@ class TracedChannel(Channel):
         sent = list(self._sent)[len(self._sent) - len(self.queue) :]
         for number, (stamps, (_, (value, stop))) in enumerate(zip(sent, self.queue, strict=True)):
             level = ~stop if isinstance(value, BareStop) else stop
-            key = (self.number, self._count + number + 1, level)
+            key = (self.number, self._last + number + 1, level)
             rows.append((*key, -1, -1, seen[2], *_complete(stamps), *seen[:2]))
             seen = (-1, -1, 0)
         return rows
@@ -244,7 +236,7 @@ class TracedChannel(Channel):
             stamps = _complete(stamps)
         if order is None:
             order = self._next_order()
-        self._count = count = self._count + 1
+        self._last = count = self._last + 1
         rows = self._long
         offset, number = rows.offset, self.number
         seen_order, seen_cycle, waited = seen
@@ -255,6 +247,10 @@ class TracedChannel(Channel):
         rows.offset = offset = offset + _LONG_BYTES
         if offset == rows.limit:
             self._rows.flush()
+
+
+class TracedAssumedChannel(AssumedChannel, TracedChannel):
+    """A traced channel of a stream that the program says something about."""
 
 
 def _complete(stamps: Sent) -> Sent:

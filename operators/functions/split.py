@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from fabric import BareStop, Dim, Element, ShapeError, Tile, TileType, Wiring, ceil_div
+from fabric import BareStop, Dim, Element, ShapeError, Tile, TileType, Wiring, ceil_div, product
 
 __all__ = ["Split", "SplitCols", "SplitRows", "SplitTiles"]
 
@@ -52,7 +52,7 @@ class _SplitLines(Split):
         """Return how many lines come of ``count`` tiles with ``lines`` each."""
         if self.valid_only:
             return (wiring.symbol(f"D_{wiring.node_name}"),)
-        return (count * lines,)
+        return (wiring.absorb(product((count, lines))),)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,8 @@ class SplitTiles(Split):
                 f"SplitTiles cuts {tile} into {self.rows}x{self.cols}: expected a divisor of each"
             )
         down, across = (ceil_div(size, part) for size, part in sizes)
-        return (count * down, across), TileType(self.rows, self.cols, tile.dtype)
+        tiles = wiring.absorb(product((count, down)))
+        return (tiles, across), TileType(self.rows, self.cols, tile.dtype)
 
     @override
     def apply(self, tile: Tile) -> list[Element]:

@@ -7,6 +7,7 @@ of a cache tile, d the head dimension, h the query heads that share a key-value 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from fabric import Stream
 from operators import (
@@ -76,41 +77,50 @@ class Requests:
     offsets: Stream
 
 
-def attention_region(given: Requests, caches: Caches) -> Stream:
+def attention_region(name: str, given: Requests, caches: Caches) -> Stream:
     """Compute ``softmax(q @ k.T) @ v`` for every request and store it; no scaling, no maximum.
+
+    Args:
+        name: what the names of the region's operators start with.
+        given: its requests.
+        caches: of all requests.
 
     Returns:
         The key tiles of all requests as they are loaded, [b, n] of N x d.
     """
-    # [b, n] of N x d
-    loaded, keys = _updated_cache(given, given.keys, caches.keys, "keys", caches)
-    _, values = _updated_cache(given, given.values, caches.values, "values", caches)
-    queries = Expand()(given.queries, keys)  # [b, n] of h x d
-    scores = Map(Exp())(Map(Matmul(transposed=True))(queries, keys))  # [b, n] of h x N
-    weighted = Accum(MatmulSum())(scores, values)  # [b] of h x d
-    total = Map(RowSum())(Accum(Sum())(scores))  # [b] of h x 1
-    result = Map(Div(), to_memory=True)(weighted, total)  # [b] of h x d
-    head_dim = caches.output.shape[1]
-    RandomOffChipStore("output", caches.output, (caches.heads, head_dim))(given.numbers, result)
+    loaded, keys = _cache(f"{name}_keys", given, given.keys, "keys", caches)  # [b, n] of N x d
+    _, values = _cache(f"{name}_values", given, given.values, "values", caches)
+    queries = Expand(name=f"{name}_queries")(given.queries, keys)  # [b, n] of h x d
+    scores = Map(Matmul(transposed=True), name=f"{name}_scores")(queries, keys)  # [b, n] of h x N
+    powers = Map(Exp(), name=f"{name}_exp")(scores)  # [b, n] of h x N
+    weighted = Accum(MatmulSum(), name=f"{name}_weighted")(powers, values)  # [b] of h x d
+    total = Accum(Sum(), name=f"{name}_sum")(powers)  # [b] of h x N
+    divisor = Map(RowSum(), name=f"{name}_row_sum")(total)  # [b] of h x 1
+    result = Map(Div(), name=f"{name}_div", to_memory=True)(weighted, divisor)  # [b] of h x d
+    tile = (caches.heads, caches.output.shape[1])
+    RandomOffChipStore("output", caches.output, tile, name=f"{name}_store")(given.numbers, result)
     return loaded
 
 
-def _updated_cache(
-    given: Requests, token: Stream, cache: Tensor, output: str, caches: Caches
+def _cache(
+    name: str, given: Requests, token: Stream, output: Literal["keys", "values"], caches: Caches
 ) -> tuple[Stream, Stream]:
     """Read the cache of every request, add the new token to its last tile, and write that back.
 
     Returns:
         The tiles as they are loaded, and with the new token; both [b, n] of N x d.
     """
+    cache = caches.keys if output == "keys" else caches.values
     tile = (caches.rows, cache.shape[1])
     addresses = CacheReadAddresses(caches.stride)(given.numbers, given.lengths)  # [b, n]
-    loaded = RandomOffChipLoad(cache, tile)(addresses)  # [b, n] of N x d
+    loaded = RandomOffChipLoad(cache, tile, name=f"{name}_load")(addresses)  # [b, n] of N x d
     place = FilterLastTile()(given.lengths)  # [b, n]: 0 for the last tile, 1 for the others
-    last, others = Partition(2)(loaded, place)  # [b], [the others] of N x d
-    appended = Map(RowAppend())(Map(SetOffset())(last, given.offsets), Flatten(0, 1)(token))
-    home = Map(CacheWriteAddress(caches.stride))(given.numbers, given.lengths)  # [b]
+    last, others = Partition(2, name=f"{name}_part")(loaded, place)  # [b], [the others] of N x d
+    opened = Map(SetOffset(), name=f"{name}_offset")(last, given.offsets)  # [b] of N x d
+    added = Map(RowAppend(), name=f"{name}_append")(opened, Flatten(0, 1)(token))  # [b] of N x d
+    home = Map(CacheWriteAddress(caches.stride), name=f"{name}_home")(given.numbers, given.lengths)
     # One slot more in front of the store, so that it does not hold up the tile's other reader.
-    (written_back,) = Broadcast(1)(appended)
-    RandomOffChipStore(output, cache, tile, buffered=4)(home, written_back)
-    return loaded, Flatten(0, 1)(Reassemble()([appended, others], place))  # [b, n, 1] -> [b, n]
+    (written_back,) = Broadcast(1)(added)
+    RandomOffChipStore(output, cache, tile, buffered=4, name=f"{name}_store")(home, written_back)
+    joined = Reassemble(name=f"{name}_join")([added, others], place)  # [b, n, 1] of N x d
+    return loaded, Flatten(0, 1)(joined)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric import ConfigurationError
+from layers.files import load
 
 __all__ = ["draw_lengths", "read_lengths"]
 
@@ -30,14 +31,11 @@ def read_lengths(file: Path, requests: int | None) -> NDArray[np.int64]:
         ConfigurationError: the file cannot be read, or does not hold that many lengths.
     """
     who = f"cache-length file {file}"
-    try:
-        lengths = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise ConfigurationError(
-            f"{who}: cannot be read ({error}): expected an .npy file of lengths"
-        ) from error
+    expected = "an .npy file of lengths"
+    lengths = load(file, who, expected)
     if not isinstance(lengths, np.ndarray):
-        raise ConfigurationError(f"{who}: holds several arrays: expected an .npy file of lengths")
+        lengths.close()
+        raise ConfigurationError(f"{who}: holds several arrays: expected {expected}")
     if lengths.ndim != 1 or not np.issubdtype(lengths.dtype, np.integer):
         raise ConfigurationError(
             f"{who}: holds {lengths.dtype} {list(lengths.shape)}: expected integers [requests]"

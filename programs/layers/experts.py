@@ -7,7 +7,7 @@ one; J = F / tile_f weight tiles make up an expert's matrix.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fabric import Stream
@@ -53,14 +53,16 @@ def pack(routed: Sequence[Stream], rows: int) -> list[Stream]:
     """Pack ``rows`` tokens to a tile, the last tile of an expert padded: [D_i] -> [n_i] of NxD."""
     chunks = [Reshape(rows, pad=0.0, outermost=True)(each)[0] for each in routed]  # [c_i, n_i, N]
     chunks = [Flatten(1, 2)(each) for each in chunks]  # [n_i, N] of 1xD
-    return [Accum(RetileRow())(each) for each in chunks]  # [n_i] of NxD
+    # [n_i] of NxD
+    return [Accum(RetileRow(), name=f"pack_{i}")(each) for i, each in enumerate(chunks)]
 
 
 def pack_dynamically(routed: Sequence[Stream]) -> list[Stream]:
     """Pack all tokens of an expert into one tile: [D_i] -> [c_i] of D_i x D, c_i = 1 or 0."""
     chunks = [Reshape(1, outermost=True)(each)[0] for each in routed]  # [c_i, D_i, 1]
     chunks = [Flatten(0, 1)(each) for each in chunks]  # [c_i, D_i] of 1xD
-    return [Accum(RetileRow())(each) for each in chunks]  # [c_i] of D_i x D
+    # [c_i] of D_i x D
+    return [Accum(RetileRow(), name=f"pack_{i}")(each) for i, each in enumerate(chunks)]
 
 
 def experts(
@@ -83,31 +85,46 @@ def experts(
         rows, readings, selectors = list(packed), list(packed), []
     else:
         # First come first served: [n], the sum of the region's n_i, of NxD; and whose it is.
+        starts = range(0, len(packed), share)
         merged = [
-            EagerMerge()(packed[first : first + share]) for first in range(0, len(packed), share)
+            EagerMerge(name=f"merge_{i}")(packed[first : first + share])
+            for i, first in enumerate(starts)
         ]
         rows, selectors = [data for data, _ in merged], [selector for _, selector in merged]
         readings = [ExpertAddresses(tiles)(selector) for selector in selectors]  # [n, J, 1]
 
-    def load(part: Tensor, tile: tuple[int, int], reading: Stream) -> Stream:
+    def load(name: str, part: Tensor, tile: tuple[int, int], reading: Stream) -> Stream:
         """[n] or addresses -> [n, J] of weight tiles."""
-        if share == 1:
-            loaded = LinearOffChipLoad(part, tile, shape=(tiles, 1), strides=(1, 1))(reading)
+        if share > 1:
+            loaded = RandomOffChipLoad(part, tile, name=name)(reading)
         else:
-            loaded = RandomOffChipLoad(part, tile)(reading)
+            loaded = LinearOffChipLoad(part, tile, (tiles, 1), (1, 1), name=name)(reading)
         return Flatten(0, 1)(loaded)
 
-    pairs = list(zip(weights, readings, strict=True))
-    repeated = [Repeat(tiles)(each) for each in rows]  # [n, J] of NxD
-    ups = [load(each.up, (hidden, tile_f), reading) for each, reading in pairs]  # of D x tile_f
-    upped = [Map(Matmul())(*each) for each in zip(repeated, ups, strict=True)]  # of N x tile_f
-    gates = [load(each.gate, (hidden, tile_f), reading) for each, reading in pairs]
-    gated = [Map(Matmul())(*each) for each in zip(repeated, gates, strict=True)]
-    activated = [Map(SiLU())(each) for each in gated]
-    product = [Map(Mul())(*each) for each in zip(upped, activated, strict=True)]  # N x tile_f
-    downs = [load(each.down, (tile_f, hidden), reading) for each, reading in pairs]  # tile_f x D
-    out = [Accum(MatmulSum())(*each) for each in zip(product, downs, strict=True)]  # [n] of NxD
+    numbered = list(enumerate(zip(weights, readings, strict=True)))
+    inwards, outwards = (hidden, tile_f), (tile_f, hidden)
+    repeated = [Repeat(tiles, name=f"repeat_{i}")(each) for i, each in enumerate(rows)]  # [n, J]
+    # [n, J] of D x tile_f
+    ups = [load(f"load_up_{i}", each.up, inwards, reading) for i, (each, reading) in numbered]
+    # [n, J] of N x tile_f
+    upped = [Map(Matmul(), name=f"up_{i}")(*each) for i, each in _pairs(repeated, ups)]
+    gates = [load(f"load_gate_{i}", each.gate, inwards, reading) for i, (each, reading) in numbered]
+    gated = [Map(Matmul(), name=f"gate_{i}")(*each) for i, each in _pairs(repeated, gates)]
+    activated = [Map(SiLU(), name=f"silu_{i}")(each) for i, each in enumerate(gated)]
+    product = [Map(Mul(), name=f"product_{i}")(*each) for i, each in _pairs(upped, activated)]
+    # [n, J] of tile_f x D
+    downs = [
+        load(f"load_down_{i}", each.down, outwards, reading) for i, (each, reading) in numbered
+    ]
+    # [n] of NxD
+    out = [Accum(MatmulSum(), name=f"down_{i}")(*each) for i, each in _pairs(product, downs)]
     if share > 1:
-        pairs_out = zip(out, selectors, strict=True)
-        out = [one for each, selector in pairs_out for one in Partition(share)(each, selector)]
-    return [FlatMap(SplitRows(valid_only=True))(each) for each in out]  # [D_i] of 1xD
+        out = [one for _, each in _pairs(out, selectors) for one in Partition(share)(*each)]
+    # Per expert [D_i] of 1xD
+    return [FlatMap(SplitRows(valid_only=True), name=f"rows_{i}")(e) for i, e in enumerate(out)]
+
+
+def _pairs(
+    left: Sequence[Stream], right: Sequence[Stream]
+) -> Iterator[tuple[int, tuple[Stream, Stream]]]:
+    return enumerate(zip(left, right, strict=True))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric import ConfigurationError
+from layers.files import load
 
 __all__ = ["draw_routing", "read_routing"]
 
@@ -65,16 +66,10 @@ def read_routing(file: Path, tokens: int, top_k: int, experts: int) -> NDArray[n
 
 
 def _array(file: Path, who: str) -> NDArray[Any]:
-    try:
-        archive = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ConfigurationError(
-            f"{who}: cannot be read ({error}): expected an .npz file with an array data"
-        ) from error
-    if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise ConfigurationError(
-            f"{who}: holds a single array: expected an .npz file with an array data"
-        )
+    expected = "an .npz file with an array data"
+    archive = load(file, who, expected)
+    if isinstance(archive, np.ndarray):
+        raise ConfigurationError(f"{who}: holds a single array: expected {expected}")
     with archive:
         if "data" not in archive.files:
             held = ", ".join(archive.files) or "nothing"
@@ -83,6 +78,6 @@ def _array(file: Path, who: str) -> NDArray[Any]:
             found: NDArray[Any] = archive["data"]
         except (ValueError, OSError, zipfile.BadZipFile) as error:
             raise ConfigurationError(
-                f"{who}: data cannot be read ({error}): expected integers [tokens, top_k]"
+                f"{who}: data is no array of numbers: expected integers [tokens, top_k]"
             ) from error
     return found

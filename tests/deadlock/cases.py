@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fabric import Feedback, Hardware, Program, Stream, hardware_scope
+from fabric import Hardware, Program, Stream, hardware_scope
 from fabric.hardware import OnChipDescription
 from operators import (
     Bufferize,
@@ -21,7 +21,7 @@ from operators import (
     Streamify,
     Tensor,
 )
-from tests.deadlock.parts import Leak, Script, feedback, gather, join, relay, sink, source
+from tests.deadlock.parts import Leak, Script, feedback, gather, relay, sink, source
 
 __all__ = ["CASES", "Case"]
 
@@ -206,14 +206,14 @@ def packed_experts() -> Program:
     return program
 
 
-@case("FAB-D001", depths={"eager_merge_1.0": 3}, loops=(3,))
+@case("FAB-D001", depths={"eager_merge_1.0": 2, "return.0": 3, "unit.0": 2}, loops=(3,))
 def merge_in_a_loop() -> Program:
     """Work goes round until it is done, and a merge lets new work in before it takes old."""
     with Program("merge-in-a-loop", channel_depth=1) as program:
-        back = feedback(12)
+        back = feedback(24)
         data, _ = EagerMerge()([back, source("work", 3)])
-        steps = ("r0", *["s0"] * 4, *["r0"] * 4, "s1")
-        again, done = Script(steps, rounds=3, counts=(12, 3), name="unit")(data)
+        steps = ("r0", *["s0"] * 8, *["r0"] * 8, "s1")
+        again, done = Script(steps, rounds=3, counts=(24, 3), name="unit")(data)
         back.connect(relay("return", again))
         sink("y", done)
     return program
@@ -298,17 +298,15 @@ def attention_without_selectors() -> Program:
     """
     with Program("attention-without-selectors") as program:
         requests = tokens_of(8)
-        free = Flatten(0, 1)(Selectors(np.zeros((8, 1), int), width=2)())
-        sink("unused", free)
-        loop = Feedback(free.type)
-        regions = Partition(2)(requests, loop)
-        done = [
-            Script(("r0", "s0", "c9"), counts=stream.shape, name=f"region_{number}")(stream)[0]
-            for number, stream in enumerate(regions)
-        ]
-        data, selectors = EagerMerge()(done)
-        sink("y", data)
-        loop.connect(selectors)
+        free = [feedback(4), feedback(4)]
+        _, selectors = EagerMerge()(free)
+        regions = Partition(2)(requests, selectors)
+        for number, (stream, signal) in enumerate(zip(regions, free, strict=True)):
+            steps = ("r0", "c9", "s0", "s1")
+            counts = (*stream.shape, *stream.shape)
+            done, again = Script(steps, counts=counts, name=f"region_{number}")(stream)
+            sink(f"y_{number}", done)
+            signal.connect(again)
     return program
 
 

@@ -71,8 +71,8 @@ class Script(Operator):
 async def _step(ports: Ports, step: str) -> bool:
     """Do one step; False where an input has ended."""
     if step == "steer":
-        choice, element = await ports.inputs[1].receive(), await ports.inputs[0].receive()
-        if choice is None or element is None:
+        choice = await ports.inputs[1].receive()
+        if choice is None or await ports.inputs[0].receive() is None:
             return False
         await ports.outputs[choice[0].hits[0]].send((True, 0))
         return True

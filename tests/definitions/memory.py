@@ -5,9 +5,8 @@ Bufferize has no definition of its own: a buffer is the nested list it was made 
 
 from __future__ import annotations
 
-import functools
-import operator
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from tests.definitions.tensors import at_depth, leaves
@@ -46,7 +45,7 @@ def stacked(dims: int, tensor: Any) -> list[list[Any]]:
     lines: list[list[Any]] = []
     for group in leaves(tensor, dims - 1):
         if group:
-            lines += [functools.reduce(operator.iadd, rows, []) for rows in zip(*group, strict=True)]
+            lines += [list(chain.from_iterable(rows)) for rows in zip(*group, strict=True)]
     return lines
 
 

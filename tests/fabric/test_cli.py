@@ -144,7 +144,7 @@ class TestStatus:
         output = Output(capsys, "run", PROGRAM, "-p", "fault=stuck")
 
         assert 3 == output.status
-        assert "deadlock at cycle 0: 1 operator waits\n  relay_1 waits to receive" in output.out
+        assert "error[FAB-D002]: dependency deadlock at cycle 0: relay_1 waits for" in output.out
 
     def test_interrupted(self, tmp_path: Path) -> None:
         """Ctrl-C in an endless run stops it within a second and prints what there is."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from rich.console import Console
 
+from fabric.deadlock.document import BlockedUnit, DeadlockReport, Loop, Remedy
 from fabric.render import render
 from fabric.report import Report, UnitCounters
 
@@ -162,29 +162,39 @@ f_an_operator"""
         assert "\x1b[" not in text(COMPLETED)
 
 
-def channel(name: str, *, held: int = 0, ended: bool = False) -> dict[str, Any]:
-    """Return a channel of depth 2 as the deadlock report has it."""
-    return {"name": name, "held": held, "depth": 2, "ended": ended}
-
-
-def wait(
-    name: str,
-    operation: str,
-    since: int,
-    line: int,
-    *channels: dict[str, Any],
-    any_of: bool = False,
-) -> dict[str, Any]:
-    """Return a wait as the deadlock report has it."""
-    return {
-        "unit": name,
-        "operation": operation,
-        "any_of": any_of,
-        "channels": list(channels),
-        "since_cycle": since,
-        "file": "small.py",
-        "line": line,
-    }
+LOOP = Loop(
+    code="FAB-D002",
+    units=[
+        BlockedUnit(
+            unit="relay",
+            operator="Relay",
+            operation="receive",
+            any_of=False,
+            channels=["relay.0 -> relay.0"],
+            waits_for=["relay"],
+            since_cycle=1118,
+            file="programs/small.py",
+            line=12,
+            needs="element 1 from relay",
+        )
+    ],
+    channels=[],
+    cause="relay needs element 1 from relay.",
+    hint="",
+)
+DEADLOCK = DeadlockReport(
+    schema=1,
+    program="small",
+    code="FAB-D002",
+    kind="dependency deadlock",
+    cycle=1120,
+    loops=[LOOP],
+    behind=[],
+    finished=3,
+    remedy=Remedy([], None, irreducible=False, trials=1, why_not="no depth helps"),
+    last_events=[],
+    summary="FAB-D002",
+)
 
 
 class TestOthers:
@@ -202,41 +212,31 @@ error: small.py:12: matmul raised ValueError: odd"""
         assert expected == text(report)
 
     def test_deadlock(self) -> None:
-        """Who waits for what since which cycle, and where it was wired."""
-        send = wait("fork", "send", 1118, 12, channel("fork.1 -> join.1", held=2))
-        receive = wait("join", "receive", 3, 14, channel("a.0 -> join.0"), channel("b.0 -> join.1"))
-        deadlock = {"cycle": 1120, "waits": [send, receive]}
-        report = replace(COMPLETED, status="deadlock", verified=None, deadlock=deadlock)
+        """Why it does not move stands instead of totals that mean nothing then."""
+        stuck = replace(COMPLETED, status="deadlock", verified=None, deadlock=DEADLOCK.as_json())
 
         expected = """\
-deadlock at cycle 1,120: 2 operators wait
-  fork waits to send into [fork.1 -> join.1], 2 of 2 held, since cycle 1,118  small.py:12
-  join waits to receive from [a.0 -> join.0], 0 of 2 held and [b.0 -> join.1], 0 of 2 held, \
-since cycle 3  small.py:14"""
-        assert expected == ending(report, 3)
+small  programs/small.py
+deadlock in functional mode
 
-    @pytest.mark.parametrize(
-        ("row", "line"),
-        [
-            (
-                wait("m", "reach", 0, 1, channel("a"), channel("b", ended=True), any_of=True),
-                "m waits for its turn among [a], 0 of 2 held or [b], 0 of 2 held, ended, since",
-            ),
-            (wait("m", "off-chip", 0, 1), "m waits for the off-chip memory, since"),
-            (wait("m", "capacity", 0, 1), "m waits for room on chip, since"),
-        ],
-    )
-    def test_wait(self, row: dict[str, Any], line: str) -> None:
-        """Each kind of wait has its words."""
-        deadlock = {"cycle": 0, "waits": [row]}
-        written = ending(replace(COMPLETED, status="deadlock", deadlock=deadlock), 2)
+error[FAB-D002]: dependency deadlock at cycle 1,120: relay waits for itself
 
-        expected = f"deadlock at cycle 0: 1 operator waits\n  {line} cycle 0  small.py:1"
-        assert expected == written
+  the operator
+    1  relay  RECV empty  .0 <- relay.0    cyc 1,118  small.py:12
 
-    def test_many_waits(self) -> None:
-        """A deadlock of thousands is not printed whole."""
-        deadlock = {"cycle": 0, "waits": [wait("u", "off-chip", 0, 1)] * 1040}
+  cause
+    relay needs element 1 from relay.
 
-        expected = "  and 1,000 more, all in the JSON report"
-        assert expected == ending(replace(COMPLETED, status="deadlock", deadlock=deadlock), 1)
+  remedy
+    no depth helps.
+
+  finished: 3"""
+        assert expected == text(stuck)
+
+    def test_deadlock_in_colour(self) -> None:
+        """On a terminal the code of the deadlock stands out; nothing else changes."""
+        stuck = replace(COMPLETED, status="deadlock", verified=None, deadlock=DEADLOCK.as_json())
+        written = io.StringIO()
+        render(stuck, Console(file=written, width=100, force_terminal=True))
+
+        assert "\x1b[1;31merror[FAB-D002]\x1b[0m" in written.getvalue()

@@ -187,7 +187,7 @@ class TestOutcomes:
 
         assert "completed" == report.status
         assert (
-            "ticks_1.0 -> stops_1.0: 7 elements were left over: stops_1 had ended",
+            "FAB-D004: ticks_1.0 -> stops_1.0: 7 elements were left over: stops_1 had ended",
         ) == report.warnings
         assert 0 == report.exit_status
 

@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from fabric import simulate
+from fabric import ConfigurationError, simulate
 from tests.programs.loading import program
 from tests.shared_data import shared
 
@@ -36,3 +36,17 @@ class TestSwiglu:
         assert functional.verified is True
         assert timing.cycles == functional.cycles
         assert timing.units == functional.units
+
+    @pytest.mark.parametrize(
+        ("name", "tile", "whole"),
+        [
+            ("tile_batch", 48, "batch=64"),
+            ("tile_batch", 0, "batch=64"),
+            ("tile_inter", 96, "inter=512"),
+        ],
+    )
+    def test_tiles_that_do_not_fit(self, name: str, tile: int, whole: str) -> None:
+        """The message says what the tile has to divide."""
+        with pytest.raises(ConfigurationError) as caught:
+            program("swiglu", None, **{name: tile})
+        assert f"{name} is {tile}: expected a divisor of {whole}" == caught.value.message

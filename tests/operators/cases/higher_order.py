@@ -53,7 +53,7 @@ _FUNCTIONS: tuple[tuple[Any, Any], ...] = (
 def _alike(choices: Choices, drawn: Drawn) -> Drawn:
     """Return a tensor of the same structure with values of its own."""
     return Drawn(
-        definitions.map_values(lambda value: tile(choices.below(5)), drawn.dims, drawn.tensor),
+        definitions.map_values(lambda _: tile(choices.below(5)), drawn.dims, drawn.tensor),
         drawn.shape,
     )
 

@@ -1,0 +1,105 @@
+"""Channels of streams whose shape the program has stated: they count the groups that pass."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from typing_extensions import override
+
+from fabric.channel import Channel
+from fabric.clock import VirtualClock
+from fabric.stream import Claim
+from fabric.unit import Unit
+from fabric.values import BareStop, Element
+
+__all__ = ["AssumedChannel"]
+
+
+class AssumedChannel(Channel):
+    """A channel that compares the sizes of groups with what the program says of them.
+
+    A size that is a number is compared when its group closes; one that other streams decide when
+    the run is over, and then ``sizes`` has the smallest and the largest group.
+
+    Attributes:
+        claims: what the program says.
+        sizes: by dimension, the smallest and the largest group that has closed.
+    """
+
+    __slots__ = ("_counts", "_groups", "_numbers", "claims", "sizes")
+
+    def __init__(
+        self,
+        name: str,
+        depth: int,
+        producer: Unit,
+        consumer: Unit,
+        clock: VirtualClock,
+        *,
+        claims: tuple[Claim, ...],
+        rank: int,
+    ) -> None:
+        """Join two units; the stream between them has rank ``rank``.
+
+        Raises:
+            ConfigurationError: the depth is below 1.
+        """
+        super().__init__(name, depth, producer, consumer, clock)
+        self.claims: Final = claims
+        self.sizes: dict[int, tuple[int, int]] = {}
+        self._counts = [0] * (rank + 1)
+        self._groups = [0] * (rank + 1)
+        self._numbers = {
+            claim.dimension: claim for claim in claims if isinstance(claim.assumed, int)
+        }
+
+    @override
+    async def send(self, element: Element) -> None:
+        self._count(element)
+        await super().send(element)
+
+    @override
+    async def send_at(self, element: Element, requested_cycle: int) -> None:
+        self._count(element)
+        await super().send_at(element, requested_cycle)
+
+    @override
+    def put(self, element: Element) -> None:
+        self._count(element)
+        super().put(element)
+
+    def finish(self) -> None:
+        """Close the outermost dimension, which no stop closes.
+
+        Raises:
+            ProgramError: it has not the size the program says.
+        """
+        self._close(len(self._counts) - 1)
+
+    def _count(self, element: Element) -> None:
+        value: Any = element[0]
+        counts = self._counts
+        empty = 0
+        if value.__class__ is BareStop:
+            empty = value.empty_dimension
+        else:
+            counts[0] += 1
+        for dimension in range(min(element[1], len(counts) - 1)):
+            # Inside an empty dimension there are no groups to close.
+            if dimension >= empty or counts[dimension]:
+                self._close(dimension)
+                counts[dimension + 1] += 1
+
+    def _close(self, dimension: int) -> None:
+        size = self._counts[dimension]
+        self._counts[dimension] = 0
+        self._groups[dimension] += 1
+        low, high = self.sizes.get(dimension, (size, size))
+        self.sizes[dimension] = min(low, size), max(high, size)
+        claim = self._numbers.get(dimension)
+        if claim is not None and size != claim.assumed:
+            outermost = dimension == len(self._counts) - 1
+            assert isinstance(claim.assumed, int)
+            raise claim.refuted_by(
+                size, claim.assumed, None if outermost else self._groups[dimension]
+            )

@@ -1,0 +1,82 @@
+"""``check``: wire a program, infer its shapes, print what it will move, hold and compute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+__all__ = ["command"]
+
+
+def _sizes(
+    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+) -> dict[str, int]:
+    sizes = {}
+    for item in given:
+        name, _, size = item.rpartition("=")
+        if not name or not size.isdecimal():
+            raise click.BadParameter(f"{item!r}: expected SYMBOL=VALUE with VALUE at least 0")
+        sizes[name] = int(size)
+    return sizes
+
+
+@click.command("check")
+@click.argument("program", metavar="PROGRAM.py")
+@click.option(
+    "-p",
+    "parameters",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A parameter of the program's build().",
+)
+@click.option(
+    "--hardware", "hardware_file", metavar="FILE.toml", help="The fabric; by default the paper's."
+)
+@click.option(
+    "--set",
+    "sizes",
+    metavar="SYMBOL=VALUE",
+    multiple=True,
+    callback=_sizes,
+    help="The size of a dimension that data decide.",
+)
+@click.option("--data", is_flag=True, help="Take sizes from the program's own routing or lengths.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def command(
+    known: dict[str, Any],
+    program: str,
+    parameters: tuple[str, ...],
+    hardware_file: str | None,
+    sizes: dict[str, int],
+    data: bool,
+    as_json: bool,
+) -> int:
+    """Wire PROGRAM.py and print its shapes and metrics; nothing runs."""
+    from fabric.hardware import Hardware
+    from fabric.hardware_file import load_hardware
+
+    known.update(program=program)
+    hardware = Hardware() if hardware_file is None else load_hardware(hardware_file)
+    known.update(hardware=hardware.as_dict())
+
+    from fabric.loader import load_program
+    from fabric.symbolic.check import check
+
+    loaded = load_program(program, parameters, hardware)
+    known.update(parameters=loaded.parameters)
+    checked = check(loaded.program, sizes, data=data)
+
+    from fabric.output import check_object, print_json, print_text, stdout_console
+
+    if as_json:
+        print_json(check_object(**known, status="checked", **checked.as_json()))
+        return 0
+    from fabric.wiring_table import print_check
+
+    console = stdout_console()
+    with console.capture() as captured:
+        print_check(checked, program, console)
+    print_text(captured.get())
+    return 0

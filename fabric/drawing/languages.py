@@ -1,0 +1,69 @@
+"""Pictures in the languages of Graphviz and Mermaid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from fabric.drawing.picture import Box, Picture
+
+__all__ = ["dot", "mermaid"]
+
+_FILL: Final = {"compute": "#dbe9fb", "memory": "#dff3e0", "routing": "#f1f1f1"}
+
+
+def dot(picture: Picture) -> str:
+    """Return ``picture`` for Graphviz."""
+    return "\n".join(_dot(picture)) + "\n"
+
+
+def mermaid(picture: Picture) -> str:
+    """Return ``picture`` for Mermaid, as Markdown pages show it."""
+    return "\n".join(_mermaid(picture)) + "\n"
+
+
+def _dot(picture: Picture) -> Iterator[str]:
+    yield f"digraph {_quoted(picture.title)} {{"
+    yield '  node [shape=box, style="rounded,filled", fontname="monospace", fontsize=10];'
+    yield '  edge [fontname="monospace", fontsize=9];'
+    for number, box in enumerate(picture.boxes):
+        label = _quoted("\\n".join(_lines(box)), keep="\\n")
+        yield f'  n{number} [label={label}, fillcolor="{_FILL[box.kind]}"];'
+    for arrow in picture.arrows:
+        many = f" x{arrow.count}" if arrow.count > 1 else ""
+        yield f"  n{arrow.source} -> n{arrow.target} [label={_quoted(arrow.label + many)}];"
+    yield "}"
+
+
+def _mermaid(picture: Picture) -> Iterator[str]:
+    yield "flowchart TD"
+    for number, box in enumerate(picture.boxes):
+        yield f'  n{number}["{"<br/>".join(map(_entities, _lines(box)))}"]:::{box.kind}'
+    for arrow in picture.arrows:
+        many = f" x{arrow.count}" if arrow.count > 1 else ""
+        yield f'  n{arrow.source} -->|"{_entities(arrow.label + many)}"| n{arrow.target}'
+    for kind, fill in _FILL.items():
+        yield f"  classDef {kind} fill:{fill}"
+
+
+def _lines(box: Box) -> list[str]:
+    many = f" x{box.count}" if box.count > 1 else ""
+    lines = [box.title + many, f"{box.operator} {box.place}"]
+    if box.shares is not None:
+        lines.append(f"busy {100 * box.shares['busy']:.1f} %")
+    return lines
+
+
+def _quoted(text: str, keep: str = "") -> str:
+    """A DOT string; ``keep`` is an escape that stays one."""
+    parts = text.split(keep) if keep else [text]
+    safe = [part.replace("\\", "\\\\").replace('"', '\\"') for part in parts]
+    return f'"{keep.join(safe)}"'
+
+
+def _entities(text: str) -> str:
+    """Mermaid reads brackets and the like as its own unless they are written as entities."""
+    return "".join(
+        letter if letter.isalnum() or letter in " _.:,/*+-" else f"#{ord(letter)};"
+        for letter in text
+    )

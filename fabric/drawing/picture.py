@@ -1,0 +1,126 @@
+"""What a picture of a program shows: boxes for operators and arrows for streams."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from fabric.elaborate import Plan
+from fabric.graph import Node
+from fabric.stream_type import TileType
+from fabric.symbolic.folding import alike, operator_text
+from fabric.wording import merged_text, without_numbers
+
+__all__ = ["SHARES", "Arrow", "Box", "Picture", "Shares", "picture_of"]
+
+SHARES: Final = ("busy", "empty", "full", "hbm", "idle")
+"""Where the cycles of a unit went; ``full`` has its waits for credits and for room, too."""
+
+Shares: TypeAlias = Mapping[str, float]
+"""Fractions of all cycles by the names of ``SHARES``."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """An operator, or several that are wired alike.
+
+    Attributes:
+        title: the name; for several with ``i`` where they differ.
+        count: how many operators it stands for.
+        operator: the kind of operator.
+        kind: compute, memory or routing.
+        place: ``file:line`` in the user's program.
+        shares: of a finished run, the mean over the operators; None without one.
+    """
+
+    title: str
+    count: int
+    operator: str
+    kind: str
+    place: str
+    shares: Shares | None
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """A stream, or several between the same boxes.
+
+    Attributes:
+        source, target: indices of boxes.
+        label: the shape and the element.
+        count: how many streams it stands for.
+    """
+
+    source: int
+    target: int
+    label: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Boxes in the program's order, and arrows.
+
+    Attributes:
+        title: the program's name.
+    """
+
+    title: str
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...]
+
+    @property
+    def measured(self) -> bool:
+        """Whether the picture shows a finished run."""
+        return any(box.shares is not None for box in self.boxes)
+
+
+def picture_of(
+    plan: Plan, *, unfold: bool = False, shares: Mapping[str, Shares] | None = None
+) -> Picture:
+    """Draw ``plan``.
+
+    Args:
+        plan: the program.
+        unfold: a box for every operator, also where many are alike.
+        shares: of a finished run, by operator.
+    """
+    groups = [(node,) for node in plan.nodes] if unfold else alike(plan)
+    box_of = {node: index for index, group in enumerate(groups) for node in group}
+    labels: dict[tuple[int, int, str], list[str]] = defaultdict(list)
+    for edge in plan.edges:
+        stream = edge.consumer.inputs[edge.input].type
+        # An element that is no tile says enough by its name; of a tile the size counts.
+        value = str(stream.value)
+        if isinstance(stream.value, TileType):
+            value = value.rpartition(" ")[0]
+        label = f"{str(stream).partition(' of ')[0]} of {value}"
+        ends = box_of[edge.producer], box_of[edge.consumer]
+        labels[(*ends, without_numbers(label))].append(label)
+    return Picture(
+        plan.program.name,
+        tuple(_box(group, shares) for group in groups),
+        tuple(
+            Arrow(source, target, merged_text(texts), len(texts))
+            for (source, target, _), texts in labels.items()
+        ),
+    )
+
+
+def _box(group: Sequence[Node], shares: Mapping[str, Shares] | None) -> Box:
+    first = group[0]
+    mean = None
+    if shares is not None:
+        mean = {
+            name: sum(shares[node.name][name] for node in group) / len(group) for name in SHARES
+        }
+    return Box(
+        title=merged_text([node.name for node in group]),
+        count=len(group),
+        operator=operator_text(first),
+        kind=first.operator.kind,
+        place=f"{first.place.file.rsplit('/', 1)[-1]}:{first.place.line}",
+        shares=mean,
+    )

@@ -1,0 +1,150 @@
+"""What looks wrong or wasteful in a program that could run all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from fabric.dims import product, short_text
+from fabric.elaborate import Plan
+from fabric.graph import Node
+from fabric.stream_type import TileType, shape_text
+from fabric.values import ADDRESS_DTYPE
+from fabric.wording import merged_text
+
+__all__ = ["advice"]
+
+_ROUND_TRIP_CYCLES: Final = 2
+"""An element takes one cycle forth, and its credit one back."""
+
+
+def advice(plan: Plan, groups: Iterable[tuple[Node, ...]]) -> tuple[str, ...]:
+    """Return a sentence for each finding, one for a whole group of repeated operators.
+
+    Args:
+        plan: the program.
+        groups: its repeated operators.
+    """
+    useful = _useful(plan)
+    checks: tuple[Callable[[Node], str | None], ...] = (
+        lambda node: _wasted_requests(node, plan),
+        _read_per_row,
+        lambda node: None if node in useful else "no stored output depends on it",
+        _undecided(plan),
+    )
+    return (*_shallow(plan), *_told(groups, checks), *_needless(plan))
+
+
+def _told(
+    groups: Iterable[tuple[Node, ...]], checks: tuple[Callable[[Node], str | None], ...]
+) -> Iterator[str]:
+    for group in groups:
+        for check in checks:
+            found = [(node, text) for node in group if (text := check(node)) is not None]
+            if not found:
+                continue
+            nodes = [node for node, _ in found]
+            name = merged_text([node.name for node in nodes])
+            many = f" (x{len(nodes)})" if len(nodes) > 1 else ""
+            yield f"{nodes[0].place}: {name}{many}: {merged_text([text for _, text in found])}"
+
+
+def _wasted_requests(node: Node, plan: Plan) -> str | None:
+    """A row is moved in whole requests, and never together with the next one."""
+    if node.operator.off_chip is None:
+        return None
+    types = node.output_types if node.operator.off_chip == "read" else node.input_types
+    request = plan.program.hardware.hbm.request_bytes
+    for stream in types:
+        tile = stream.value
+        if not isinstance(tile, TileType) or not isinstance(tile.cols, int):
+            continue
+        if tile.dtype == ADDRESS_DTYPE:
+            continue
+        row = tile.cols * tile.dtype.itemsize
+        moved = -(-row // request) * request
+        if row and moved != row:
+            return (
+                f"rows of {tile} are {row} bytes, but {moved} are moved for each "
+                f"({100 * (moved - row) // moved} % wasted): expected a multiple of {request}"
+            )
+    return None
+
+
+def _read_per_row(node: Node) -> str | None:
+    """A tensor that is read again for every row costs as many times its bytes."""
+    if node.operator.off_chip != "read" or not node.inputs:
+        return None
+    reference, tiles = node.input_types[0], node.output_types[0]
+    row, tile = reference.value, tiles.value
+    if not isinstance(row, TileType) or not isinstance(tile, TileType):
+        return None
+    if row.dtype == ADDRESS_DTYPE or row.rows != 1 or tile.rows == 1:
+        return None
+    view = product(tiles.shape[len(reference.shape) :])
+    return (
+        f"reads {_bytes(view, tile)} bytes again for every single row of {node.inputs[0].name}: "
+        "expected tiles of several rows as its reference"
+    )
+
+
+def _bytes(count: object, tile: TileType) -> str:
+    size = count * tile.size_bytes  # type: ignore[operator]
+    return f"{size:,}" if isinstance(size, int) else short_text(size)
+
+
+def _shallow(plan: Plan) -> Iterator[str]:
+    depth = plan.program.channel_depth
+    if depth < _ROUND_TRIP_CYCLES:
+        yield (
+            f"{plan.program.place}: channels of depth {depth} pass an element every "
+            f"{_ROUND_TRIP_CYCLES} cycles: expected a depth of {_ROUND_TRIP_CYCLES}, an element's "
+            "way and its credit's way back"
+        )
+
+
+def _useful(plan: Plan) -> set[Node]:
+    """Return the operators that a store depends on, or that come after one."""
+    stores = {node for node in plan.nodes if node.operator.off_chip == "write"}
+    if not stores:
+        return set(plan.nodes)
+    before: dict[Node, list[Node]] = {node: [] for node in plan.nodes}
+    after: dict[Node, list[Node]] = {node: [] for node in plan.nodes}
+    for edge in plan.edges:
+        before[edge.consumer].append(edge.producer)
+        after[edge.producer].append(edge.consumer)
+    return _reached(stores, before) | _reached(stores, after)
+
+
+def _reached(start: set[Node], steps: dict[Node, list[Node]]) -> set[Node]:
+    seen, waiting = set(start), list(start)
+    while waiting:
+        for node in steps[waiting.pop()]:
+            if node not in seen:
+                seen.add(node)
+                waiting.append(node)
+    return seen
+
+
+def _undecided(plan: Plan) -> Callable[[Node], str | None]:
+    pairs = {node: (left, right) for node, left, right in reversed(plan.program.undecided)}
+
+    def check(node: Node) -> str | None:
+        if node not in pairs:
+            return None
+        left, right = map(short_text, pairs[node])
+        return f"cannot tell whether {left} equals {right}: a run will, or stream.assume(...)"
+
+    return check
+
+
+def _needless(plan: Plan) -> Iterator[str]:
+    for node in plan.nodes:
+        for stream in node.assumed:
+            if stream.used and not stream.says_nothing:
+                continue
+            why = "is what its operators say" if stream.says_nothing else "is used by no operator"
+            yield (
+                f"{stream.place}: {node.name}.{stream.port}: the assumed shape "
+                f"{shape_text(stream.shape)} {why}: expected no assume(...)"
+            )

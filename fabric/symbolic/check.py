@@ -1,0 +1,112 @@
+"""All that is known of a program before it runs: its wiring, its metrics, and advice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fabric.dims import free_symbols
+from fabric.elaborate import Plan, elaborate
+from fabric.graph import Node
+from fabric.program import Program
+from fabric.stream_type import TileType
+from fabric.symbolic.advice import advice
+from fabric.symbolic.chosen import chosen_sizes, symbols_of
+from fabric.symbolic.folding import alike
+from fabric.symbolic.metrics import Metrics, metrics_of, shown
+from fabric.symbolic.substitution import Size, Substitution
+
+__all__ = ["Check", "check"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A program that was wired and not run.
+
+    Attributes:
+        plan: the program, complete.
+        groups: its operators, repeated ones together, in wiring order.
+        sizes: substituted for symbols.
+        metrics: with these sizes.
+        warnings: what looks wrong or wasteful.
+    """
+
+    plan: Plan
+    groups: tuple[tuple[Node, ...], ...]
+    sizes: Mapping[Any, Size]
+    metrics: Metrics
+    warnings: tuple[str, ...]
+
+    @property
+    def free_symbols(self) -> tuple[str, ...]:
+        """Names of the symbols that the metrics still depend on."""
+        metrics = self.metrics
+        found = free_symbols(metrics.flops)
+        for totals in metrics.accountings.values():
+            for dim in (totals.traffic_bytes, totals.on_chip_bytes, totals.fifo_bytes):
+                found |= free_symbols(dim)
+        names = {symbol.name for symbol in found}
+        return tuple(name for name in symbols_of(self.plan) if name in names)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields of ``check --json`` that describe the program."""
+        each = zip(self.plan.nodes, self.metrics.operators, strict=True)
+        return {
+            "operators": [
+                {
+                    "name": node.name,
+                    "kind": type(node.operator).__name__,
+                    "inputs": [str(stream) for stream in node.input_types],
+                    "outputs": [str(stream) for stream in node.output_types],
+                    "tile": _tile(node),
+                    "file": node.place.file,
+                    "line": node.place.line,
+                    "metrics": {
+                        "off_chip_load_bytes": shown(of.costs.load_bytes),
+                        "off_chip_store_bytes": shown(of.costs.store_bytes),
+                        "off_chip_store_artifact_bytes": shown(of.costs.artifact_store_bytes),
+                        "on_chip_requirement_bytes": shown(of.costs.on_chip_bytes),
+                        "on_chip_requirement_artifact_bytes": shown(
+                            of.costs.artifact_on_chip_bytes
+                        ),
+                        "flops": shown(of.costs.flops),
+                        "roofline_compute_cycles": shown(of.compute_cycles),
+                    },
+                }
+                for node, of in each
+            ],
+            "metrics": {name: self.metrics.as_json(name) for name in self.metrics.accountings},
+            "free_symbols": list(self.free_symbols),
+            "sizes": {symbol.name: _plain(size) for symbol, size in self.sizes.items()},
+            "warnings": list(self.warnings),
+        }
+
+
+def check(program: Program, given: Mapping[str, int], *, data: bool) -> Check:
+    """Look at a wired program.
+
+    Args:
+        program: wired.
+        given: sizes for symbols, by name.
+        data: substitute what the program's control data decide, too.
+
+    Raises:
+        ProgramError: the program is not complete.
+        ConfigurationError: no stream has a symbol of a given name.
+    """
+    plan = elaborate(program)
+    sizes = chosen_sizes(plan, given, data=data)
+    groups = tuple(alike(plan))
+    return Check(plan, groups, sizes, metrics_of(plan, Substitution(sizes)), advice(plan, groups))
+
+
+def _tile(node: Node) -> str | None:
+    for stream in (*node.output_types, *node.input_types):
+        if isinstance(stream.value, TileType):
+            return str(stream.value)
+    return None
+
+
+def _plain(size: Size) -> int | float:
+    return size if isinstance(size, int) else float(size)

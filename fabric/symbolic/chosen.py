@@ -1,0 +1,68 @@
+"""The sizes that a user chooses for symbols: from ``--set NAME=VALUE`` and from the program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fabric.dims import free_symbols
+from fabric.elaborate import Plan
+from fabric.errors import ConfigurationError
+from fabric.stream_type import BufferType, TileType, TupleType, ValueType
+from fabric.symbolic.substitution import Size, followed
+from fabric.wording import one_of
+
+__all__ = ["chosen_sizes", "symbols_of"]
+
+
+def symbols_of(plan: Plan) -> dict[str, Any]:
+    """Return the symbols in the types of the program's streams by name, in wiring order."""
+    found: dict[str, Any] = {}
+    for node in plan.nodes:
+        for stream in (*node.outputs, *node.inputs):
+            for dim in (*stream.shape, *_dims(stream.value)):
+                if not isinstance(dim, int):
+                    for symbol in sorted(free_symbols(dim), key=str):
+                        found.setdefault(symbol.name, symbol)
+    return found
+
+
+def chosen_sizes(plan: Plan, given: Mapping[str, int], *, data: bool) -> dict[Any, Size]:
+    """Return sizes by symbol.
+
+    Args:
+        plan: the program.
+        given: by name; they count more than the program's.
+        data: take the sizes that the program's control data decide, too.
+
+    Raises:
+        ConfigurationError: no stream has a symbol of a given name.
+    """
+    known = symbols_of(plan) if given or data else {}
+    sizes: dict[Any, Size] = dict(plan.program.sizes) if data else {}
+    for name, size in given.items():
+        if name not in known:
+            expected = one_of(_few(list(known), name), name) if known else "none, all is static"
+            raise ConfigurationError(
+                f"--set {name}={size}: no stream has such a symbol: expected {expected}"
+            )
+        sizes[known[name]] = size
+    return followed(sizes, plan.program)
+
+
+def _few(names: Sequence[str], found: str) -> list[str]:
+    """Return names to choose from: those that begin like ``found``, and not hundreds."""
+    near = [
+        name for name in names if name.split("[")[0] == found.split("[", maxsplit=1)[0]
+    ] or list(names)
+    return [*near[:8], "..."] if len(near) > 8 else near
+
+
+def _dims(value: ValueType) -> list[Any]:
+    if isinstance(value, TileType):
+        return [value.rows, value.cols]
+    if isinstance(value, BufferType):
+        return [*value.shape, *_dims(value.tile)]
+    if isinstance(value, TupleType):
+        return [dim for item in value.items for dim in _dims(item)]
+    return []

@@ -1,0 +1,106 @@
+"""What was known before a run beside what the run measured; they have to agree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fabric.assumed_channel import AssumedChannel
+from fabric.dims import free_symbols, is_ragged
+from fabric.report import Compared, Comparison
+from fabric.stream_type import StreamType, TileType
+from fabric.symbolic.metrics import Metrics
+from fabric.symbolic.substitution import Size, Substitution, followed
+
+if TYPE_CHECKING:
+    from fabric.machine import Machine
+
+__all__ = ["check_assumptions", "compare"]
+
+
+def compare(machine: Machine, measured: dict[Any, Size], metrics: Metrics) -> Comparison:
+    """Compare a completed run with its program's metrics.
+
+    Args:
+        machine: after the run.
+        measured: the sizes it had.
+        metrics: for these sizes.
+    """
+    plan = machine.plan
+    program = plan.program
+    bound = followed(program.sizes, program)
+    warnings = [
+        f"the program binds {symbol.name} to {size:,}, but the run had {measured[symbol]:,}"
+        for symbol, size in bound.items()
+        if symbol in measured and measured[symbol] != size
+    ]
+    units = machine.units
+    sides = [node.operator.off_chip for node in plan.nodes]
+    loaded, stored = (
+        sum(unit.off_chip_bytes for unit, its in zip(units, sides, strict=True) if its == side)
+        for side in ("read", "write")
+    )
+    paper = metrics.paper
+    flops = sum(unit.flops for unit in units)
+    totals = (
+        Compared("off-chip loads, bytes", paper.load_bytes, loaded),
+        Compared("off-chip stores, bytes", paper.store_bytes, stored),
+        Compared("FLOPs", metrics.flops, flops),
+        Compared(
+            "on-chip bytes at the peak",
+            paper.on_chip_bytes,
+            machine.on_chip.peak_bytes,
+            at_most=True,
+        ),
+    )
+    means = {"FLOPs"} if any(map(_squares_a_mean, plan.nodes)) else set()
+    warnings += [
+        f"{row.what}: {row.measured:,} measured, {row.expected:,} expected: this is a fault of "
+        "the fabric, or of an operator's costs"
+        for row in totals
+        if not row.agrees and row.what not in means
+    ]
+    sizes = Substitution(measured)
+    elements = tuple(_count(sizes, edge.type) for edge in plan.edges)
+    warnings += [
+        f"{channel.name}: {channel.elements:,} elements measured, {expected:,} expected: this is "
+        "a fault of the fabric, or of an operator's shapes"
+        for channel, expected in zip(machine.channels, elements, strict=True)
+        if channel.elements != expected
+    ]
+    return Comparison(totals, elements, tuple(warnings))
+
+
+def check_assumptions(machine: Machine, measured: dict[Any, Size]) -> None:
+    """Compare what the program assumes of its streams with the sizes they had.
+
+    Raises:
+        ProgramError: an assumption was false.
+    """
+    sizes = Substitution(measured)
+    for channel in machine.channels:
+        if not isinstance(channel, AssumedChannel):
+            continue
+        channel.finish()
+        for claim in channel.claims:
+            expected = sizes.dim(claim.assumed)
+            for size in channel.sizes.get(claim.dimension, ()):
+                if size != expected and not is_ragged(claim.assumed):
+                    raise claim.refuted_by(size, expected)
+
+
+def _count(sizes: Substitution, stream: StreamType) -> int:
+    count: int = -(-sizes.stream(stream).count // 1)
+    return count
+
+
+def _squares_a_mean(node: Any) -> bool:
+    """Whether costs multiply a ragged size with itself, so that its mean is not exact."""
+    ragged = [
+        symbol
+        for stream in node.input_types
+        if isinstance(stream.value, TileType)
+        for dim in (stream.value.rows, stream.value.cols)
+        if is_ragged(dim)
+        for symbol in free_symbols(dim)
+    ]
+    return len(ragged) != len(set(ragged))

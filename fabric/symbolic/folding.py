@@ -1,0 +1,109 @@
+"""Repeated parts of a program: operators that are wired alike, such as those of 128 experts.
+
+Two operators are alike when their kind, parameters, types and neighbours are, and their
+neighbours' neighbours, and so on (colour refinement); numbers in the names of symbols do not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from typing import Any, Final
+
+from fabric.dims import dim_text
+from fabric.elaborate import Plan
+from fabric.graph import Node
+from fabric.stream_type import StreamType
+from fabric.wording import merged_text, without_numbers
+
+__all__ = ["alike", "operator_text", "types_text"]
+
+_NUMBERS_IN_NAMES: Final = re.compile(r"(?<=_)\d+|\[\d+\]")
+
+
+def alike(plan: Plan) -> list[tuple[Node, ...]]:
+    """Return the nodes of ``plan`` in groups of repeated ones, in the order of the first."""
+    colours = _numbered(_signature(node) for node in plan.nodes)
+    incoming: list[list[tuple[Any, int]]] = [[] for _ in plan.nodes]
+    outgoing: list[list[tuple[Any, int]]] = [[] for _ in plan.nodes]
+    for edge in plan.edges:
+        producer, consumer = edge.producer, edge.consumer
+        outgoing[producer.index].append((_port(producer, edge.output), consumer.index))
+        incoming[consumer.index].append((_port(consumer, edge.input), producer.index))
+    while True:
+        finer = _numbered(
+            (
+                colours[index],
+                tuple(sorted({(port, colours[other]) for port, other in incoming[index]})),
+                tuple(sorted({(port, colours[other]) for port, other in outgoing[index]})),
+            )
+            for index in range(len(colours))
+        )
+        if len(set(finer)) == len(set(colours)):
+            break
+        colours = finer
+    groups: dict[int, list[Node]] = defaultdict(list)
+    for node, colour in zip(plan.nodes, colours, strict=True):
+        groups[colour].append(node)
+    return [tuple(group) for group in groups.values()]
+
+
+def types_text(streams: Iterable[StreamType]) -> list[str]:
+    """Return the types of several ports, those that differ in numbers only together."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for text in map(str, streams):
+        groups[without_numbers(text)].append(text)
+    return [
+        merged_text(texts) + (f" (x{len(texts)})" if len(texts) > 1 else "")
+        for texts in groups.values()
+    ]
+
+
+def operator_text(node: Node) -> str:
+    """Return the kind of operator and the functions it applies: ``Map(Matmul)``."""
+    values = [getattr(node.operator, field.name) for field in fields(node.operator)]
+    # Data are dataclasses, too, but have a shape.
+    applied = [type(v).__name__ for v in values if is_dataclass(v) and not hasattr(v, "shape")]
+    kind = type(node.operator).__name__
+    return f"{kind}({', '.join(applied)})" if applied else kind
+
+
+def _signature(node: Node) -> Any:
+    operator = node.operator
+    return (
+        type(operator).__name__,
+        node.place,
+        tuple(
+            _parameter(getattr(operator, field.name))
+            for field in fields(operator)
+            if field.name != "name"
+        ),
+        tuple(sorted({_type(stream) for stream in node.input_types})),
+        tuple(sorted({_type(stream) for stream in node.output_types})),
+    )
+
+
+def _parameter(value: Any) -> str:
+    """What two operators have to share of a parameter: values, names but for numbers, shapes."""
+    if isinstance(value, str):
+        return without_numbers(value)
+    if value is None or isinstance(value, bool | int | float | tuple):
+        return repr(value)
+    return f"{type(value).__name__}{getattr(value, 'shape', '')}"
+
+
+def _type(stream: StreamType) -> str:
+    dims = ", ".join(_NUMBERS_IN_NAMES.sub("", dim_text(dim)) for dim in stream.shape)
+    return f"{dims} of {_NUMBERS_IN_NAMES.sub('', str(stream.value))}"
+
+
+def _port(node: Node, number: int) -> int:
+    """Routing operators treat their many ports alike; others do not."""
+    return 0 if node.operator.kind == "routing" else number
+
+
+def _numbered(keys: Iterable[Any]) -> list[int]:
+    numbers: dict[Any, int] = {}
+    return [numbers.setdefault(key, len(numbers)) for key in keys]

@@ -1,0 +1,212 @@
+"""The metrics of a program by operator and in total, in the two accountings.
+
+``paper``: the equations of section 4.2; FIFOs, where they count, are depth x element bytes for
+every channel. ``artifact``: what the authors plotted, where stores and accumulators take 4 bytes an
+element, loads are not double-buffered, and FIFOs count one element for each end an operator has.
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 4.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from typing import Any
+
+from fabric.costs import Costs
+from fabric.dims import Dim, ceil_div, dim_text, free_symbols, product, total
+from fabric.elaborate import Plan
+from fabric.graph import ComputeOperator, Node
+from fabric.hardware import HbmDescription
+from fabric.symbolic.substitution import Substitution, peaks
+
+__all__ = ["Accounting", "Metrics", "OperatorMetrics", "metrics_of"]
+
+
+@dataclass(frozen=True)
+class OperatorMetrics:
+    """One operator.
+
+    Attributes:
+        node: the operator.
+        costs: over the whole program.
+        compute_cycles: at least spent in arithmetic; 0 where there is none.
+    """
+
+    node: Node
+    costs: Costs
+    compute_cycles: Dim
+
+
+@dataclass(frozen=True)
+class Accounting:
+    """The totals of one accounting, in bytes.
+
+    Attributes:
+        load_bytes, store_bytes: off-chip traffic.
+        on_chip_bytes: requirement.
+        fifo_bytes: what FIFOs add to it.
+        memory_cycles: the traffic at the peak bandwidth of the HBM.
+    """
+
+    load_bytes: Dim
+    store_bytes: Dim
+    on_chip_bytes: Dim
+    fifo_bytes: Dim
+    memory_cycles: Dim
+
+    @property
+    def traffic_bytes(self) -> Dim:
+        """Loads and stores together."""
+        return self.load_bytes + self.store_bytes
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """A program's metrics: numbers, or expressions where symbols remain.
+
+    Attributes:
+        operators: in node order.
+        paper, artifact: the two accountings.
+        flops: floating-point operations.
+        allocated_flops_per_cycle: of all compute units together.
+    """
+
+    operators: tuple[OperatorMetrics, ...]
+    paper: Accounting
+    artifact: Accounting
+    flops: Dim
+    allocated_flops_per_cycle: int
+
+    @property
+    def accountings(self) -> dict[str, Accounting]:
+        """Both accountings by name."""
+        return {"paper": self.paper, "artifact": self.artifact}
+
+    @property
+    def compute_cycles(self) -> tuple[Dim, ...]:
+        """Lower bounds of the run by the compute units, each once; the largest one counts."""
+        return tuple(dict.fromkeys(each.compute_cycles for each in self.operators))
+
+    def as_json(self, name: str) -> dict[str, Any]:
+        """Return one accounting as ``check --json`` shows it: numbers, or text with symbols."""
+        totals = self.accountings[name]
+        traffic = totals.traffic_bytes
+        return {
+            "off_chip_traffic_bytes": shown(traffic),
+            "off_chip_load_bytes": shown(totals.load_bytes),
+            "off_chip_store_bytes": shown(totals.store_bytes),
+            "on_chip_requirement_bytes": shown(totals.on_chip_bytes),
+            "on_chip_requirement_with_fifos_bytes": shown(totals.on_chip_bytes + totals.fifo_bytes),
+            "flops": shown(self.flops),
+            "operational_intensity_flops_per_byte": intensity(self.flops, traffic),
+            "roofline_compute_cycles": largest(self.compute_cycles),
+            "roofline_memory_cycles": shown(totals.memory_cycles),
+            "allocated_flops_per_cycle": self.allocated_flops_per_cycle,
+        }
+
+
+def metrics_of(plan: Plan, substitution: Substitution) -> Metrics:
+    """Return the metrics of ``plan`` with the sizes of ``substitution`` for its symbols."""
+    largest_sizes = peaks(substitution.sizes, plan.program)
+    on_chip = Substitution({**substitution.sizes, **largest_sizes}) if largest_sizes else None
+    operators = tuple(_operator(node, plan, substitution, on_chip) for node in plan.nodes)
+
+    def summed(field: str) -> Dim:
+        return _whole(total(getattr(each.costs, field) for each in operators))
+
+    hbm = plan.program.hardware.hbm
+    load_bytes = summed("load_bytes")
+    channels_bytes = total(
+        _whole(plan.program.channel_depth * substitution.stream(edge.type).value.size_bytes)
+        for edge in plan.edges
+    )
+    return Metrics(
+        operators=operators,
+        paper=_accounting(
+            hbm, load_bytes, summed("store_bytes"), summed("on_chip_bytes"), channels_bytes
+        ),
+        artifact=_accounting(
+            hbm,
+            load_bytes,
+            summed("artifact_store_bytes"),
+            summed("artifact_on_chip_bytes"),
+            summed("artifact_fifo_bytes"),
+        ),
+        flops=summed("flops"),
+        allocated_flops_per_cycle=sum(
+            _flops_per_cycle(node, plan) for node in plan.nodes if _has_arithmetic(node)
+        ),
+    )
+
+
+def shown(value: Dim) -> int | str:
+    """Return a number as it is, and an expression as text."""
+    return value if isinstance(value, int) else dim_text(value)
+
+
+def intensity(flops: Dim, traffic: Dim) -> float | str | None:
+    """Return FLOPs per byte of off-chip traffic; None without traffic."""
+    if isinstance(flops, int) and isinstance(traffic, int):
+        return flops / traffic if traffic else None
+    return f"({dim_text(flops)})/({dim_text(traffic)})"
+
+
+def largest(values: tuple[Dim, ...]) -> int | str:
+    """Return the maximum, as text where it depends on symbols."""
+    number = max((value for value in values if isinstance(value, int)), default=0)
+    symbolic = sorted(dim_text(value) for value in values if not isinstance(value, int))
+    return f"max({', '.join([str(number), *symbolic])})" if symbolic else number
+
+
+def _operator(
+    node: Node, plan: Plan, substitution: Substitution, on_chip: Substitution | None
+) -> OperatorMetrics:
+    inputs = tuple(map(substitution.stream, node.input_types))
+    outputs = tuple(map(substitution.stream, node.output_types))
+    costs = node.operator.costs(inputs, outputs)
+    if on_chip is not None:
+        # A buffer has room for the largest element, not for the mean one.
+        most = node.operator.costs(
+            tuple(map(on_chip.stream, node.input_types)),
+            tuple(map(on_chip.stream, node.output_types)),
+        )
+        costs = replace(
+            costs,
+            on_chip_bytes=most.on_chip_bytes,
+            artifact_on_chip_bytes=most.artifact_on_chip_bytes,
+            artifact_fifo_bytes=most.artifact_fifo_bytes,
+        )
+    costs = Costs(*(_tidy(getattr(costs, field.name)) for field in fields(Costs)))
+    cycles: Dim = 0
+    if _has_arithmetic(node) and costs.flops != 0:
+        elements = inputs[0].count
+        flops = costs.flops / elements
+        if isinstance(costs.flops, int) and isinstance(elements, int):
+            flops = Fraction(costs.flops, elements)
+        cycles = _whole(product((elements, ceil_div(flops, _flops_per_cycle(node, plan)))))
+    return OperatorMetrics(node, costs, cycles)
+
+
+def _accounting(hbm: HbmDescription, load: Dim, store: Dim, on_chip: Dim, fifo: Dim) -> Accounting:
+    traffic = total((load, store)) * hbm.initiation_interval_cycles
+    cycles = ceil_div(traffic, hbm.channels * hbm.request_bytes)
+    return Accounting(load, store, on_chip, fifo, cycles)
+
+
+def _has_arithmetic(node: Node) -> bool:
+    return isinstance(node.operator, ComputeOperator) and node.operator.has_arithmetic
+
+
+def _flops_per_cycle(node: Node, plan: Plan) -> int:
+    assert isinstance(node.operator, ComputeOperator)
+    return node.operator.flops_per_cycle or plan.program.flops_per_cycle
+
+
+def _tidy(value: Dim) -> Dim:
+    """Return ``value`` without flags beside what they are flags of."""
+    return product((value,)) if free_symbols(value) else value
+
+
+def _whole(value: Dim) -> Dim:
+    """Return a mean over ragged groups as the next whole number."""
+    return ceil_div(value, 1) if isinstance(value, Fraction) else value

@@ -1,0 +1,110 @@
+"""Sizes for symbols: dimensions and types of streams with numbers in place of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Final, TypeAlias
+
+from fabric.dims import Dim, free_symbols
+from fabric.program import Program
+from fabric.stream_type import BufferType, StreamType, TileType, TupleType, ValueType
+
+__all__ = ["Size", "Sizes", "Substitution", "followed", "peaks"]
+
+Size: TypeAlias = int | Fraction
+"""A number of elements; for a ragged symbol the mean over its groups."""
+
+Sizes: TypeAlias = Mapping[Any, Size]
+
+
+class Substitution:
+    """Puts ``sizes`` in place of symbols; symbols without a size stay.
+
+    Attributes:
+        sizes: by symbol.
+    """
+
+    def __init__(self, sizes: Sizes) -> None:
+        """Substitute ``sizes``."""
+        self.sizes: Final = sizes
+        self._dims: dict[Any, Any] = {}
+        self._streams: dict[StreamType, StreamType] = {}
+        self._exact: dict[Any, Any] | None = None
+
+    def dim(self, dim: Dim) -> Any:
+        """Return ``dim`` with sizes: a number where all its symbols have one."""
+        if isinstance(dim, int | Fraction) or not self.sizes:
+            return dim
+        if dim not in self._dims:
+            self._dims[dim] = self._substituted(dim)
+        return self._dims[dim]
+
+    def stream(self, stream: StreamType) -> StreamType:
+        """Return ``stream`` with sizes."""
+        if not self.sizes:
+            return stream
+        if stream not in self._streams:
+            shape = tuple(map(self.dim, stream.shape))
+            self._streams[stream] = StreamType(shape, self._value(stream.value))
+        return self._streams[stream]
+
+    def _value(self, value: ValueType) -> ValueType:
+        if isinstance(value, TileType):
+            if isinstance(value.rows, int) and isinstance(value.cols, int):
+                return value
+            return replace(value, rows=self.dim(value.rows), cols=self.dim(value.cols))
+        if isinstance(value, BufferType):
+            tile = self._value(value.tile)
+            assert isinstance(tile, TileType)
+            return BufferType(tuple(map(self.dim, value.shape)), tile)
+        if isinstance(value, TupleType):
+            return TupleType(tuple(map(self._value, value.items)))
+        return value
+
+    def _substituted(self, dim: Any) -> Any:
+        if dim in self.sizes:
+            return self.sizes[dim]
+        if self._exact is None:
+            import sympy
+
+            self._exact = {
+                symbol: sympy.Rational(*Fraction(size).as_integer_ratio())
+                for symbol, size in self.sizes.items()
+            }
+        value = dim.xreplace(self._exact)
+        if not value.is_Rational:
+            return value
+        return int(value.p) if value.q == 1 else Fraction(int(value.p), int(value.q))
+
+
+def followed(sizes: Sizes, program: Program) -> dict[Any, Size]:
+    """Return ``sizes`` and what follows from them for symbols that stand for others."""
+    result = dict(sizes)
+    # A symbol is made after those it stands for.
+    for symbol, stands_for in program.absorbed.items():
+        if symbol not in result and free_symbols(stands_for) <= result.keys():
+            result[symbol] = Substitution(result).dim(stands_for)
+    for symbol, parts in program.mixtures.items():
+        if symbol not in result and _known(parts, result):
+            at = Substitution(result)
+            count = sum(at.dim(count) for count, _ in parts)
+            whole = sum(at.dim(count) * at.dim(size) for count, size in parts)
+            mean = Fraction(whole, count) if count else Fraction(0)
+            result[symbol] = int(mean) if mean.denominator == 1 else mean
+    return result
+
+
+def peaks(sizes: Sizes, program: Program) -> dict[Any, Size]:
+    """Return the largest size of each symbol that stands for elements of several streams."""
+    at = Substitution(sizes)
+    return {
+        symbol: max(at.dim(size) if at.dim(count) else 0 for count, size in parts)
+        for symbol, parts in program.mixtures.items()
+        if _known(parts, sizes)
+    }
+
+
+def _known(parts: tuple[tuple[Dim, Dim], ...], sizes: Sizes) -> bool:
+    return all(free_symbols(dim) <= sizes.keys() for part in parts for dim in part)

@@ -1,0 +1,114 @@
+"""A program's metrics for thousands of sizes at once, such as those of many routings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fabric.dims import Dim, free_symbols
+from fabric.errors import ConfigurationError
+from fabric.symbolic.metrics import Metrics
+
+__all__ = ["Sweep"]
+
+Numbers: TypeAlias = NDArray[np.int64]
+
+_TOTALS: Final = (
+    "load_bytes",
+    "store_bytes",
+    "traffic_bytes",
+    "on_chip_bytes",
+    "fifo_bytes",
+    "memory_cycles",
+)
+
+
+class Sweep:
+    """The totals of ``metrics`` as functions of arrays of sizes.
+
+    Expressions are computed node by node, each node once, on whole arrays: for a Qwen layer that
+    takes a tenth of a second for 10,000 settings, and generating code for it would take seconds.
+
+    Attributes:
+        symbols: names of the symbols they depend on.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        """Take the totals of ``metrics``, in which symbols remain."""
+        self._dims: Final[dict[str, Dim]] = {
+            f"{name}.{field}": getattr(totals, field)
+            for name, totals in metrics.accountings.items()
+            for field in _TOTALS
+        } | {"flops": metrics.flops}
+        self._cycles: Final = metrics.compute_cycles
+        free: set[Any] = set()
+        for dim in (*self._dims.values(), *self._cycles):
+            free |= free_symbols(dim)
+        self._free: Final = sorted(free, key=str)
+        self.symbols: Final = tuple(symbol.name for symbol in self._free)
+
+    def __call__(self, sizes: Mapping[str, ArrayLike]) -> dict[str, Numbers]:
+        """Return the totals for each of many settings.
+
+        Args:
+            sizes: by the name of the symbol, integers [settings].
+
+        Returns:
+            By name, such as ``paper.traffic_bytes``, integers [settings]; ``compute_cycles`` is
+            what the busiest unit takes. Values have to be below 2**63.
+
+        Raises:
+            ConfigurationError: a symbol has no sizes.
+        """
+        missing = [name for name in self.symbols if name not in sizes]
+        if missing:
+            raise ConfigurationError(
+                f"the sweep has no sizes for {', '.join(missing[:8])}: expected an array for each "
+                f"of its {len(self.symbols)} symbols"
+            )
+        known: dict[Any, Any] = {
+            symbol: np.asarray(sizes[symbol.name], np.int64) for symbol in self._free
+        }
+        shape = np.broadcast_shapes(*(array.shape for array in known.values()))
+        totals = {name: _numbers(known, dim) for name, dim in self._dims.items()}
+        busiest = np.zeros(shape, np.int64)
+        for dim in self._cycles:
+            np.maximum(busiest, _numbers(known, dim), out=busiest)
+        totals["compute_cycles"] = busiest
+        return {name: np.broadcast_to(total, shape) for name, total in totals.items()}
+
+
+def _numbers(known: dict[Any, Any], dim: Dim) -> Numbers:
+    value = np.asarray(_value(known, dim))
+    return value if value.dtype.kind == "i" else np.ceil(value).astype(np.int64)
+
+
+def _value(known: dict[Any, Any], dim: Any) -> Any:
+    """Return what ``dim`` is for the arrays ``known``, which grows by what was computed."""
+    if isinstance(dim, int):
+        return dim
+    if dim not in known:
+        known[dim] = _computed(known, dim)
+    return known[dim]
+
+
+def _computed(known: dict[Any, Any], dim: Any) -> Any:
+    from fabric.rounding import AtLeastOne, CeilDiv
+
+    if dim.is_Rational:
+        return int(dim.p) if dim.q == 1 else dim.p / dim.q
+    parts = [_value(known, part) for part in dim.args]
+    if dim.is_Add:
+        return sum(parts)
+    if dim.is_Mul:
+        return math.prod(parts)
+    if isinstance(dim, CeilDiv):
+        return -(-parts[0] // parts[1])
+    if isinstance(dim, AtLeastOne):
+        return np.minimum(parts[0], 1)
+    assert dim.is_Pow, dim
+    return parts[0] ** parts[1]

@@ -1,0 +1,192 @@
+"""Every schedule of a small network, walked state by state: no time, no trio, no credits.
+
+A channel is a row of values with room for ``depth``. A process follows a script of steps:
+
+* ``r0`` takes a value from input 0; the one from input 1 stays in its hand;
+* ``s0`` sends 0 to output 0, ``S1`` what is in its hand to output 1;
+* ``keep`` takes a value from input 0 into its hand, ``all`` sends it to all outputs at once;
+* ``first`` takes the number of any input that holds a value into its hand, ``take`` takes a value
+  from the input in its hand, ``to`` sends 0 to the output in its hand.
+
+A process that wants a value from an input that has ended ends too. ``outcomes`` visits all states
+that some schedule reaches and returns the final ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+__all__ = ["Outcome", "Process", "outcomes"]
+
+T = TypeVar("T")
+Values = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process and the channels at its ports.
+
+    Attributes:
+        steps: of its whole life; for ever again from ``loop_to`` where that is not None.
+        loop_to: see above.
+        inputs, outputs: numbers of channels, in port order.
+    """
+
+    steps: tuple[str, ...]
+    loop_to: int | None
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A state in which nothing can happen any more.
+
+    Attributes:
+        completed: every process has ended.
+        held: how many values each channel holds.
+        sent: how many were sent into each channel.
+    """
+
+    completed: bool
+    held: tuple[int, ...]
+    sent: tuple[int, ...]
+
+
+class _State(NamedTuple):
+    """Where everybody is.
+
+    Attributes:
+        places: next step of each process; -1 where it has ended.
+        hands: what each process has in its hand.
+        rows: what each channel holds.
+        sent: how many values were sent into each channel.
+    """
+
+    places: tuple[int, ...]
+    hands: tuple[int, ...]
+    rows: tuple[Values, ...]
+    sent: tuple[int, ...]
+
+
+def outcomes(
+    processes: Sequence[Process], depths: Sequence[int | None], *, limit: int
+) -> set[Outcome] | None:
+    """Return how the network can end; None where it has more than ``limit`` states.
+
+    Args:
+        processes: all of them.
+        depths: of the channels; None for no bound.
+        limit: of states to visit.
+    """
+    return _Walk(processes, depths).run(limit)
+
+
+class _Walk:
+    def __init__(self, processes: Sequence[Process], depths: Sequence[int | None]) -> None:
+        self._processes = processes
+        self._depths = depths
+        self._reader = {channel: p for p, each in enumerate(processes) for channel in each.inputs}
+        self._writer = {channel: p for p, each in enumerate(processes) for channel in each.outputs}
+
+    def run(self, limit: int) -> set[Outcome] | None:
+        """Visit all states."""
+        count, channels = len(self._processes), len(self._depths)
+        start = _State((0,) * count, (0,) * count, ((),) * channels, (0,) * channels)
+        seen = {start}
+        ahead = [start]
+        found = set()
+        while ahead:
+            state = ahead.pop()
+            following = [after for number in range(count) for after in self._moves(state, number)]
+            if not following:
+                completed = all(place < 0 for place in state.places)
+                found.add(Outcome(completed, tuple(map(len, state.rows)), state.sent))
+            for after in following:
+                if after not in seen:
+                    seen.add(after)
+                    ahead.append(after)
+            if len(seen) > limit:
+                return None
+        return found
+
+    def _moves(self, state: _State, number: int) -> Iterator[_State]:
+        """Yield what the states can be after process ``number`` has done its next step."""
+        process = self._processes[number]
+        place = state.places[number]
+        if place < 0:
+            return
+        if place == len(process.steps):
+            yield self._ended(state, number)
+            return
+        step, hand = process.steps[place], state.hands[number]
+        if step == "first":
+            yield from self._choices(state, number, process)
+        elif step == "all":
+            if all(self._has_room(state, channel) for channel in process.outputs):
+                for channel in process.outputs:
+                    state = self._put(state, channel, hand)
+                yield self._next(state, number, hand)
+        elif step in {"take", "keep"} or step[0] == "r":
+            yield from self._takes(state, number, step)
+        else:
+            channel = process.outputs[hand if step == "to" else int(step[1:])]
+            if self._has_room(state, channel):
+                after = self._put(state, channel, hand if step[0] == "S" else 0)
+                yield self._next(after, number, hand)
+
+    def _takes(self, state: _State, number: int, step: str) -> Iterator[_State]:
+        """Yield the state after a value was taken, or the end where none will come."""
+        hand = state.hands[number]
+        port = hand if step == "take" else 0 if step == "keep" else int(step[1:])
+        channel = self._processes[number].inputs[port]
+        row = state.rows[channel]
+        if row:
+            kept = row[0] if step in {"keep", "r1"} else hand
+            rows = _with(state.rows, channel, row[1:])
+            yield self._next(state._replace(rows=rows), number, kept)
+        elif state.places[self._writer[channel]] < 0:
+            yield self._ended(state, number)
+
+    def _choices(self, state: _State, number: int, process: Process) -> Iterator[_State]:
+        """Yield one state for each input that holds a value; the end where all have ended."""
+        waiting = False
+        for port, channel in enumerate(process.inputs):
+            if state.rows[channel]:
+                yield self._next(state, number, port)
+            waiting |= bool(state.rows[channel]) or state.places[self._writer[channel]] >= 0
+        if not waiting:
+            yield self._ended(state, number)
+
+    def _has_room(self, state: _State, channel: int) -> bool:
+        depth = self._depths[channel]
+        return depth is None or len(state.rows[channel]) < depth
+
+    def _put(self, state: _State, channel: int, value: int) -> _State:
+        """Send a value; where the reader has ended it is gone."""
+        rows = state.rows
+        if state.places[self._reader[channel]] >= 0:
+            rows = _with(rows, channel, (*rows[channel], value))
+        return state._replace(rows=rows, sent=_with(state.sent, channel, state.sent[channel] + 1))
+
+    def _next(self, state: _State, number: int, hand: int) -> _State:
+        process = self._processes[number]
+        place = state.places[number] + 1
+        if place == len(process.steps) and process.loop_to is not None:
+            place = process.loop_to
+        return state._replace(
+            places=_with(state.places, number, place), hands=_with(state.hands, number, hand)
+        )
+
+    def _ended(self, state: _State, number: int) -> _State:
+        """Nobody holds up a writer whose reader has ended: what is left there is gone."""
+        rows = state.rows
+        for channel in self._processes[number].inputs:
+            rows = _with(rows, channel, ())
+        return state._replace(places=_with(state.places, number, -1), rows=rows)
+
+
+def _with(values: tuple[T, ...], index: int, value: T) -> tuple[T, ...]:
+    return (*values[:index], value, *values[index + 1 :])

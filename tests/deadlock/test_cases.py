@@ -1,0 +1,89 @@
+"""Programs that get stuck in known ways: golden reports, and remedies that work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from fabric import Report, simulate
+from fabric.deadlock.document import DeadlockReport
+from fabric.deadlock.text import LINES, report_lines
+from tests.deadlock.cases import CASES
+from tests.schedules import SCHEDULES, schedule
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def run(name: str, depths: dict[str, int] | None = None) -> Report:
+    """Run a case with the depths it is given and ``depths``."""
+    case = CASES[name]
+    return simulate(case.build(), depths=case.given | (depths or {}))
+
+
+def explained(report: Report) -> DeadlockReport:
+    """Return the deadlock of a report; its object has exactly the documented fields."""
+    found = msgspec.convert(report.deadlock, DeadlockReport, strict=True)
+    assert report.deadlock == found.as_json()
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+class TestCase:
+    def test_golden(self, name: str, request: pytest.FixtureRequest) -> None:
+        """The text is the golden one: at most 40 lines of ASCII, and the short form."""
+        found = explained(run(name))
+        lines = report_lines(found)
+        text = "\n".join([*lines, "", found.summary, ""])
+        golden = GOLDEN / f"{name}.txt"
+        if request.config.getoption("--write-golden"):
+            golden.write_text(text, encoding="ascii")
+
+        assert golden.read_text(encoding="ascii") == text
+        assert len(lines) <= LINES
+
+    def test_known(self, name: str) -> None:
+        """The class, the sizes of the loops, and the depths are those that the case names."""
+        case = CASES[name]
+        found = explained(run(name))
+
+        depths = {depth.option: depth.after for depth in found.remedy.depths} or None
+        loops = tuple(len(loop.units) for loop in found.loops)
+        assert (case.code, case.depths, case.loops) == (found.code, depths, loops)
+        assert bool(depths) == found.remedy.irreducible
+
+    def test_remedy(self, name: str) -> None:
+        """With the depths it completes, in the cycles stated; with one slot less it does not."""
+        remedy = explained(run(name)).remedy
+        depths = {depth.option: depth.after for depth in remedy.depths}
+        if not depths:
+            assert remedy.why_not.startswith("no depth helps")
+            return
+        completed = run(name, depths)
+
+        assert ("completed", remedy.cycles) == (completed.status, completed.cycles)
+        for depth in remedy.depths:
+            less = explained(run(name, depths | {depth.option: depth.after - 1}))
+            assert depth.rejected_cycle == less.cycle
+
+    @pytest.mark.parametrize("order", SCHEDULES)
+    def test_schedules(self, name: str, order: str | int) -> None:
+        """The report is the same in whatever order trio runs the operators."""
+        with schedule(order):
+            found = run(name)
+
+        assert _comparable(run(name)) == _comparable(found)
+
+
+def _comparable(report: Report) -> dict[str, Any]:
+    return report.as_json() | {"wall_seconds": None}
+
+
+def test_enough_cases() -> None:
+    """There are at least 25 of them, of every class that is an error and no heuristic."""
+    assert len(CASES) >= 25
+    assert {f"FAB-D00{number}" for number in (1, 2, 3, 5, 6)} == {
+        case.code for case in CASES.values()
+    }

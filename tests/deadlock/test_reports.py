@@ -1,0 +1,313 @@
+"""What comes with a deadlock: files, exception, growth, livelocks, warnings, logs."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fabric import (
+    Deadlock,
+    Hardware,
+    OperatorError,
+    Program,
+    Report,
+    hardware_scope,
+    simulate,
+)
+from fabric.cli import main
+from fabric.deadlock import remedy
+from fabric.deadlock.document import DeadlockReport
+from fabric.deadlock.text import LINES, report_lines
+from fabric.deadlock.trial import Trial
+from fabric.elaborate import elaborate
+from fabric.hardware import HbmDescription
+from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
+from tests.deadlock.cases import CASES, fork_join, ring
+from tests.deadlock.parts import Script, feedback, relay, sink, source
+from tests.schedules import SCHEDULES, schedule
+
+PROGRAM = str(Path(__file__).parent / "pack_rows_program.py")
+
+
+def stuck(name: str) -> Report:
+    """Run a case as it is."""
+    return simulate(CASES[name].build())
+
+
+class TestException:
+    def test_deadlock(self) -> None:
+        """A library user gets an exception: the short form, and the whole report as data."""
+        report = stuck("pack_rows")
+
+        with pytest.raises(Deadlock) as caught:
+            report.raise_for_status()
+        short = (
+            "FAB-D001 cycle 5 loop broadcast_a_rows_0>a_join>a_relay_0>a_pack>broadcast_a_rows_0 "
+            "full a_join.1(2) fix a_join.1=8(checked)"
+        )
+        assert short == str(caught.value)
+        assert report.deadlock == caught.value.report
+
+    def test_completed(self) -> None:
+        """A run that completed raises nothing."""
+        with Program("fine") as program:
+            sink("y", source("x", 3))
+
+        simulate(program).raise_for_status()
+
+    def test_failed(self) -> None:
+        """A run that failed raises its error, with the place."""
+        with Program("wrong") as program:
+            Script(("s7",), rounds=1, counts=(1,), name="wrong")()
+            sink("y", program.nodes[0].outputs[0])
+
+        report = simulate(program)
+        with pytest.raises(Exception, match="IndexError") as caught:
+            report.raise_for_status()
+        assert report.error is not None
+        assert report.error["line"] == caught.value.line  # type: ignore[attr-defined]
+        assert not isinstance(caught.value, OperatorError)
+
+
+class TestFiles:
+    @pytest.mark.parametrize("name", ["pack_rows", "twelve_alike", "long_tail", "two_buffers"])
+    def test_pictures(self, name: str, tmp_path: Path) -> None:
+        """The data can be read back; the pictures have every unit that does not go on."""
+        report = simulate(CASES[name].build(), log_dir=tmp_path)
+        assert report.log_dir is not None
+        folder = Path(report.log_dir)
+
+        written = json.loads((folder / "deadlock.json").read_text(encoding="utf-8"))
+        found = msgspec.convert(written, DeadlockReport)
+        names = {unit.unit for loop in found.loops for unit in loop.units}
+        names |= {unit.unit for unit in found.behind}
+        svg = ET.parse(folder / "deadlock.svg").getroot()
+        boxes = [each.text for each in svg.iter("{http://www.w3.org/2000/svg}text")]
+        dot = (folder / "deadlock.dot").read_text(encoding="utf-8")
+        assert report.deadlock == written
+        assert names == names & set(boxes)
+        assert all(f'  "{each}" [' in dot for each in names)
+
+    def test_events(self, tmp_path: Path) -> None:
+        """The run's log has the deadlock in one line."""
+        report = simulate(CASES["ring_of_1"].build(), log_dir=tmp_path)
+        assert report.log_dir is not None
+
+        lines = (Path(report.log_dir) / "events.jsonl").read_text(encoding="utf-8").splitlines()
+        (event,) = [json.loads(line) for line in lines if '"deadlock"' in line][:1]
+        expected = {
+            "code": "FAB-D002",
+            "summary": "FAB-D002 cycle 0 loop relay_0>relay_0 fix none",
+            "cycle": 0,
+            "event": "deadlock",
+        }
+        assert expected == event
+
+    def test_cannot_be_written(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A file that cannot be written is a warning; the report is the same."""
+        whole = Path.write_text
+
+        def refuse(path: Path, *args: str, **kwargs: str) -> int:
+            if path.name == "deadlock.svg":
+                raise OSError(28, "No space left on device")
+            return whole(path, *args, **kwargs)
+
+        monkeypatch.setattr(Path, "write_text", refuse)
+        report = simulate(CASES["ring_of_1"].build(), log_dir=tmp_path)
+
+        assert (
+            f"{report.log_dir}/deadlock.svg could not be written: No space left on device",
+        ) == report.warnings
+        assert report.deadlock is not None
+
+
+class TestGrow:
+    def test_completes(self) -> None:
+        """The program runs again from cycle 0 with the depths found, and says so."""
+        found = simulate(CASES["two_at_once"].build(), on_deadlock="grow")
+        again = simulate(CASES["two_at_once"].build(), depths={"a_join.1": 4, "b_join.1": 6})
+
+        assert ("completed", 0, None) == (found.status, found.exit_status, found.deadlock)
+        assert (again.cycles, again.channels_counters) == (found.cycles, found.channels_counters)
+        assert (
+            "stopped at cycle 5 (FAB-D001); ran again with --depth a_join.1=4 --depth b_join.1=6",
+        ) == found.warnings
+
+    def test_no_depth_helps(self) -> None:
+        """Where no depth helps it is reported as ever."""
+        found = simulate(CASES["ring_of_2"].build(), on_deadlock="grow")
+
+        assert ("deadlock", 3, ()) == (found.status, found.exit_status, found.warnings)
+
+    def test_command_line(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The option that is printed is one to type; --on-deadlock grow does it at once."""
+        monkeypatch.chdir(tmp_path)
+        assert 3 == main(["run", PROGRAM])
+        printed = capsys.readouterr().out
+        (option,) = [word for word in printed.split() if word.startswith("join.1=")]
+        assert "remedy (checked by a re-run: completes at cycle 75)" in printed
+        assert 0 == main(["run", PROGRAM, "--depth", option, "--json"])
+        by_hand = json.loads(capsys.readouterr().out)
+        assert 0 == main(["run", PROGRAM, "--on-deadlock", "grow", "--json"])
+        grown = json.loads(capsys.readouterr().out)
+
+        assert (75, 75) == (by_hand["cycles"], grown["cycles"])
+        assert (None, None) == (by_hand["deadlock"], grown["deadlock"])
+
+    def test_interrupted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Ctrl-C while depths are tried ends the search; the deadlock is reported all the same."""
+
+        def interrupt(_: object) -> None:
+            raise BaseExceptionGroup("", [KeyboardInterrupt()])
+
+        monkeypatch.setattr(Trial, "run", interrupt)
+        found = stuck("pack_rows").deadlock
+        assert found is not None
+
+        expected = "the search for depths was interrupted"
+        assert ("FAB-D001", [], expected) == (
+            found["code"],
+            found["remedy"]["depths"],
+            found["remedy"]["why_not"],
+        )
+
+    def test_effort(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Depths are lowered as far as the effort goes, and the report says that it gave up."""
+        monkeypatch.setattr(remedy, "EFFORT_ELEMENTS", 3_000)
+        program = CASES["deep_remedy"].build()
+        found = remedy.find_remedy(elaborate(program), {}, frozenset(), effort=3_000)
+
+        (depth,) = found.depths
+        assert (False, True) == (found.irreducible, 300 <= depth.after)
+        assert "completed" == simulate(program, depths={depth.option: depth.after}).status
+        assert (
+            f"gave up lowering the depths further after {found.trials} runs and 3,000 elements"
+        ) == found.why_not
+
+
+class TestLivelock:
+    def build(self) -> Program:
+        """Return two relays that pass an element round for ever, and a reader that waits."""
+        with Program("spin") as program:
+            loop = feedback(1)
+            (started,) = Script(("r0", "s0"), once=("s0",), name="start")(loop)
+            turned, never = Script(("r0", "s0"), counts=(1, 1), name="turn")(started)
+            loop.connect(turned)
+            sink("y", never)
+        return program
+
+    def test_found(self) -> None:
+        """Who moves and gets nowhere is named, as a heuristic, with how to change it."""
+        program = self.build()
+        start, turn, _ = program.nodes
+        found = simulate(program, livelock_cycles=10_000)
+        assert found.deadlock is not None
+
+        expected = f"""\
+error[FAB-L001]: livelock (a heuristic) at cycle 0: 2 operators moving in a loop, 1 behind
+
+  the loop
+    1  start  moving  .0 -> turn.0       test_reports.py:{start.place.line}
+    2  turn   moving  .0 -> start.0      test_reports.py:{turn.place.line}
+
+  cause
+    start and turn pass elements on and on. For 10,000 cycles no sink received, no unit charged
+    work, and no burst of the off-chip memory completed. This is a heuristic: --livelock-cycles
+    sets how long it waits.
+
+  remedy
+    no depth helps.
+    An element has to leave the loop, or the loop has to end.
+
+  behind it: y; finished: 0"""
+        lines = report_lines(msgspec.convert(found.deadlock, DeadlockReport))
+        assert expected == "\n".join(lines)
+        assert ("livelock", 3) == (found.status, found.exit_status)
+
+    @pytest.mark.parametrize("order", SCHEDULES)
+    def test_schedules(self, order: str | int) -> None:
+        """The report does not depend on where the loop was when it was stopped."""
+        with schedule(order):
+            found = simulate(self.build(), livelock_cycles=10_000).as_json()
+        expected = simulate(self.build(), livelock_cycles=10_000).as_json()
+
+        assert expected | {"wall_seconds": None} == found | {"wall_seconds": None}
+
+    def test_work_is_progress(self) -> None:
+        """A loop that works is slow, not stuck: it is let run to its end."""
+        with Program("slow") as program:
+            loop = feedback(1)
+            steps = ("r0", "s0", "c900")
+            again, done = Script(
+                steps, once=("s0", "s1"), rounds=1_000, counts=(1, 1), name="work"
+            )(loop)
+            loop.connect(again)
+            sink("y", done)
+
+        assert "completed" == simulate(program, livelock_cycles=10_000).status
+
+    def test_a_sink_is_progress(self) -> None:
+        """A long stream of cheap elements is no livelock: a sink receives them."""
+        with Program("long") as program:
+            steps = ("s0",)
+            stream = Script(steps, rounds=50_000, counts=(50_000,), name="x")()[0]
+            sink("y", relay("between", stream))
+
+        assert "completed" == simulate(program, livelock_cycles=10_000).status
+
+
+class TestEnds:
+    def test_left_over(self) -> None:
+        """Elements that nobody took are a warning of a run that completed."""
+        with Program("left-over") as program:
+            Script(("r0",), rounds=2, counts=(), name="y")(source("x", 5))
+
+        found = simulate(program)
+        assert ("completed", 0) == (found.status, found.exit_status)
+        assert ("FAB-D004: x.0 -> y.0: 3 elements were left over: y had ended",) == found.warnings
+
+    def test_inputs_drain_side_by_side(self) -> None:
+        """Who has ended discards from all its inputs at once: none waits for another's end.
+
+        The fork cannot end its first branch before the second one takes what is left.
+        """
+        with Program("drain", channel_depth=1) as program:
+            stream = source("x", 20)
+            Script(("r0", "r1"), rounds=1, counts=(), name="y")(stream, relay("late", stream))
+
+        assert "completed" == simulate(program).status
+
+    def test_partial(self, tmp_path: Path) -> None:
+        """While others still move, the log says early who never will."""
+        slow = Hardware(hbm=HbmDescription(latency_cycles=400_000))
+        with hardware_scope(slow), Program("partial") as program:
+            ring("stuck", 2)
+            LinearOffChipStore("y")(LinearOffChipLoad(Tensor((96, 64)), tile=(16, 64))())
+
+        report = simulate(program, log_dir=tmp_path)
+        assert report.log_dir is not None
+        lines = (Path(report.log_dir) / "events.jsonl").read_text(encoding="utf-8").splitlines()
+        events = [json.loads(line) for line in lines]
+        found = [each for each in events if each["event"] == "partial_deadlock"]
+        assert [["stuck_0", "stuck_1"]] == [each["loop"] for each in found]
+        assert found[0]["cycle"] < 2_000_000
+
+
+class TestText:
+    def test_forty_lines(self) -> None:
+        """However large the deadlock, the report fits on a screen."""
+        with Program("large") as program:
+            for lane in range(30):
+                size = 3 + lane % 5
+                sink(f"y_{lane}", fork_join(f"l{lane}", size=size, relays=lane % 9, count=size))
+
+        report = simulate(program)
+        lines = report_lines(msgspec.convert(report.deadlock, DeadlockReport))
+        assert len(lines) <= LINES
+        assert "\n".join(lines).isascii()

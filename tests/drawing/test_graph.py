@@ -1,0 +1,260 @@
+"""Pictures of programs: what is drawn, how often, in which language, and without overlaps."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from itertools import combinations
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabric.cli import main
+from fabric.drawing.languages import dot, mermaid
+from fabric.drawing.layout import Size, layered
+from fabric.drawing.picture import Arrow, Box, Picture, picture_of
+from fabric.drawing.svg import svg
+from fabric.elaborate import elaborate
+from tests.symbolic.programs import PROGRAMS, wired
+
+LOG = "logs/simplified-moe-1"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in a folder of its own; undo what loading does."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+def simplified(*, unfold: bool = False) -> Picture:
+    """The simplified mixture of experts."""
+    return picture_of(elaborate(wired("simplified_moe")), unfold=unfold)
+
+
+class TestPicture:
+    def test_repeated_parts_once(self) -> None:
+        """Two experts are one row of boxes, each with its number; streams say how many they are."""
+        picture = simplified()
+        counts = {box.title: box.count for box in picture.boxes}
+
+        assert (28, 18) == (sum(counts.values()), len(picture.boxes))
+        assert {"partition_1": 1, "map_1..2": 2, "linear_off_chip_load_2..3": 2}.items() <= (
+            counts.items()
+        )
+        assert 31 == sum(arrow.count for arrow in picture.arrows)
+        titles = [box.title for box in picture.boxes]
+        source, target = titles.index("map_1..2"), titles.index("accum_2..4")
+        assert Arrow(source, target, "[ceil(D_selectors_1[0..1]/4), 4] of 4x64", 2) in (
+            picture.arrows
+        )
+
+    def test_unfolded(self) -> None:
+        """On request every operator has a box of its own."""
+        picture = simplified(unfold=True)
+
+        assert [1] * 28 == [box.count for box in picture.boxes]
+        assert 31 == len(picture.arrows)
+
+    def test_a_whole_layer(self) -> None:
+        """128 experts are 31 boxes; every operator and every stream is in one."""
+        plan = elaborate(wired("moe"))
+        picture = picture_of(plan)
+
+        assert 31 == len(picture.boxes)
+        assert len(plan.nodes) == sum(box.count for box in picture.boxes)
+        assert len(plan.edges) == sum(arrow.count for arrow in picture.arrows)
+
+    def test_different_roles_stay_apart(self) -> None:
+        """Gate and up are alike but for what reads them: they are not folded."""
+        titles = [box.title for box in picture_of(elaborate(wired("swiglu"))).boxes]
+
+        assert len(elaborate(wired("swiglu")).nodes) == len(titles)
+
+
+class TestSvg:
+    def test_elements(self) -> None:
+        """Well-formed, with every title and every label."""
+        picture = simplified()
+        root = ET.fromstring(svg(picture))
+        texts = {text.text for text in root.iter(f"{SVG}text")}
+
+        assert len(picture.arrows) == len(list(root.iter(f"{SVG}path"))) - 1  # the arrow head
+        for box in picture.boxes:
+            many = f"  \N{MULTIPLICATION SIGN}{box.count}" if box.count > 1 else ""
+            assert box.title + many in texts
+        assert {"compute unit", "memory unit", "routing unit", "simplified-moe"} <= texts
+
+    def test_one_program_one_picture(self) -> None:
+        """Two drawings are the same, byte for byte."""
+        assert svg(simplified()) == svg(simplified())
+
+    def test_cycles(self) -> None:
+        """A program with feedback can be drawn."""
+        picture = picture_of(elaborate(wired("attention", strategy="dynamic")))
+        ET.fromstring(svg(picture))
+
+        assert any(arrow.source > arrow.target for arrow in picture.arrows)
+
+    def test_special_letters(self) -> None:
+        """Names are data, not markup."""
+        box = Box("a<b>&c", 1, "Map", "compute", "x.py:1", None)
+        root = ET.fromstring(svg(Picture("<&>", (box,), ())))
+
+        assert {"a<b>&c", "<&>"} <= {text.text for text in root.iter(f"{SVG}text")}
+
+
+def parsed_dot(text: str) -> tuple[set[str], list[tuple[str, str, str]]]:
+    """Node names and edges of a DOT document; every line has to be understood."""
+    nodes, edges = set(), []
+    label = r'"(?:[^"\\]|\\.)*"'
+    lines = text.splitlines()
+    assert re.fullmatch(rf"digraph {label} {{", lines[0])
+    assert "}" == lines[-1]
+    for line in lines[3:-1]:
+        if found := re.fullmatch(rf"  (n\d+) -> (n\d+) \[label=({label})\];", line):
+            edges.append((found[1], found[2], found[3]))
+        else:
+            node = re.fullmatch(rf'  (n\d+) \[label={label}, fillcolor="#[0-9a-f]+"\];', line)
+            assert node is not None, line
+            nodes.add(node[1])
+    return nodes, edges
+
+
+class TestLanguages:
+    def test_dot(self) -> None:
+        """Every box and arrow, in Graphviz's grammar."""
+        picture = simplified()
+        nodes, edges = parsed_dot(dot(picture))
+
+        assert {f"n{number}" for number in range(len(picture.boxes))} == nodes
+        assert [(f"n{a.source}", f"n{a.target}") for a in picture.arrows] == [
+            (source, target) for source, target, _ in edges
+        ]
+        assert '"[ceil(D_selectors_1[0..1]/4), 4] of 4x64 x2"' in {label for *_, label in edges}
+
+    def test_dot_in_a_parser(self) -> None:
+        """A parser of the language reads the same."""
+        pydot = pytest.importorskip("pydot")
+        picture = picture_of(elaborate(wired("moe", model="tiny", batch=16)))
+        (graph,) = pydot.graph_from_dot_data(dot(picture))
+
+        assert len(picture.arrows) == len(graph.get_edges())
+        assert {f"n{number}" for number in range(len(picture.boxes))} <= {
+            node.get_name() for node in graph.get_nodes()
+        }
+
+    def test_quotes(self) -> None:
+        """Quotation marks and backslashes do not end a label."""
+        box = Box('a"b\\c', 1, "Map", "compute", "x.py:1", None)
+
+        assert ({"n0"}, []) == parsed_dot(dot(Picture('p"q', (box,), ())))
+
+    def test_mermaid(self) -> None:
+        """Every box and arrow; brackets are entities, which Mermaid does not take for its own."""
+        picture = simplified()
+        first, *lines = mermaid(picture).splitlines()
+
+        assert "flowchart TD" == first
+        boxes = [line for line in lines if re.fullmatch(r'  n\d+\["[^"\[\](){}]*"\]:::\w+', line)]
+        arrows = [
+            line for line in lines if re.fullmatch(r'  n\d+ -->\|"[^"\[\](){}]*"\| n\d+', line)
+        ]
+        assert (len(picture.boxes), len(picture.arrows)) == (len(boxes), len(arrows))
+        assert 3 == sum(line.startswith("  classDef ") for line in lines)
+        assert len(lines) == len(boxes) + len(arrows) + 3
+
+
+@settings(max_examples=30)
+@given(
+    sizes=st.lists(st.tuples(st.floats(10, 200), st.floats(10, 60)), min_size=1, max_size=12),
+    data=st.data(),
+)
+def test_layout(sizes: list[Size], data: st.DataObject) -> None:
+    """Nodes and labels of any graph do not overlap; routes run from box to box."""
+    number = st.integers(0, len(sizes) - 1)
+    arrows = [
+        each
+        for each in data.draw(st.lists(st.tuples(number, number), max_size=20))
+        if each[0] != each[1]
+    ]
+    labels: list[Size] = [(50.0, 14.0)] * len(arrows)
+    found = layered(sizes, arrows, labels)
+    boxes = [*zip(found.nodes, sizes, strict=True), *zip(found.labels, labels, strict=True)]
+
+    for ((x0, y0), (w0, h0)), ((x1, y1), (w1, h1)) in combinations(boxes, 2):
+        assert abs(x0 - x1) >= (w0 + w1) / 2 or abs(y0 - y1) >= (h0 + h1) / 2
+    for (x, y), (w, h) in boxes:
+        assert -1e-6 <= x - w / 2
+        assert x + w / 2 <= found.size[0] + 1e-6
+        assert -1e-6 <= y - h / 2
+        assert y + h / 2 <= found.size[1] + 1e-6
+    for (source, target), route in zip(arrows, found.routes, strict=True):
+        assert (found.nodes[source], found.nodes[target]) == (route[0], route[-1])
+
+
+class TestCommand:
+    PROGRAM = str(PROGRAMS / "simplified_moe.py")
+
+    @pytest.mark.parametrize(
+        ("file", "start"), [("x.svg", "<svg "), ("x.dot", "digraph "), ("x.mmd", "flowchart ")]
+    )
+    def test_files(self, capsys: pytest.CaptureFixture[str], file: str, start: str) -> None:
+        """The name says which language."""
+        status = main(["graph", self.PROGRAM, "-o", file, "-p", "experts=3"])
+
+        assert (0, f"18 of 38 operators drawn in {file}\n") == (status, capsys.readouterr().out)
+        assert Path(file).read_text(encoding="utf-8").startswith(start)
+
+    def test_unknown_language(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Other names are refused before anything is wired."""
+        status = main(["graph", self.PROGRAM, "-o", "x.png"])
+
+        assert 2 == status
+        assert capsys.readouterr().err.endswith(
+            "'x.png': expected a name that ends in .svg, .dot or .mmd\n"
+        )
+
+    def test_run(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """A finished run colours its units by what they did; its shares are those counted."""
+        assert 0 == main(["run", self.PROGRAM])
+        assert 0 == main(["graph", self.PROGRAM, "--run", LOG, "-o", "x.svg"])
+        text = Path("x.svg").read_text(encoding="utf-8")
+        counters = json.loads(Path(LOG, "counters.json").read_text())
+        cycles = json.loads(Path(LOG, "report.json").read_text())["cycles"]
+        maps = [unit for unit in counters["units"] if unit["name"] in ("map_1", "map_2")]
+        busy = sum(unit["busy_cycles"] for unit in maps) / 2 / cycles
+
+        assert f"<title>busy: {100 * busy:.1f} %</title>" in text
+        assert "waits for the HBM" in text
+        assert [channel["elements"] for channel in counters["channels"]] == [
+            channel["expected_elements"] for channel in counters["channels"]
+        ]
+        capsys.readouterr()
+
+    def test_no_run(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """A folder without a run is named."""
+        status = main(["graph", self.PROGRAM, "--run", "nowhere", "-o", "x.svg"])
+
+        assert 2 == status
+        assert (
+            "fabric: nowhere/counters.json: --run nowhere: No such file or directory: expected the "
+            "folder of a finished run\n"
+        ) == capsys.readouterr().err
+
+    def test_another_run(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """A run of another program, or with other parameters, is no picture of this one."""
+        assert 0 == main(["run", self.PROGRAM])
+        capsys.readouterr()
+        status = main(["graph", self.PROGRAM, "-p", "experts=3", "-o", "x.svg", "--run", LOG])
+
+        assert 2 == status
+        assert capsys.readouterr().err.endswith(
+            "the run has no operator flatten_7: expected a run of this program with the same "
+            "parameters\n"
+        )

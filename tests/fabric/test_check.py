@@ -1,0 +1,271 @@
+"""The command ``check``: its text on narrow terminals, its JSON, its messages, what it imports."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabric.cli import main
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = ROOT / "programs"
+SMALL = """\
+import numpy as np
+from fabric import Program
+from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Partition, Selectors
+
+def build(rows: int = 4, streams: int = 2) -> Program:
+    choice = np.arange(rows)[:, np.newaxis] % streams
+    with Program("split") as program:
+        x = Flatten(0, 1)(LinearOffChipLoad(np.zeros((rows, 32)), (1, 32))())
+        routed = Partition(streams)(x, Selectors(choice, streams, name="route")())
+        for number, stream in enumerate(routed):
+            program.bind(stream.shape[0], int((choice == number).sum()))
+            LinearOffChipStore(f"y{number}")(stream)
+    return program
+"""
+SMALL_TEXT = """\
+split  small.py
+6 operators, 5 channels, not run
+
+linear_off_chip_load_1  LinearOffChipLoad  small.py:8
+  out [1, 4, 1] of 1x32 bfloat16
+flatten_1  Flatten  small.py:8
+  in  [1, 4, 1] of 1x32 bfloat16
+  out [1, 4] of 1x32 bfloat16
+route  Selectors  small.py:9
+  out [1, 4] of selector of 2
+partition_1  Partition  small.py:9
+  in  [1, 4] of 1x32 bfloat16
+  in  [1, 4] of selector of 2
+  out [D_route[0..1]] of 1x32 bfloat16 (x2)
+"""
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in a folder of its own, with a small program in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("COLUMNS", "60")
+    (tmp_path / "small.py").write_text(SMALL, encoding="utf-8")
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit status, stdout and stderr of a command."""
+    status = main(arguments)
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def checked(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    """The object of a check."""
+    status, out, err = run(capsys, "check", "small.py", "--json", *arguments)
+    assert (0, "") == (status, err)
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+class TestText:
+    def test_symbols(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Shapes, formulas and the symbols that are left; two alike stores are one."""
+        status, out, err = run(capsys, "check", "small.py")
+
+        assert (0, "") == (status, err)
+        assert out.startswith(SMALL_TEXT)
+        assert (
+            "linear_off_chip_store_1..2 x2  LinearOffChipStore  small.py:12\n"
+            "  in  [D_route[0..1]] of 1x32 bfloat16\n"
+        ) in out
+        assert (
+            "stores =\n"
+            "  paper     64*D_route[0] + 64*D_route[1]\n"
+            "  artifact  128*D_route[0] + 128*D_route[1]\n"
+        ) in out
+        assert (
+            "2 symbols: --set NAME=VALUE; the program's data decide 2 of them: --data\n"
+            "  D_route[0..1]\n"
+        ) in out
+
+    def test_numbers(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """With sizes there are numbers, within 60 columns, and who needs most on chip."""
+        status, out, _ = run(capsys, "check", "small.py", "--data")
+
+        metrics = out[out.index("                          paper") :]
+        assert 0 == status
+        assert max(map(len, metrics.splitlines())) <= 60
+        assert (
+            "                           paper artifact\n"
+            "off-chip traffic, bytes      512      768\n"
+            "  loads                      256      256\n"
+            "  stores                     256      512\n"
+            "on-chip requirement, bytes   384      320\n"
+        ) in out
+        assert (
+            "most on chip (paper): linear_off_chip_store_1..2 x2\n"
+            "  256 bytes, 67 %, small.py:12\n"
+            "of one operator: linear_off_chip_load_1\n"
+            "  128 bytes, small.py:8\n"
+        ) in out
+
+    def test_one_program_one_text(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Two checks print the same."""
+        assert run(capsys, "check", "small.py") == run(capsys, "check", "small.py")
+
+
+class TestJson:
+    def test_fields(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Operators with types and places; metrics as text where symbols remain."""
+        found = checked(capsys)
+
+        assert [
+            "program",
+            "parameters",
+            "hardware",
+            "status",
+            "operators",
+            "metrics",
+            "free_symbols",
+            "sizes",
+            "warnings",
+            "error",
+        ] == list(found)
+        assert ["D_route[0]", "D_route[1]"] == found["free_symbols"]
+        partition = found["operators"][3]
+        assert {
+            "name": "partition_1",
+            "kind": "Partition",
+            "inputs": ["[1, 4] of 1x32 bfloat16", "[1, 4] of selector of 2"],
+            "outputs": ["[D_route[0]] of 1x32 bfloat16", "[D_route[1]] of 1x32 bfloat16"],
+            "tile": "1x32 bfloat16",
+            "file": "small.py",
+            "line": 9,
+        }.items() <= partition.items()
+        assert {
+            "off_chip_traffic_bytes": "64*D_route[0] + 64*D_route[1] + 256",
+            "on_chip_requirement_bytes": 384,
+        }.items() <= found["metrics"]["paper"].items()
+        assert 320 == found["metrics"]["artifact"]["on_chip_requirement_bytes"]
+
+    def test_set(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """A chosen size replaces its symbol, and counts more than the program's own."""
+        found = checked(capsys, "--set", "D_route[0]=3")
+        both = checked(capsys, "--data", "--set", "D_route[0]=10")
+
+        assert ["D_route[1]"] == found["free_symbols"]
+        assert "64*D_route[1] + 448" == found["metrics"]["paper"]["off_chip_traffic_bytes"]
+        assert {"D_route[0]": 10, "D_route[1]": 2} == both["sizes"]
+        assert (10 + 2) * 64 + 256 == both["metrics"]["paper"]["off_chip_traffic_bytes"]
+
+    def test_parameters_and_hardware(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """As for ``run``."""
+        Path("fabric.toml").write_text('[tile]\ndtype = "float32"\n', encoding="utf-8")
+        found = checked(capsys, "-p", "rows=6", "--data", "--hardware", "fabric.toml")
+
+        assert {"rows": 6, "streams": 2} == found["parameters"]
+        assert 2 * 6 * 128 == found["metrics"]["paper"]["off_chip_traffic_bytes"]
+
+
+class TestRefused:
+    def test_unknown_symbol(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """The message names what there is; the object has the error."""
+        status, out, err = run(capsys, "check", "small.py", "--json", "--set", "D_rout[0]=3")
+        message = (
+            "--set D_rout[0]=3: no stream has such a symbol: expected one of D_route[0], "
+            "D_route[1] (did you mean D_route[0]?)"
+        )
+
+        assert (2, f"fabric: {message}\n") == (status, err)
+        found = json.loads(out)
+        assert ("error", None, message) == (
+            found["status"],
+            found["metrics"],
+            found["error"]["message"],
+        )
+
+    def test_no_symbols(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """A static program has nothing to set."""
+        status, _, err = run(capsys, "check", str(PROGRAMS / "swiglu.py"), "--set", "D=3")
+
+        assert 2 == status
+        assert (
+            "fabric: --set D=3: no stream has such a symbol: expected none, all is static\n"
+        ) == err
+
+    @pytest.mark.parametrize("given", ["D_route[0]", "D_route[0]=x", "=3", "D_route[0]=-1"])
+    def test_usage(self, capsys: pytest.CaptureFixture[str], given: str) -> None:
+        """Only SYMBOL=VALUE is understood."""
+        status, _, err = run(capsys, "check", "small.py", "--set", given)
+
+        assert 2 == status
+        assert err.endswith(f"{given!r}: expected SYMBOL=VALUE with VALUE at least 0\n")
+
+    def test_shape_error(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """A program that cannot be wired exits with 2, at the line."""
+        Path("wrong.py").write_text(SMALL.replace("Flatten(0, 1)", "Flatten(0, 9)"))
+        status, out, err = run(capsys, "check", "wrong.py")
+
+        assert (2, "") == (status, out)
+        assert (
+            "fabric: wrong.py:8: Flatten merges dimensions 0 to 9 of linear_off_chip_load_1.0 "
+            "[1, 4, 1] of 1x32 bfloat16: expected 0 <= inner < outer <= 2\n"
+        ) == err
+
+
+def imported(*arguments: str) -> set[str]:
+    """Which of the slow modules a command imports."""
+    script = (
+        "import sys; from fabric.cli import main; main(sys.argv[1:]);"
+        "slow = {'sympy', 'networkx', 'numba', 'duckdb'};"
+        "print(*slow.intersection(sys.modules), file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", script, *arguments]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(ROOT)}
+    )
+    return set(done.stderr.splitlines()[-1].split())
+
+
+class TestImports:
+    @pytest.mark.parametrize("command", [["--help"], ["check", "--help"], ["graph", "--help"]])
+    def test_help(self, command: list[str]) -> None:
+        """Help needs none of the slow modules."""
+        assert set() == imported(*command)
+
+    def test_static(self, tmp_path: Path) -> None:
+        """A program without symbols never imports sympy: neither checked, drawn nor run."""
+        program = str(PROGRAMS / "swiglu.py")
+
+        assert set() == imported("check", program)
+        assert set() == imported("graph", program, "-o", str(tmp_path / "x.svg"))
+        assert "sympy" not in imported("run", program, "--mode", "timing")
+
+    def test_symbolic(self) -> None:
+        """One with symbols does."""
+        assert {"sympy"} == imported("check", str(PROGRAMS / "simplified_moe.py"))
+
+
+def test_no_weight_is_made() -> None:
+    """A whole layer is checked within memory that its weights would not fit in."""
+    script = (
+        "import resource, sys; from fabric.cli import main;"
+        "status = main(sys.argv[1:]);"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr);"
+        "sys.exit(status)"
+    )
+    command = [sys.executable, "-c", script, "check", str(PROGRAMS / "moe.py"), "--data"]
+    done = subprocess.run(
+        [*command, "-p", "model=qwen3-30b-a3b"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(ROOT)},
+    )
+
+    assert int(done.stderr) < 1_000_000  # KiB; the weights are 1.2 GB
+    assert "cycles of the busiest unit" in done.stdout

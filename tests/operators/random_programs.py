@@ -1,0 +1,239 @@
+"""Random well-typed programs, wired together with what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fabric import Element, Program, SelectorType, Stream, StreamType, Tile, TileType
+from operators import (
+    Accum,
+    Add,
+    Bufferize,
+    Expand,
+    Flatten,
+    Map,
+    Maximum,
+    Parallelize,
+    Partition,
+    Promote,
+    Reassemble,
+    Repeat,
+    Reshape,
+    Scan,
+    Streamify,
+    Sum,
+    Zip,
+)
+from tests import definitions
+from tests.operators.driving import Choices, Collect, Emit, draw, encode, selector
+
+__all__ = ["Random"]
+
+VALUE = TileType(1, 1, np.dtype(np.float64))
+
+_LARGE = 150
+"""Elements above which a stream is not made larger."""
+
+
+@dataclass
+class Meant:
+    """A stream and the tensor it carries."""
+
+    stream: Stream
+    tensor: Any
+
+    @property
+    def dims(self) -> int:
+        """How many dimensions it has."""
+        return len(self.stream.shape)
+
+    @property
+    def size(self) -> int:
+        """How many values it carries."""
+        return len(definitions.leaves(self.tensor, self.dims))
+
+
+class Random:
+    """A program of at most ``operators`` operators besides its sources and ends.
+
+    Attributes:
+        program: wired.
+        ends: for each stream that is read by no operator, its elements once the program has run,
+            its dimensions and what it carries.
+    """
+
+    def __init__(self, choices: Choices, *, functional: bool, operators: int = 30) -> None:
+        """Wire the program, whose tiles have data where it is ``functional``."""
+        self._choices = choices
+        self._functional = functional
+        self._live: list[Meant] = []
+        self.ends: list[tuple[list[Element], int, Any]] = []
+        steps: tuple[Callable[[Meant], Iterator[Meant]], ...] = (
+            self._flatten,
+            self._reshape,
+            self._promote,
+            self._repeat,
+            self._double,
+            self._accumulate_and_expand,
+            self._scan,
+            self._route,
+            self._deal,
+            self._buffer,
+            self._nested_expand,
+        )
+        with Program("random") as self.program:
+            for _ in range(1 + choices.below(2)):
+                self._source()
+            sources = len(self.program.nodes)
+            for _ in range(operators):
+                if len(self.program.nodes) - sources > operators - 6:
+                    break
+                at = choices.below(len(self._live))
+                step = choices.pick(steps)
+                self._live[at : at + 1] = step(self._live[at])
+            for each in self._live:
+                seen: list[Element] = []
+                Collect(seen, choices.pick(((1,), (0,), (9, 0))))(each.stream)
+                self.ends.append((seen, each.dims, each.tensor))
+
+    def _source(self) -> None:
+        choices = self._choices
+        drawn = draw(choices, 1 + choices.below(3), float)
+        if not definitions.leaves(drawn.tensor, drawn.dims) and choices.below(4):
+            drawn = draw(choices, 1 + choices.below(3), float)
+        made = definitions.map_values(self._tile, drawn.dims, drawn.tensor)
+        elements = encode(made, drawn.dims, choices.maybe)
+        emit = Emit(StreamType(drawn.shape, VALUE), elements, choices.pick(((0,), (1,), (0, 20))))
+        self._live.append(Meant(emit(), drawn.tensor))
+
+    def _tile(self, number: float) -> Tile:
+        return Tile(1, 1, VALUE.dtype, np.array([[number]]) if self._functional else None)
+
+    def _flatten(self, of: Meant) -> Iterator[Meant]:
+        if of.dims < 2:
+            yield of
+            return
+        inner = self._choices.below(of.dims - 1)
+        tensor = definitions.flatten(inner, inner + 1, of.dims, of.tensor)
+        yield Meant(Flatten(inner, inner + 1)(of.stream), tensor)
+
+    def _reshape(self, of: Meant) -> Iterator[Meant]:
+        chunk = 1 + self._choices.below(3)
+        if of.dims > 4:
+            yield of
+            return
+        data, _ = Reshape(chunk, pad=0.0)(of.stream)
+        yield Meant(data, definitions.reshape(chunk, 0, 0.0, of.dims, of.tensor))
+
+    def _promote(self, of: Meant) -> Iterator[Meant]:
+        if of.dims > 4:
+            yield of
+            return
+        inside = self._choices.below(of.dims + 1)
+        yield Meant(Promote(inside)(of.stream), definitions.promote(inside, of.dims, of.tensor))
+
+    def _repeat(self, of: Meant) -> Iterator[Meant]:
+        if of.dims > 4 or of.size > _LARGE:
+            yield of
+            return
+        count = 1 + self._choices.below(3)
+        yield Meant(Repeat(count)(of.stream), definitions.repeat(count, of.dims, of.tensor))
+
+    def _double(self, of: Meant) -> Iterator[Meant]:
+        """Read a stream twice, side by side or in tuples."""
+        if self._choices.maybe():
+            joined = Map(Add())(Zip()(of.stream, Map(Maximum())(of.stream, of.stream)))
+        else:
+            joined = Map(Add())(of.stream, of.stream)
+        yield Meant(joined, definitions.map_values(lambda value: value + value, of.dims, of.tensor))
+
+    def _accumulate_and_expand(self, of: Meant) -> Iterator[Meant]:
+        """Add the sum of its group to every value, or go on with the sums."""
+        if of.dims < 2:
+            yield of
+            return
+        rank = 1 + self._choices.below(of.dims - 1)
+        sums = Meant(
+            Accum(Sum(), rank)(of.stream),
+            definitions.accum(lambda a, b: a + b, 0.0, of.dims, rank, of.tensor),
+        )
+        if self._choices.maybe():
+            yield sums
+            return
+        ones = sums
+        for _ in range(rank):
+            ones = Meant(Promote(0)(ones.stream), definitions.promote(0, ones.dims, ones.tensor))
+        spread = definitions.expand(rank, of.dims, ones.tensor, of.tensor)
+        total = definitions.map_values(lambda a, b: a + b, of.dims, of.tensor, spread)
+        yield Meant(Map(Add())(of.stream, Expand(rank)(ones.stream, of.stream)), total)
+
+    def _scan(self, of: Meant) -> Iterator[Meant]:
+        if of.dims < 2:
+            yield of
+            return
+        rank = 1 + self._choices.below(of.dims - 1)
+        tensor = definitions.scan(lambda a, b: a + b, 0.0, of.dims, rank, of.tensor)
+        yield Meant(Scan(Sum(), rank)(of.stream), tensor)
+
+    def _route(self, of: Meant) -> Iterator[Meant]:
+        """Partition, work on every part, and put together again."""
+        choices = self._choices
+        rank = choices.below(of.dims)
+        width = 1 + choices.below(3)
+        steered = of.dims - rank
+        if of.dims > 4 or of.size > _LARGE:
+            yield of
+            return
+        sets = definitions.at_depth(
+            lambda _: {each for each in range(width) if choices.below(2)}, steered, of.tensor
+        )
+        made = definitions.map_values(selector(width), steered, sets)
+        kind = StreamType(of.stream.shape[:steered], SelectorType(width))
+        selectors = Emit(kind, encode(made, steered, choices.maybe))()
+        parts = Partition(width, rank)(of.stream, selectors)
+        doubled = [Map(Add())(part, part) for part in parts]
+
+        def routed(part: Any, hits: set[int]) -> Any:
+            return [definitions.map_values(lambda value: value + value, rank, part)] * len(hits)
+
+        tensor = definitions.at_depth(routed, steered, of.tensor, sets)
+        yield Meant(Reassemble(rank)(doubled, selectors), tensor)
+
+    def _deal(self, of: Meant) -> Iterator[Meant]:
+        consumers = 1 + self._choices.below(2)
+        tensors = definitions.parallelize(consumers, of.tensor)
+        streams = Parallelize(consumers, of.dims - 1)(of.stream)
+        for stream, tensor in zip(streams, tensors, strict=True):
+            yield Meant(stream, tensor)
+
+    def _buffer(self, of: Meant) -> Iterator[Meant]:
+        """Bufferize, read the buffers in two places, and join what is read."""
+        if not 2 <= of.dims <= 4 or of.size > _LARGE:
+            yield of
+            return
+        buffers = Bufferize(1)(of.stream)
+        count = 1 + self._choices.below(2)
+        if self._choices.maybe():
+            buffers = Promote(0)(buffers)
+            outer = definitions.at_depth(lambda group: [group], of.dims - 1, of.tensor)
+        else:
+            outer = of.tensor
+        dims = len(buffers.shape)
+        once = definitions.streamify(outer, dims, 1, (count,), None)
+        left, right = Streamify((count,))(buffers), Streamify((count,))(buffers)
+        total = definitions.map_values(lambda value: value + value, dims + 2, once)
+        yield Meant(Map(Add())(left, right), total)
+
+    def _nested_expand(self, of: Meant) -> Iterator[Meant]:
+        """Expand to a repeated reference, twice."""
+        if of.dims > 3 or of.size > _LARGE // 4:
+            yield of
+            return
+        guide = Repeat(2)(Repeat(2)(of.stream))
+        inner = Expand(1)(Promote(0)(of.stream), Repeat(2)(of.stream))
+        tensor = definitions.repeat(2, of.dims + 1, definitions.repeat(2, of.dims, of.tensor))
+        yield Meant(Expand(1)(Promote(0)(inner), guide), tensor)

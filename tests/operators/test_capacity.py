@@ -1,0 +1,291 @@
+"""On-chip capacity: who waits for room, for how long, and what can never have any."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from fabric import (
+    Element,
+    Hardware,
+    Program,
+    Report,
+    Selector,
+    SelectorType,
+    Stream,
+    StreamType,
+    hardware_scope,
+    machine,
+    simulate,
+)
+from fabric.hardware import OnChipDescription
+from fabric.memory import OnChipMemory
+from operators import (
+    Accum,
+    Bufferize,
+    Expand,
+    Flatten,
+    LinearOffChipLoad,
+    MatmulSum,
+    Partition,
+    Reassemble,
+    RetileRow,
+    Streamify,
+    Sum,
+)
+from tests import definitions
+from tests.operators.driving import (
+    FLOAT,
+    Choices,
+    Collect,
+    Emit,
+    decode,
+    draw,
+    encode,
+    number_in,
+    tile,
+)
+from tests.operators.test_schedules import counted
+from tests.schedules import SCHEDULES, schedule
+
+TILE_BYTES = 4
+
+
+@contextmanager
+def memory_made() -> Iterator[list[OnChipMemory]]:
+    """Collect the on-chip memories of the machines built inside."""
+    made: list[OnChipMemory] = []
+
+    def make(*arguments: Any) -> OnChipMemory:
+        made.append(OnChipMemory(*arguments))
+        return made[-1]
+
+    with mock.patch.object(machine, "OnChipMemory", make):
+        yield made
+
+
+def _limited(tiles: int | None) -> Hardware:
+    capacity = None if tiles is None else tiles * TILE_BYTES
+    return Hardware(on_chip=OnChipDescription(capacity_bytes=capacity))
+
+
+def _source(tensor: Any, dims: int, *shape: int, gaps: Sequence[int] = (0,)) -> Stream:
+    made = definitions.map_values(tile, dims, tensor)
+    return Emit(StreamType(shape, FLOAT), encode(made, dims), gaps)()
+
+
+def _run(
+    wire: Callable[[], Sequence[Stream]], tiles: int | None
+) -> tuple[Report, list[Any], OnChipMemory]:
+    """Run what ``wire`` wires on a fabric with room for ``tiles`` tiles of 4 bytes."""
+    ends: list[tuple[list[Element], int]] = []
+    with hardware_scope(_limited(tiles)), Program("limited", channel_depth=1000) as program:
+        for stream in wire():
+            seen: list[Element] = []
+            Collect(seen, (0,))(stream)
+            ends.append((seen, len(stream.shape)))
+    with memory_made() as memories:
+        report = simulate(program, mode="functional")
+    found = [
+        definitions.map_values(number_in, dims, decode(elements, dims)) for elements, dims in ends
+    ]
+    return report, found, memories[0]
+
+
+def _waited(report: Report) -> dict[str, int]:
+    return {unit.name: unit.capacity_cycles for unit in report.units if unit.capacity_cycles}
+
+
+def test_a_buffer_waits_until_the_one_before_it_has_been_read() -> None:
+    """Room for one buffer of 3: the second is filled when the first is released, cycle for cycle.
+
+    The tiles are visible at 1 and stored at 1, 2 and 3. The buffer is visible at 4, its tiles leave
+    at 4, 5 and 6, and it is released at 7: the 4 cycles from 3 to 7 are waited.
+    """
+
+    def wire() -> list[Stream]:
+        return [Streamify()(Bufferize()(_source([[1, 2, 3], [4, 5, 6]], 2, 2, 3)))]
+
+    report, found, memory = _run(wire, 3)
+    assert ("completed", [[[1, 2, 3], [4, 5, 6]]]) == (report.status, found)
+    assert {"bufferize_1": 4} == _waited(report)
+    assert (3 * TILE_BYTES, 0) == (memory.peak_bytes, memory.held_bytes)
+
+
+def test_with_room_for_both_nobody_waits() -> None:
+    """Room for 6 tiles holds both buffers at once."""
+
+    def wire() -> list[Stream]:
+        return [Streamify()(Bufferize()(_source([[1, 2, 3], [4, 5, 6]], 2, 2, 3)))]
+
+    unlimited, found, free = _run(wire, None)
+    limited, _, _ = _run(wire, 6)
+    assert [[[1, 2, 3], [4, 5, 6]]] == found
+    assert ({}, unlimited.cycles) == (_waited(limited), limited.cycles)
+    assert 6 * TILE_BYTES >= free.peak_bytes > 3 * TILE_BYTES
+
+
+def test_a_buffer_with_two_readers_is_held_until_the_later_is_done() -> None:
+    """One reader repeats the buffer five times: the next one waits for that reader."""
+
+    def wire(count: int) -> list[Stream]:
+        buffers = Bufferize()(_source([[1, 2], [3, 4]], 2, 2, 2))
+        return [Streamify((1,))(buffers), Streamify((count,))(buffers)]
+
+    even, _, _ = _run(lambda: wire(1), 2)
+    late, found, memory = _run(lambda: wire(5), 2)
+    assert [[[[1, 2]], [[3, 4]]], [[[1, 2]] * 5, [[3, 4]] * 5]] == found
+    assert 8 == _waited(late)["bufferize_1"] - _waited(even)["bufferize_1"]
+    assert (2 * TILE_BYTES, 0) == (memory.peak_bytes, memory.held_bytes)
+
+
+@pytest.mark.parametrize("hits", [(), (0,), (0, 1), (0, 1, 2)])
+def test_a_routed_buffer_is_held_by_all_it_is_routed_to(hits: tuple[int, ...]) -> None:
+    """Buffers that go to none, one or several consumers are given back when the last is done."""
+
+    def wire() -> list[Stream]:
+        buffers = Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
+        chosen = Selector(hits, 3)
+        selectors = Emit(StreamType((3,), SelectorType(3)), [(chosen, 0)] * 3)()
+        return [Streamify()(each) for each in Partition(3)(buffers, selectors)]
+
+    report, found, memory = _run(wire, 2)
+    assert [[[1, 2], [3, 4], [5, 6]] if each in hits else [] for each in range(3)] == found
+    assert ("completed", 0) == (report.status, memory.held_bytes)
+
+
+def test_buffers_that_are_left_over_are_given_back() -> None:
+    """One selector asks for one of three buffers: the other two are dropped, and all is free."""
+
+    def wire() -> list[Stream]:
+        buffers = Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
+        selectors = Emit(StreamType((1,), SelectorType(1)), [(Selector((0,), 1), 0)])()
+        return [Streamify()(Reassemble()([buffers], selectors))]
+
+    report, found, memory = _run(wire, 4)
+    assert ("completed", [[[[1, 2]]]], 0) == (report.status, found, memory.held_bytes)
+
+
+def test_buffers_that_are_only_a_reference_are_given_back() -> None:
+    """A load and an Expand look at the structure of a stream of buffers, and drop them."""
+
+    def wire() -> list[Stream]:
+        buffers = Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
+        loaded = LinearOffChipLoad(np.zeros((1, 1)), (1, 1))(buffers)
+        return [Flatten(0, 2)(loaded), Expand(1)(_source([7], 1, 1), buffers)]
+
+    report, found, memory = _run(wire, 7)
+    assert ("completed", [[0, 0, 0], [7, 7, 7]], 0) == (report.status, found, memory.held_bytes)
+
+
+def test_accumulators_take_room_while_they_are_filled() -> None:
+    """Two accumulators and two buffers of a tile take turns in room for two tiles."""
+
+    def wire() -> list[Stream]:
+        source = _source([[1, 2], [3, 4]], 2, 2, 2, gaps=(3,))
+        return [Accum(Sum())(source), Accum(MatmulSum())(source, source)]
+
+    report, found, memory = _run(wire, 2)
+    assert ("completed", [[3, 7], [5, 25]]) == (report.status, found)
+    assert (2 * TILE_BYTES, 0) == (memory.peak_bytes, memory.held_bytes)
+
+
+def test_a_dynamic_accumulator_grows() -> None:
+    """Retiling rows takes room for one tile more with every tile: three in room for two fail."""
+
+    def wire() -> list[Stream]:
+        return [Accum(Sum())(Accum(RetileRow())(_source([[[1, 2, 3]]], 3, 1, 1, 3)))]
+
+    report, _, _ = _run(wire, 2)
+    assert report.error is not None
+    assert report.error["message"] == (
+        "accum_1: an accumulator takes 12 bytes: expected at most the on-chip capacity of 8 bytes, "
+        "of which 0 are free"
+    )
+
+
+def test_what_can_never_fit_is_refused() -> None:
+    """A buffer of three tiles in room for two: the error names it, its bytes and what is free."""
+
+    def wire() -> list[Stream]:
+        return [Streamify()(Bufferize()(_source([[1, 2, 3]], 2, 1, 3)))]
+
+    report, _, _ = _run(wire, 2)
+    assert report.error is not None
+    assert report.status == "error"
+    assert report.error["message"] == (
+        "bufferize_1: a buffer takes 12 bytes: expected at most the on-chip capacity of 8 bytes, "
+        "of which 0 are free"
+    )
+    assert report.error["file"] == __file__
+
+
+def test_a_tile_that_can_never_fit_is_refused() -> None:
+    """A load allocates its tile before it reads."""
+
+    def wire() -> list[Stream]:
+        return [LinearOffChipLoad(np.zeros((2, 4)), (2, 4))()]
+
+    report, _, _ = _run(wire, 2)
+    assert report.error is not None
+    assert report.error["message"] == (
+        "linear_off_chip_load_1: a tile takes 16 bytes: expected at most the on-chip capacity of "
+        "8 bytes, of which 8 are free"
+    )
+
+
+def test_room_that_is_never_given_back_is_a_deadlock() -> None:
+    """The only reader waits for a reference that needs the room itself."""
+
+    def wire() -> list[Stream]:
+        buffers = Bufferize()(_source([[1, 2]], 2, 1, 2))
+        reference = Bufferize()(Streamify()(Bufferize()(_source([[3, 4]], 2, 1, 2, gaps=(9,)))))
+        return [Streamify()(buffers, reference)]
+
+    report, _, _ = _run(wire, 3)
+    assert report.status == "deadlock"
+    assert report.deadlock is not None
+    assert "FAB-D006" == report.deadlock["code"]
+
+
+def _crowd(seed: int) -> tuple[Callable[[], Sequence[Stream]], int]:
+    """Draw buffers, loads and accumulators that share one memory; return the room they need."""
+    choices = Choices(random.Random(seed).randbytes(400))
+    drawn = [draw(choices, 2, tile, fixed=[None]) for _ in range(3)]
+    longest = sum(max((len(group) for group in each.tensor), default=0) for each in drawn)
+    gaps = [choices.pick(((0,), (1,), (0, 4))) for _ in drawn]
+    repeats = [1 + choices.below(3) for _ in drawn]
+
+    def wire() -> list[Stream]:
+        ends: list[Stream] = []
+        for each, gap, count in zip(drawn, gaps, repeats, strict=True):
+            source = Emit(StreamType(each.shape, FLOAT), encode(each.tensor, 2), gap)()
+            buffers = Bufferize()(source)
+            ends += [Streamify((count,))(buffers), Accum(Sum(), 2)(Streamify((2,))(buffers))]
+            ends.append(Flatten(0, 2)(LinearOffChipLoad(np.ones((1, 2)), (1, 1))(source)))
+        return ends
+
+    return wire, longest + 3 + 3
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_waiting_for_room_changes_no_result_and_no_schedule_changes_it(seed: int) -> None:
+    """Under every schedule the same waits, within the capacity, and all is given back."""
+    wire, room = _crowd(seed)
+    free, expected, _ = _run(wire, None)
+    reports = []
+    for name in SCHEDULES:
+        with schedule(name):
+            report, found, memory = _run(wire, room)
+        assert expected == found
+        assert memory.peak_bytes <= room * TILE_BYTES
+        assert memory.held_bytes == 0
+        reports.append(counted(report))
+    assert [reports[0]] * len(SCHEDULES) == reports
+    assert reports[0]["elements"] == free.elements

@@ -1,0 +1,61 @@
+"""Random programs of up to 30 operators against their composed definitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fabric import Report, Tile, simulate
+from tests import definitions
+from tests.operators.driving import Choices, decode
+from tests.operators.random_programs import Random
+from tests.operators.test_schedules import counted
+from tests.schedules import SCHEDULES, schedule
+
+_BYTES = 300
+
+
+def _run(data: bytes, mode: str) -> tuple[Report, Random]:
+    made = Random(Choices(data), functional=mode == "functional")
+    program = made.program
+    depths = {
+        f"{node.name}.{port}": 100_000 for node in program.nodes for port in range(len(node.inputs))
+    }
+    report = simulate(program, mode=mode, depths=depths)
+    assert (report.status, report.error) == ("completed", None)
+    return report, made
+
+
+def _number(value: Tile) -> Any:
+    assert value.data is not None
+    return value.data[0, 0].item()
+
+
+def _check(examples: int) -> None:
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
+    @given(st.binary(min_size=_BYTES, max_size=_BYTES), st.sampled_from(SCHEDULES))
+    def check(data: bytes, order: str | int) -> None:
+        report, made = _run(data, "functional")
+        for elements, dims, expected in made.ends:
+            found = definitions.map_values(_number, dims, decode(elements, dims))
+            assert expected == found
+        with schedule(order):
+            again, _ = _run(data, "functional")
+        assert counted(report) == counted(again)
+        assert counted(report) == counted(_run(data, "timing")[0])
+
+    check()
+
+
+def test_random_programs_are_as_composed() -> None:
+    """200 programs: outputs as composed, cycles under another schedule and mode the same."""
+    _check(200)
+
+
+@pytest.mark.exhaustive
+def test_random_programs_are_as_composed_exhaustively() -> None:
+    """10,000 programs: outputs as composed, cycles under another schedule and mode the same."""
+    _check(10_000)

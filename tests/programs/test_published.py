@@ -1,0 +1,69 @@
+"""The published design points: cycles, bytes and operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fabric import simulate
+from fabric.hardware_file import load_hardware
+from fabric.loader import load_program
+from tests.benchmarks.points import (
+    Point,
+    attention_points,
+    closed_form_points,
+    moe_points,
+)
+from tests.programs.loading import PROGRAMS
+from tests.shared_data import shared
+
+FAST = (3, 4, 14, 18, 20)
+"""Static and dynamic tiling, a long run, and time-multiplexing, of the reference settings."""
+
+
+def points(series: Callable[[Path], Iterator[Point]]) -> list[Point]:
+    """Return the points of a series; the test is skipped where the data are missing."""
+    return list(series(shared("published").parent))
+
+
+def check(point: Point) -> None:
+    """Run a point and compare with all that is published about it."""
+    hardware = load_hardware(PROGRAMS / "hardware" / point.hardware)
+    report = simulate(load_program(PROGRAMS / point.program, point.parameters, hardware).program)
+    found = report.as_json() | report.extra
+
+    assert report.status == "completed"
+    assert {bound.field for bound in point.bounds} <= found.keys()
+    assert [] == [
+        (bound, found[bound.field])
+        for bound in point.bounds
+        if abs(found[bound.field] - bound.value) > bound.slack
+    ]
+
+
+@pytest.mark.parametrize("number", range(54))
+def test_attention(number: int) -> None:
+    """Within 1 cycle for all traces and strategies."""
+    check(points(attention_points)[number])
+
+
+@pytest.mark.parametrize("number", FAST)
+def test_moe(number: int) -> None:
+    """The reference settings exactly, the authors' runs within 2 %, bytes and operations equal."""
+    check(points(moe_points)[number])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("number", sorted(set(range(21)) - set(FAST)))
+def test_moe_exhaustively(number: int) -> None:
+    """The other reference settings."""
+    check(points(moe_points)[number])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("number", range(26))
+def test_closed_forms(number: int) -> None:
+    """Bytes and operations of every tile size, for both accountings of the experts."""
+    check(points(closed_form_points)[number])

@@ -1,0 +1,34 @@
+"""Wired programs for tests of the symbolic frontend."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fabric import Program
+from fabric.elaborate import elaborate
+from fabric.hardware_file import load_hardware
+from fabric.loader import load_program
+from fabric.symbolic.metrics import Metrics, metrics_of
+from fabric.symbolic.substitution import Substitution, followed
+
+__all__ = ["PROGRAMS", "data_metrics", "symbolic_metrics", "wired"]
+
+PROGRAMS = Path(__file__).parents[2] / "programs"
+
+
+def wired(program: str, hardware: str = "paper", **parameters: Any) -> Program:
+    """Wire ``programs/PROGRAM.py`` for ``programs/hardware/HARDWARE.toml``."""
+    described = load_hardware(PROGRAMS / "hardware" / f"{hardware}.toml")
+    given = [f"{name}={value}" for name, value in parameters.items()]
+    return load_program(PROGRAMS / f"{program}.py", given, described).program
+
+
+def symbolic_metrics(program: Program) -> Metrics:
+    """Return the metrics with symbols."""
+    return metrics_of(elaborate(program), Substitution({}))
+
+
+def data_metrics(program: Program) -> Metrics:
+    """Return the metrics for the sizes that the program's data decide."""
+    return metrics_of(elaborate(program), Substitution(followed(program.sizes, program)))

@@ -1,0 +1,44 @@
+"""Operators that only tests need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from typing_extensions import override
+
+from fabric import (
+    Costs,
+    Operator,
+    Ports,
+    Selector,
+    SelectorType,
+    Stream,
+    StreamType,
+    Wiring,
+)
+
+__all__ = ["HitList"]
+
+
+@dataclass(frozen=True)
+class HitList(Operator):
+    """Send selectors over two streams that name any number of them."""
+
+    hits: tuple[tuple[int, ...], ...]
+
+    def __call__(self) -> Stream:
+        """Return the selectors, [1, len(hits)]."""
+        return self.wire()[0]
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (StreamType((1, len(self.hits)), SelectorType(2)),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for number, hits in enumerate(self.hits):
+            await ports.sink.send((Selector(hits, 2), int(number == len(self.hits) - 1)))

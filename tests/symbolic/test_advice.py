@@ -1,0 +1,144 @@
+"""Advice: what looks wrong or wasteful, each in one sentence, and silence where nothing does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fabric import Program, Stream
+from fabric.symbolic.check import check
+from operators import (
+    Accum,
+    Consumer,
+    Flatten,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    Matmul,
+    Metadata,
+    Partition,
+    RandomOffChipLoad,
+    Reshape,
+    RetileRow,
+    Selectors,
+    SiLU,
+)
+from tests.symbolic.programs import wired
+
+
+def load(rows: int = 4, cols: int = 32, tile: tuple[int, int] = (1, 32)) -> Stream:
+    """[1, rows, cols / tile cols]."""
+    return LinearOffChipLoad(np.zeros((rows, cols), np.float32), tile, name="x")()
+
+
+def told(program: Program) -> list[str]:
+    """The warnings, without the file and the line in front."""
+    return [text.split(": ", 1)[1] for text in check(program, {}, data=False).warnings]
+
+
+def test_nothing_to_say() -> None:
+    """A program that is as it should be."""
+    with Program("p") as program:
+        LinearOffChipStore("y")(Map(SiLU())(load()))
+
+    assert [] == told(program)
+
+
+def test_wasted_requests() -> None:
+    """Rows of 96 bytes take two requests each, loaded and stored."""
+    with Program("p") as program:
+        LinearOffChipStore("y", name="y")(load(4, 48, (1, 48)))
+    rest = (
+        "rows of 1x48 bfloat16 are 96 bytes, but 128 are moved for each (25 % wasted): expected a "
+        "multiple of 64"
+    )
+
+    assert [f"x: {rest}", f"y: {rest}"] == told(program)
+
+
+def test_read_per_row() -> None:
+    """A weight that is read for every row, not for every tile of rows."""
+    weight = np.zeros((32, 64), np.float32)
+    with Program("p") as program:
+        rows = Flatten(0, 1)(load())
+        columns = Flatten(0, 1)(LinearOffChipLoad(weight, (32, 64), name="w")(rows))
+        LinearOffChipStore("y")(Map(Matmul())(rows, Flatten(0, 1)(columns)))
+
+    assert [
+        "w: reads 4,096 bytes again for every single row of flatten_1.0: expected tiles of several "
+        "rows as its reference"
+    ] == told(program)
+
+
+def test_read_per_tile_or_address() -> None:
+    """A tile of several rows as the reference is well, and so is an address."""
+    weight = np.zeros((32, 64), np.float32)
+    with Program("p") as program:
+        packed = Accum(RetileRow())(Reshape(4, pad=0.0)(Flatten(0, 2)(load()))[0])
+        LinearOffChipStore("y")(LinearOffChipLoad(weight, (32, 64))(packed))
+        addresses = Metadata(np.zeros(3, np.int64))()
+        LinearOffChipStore("z")(RandomOffChipLoad(weight, (32, 64))(addresses))
+
+    assert [] == told(program)
+
+
+def test_useless() -> None:
+    """What no store needs; what comes after a store is not meant."""
+    with Program("p") as program:
+        rows = load()
+        LinearOffChipStore("y")(rows)
+        other = Selectors(np.zeros((4, 1), np.int64), 2, name="route")()
+        left, right = Partition(2, name="split")(Flatten(0, 1)(rows), other)
+        LinearOffChipStore("z")(left)
+        Consumer(name="dropped")(Map(SiLU(), name="useless")(right))
+
+    assert [
+        "useless: no stored output depends on it",
+        "dropped: no stored output depends on it",
+    ] == told(program)
+
+
+def test_shallow_channels() -> None:
+    """Depth 1 halves the rate."""
+    with Program("p", channel_depth=1) as program:
+        LinearOffChipStore("y")(load())
+
+    assert [
+        "channels of depth 1 pass an element every 2 cycles: expected a depth of 2, an element's "
+        "way and its credit's way back"
+    ] == told(program)
+
+
+def test_undecided() -> None:
+    """Dimensions that nobody can tell to be equal, both of them."""
+    choice = np.array([[0], [1]])
+    with Program("p") as program:
+        rows = Flatten(0, 1)(load(2))
+        first = Partition(2)(rows, Selectors(choice, 2, name="first")())
+        second = Partition(2)(rows, Selectors(choice, 2, name="second")())
+        for number, pair in enumerate(zip(first, second, strict=True)):
+            LinearOffChipStore(f"y{number}")(Map(Matmul(transposed=True))(*pair))
+
+    assert (
+        "map_1..2 (x2): cannot tell whether D_first[0..1] equals D_second[0..1]: a run will, or "
+        "stream.assume(...)"
+    ) in told(program)
+
+
+def test_repeated_operators_are_told_once() -> None:
+    """A finding about many operators alike is one sentence."""
+    with Program("p") as program:
+        routed = Partition(8)(
+            Flatten(0, 1)(load(8, 48, (1, 48))),
+            Selectors(np.arange(8)[:, np.newaxis], 8, name="route")(),
+        )
+        for number, stream in enumerate(routed):
+            LinearOffChipStore(f"y{number}", name=f"store_{number}")(stream)
+
+    assert [False, True] == [text.startswith("store_0..7 (x8): rows") for text in told(program)]
+
+
+@pytest.mark.parametrize("program", ["simplified_moe", "swiglu"])
+def test_programs(program: str) -> None:
+    """The examples need no advice, but for tiles of swiglu that are narrow on purpose."""
+    assert all("wasted" in text for text in told(wired(program)))

@@ -1,0 +1,125 @@
+"""Dimensions as expressions: what simplifies, what is equal, what is said to be unknown."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabric.dims import (
+    Dim,
+    at_least_one,
+    ceil_div,
+    dim_text,
+    is_ragged,
+    product,
+    same,
+    short_text,
+    symbol,
+    undecided_in,
+)
+from fabric.symbolic.substitution import Substitution
+
+D, E = symbol("D"), symbol("E")
+N = symbol("n", ragged=True)
+
+
+class TestText:
+    @pytest.mark.parametrize(
+        ("dim", "text"),
+        [
+            (ceil_div(D, 16), "ceil(D/16)"),
+            (ceil_div(ceil_div(D, 4), 4), "ceil(D/16)"),
+            (ceil_div(16 * ceil_div(D, 16), 16), "ceil(D/16)"),
+            (ceil_div(16 * D, 16), "D"),
+            (ceil_div(D, 1), "D"),
+            (ceil_div(D + 33, 16), "ceil((D + 1)/16) + 2"),
+            (ceil_div(at_least_one(D), 8), "min(1, D)"),
+            (at_least_one(at_least_one(D)), "min(1, D)"),
+            (at_least_one(ceil_div(D, 4)), "min(1, D)"),
+            (at_least_one(3 * D), "min(1, D)"),
+            (product((at_least_one(D), D)), "D"),
+            (product((at_least_one(D), ceil_div(D, 16))), "ceil(D/16)"),
+            (product((at_least_one(D), at_least_one(D))), "min(1, D)"),
+            (product((at_least_one(D), E)), "E*min(1, D)"),
+            (product((D, 4)), "4*D"),
+            (product((D, 0)), "0"),
+            (N, "n~"),
+        ],
+    )
+    def test_simplified(self, dim: Dim, text: str) -> None:
+        """Roundings of roundings, and flags beside what they are flags of, disappear."""
+        assert text == dim_text(dim)
+
+    def test_long_sums_are_folded(self) -> None:
+        """Many terms alike are written once, with the range of what differs; few are not."""
+        terms = [ceil_div(symbol(f"D_route[{i}]"), 4) for i in range(6)]
+
+        assert "sum(ceil(D_route[0..5]/4))" == short_text(sum(terms))
+        assert "ceil(D_route[0]/4) + ceil(D_route[1]/4)" == short_text(sum(terms[:2]))
+        assert "E*(sum(ceil(D_route[0..5]/4)))" == short_text(product((E, sum(terms))))
+
+
+class TestEqual:
+    @pytest.mark.parametrize(
+        ("left", "right", "equal"),
+        [
+            (3, 3, True),
+            (3, 4, False),
+            (D, D, True),
+            (D, E, None),
+            (D, 3, None),
+            (D + 1, D, False),
+            (0, D + 1, False),
+            (D, 2 * D, None),
+            (2 * (D + 1), 2 * D + 2, True),
+            (ceil_div(D, 4), ceil_div(D, 4), True),
+            (ceil_div(D + 16, 16), ceil_div(D, 16) + 1, True),
+            (ceil_div(D, 4), D, None),
+            (D * E + D + 3, D, False),
+        ],
+    )
+    def test_decided(self, left: Dim, right: Dim, equal: bool | None) -> None:
+        """Equality is decided where it can be, either way round."""
+        assert (equal, equal) == (same(left, right), same(right, left))
+
+    def test_undecided_is_noted(self) -> None:
+        """What cannot be decided is told to whoever asks; what can be is not."""
+        with undecided_in() as pairs:
+            same(D, E)
+            same(D, D)
+            same(D + 1, D)
+
+        assert [(D, E)] == pairs
+
+
+def evaluated(dim: Dim, d: Any, e: Any = 0) -> Any:
+    """The value of ``dim``."""
+    return Substitution({D: d, E: e}).dim(dim)
+
+
+@given(d=st.integers(0, 100), e=st.integers(0, 100), k=st.integers(1, 20), m=st.integers(1, 20))
+def test_simplifying_keeps_values(d: int, e: int, k: int, m: int) -> None:
+    """Whatever was simplified has the value of the plain arithmetic."""
+    assert -(-d // k) == evaluated(ceil_div(D, k), d)
+    assert math.ceil(math.ceil(Fraction(d, k)) / m) == evaluated(ceil_div(ceil_div(D, k), m), d)
+    assert -(-(k * d + m * e + 7) // m) == evaluated(ceil_div(k * D + m * E + 7, m), d, e)
+    assert min(d, 1) * -(-d // k) * e == evaluated(
+        product((at_least_one(D), ceil_div(D, k), E)), d, e
+    )
+    assert -(-max(d - k + 1, 1 - k) // k) == evaluated(ceil_div(D - k + 1, k), d)
+
+
+def test_means_are_exact() -> None:
+    """The mean of a ragged symbol stays a fraction; roundings of it round up."""
+    half = Fraction(33, 2)
+    at = Substitution({N: half})
+
+    assert half * 4 == at.dim(4 * N)
+    assert 2 == at.dim(ceil_div(N, 16))
+    assert is_ragged(4 * N + D)
+    assert not is_ragged(D)

@@ -1,0 +1,143 @@
+"""Metrics by hand: both accountings, FIFOs, ragged sizes, elements of several streams."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fabric import Program, ProgramError, Stream
+from fabric.dims import dim_text
+from fabric.elaborate import elaborate
+from fabric.symbolic.chosen import chosen_sizes
+from fabric.symbolic.metrics import metrics_of
+from fabric.symbolic.substitution import Substitution
+from operators import (
+    Accum,
+    EagerMerge,
+    Flatten,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    Matmul,
+    Partition,
+    Reassemble,
+    RetileRow,
+    Selectors,
+    SiLU,
+)
+from tests.symbolic.programs import data_metrics, symbolic_metrics
+from tests.symbolic.small_operators import HitList
+
+
+def ones(rows: int, cols: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    """A tensor."""
+    return np.ones((rows, cols), np.float32)
+
+
+def split(choice: list[list[int]]) -> tuple[Stream, Stream]:
+    """Rows of 1x32, routed to two."""
+    rows = Flatten(0, 1)(LinearOffChipLoad(ones(len(choice), 32), (1, 32))())
+    left, right = Partition(2)(rows, Selectors(np.array(choice), 2, name="route")())
+    return left, right
+
+
+class TestByHand:
+    def test_static(self) -> None:
+        """X @ w of 4 tiles 16x32 by 32x16: every figure from the equations."""
+        with Program("p", channel_depth=3, flops_per_cycle=1000) as program:
+            x = LinearOffChipLoad(ones(16, 32), (16, 32), shape=(4, 1), strides=(0, 1))()
+            w = LinearOffChipLoad(ones(32, 64), (32, 16), shape=(4, 1), strides=(1, 1))()
+            LinearOffChipStore("y")(Map(Matmul())(x, w))
+        metrics = data_metrics(program)
+        tile_x, tile_w, tile_y = 16 * 32 * 2, 32 * 16 * 2, 16 * 16 * 2
+
+        assert 4 * (tile_x + tile_w) == metrics.paper.load_bytes
+        assert 4 * tile_y == metrics.paper.store_bytes
+        assert 4 * 2 * tile_y == metrics.artifact.store_bytes
+        matmul = 16 * 32 + tile_w
+        assert 2 * (tile_x + tile_w + tile_y) + matmul == metrics.paper.on_chip_bytes
+        assert tile_x + tile_w + 2 * tile_y == metrics.artifact.on_chip_bytes
+        assert 3 * (tile_x + tile_w + tile_y) == metrics.paper.fifo_bytes
+        # Of the map: both operands and the result, at 4 bytes an element.
+        assert 2 * (tile_x + tile_w + tile_y) == metrics.artifact.fifo_bytes
+        assert 4 * 2 * 16 * 32 * 16 == metrics.flops
+        # 16,384 FLOPs an element at 1,000 a cycle are 17 cycles, four times.
+        assert 4 * 17 == max(metrics.compute_cycles)
+        assert -(-(4 * (tile_x + tile_w + tile_y)) // 1024) == metrics.paper.memory_cycles
+        assert 1000 == metrics.allocated_flops_per_cycle
+
+    def test_dynamic_tile(self) -> None:
+        """The rows of a tile that holds a whole group are the group's size."""
+        with Program("p") as program:
+            for number, stream in enumerate(split([[0], [1], [0]])):
+                grouped = Accum(RetileRow())(HitGroup()(stream))
+                LinearOffChipStore(f"y{number}")(Map(SiLU())(grouped))
+        metrics = symbolic_metrics(program)
+
+        assert "64*D_route[0] + 64*D_route[1]" == dim_text(metrics.paper.store_bytes)
+        assert "256*D_route[0] + 256*D_route[1]" == dim_text(metrics.flops)
+
+    def test_elements_of_several_streams(self) -> None:
+        """Traffic counts the mean tile of a merged stream, the requirement the largest one."""
+        with Program("p") as program:
+            tiles = [Accum(RetileRow())(HitGroup()(stream)) for stream in split([[0], [1], [0]])]
+            LinearOffChipStore("y")(EagerMerge()(tiles)[0])
+        plan = elaborate(program)
+        given = {"D_route[0]": 2, "D_route[1]": 5}
+        metrics = metrics_of(plan, Substitution(chosen_sizes(plan, given, data=False)))
+        (store,) = [each for each in metrics.operators if "store" in each.node.name]
+
+        assert (2 + 5) * 64 == metrics.paper.store_bytes
+        assert 2 * 5 * 64 == store.costs.on_chip_bytes
+
+    def test_ragged_dimensions_absorb(self) -> None:
+        """Flattening a ragged dimension makes a new one, whose size follows."""
+        with Program("p") as program:
+            chosen = HitList(((0, 1), (0,)))()
+            rows = Flatten(0, 1)(LinearOffChipLoad(ones(2, 32), (1, 32))())
+            y = Reassemble()(Partition(2)(rows, chosen), chosen)
+            flat = Flatten(0, 1)(y)
+            LinearOffChipStore("y")(flat)
+        plan = elaborate(program)
+
+        assert "[1, 2, D_reassemble_1~] of 1x32 bfloat16" == str(y.type)
+        assert "[1, D_flatten_2~] of 1x32 bfloat16" == str(flat.type)
+        sizes = chosen_sizes(plan, {"D_reassemble_1~": 3}, data=False)
+        assert {"D_reassemble_1~": 3, "D_flatten_2~": 6} == {
+            symbol.name: size for symbol, size in sizes.items()
+        }
+
+
+class HitGroup:
+    """Put a stream [D] into one group: [1, D]."""
+
+    def __call__(self, source: Stream) -> Stream:
+        """Return the group."""
+        from operators import Promote
+
+        return Promote()(source)
+
+
+class TestBind:
+    def refused(self, index: int, size: int) -> str:
+        """The message for binding the size of a dimension of [D, 1]."""
+        with Program("p") as program:
+            left, _ = split([[0]])
+        dim = (left.shape[0], 3, left.shape[0] + 1)[index]
+        with pytest.raises(ProgramError) as refused:
+            program.bind(dim, size)
+        return refused.value.message
+
+    def test_negative(self) -> None:
+        """Sizes are not negative."""
+        assert "bind gives D_route[0] the size -1: expected a size of at least 0" == self.refused(
+            0, -1
+        )
+
+    def test_number(self) -> None:
+        """A number has its own size."""
+        assert "bind gives 3 the size 4: expected 3, which it has already" == self.refused(1, 4)
+
+    def test_expression(self) -> None:
+        """Only symbols can be bound."""
+        assert "bind gives D_route[0] + 1 the size 4: expected a symbol" == self.refused(2, 4)
