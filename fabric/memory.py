@@ -59,7 +59,7 @@ class OnChipMemory:
 
     Attributes:
         capacity_bytes: None for unlimited.
-        held_by_unit: bytes, by the unit that asked for them, where the capacity is limited.
+        held_by: bytes, by the unit that asked for them, where the capacity is limited.
     """
 
     def __init__(self, capacity_bytes: int | None, clock: VirtualClock) -> None:
@@ -67,7 +67,7 @@ class OnChipMemory:
         self.capacity_bytes: Final = capacity_bytes
         self._clock = clock
         self._used_bytes = 0
-        self.held_by_unit: defaultdict[Unit, int] = defaultdict(int)
+        self.held_by: defaultdict[Unit, int] = defaultdict(int)
         self._releases: list[tuple[int, int]] = []
         self._waiting: list[tuple[int, int, Unit, int]] = []
         self._ledger: list[tuple[int, int]] = []
@@ -99,14 +99,14 @@ class OnChipMemory:
                     line=unit.place.line,
                 )
             await self._wait_for_room(unit, size_bytes)
-            self.held_by_unit[unit] += size_bytes
+            self.held_by[unit] += size_bytes
         self._record(unit.now, size_bytes)
 
     def release(self, owner: Unit, size_bytes: int, cycle: int) -> None:
         """Give back at ``cycle`` ``size_bytes`` that ``owner`` asked for."""
         self._record(cycle, -size_bytes)
         if self.capacity_bytes is not None:
-            self.held_by_unit[owner] -= size_bytes
+            self.held_by[owner] -= size_bytes
             heapq.heappush(self._releases, (cycle, size_bytes))
             self._wake_first()
 

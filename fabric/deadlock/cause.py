@@ -78,7 +78,7 @@ def cause(loop: list[Unit], tokens: Tokens) -> str:
 def _holders(tokens: Tokens) -> str:
     """Say who holds the on-chip memory."""
     memory = tokens.machine.on_chip
-    held = sorted(memory.held_by_unit.items(), key=lambda item: item[0].index)
+    held = sorted(memory.held_by.items(), key=lambda item: item[0].index)
     shares = [f"{owner.name} holds {size_bytes:,}" for owner, size_bytes in held if size_bytes]
     more = f" and {len(shares) - _THROUGH:,} more hold the rest" if len(shares) > _THROUGH else ""
     return f"Of {memory.capacity_bytes:,} bytes on chip {', '.join(shares[:_THROUGH])}{more}"
@@ -123,7 +123,10 @@ def hint(loop: list[Unit], tokens: Tokens) -> str:
                 "fault of the operator"
             )
         case "FAB-D006":
-            return "[on_chip] capacity_bytes of the hardware file has to be larger"
+            return (
+                "Room has to come free earlier, or [on_chip] capacity_bytes of the hardware file "
+                "has to be larger (not tried)"
+            )
         case _:
             return ""
 

@@ -79,7 +79,7 @@ def _who_frees(machine: Machine, unit: Unit) -> set[int]:
     if first is not unit:
         return {first.index}
     nodes = set()
-    for owner, held_bytes in memory.held_by_unit.items():
+    for owner, held_bytes in memory.held_by.items():
         if held_bytes:
             nodes.add(owner.index)
             # Room of a buffer is given back by those who read it.

@@ -177,5 +177,5 @@ def _on_chip(trace: Trace, units: list[Unit]) -> SimpleNamespace:
     return SimpleNamespace(
         capacity_bytes=trace.meta.get("hardware", {}).get("on_chip", {}).get("capacity_bytes"),
         requests=[(units[unit], wanted) for unit, wanted, _ in rows if wanted],
-        held_bytes={units[unit]: held for unit, _, held in rows if held},
+        held_by={units[unit]: held for unit, _, held in rows if held},
     )

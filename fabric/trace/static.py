@@ -89,7 +89,7 @@ def state_table(machine: Machine) -> Table:
     units = machine.units
     waits = [unit.wait for unit in units]
     wanted = {unit: size_bytes for unit, size_bytes in machine.on_chip.requests}
-    held = machine.on_chip.held_bytes
+    held = machine.on_chip.held_by
     return {
         "unit": _numbers(unit.index for unit in units),
         "cycle": _numbers(unit.now for unit in units),
