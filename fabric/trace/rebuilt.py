@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from fabric.channel import Channel
 from fabric.deadlock.document import ChannelState
-from fabric.deadlock.tokens import Tokens, sent
+from fabric.deadlock.tokens import sent
 from fabric.place import Place
 from fabric.stream_type import BufferType
 from fabric.unit import Unit, Wait
@@ -17,12 +17,12 @@ from fabric.values import BareStop
 
 if TYPE_CHECKING:
     from fabric.clock import VirtualClock
-    from fabric.dims import Dim
+    from fabric.deadlock.tokens import Tokens
     from fabric.elaborate import Edge
     from fabric.machine import Machine
     from fabric.trace.reader import Trace
 
-__all__ = ["RecordedTokens", "rebuilt"]
+__all__ = ["rebuilt"]
 
 
 class _RecordedChannel(Channel):
@@ -50,29 +50,28 @@ class _RecordedChannel(Channel):
         return self._last_taken
 
 
-class RecordedTokens(Tokens):
-    """Counts of a rebuilt machine; what a stream should carry is known where data do not decide."""
+class _RecordedTokens:
+    """Counts of a rebuilt machine, in the place of ``Tokens``.
+
+    How many elements a stream should carry is known where data do not decide it.
+    """
 
     def __init__(self, machine: Machine, expected: dict[Channel, int | None]) -> None:
         """Use the counts that ``machine`` was rebuilt with."""
         self.machine: Final = machine
         self._expected: Final = expected
-        self._edge_of: Final = dict(zip(machine.channels, machine.plan.edges, strict=True))
+        self._edges: Final = dict(zip(machine.channels, machine.plan.edges, strict=True))
 
-    @override
     def edge(self, channel: Channel) -> Edge:
-        return self._edge_of[channel]
+        return self._edges[channel]
 
-    @override
-    def expected(self, channel: Channel) -> Dim:
+    def expected(self, channel: Channel) -> int | str:
         count = self._expected[channel]
         return "unknown" if count is None else count
 
-    @override
-    def per_output(self, channel: Channel) -> int | None:
-        return None
+    def per_output(self, _channel: Channel) -> None:
+        """Say that it is not known."""
 
-    @override
     def state(self, channel: Channel) -> ChannelState:
         return ChannelState(
             name=channel.name,
@@ -87,7 +86,7 @@ class RecordedTokens(Tokens):
         )
 
 
-def rebuilt(trace: Trace) -> tuple[Machine, RecordedTokens]:
+def rebuilt(trace: Trace) -> tuple[Machine, Tokens]:
     """Return the machine at the last recorded state, and its counts."""
     units, operators = _units(trace)
     channels, expected, edges = _channels(trace, units)
@@ -110,7 +109,7 @@ def rebuilt(trace: Trace) -> tuple[Machine, RecordedTokens]:
             ),
         ),
     )
-    return machine, RecordedTokens(machine, expected)
+    return machine, cast("Tokens", _RecordedTokens(machine, expected))
 
 
 def _units(trace: Trace) -> tuple[list[Unit], list[str]]:
@@ -160,8 +159,8 @@ def _channels(
         "SELECT channel, visible_cycle, bare, stop FROM transfers "
         "WHERE taken_cycle IS NULL ORDER BY channel, element"
     ):
-        value = BareStop(stop, 0) if bare else None
-        channels[number].queue.append((visible - 1, (value, stop)))
+        element = (BareStop(stop, 0) if bare else None, stop)
+        channels[number].queue.append((visible - 1, element))
     for number, closed in trace.rows(
         "SELECT DISTINCT channel, closed_cycle FROM waiting WHERE closed_cycle IS NOT NULL"
     ):

@@ -88,7 +88,7 @@ def state_table(machine: Machine) -> Table:
     """Return one row a unit: its clock, and what it waits for."""
     units = machine.units
     waits = [unit.wait for unit in units]
-    wanted = {unit: size_bytes for unit, size_bytes in machine.on_chip.requests}
+    wanted = dict(machine.on_chip.requests)
     held = machine.on_chip.held_by
     return {
         "unit": _numbers(unit.index for unit in units),

@@ -38,6 +38,4 @@ def print_deadlock(trace: Trace, console: Console) -> None:
         "SELECT count(waits_for), count(*) FILTER (finished), count(*) FROM states"
     )
     console.print(f"No unit waits for ever: {trace.status} at cycle {trace.cycles:,}.")
-    console.print(
-        f"{finished:,} of {units:,} units had ended, {waiting:,} waited for others that could go on."
-    )
+    console.print(f"{finished:,} of {units:,} units had ended, {waiting:,} waited for others.")
