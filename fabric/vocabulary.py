@@ -61,7 +61,7 @@ FIELDS: Final[dict[str, Field]] = {
     "loop": Field("", "units that can never go on while others still do"),
     "mode": Field("", "timing or functional"),
     "name": Field("", "unique in the program"),
-    "operation": Field("", "reserve, send, see, take, burst, allocate or end"),
+    "operation": Field("", "reserve, send, see, take, burst, allocate, end or idle"),
     "operator": Field("", "class of an operator; in the run log, the unit's name"),
     "operators": Field("", "how many operators the program has"),
     "order": Field("", "place in the unit's own sequence of operations, from 0"),
@@ -111,9 +111,12 @@ EVENTS: Final[dict[str, tuple[str, ...]]] = {
     "burst": ("cycle", "unit", "submitted_cycle", "requests", "bytes"),
     "allocate": ("cycle", "unit", "wait_cycles", "bytes"),
     "end": ("cycle", "unit", "channel", "wait_cycles"),
+    "reserve": ("cycle", "unit", "channel", "wait_cycles"),
+    "idle": ("cycle", "unit", "channel", "wait_cycles"),
 }  # fmt: skip
 """Events and their fields. The first seven are in the run log, the others in the event trace;
-``cycle`` of a transfer is its dequeue, of a burst its completion."""
+``cycle`` of a transfer is its dequeue, of a burst its completion; ``reserve`` is a reservation that
+nothing was put into, ``idle`` a wait for an element that is looked at later."""
 
 TABLES: Final[dict[str, tuple[str, ...]]] = {
     "units": ("unit", "name", "operator", "kind", "file", "line", "flops_per_cycle"),

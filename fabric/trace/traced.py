@@ -20,6 +20,7 @@ from fabric.trace.rows import (
     ALLOCATE,
     BURST,
     END,
+    IDLE,
     LEFT_OVER,
     LONG_COLUMNS,
     RESERVE,
@@ -179,6 +180,15 @@ class TracedChannel(Channel):
         element = Channel.take(self)
         self._write_long(element, self.consumer.now, seen, self._sent.popleft())
         return element
+
+    @override
+    def idle(self, cycle: int) -> None:
+        waited = cycle - self.consumer.now
+        Channel.idle(self, cycle)
+        if waited > 0:
+            until = min(self.queue[0][0], cycle) if self.queue else cycle
+            unit = self.consumer.index
+            self._rows.operation(IDLE, unit, cycle, waited, self.number, until)
 
     @override
     def discard(self, cycle: int) -> None:

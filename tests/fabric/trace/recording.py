@@ -23,6 +23,7 @@ PROGRAMS: Final[dict[str, tuple[str, ...]]] = {
     "simplified_moe tokens=40": ("tokens=40", "experts=4"),
     "swiglu": ("batch=32", "hidden=64", "inter=64"),
     "moe static": ("model=tiny", "batch=16", "tile_n=4"),
+    "moe regions": ("model=tiny", "batch=16", "tile_n=4", "regions=2"),
     "moe dynamic": ("model=tiny", "batch=16", "tiling=dynamic"),
 }
 """Programs of the repository, and parameters that make them small."""
