@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from trio import CancelScope, open_nursery
 from trio.lowlevel import current_task
 
-from fabric.assumed_channel import AssumedChannel
+from fabric.assumed_sink import AssumedSink
 from fabric.channel import Channel, Discard
 from fabric.clock import VirtualClock
-from fabric.elaborate import Edge, Plan
+from fabric.elaborate import Plan
 from fabric.errors import ConfigurationError, FabricError, OperatorError
 from fabric.graph import ComputeOperator, Node
 from fabric.hbm import Hbm
@@ -34,6 +34,7 @@ class Machine:
         clock: the global virtual clock.
         units: in node order.
         channels: in edge order.
+        assumed: ends of channels whose stream the program has stated the shape of.
         off_chip: the HBM, where the program uses it.
         on_chip: the on-chip memory.
         ports: what each operator sees, in node order.
@@ -80,6 +81,7 @@ class Machine:
         self.stored: dict[str, Any] = {}
         self.failures: list[FabricError] = []
         self.failed_at: list[tuple[int, int]] = []
+        self.assumed: list[AssumedSink] = []
         self.ports = self._ports(functional)
 
     async def run(self, scope: CancelScope) -> None:
@@ -133,22 +135,15 @@ class Machine:
                     f"--depth {key}: no channel has that name: expected consumer.input, "
                     f"such as {near}"
                 )
-        return tuple(
-            self._channel(
-                edge, depths.get(edge.key, self.plan.program.channel_depth), number, recorder
-            )
-            for number, edge in enumerate(edges)
-        )
-
-    def _channel(self, edge: Edge, depth: int, number: int, recorder: Recorder | None) -> Channel:
-        ends = self.units[edge.producer.index], self.units[edge.consumer.index]
-        claims: dict[str, Any] = {}
-        if edge.claims:
-            claims = {"claims": edge.claims, "rank": edge.type.rank}
-        if recorder is not None and recorder.keeps(*ends):
-            return recorder.channel(edge.name, depth, *ends, self.clock, number, claims)
-        make = AssumedChannel if claims else Channel
-        return make(edge.name, depth, *ends, self.clock, **claims)
+        channels = []
+        for number, edge in enumerate(edges):
+            depth = depths.get(edge.key, self.plan.program.channel_depth)
+            ends = self.units[edge.producer.index], self.units[edge.consumer.index]
+            if recorder is None:
+                channels.append(Channel(edge.name, depth, *ends, self.clock))
+            else:
+                channels.append(recorder.channel(edge.name, depth, *ends, self.clock, number))
+        return tuple(channels)
 
     def _memory(self, make: Callable[..., Hbm]) -> Hbm | None:
         clients = [
@@ -167,7 +162,11 @@ class Machine:
         outputs: list[list[Sink]] = [[Discard()] * len(node.outputs) for node in nodes]
         for edge, channel in zip(self.plan.edges, self.channels, strict=True):
             inputs[edge.consumer.index][edge.input] = channel
-            outputs[edge.producer.index][edge.output] = channel
+            sink: Sink = channel
+            if edge.claims:
+                sink = AssumedSink(channel, edge.claims, edge.type.rank)
+                self.assumed.append(sink)
+            outputs[edge.producer.index][edge.output] = sink
         return tuple(
             Ports(
                 unit=unit,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from fabric.assumed_sink import AssumedSink
 from fabric.channel import Channel, Discard
 from fabric.unit import ComputeUnit, MemoryUnit, Unit, Wait
 
@@ -19,7 +20,7 @@ __all__ = ["Ports", "Sink", "Source"]
 Source: TypeAlias = Channel
 """The end of a channel that an operator reads."""
 
-Sink: TypeAlias = Channel | Discard
+Sink: TypeAlias = Channel | AssumedSink | Discard
 """The end of a channel that an operator writes."""
 
 

@@ -129,11 +129,8 @@ class RunLog:
         }
         for name, document in (("report", report.as_json()), ("counters", counters)):
             text = json.dumps(document, indent=2, default=str) + "\n"
-            self._attempt(f"{name}.json", partial(self._write, f"{name}.json", text))
-
-    def _write(self, name: str, text: str) -> None:
-        assert self._folder is not None
-        (self._folder / name).write_text(text, encoding="utf-8")
+            write = partial((self._folder / f"{name}.json").write_text, text, encoding="utf-8")
+            self._attempt(f"{name}.json", write)
 
     def _attempt(self, what: str, write: Callable[[], object]) -> None:
         """Write; where that fails, keep the reason and write nothing more."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fabric.assumed_channel import AssumedChannel
 from fabric.dims import free_symbols, is_ragged
 from fabric.report import Compared, Comparison
 from fabric.stream_type import StreamType, TileType
@@ -77,13 +76,11 @@ def check_assumptions(machine: Machine, measured: dict[Any, Size]) -> None:
         ProgramError: an assumption was false.
     """
     sizes = Substitution(measured)
-    for channel in machine.channels:
-        if not isinstance(channel, AssumedChannel):
-            continue
-        channel.finish()
-        for claim in channel.claims:
+    for sink in machine.assumed:
+        sink.finish()
+        for claim in sink.claims:
             expected = sizes.dim(claim.assumed)
-            for size in channel.sizes.get(claim.dimension, ()):
+            for size in sink.sizes.get(claim.dimension, ()):
                 if size != expected and not is_ragged(claim.assumed):
                     raise claim.refuted_by(size, expected)
 

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import trio
 
+from fabric.channel import Channel
 from fabric.errors import ConfigurationError
 from fabric.trace import static
 from fabric.trace.options import TraceOptions
 from fabric.trace.rows import OPERATION_COLUMNS, Rows
 from fabric.trace.segments import SegmentWriter
-from fabric.trace.traced import TracedAssumedChannel, TracedChannel, TracedHbm, TracedOnChipMemory
+from fabric.trace.traced import TracedChannel, TracedHbm, TracedOnChipMemory
 from fabric.vocabulary import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -50,10 +51,6 @@ class Recorder:
         self._segments = 0
         self._snapshots = 0
 
-    def keeps(self, *units: Unit) -> bool:
-        """Whether a channel between ``units`` is traced."""
-        return any(self._options.keeps(unit.name) for unit in units)
-
     def channel(
         self,
         name: str,
@@ -62,13 +59,11 @@ class Recorder:
         consumer: Unit,
         clock: VirtualClock,
         number: int,
-        claims: Mapping[str, Any],
-    ) -> TracedChannel:
-        """Return the channel ``number``; ``claims`` are what an ``AssumedChannel`` needs."""
-        make = TracedAssumedChannel if claims else TracedChannel
-        channel = make(name, depth, producer, consumer, clock, **claims)
-        channel.attach(number, self._rows)
-        return channel
+    ) -> Channel:
+        """Return the channel ``number``, a traced one where the options say so."""
+        if self._options.keeps(producer.name) or self._options.keeps(consumer.name):
+            return TracedChannel(name, depth, producer, consumer, clock, number, self._rows)
+        return Channel(name, depth, producer, consumer, clock)
 
     def hbm(
         self, description: HbmDescription, readers: list[Unit], writers: list[Unit]

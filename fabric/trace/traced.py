@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
-from fabric.assumed_channel import AssumedChannel
 from fabric.channel import Channel
 from fabric.hbm import Hbm
 from fabric.memory import OnChipMemory
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from fabric.hardware import HbmDescription
     from fabric.unit import Unit
 
-__all__ = ["TracedAssumedChannel", "TracedChannel", "TracedHbm", "TracedOnChipMemory"]
+__all__ = ["TracedChannel", "TracedHbm", "TracedOnChipMemory"]
 
 _pack_short: Final = Struct(f"={len(SHORT_COLUMNS)}q").pack_into
 _pack_long: Final = Struct(f"={len(LONG_COLUMNS)}q").pack_into
@@ -56,17 +55,26 @@ class TracedChannel(Channel):
         number: its place in edge order.
     """
 
-    # No slots: a channel can be this and an AssumedChannel at once.
+    __slots__ = ("_last", "_long", "_next_order", "_reserved", "_rows", "_seen", "_sent", "_short",
+                 "number")  # fmt: skip
 
-    number: int
-
-    def attach(self, number: int, rows: Rows) -> None:
-        """Write rows about the channel ``number`` into ``rows``; to be called once, at first."""
-        self.number = number
-        self._rows = rows
-        self._short = rows.short
-        self._long = rows.long
-        self._next_order = rows.next_order
+    def __init__(
+        self,
+        name: str,
+        depth: int,
+        producer: Unit,
+        consumer: Unit,
+        clock: VirtualClock,
+        number: int,
+        rows: Rows,
+    ) -> None:
+        """Join two units; ``rows`` get what happens, under this ``number``."""
+        super().__init__(name, depth, producer, consumer, clock)
+        self.number: Final = number
+        self._rows: Final = rows
+        self._short: Final = rows.short
+        self._long: Final = rows.long
+        self._next_order: Final = rows.next_order
         self._sent: deque[Sent] = deque()
         self._reserved: deque[tuple[int, int, int]] = deque()
         self._seen: tuple[int, int, int] | None = None
@@ -257,10 +265,6 @@ class TracedChannel(Channel):
         rows.offset = offset = offset + _LONG_BYTES
         if offset == rows.limit:
             self._rows.flush()
-
-
-class TracedAssumedChannel(AssumedChannel, TracedChannel):
-    """A traced channel of a stream that the program says something about."""
 
 
 def _complete(stamps: Sent) -> Sent:

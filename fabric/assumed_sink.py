@@ -1,22 +1,18 @@
-"""Channels of streams whose shape the program has stated: they count the groups that pass."""
+"""Ends of channels whose stream the program has stated the shape of: they count its groups."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from typing_extensions import override
-
 from fabric.channel import Channel
-from fabric.clock import VirtualClock
 from fabric.stream import Claim
-from fabric.unit import Unit
 from fabric.values import BareStop, Element
 
-__all__ = ["AssumedChannel"]
+__all__ = ["AssumedSink"]
 
 
-class AssumedChannel(Channel):
-    """A channel that compares the sizes of groups with what the program says of them.
+class AssumedSink:
+    """Stands before a channel and compares the sizes of groups with what the program says of them.
 
     A size that is a number is compared when its group closes; one that other streams decide when
     the run is over, and then ``sizes`` has the smallest and the largest group.
@@ -26,25 +22,11 @@ class AssumedChannel(Channel):
         sizes: by dimension, the smallest and the largest group that has closed.
     """
 
-    __slots__ = ("_counts", "_groups", "_numbers", "claims", "sizes")
+    __slots__ = ("_channel", "_counts", "_groups", "_numbers", "claims", "sizes")
 
-    def __init__(
-        self,
-        name: str,
-        depth: int,
-        producer: Unit,
-        consumer: Unit,
-        clock: VirtualClock,
-        *,
-        claims: tuple[Claim, ...],
-        rank: int,
-    ) -> None:
-        """Join two units; the stream between them has rank ``rank``.
-
-        Raises:
-            ConfigurationError: the depth is below 1.
-        """
-        super().__init__(name, depth, producer, consumer, clock)
+    def __init__(self, channel: Channel, claims: tuple[Claim, ...], rank: int) -> None:
+        """Stand before ``channel``, whose stream has rank ``rank``."""
+        self._channel: Final = channel
         self.claims: Final = claims
         self.sizes: dict[int, tuple[int, int]] = {}
         self._counts = [0] * (rank + 1)
@@ -53,20 +35,33 @@ class AssumedChannel(Channel):
             claim.dimension: claim for claim in claims if isinstance(claim.assumed, int)
         }
 
-    @override
     async def send(self, element: Element) -> None:
+        """See ``Channel.send``."""
         self._count(element)
-        await super().send(element)
+        await self._channel.send(element)
 
-    @override
     async def send_at(self, element: Element, requested_cycle: int) -> None:
+        """See ``Channel.send_at``."""
         self._count(element)
-        await super().send_at(element, requested_cycle)
+        await self._channel.send_at(element, requested_cycle)
 
-    @override
+    async def send_bare(self, level: int, empty_dimension: int) -> None:
+        """See ``Channel.send_bare``."""
+        self._count((BareStop(level, empty_dimension), level))
+        await self._channel.send_bare(level, empty_dimension)
+
+    async def reserve(self) -> None:
+        """See ``Channel.reserve``."""
+        await self._channel.reserve()
+
     def put(self, element: Element) -> None:
+        """See ``Channel.put``."""
         self._count(element)
-        super().put(element)
+        self._channel.put(element)
+
+    def close(self) -> None:
+        """See ``Channel.close``."""
+        self._channel.close()
 
     def finish(self) -> None:
         """Close the outermost dimension, which no stop closes.
