@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fabric.dims import free_symbols, is_ragged
+from fabric.errors import ProgramError
 from fabric.report import Compared, Comparison
-from fabric.stream_type import StreamType, TileType, holds_buffers
+from fabric.stream_type import StreamType, TileType, holds_buffers, shape_text
 from fabric.symbolic.metrics import Metrics
 from fabric.symbolic.substitution import Size, Substitution, followed
 
@@ -71,8 +72,8 @@ def compare(machine: Machine, measured: dict[Any, Size], metrics: Metrics) -> Co
     warnings += [
         f"{channel.name}: {channel.elements:,} elements measured, {expected:,} expected: this is "
         "a fault of the fabric, or of an operator's shapes"
-        for channel, expected in zip(machine.channels, elements, strict=True)
-        if channel.elements != expected
+        for channel, edge, expected in zip(machine.channels, plan.edges, elements, strict=True)
+        if channel.elements != expected and _is_exact(edge.type, expected)
     ]
     return Comparison(totals, elements, tuple(warnings))
 
@@ -91,11 +92,32 @@ def check_assumptions(machine: Machine, measured: dict[Any, Size]) -> None:
             for size in sink.sizes.get(claim.dimension, ()):
                 if size != expected and not is_ragged(claim.assumed):
                     raise claim.refuted_by(size, expected)
+    # Groups of ragged sizes are counted together; operators compare them one by one.
+    for edge, channel in zip(machine.plan.edges, machine.channels, strict=True):
+        assumed = edge.consumer.inputs[edge.input]
+        if edge.claims and channel.elements != (total := _count(sizes, assumed.type)):
+            place = edge.claims[0].place
+            raise ProgramError(
+                f"{assumed.name} has {channel.elements:,} elements: expected {total:,}, since the "
+                f"program assumes {shape_text(assumed.shape)}",
+                file=place.file,
+                line=place.line,
+            )
 
 
 def _count(sizes: Substitution, stream: StreamType) -> int:
     count: int = -(-sizes.stream(stream).count // 1)
     return count
+
+
+def _is_exact(stream: StreamType, expected: int) -> bool:
+    """Whether the elements of a stream follow from the sizes measured.
+
+    The mean of a product is not the product of two ragged sizes' means; and two sizes that no
+    other channel shows cannot be told apart: they count as 0.
+    """
+    symbols = [symbol for dim in stream.shape for symbol in free_symbols(dim)]
+    return sum(map(is_ragged, symbols)) < 2 and (expected > 0 or not symbols)
 
 
 def _squares_a_mean(node: Any) -> bool:

@@ -26,6 +26,8 @@ def _run(data: bytes, mode: str) -> tuple[Report, Random]:
     }
     report = simulate(program, mode=mode, depths=depths)
     assert (report.status, report.error) == ("completed", None)
+    # Every channel's elements, the traffic and the FLOPs are what was known before the run.
+    assert () == report.comparison.warnings
     return report, made
 
 
