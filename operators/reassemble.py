@@ -80,7 +80,9 @@ class Reassemble(Operator):
         hits = chosen.hits
         if hits is None:
             hits = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
-        shape = (*selectors.shape, hits, *first.shape[1:])
+        alike = all(stream.shape[1:] == first.shape[1:] for stream in streams)
+        inner = first.shape[1:] if alike else wiring.renewed(first.shape[1:])
+        shape = (*selectors.shape, hits, *inner)
         return (StreamType(shape, first.value),)
 
     @override

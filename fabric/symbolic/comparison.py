@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fabric.dims import free_symbols, is_ragged
+from fabric.dims import is_ragged
 from fabric.errors import ProgramError
+from fabric.graph import Node
 from fabric.report import Compared, Comparison
 from fabric.stream_type import StreamType, TileType, holds_buffers, shape_text
 from fabric.symbolic.metrics import Metrics
@@ -57,6 +58,7 @@ def compare(machine: Machine, measured: dict[Any, Size], metrics: Metrics) -> Co
         )
         if not free_symbols(row.expected)
     )
+<<<<<<< HEAD
     inexact = {"FLOPs"} if any(map(_squares_a_mean, plan.nodes)) else set()
     if any(holds_buffers(edge.type.value) for edge in plan.edges):
         # The paper counts two buffers; as many as a channel is deep may wait to be read.
@@ -67,6 +69,10 @@ def compare(machine: Machine, measured: dict[Any, Size], metrics: Metrics) -> Co
         for row in totals
         if not row.agrees and row.what not in inexact
     ]
+=======
+    exact = not any(map(_has_ragged_tiles, plan.nodes))
+    warnings += [text for row in totals if not row.agrees and (text := _told(row, exact))]
+>>>>>>> symbolic
     sizes = Substitution(measured)
     elements = tuple(_count(sizes, edge.type) for edge in plan.edges)
     warnings += [
@@ -110,6 +116,7 @@ def _count(sizes: Substitution, stream: StreamType) -> int:
     return count
 
 
+<<<<<<< HEAD
 def _is_exact(stream: StreamType, expected: int) -> bool:
     """Whether the elements of a stream follow from the sizes measured.
 
@@ -124,10 +131,27 @@ def _squares_a_mean(node: Any) -> bool:
     """Whether costs multiply a ragged size with itself, so that its mean is not exact."""
     ragged = [
         symbol
+=======
+def _told(row: Compared, exact: bool) -> str | None:
+    """Return what to say of a difference; nothing where means of ragged sizes explain it."""
+    if row.at_most:
+        return (
+            f"{row.what}: {row.measured:,}, more than the requirement of {row.expected:,}: more "
+            "than two buffers of an operator were alive"
+        )
+    if not exact:
+        return None
+    return (
+        f"{row.what}: {row.measured:,} measured, {row.expected:,} expected: this is a fault of "
+        "the fabric, or of an operator's costs"
+    )
+
+
+def _has_ragged_tiles(node: Node) -> bool:
+    """Whether tiles have ragged sizes: their mean is not that of every part of a stream."""
+    return any(
+        isinstance(stream.value, TileType)
+        and (is_ragged(stream.value.rows) or is_ragged(stream.value.cols))
+>>>>>>> symbolic
         for stream in node.input_types
-        if isinstance(stream.value, TileType)
-        for dim in (stream.value.rows, stream.value.cols)
-        if is_ragged(dim)
-        for symbol in free_symbols(dim)
-    ]
-    return len(ragged) != len(set(ragged))
+    )
