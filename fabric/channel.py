@@ -275,6 +275,13 @@ class Channel:
                 self.empty_cycles += self.closed_cycle - unit.now
                 unit.now = self.closed_cycle
 
+    def idle(self, cycle: int) -> None:
+        """Let the consumer's clock come to ``cycle``, waiting for an element."""
+        unit = self.consumer
+        if cycle > unit.now:
+            self.empty_cycles += cycle - unit.now
+            unit.now = cycle
+
     async def _arrival(self) -> None:
         """Wait until there is an element, or see the end."""
         if self.closed_cycle is None:

@@ -82,13 +82,6 @@ class Ports:
             off_chip.submit(unit, requests)
             await self.clock.park(unit, Wait("off-chip", (), unit.now))
 
-    def idle(self, source: Source, cycle: int) -> None:
-        """Let the clock come to ``cycle``, waiting for an element of ``source``."""
-        unit = self.unit
-        if cycle > unit.now:
-            source.empty_cycles += cycle - unit.now
-            unit.now = cycle
-
     async def first_of(self, sources: tuple[Source, ...]) -> None:
         """Park until an element or an end arrives in one of ``sources``, all of them empty."""
         unit = self.unit

@@ -32,11 +32,13 @@ FIELDS: Final[dict[str, Field]] = {
     "bytes": Field("bytes", "moved, whole requests each"),
     "busy_cycles": Field("cycles", "charged for work"),
     "capacity_cycles": Field("cycles", "waited for room on chip"),
+    "carries": Field("", "what a channel carries: tile, selector, buffer, bool or tuple"),
     "cause": Field("", "of a wait: empty, full, hbm or capacity"),
     "channel": Field("", "a channel, by its number in edge order; by its name in JSON lines"),
     "channels": Field("", "how many channels the program has"),
     "consumer": Field("", "the unit that reads a channel"),
     "credit_cycles": Field("cycles", "waited for a credit on its way back, one each"),
+    "closed_cycle": Field("cycles", "the producer ended the stream; null while it is open"),
     "code": Field("", "class of a deadlock, such as FAB-D001"),
     "cycle": Field("cycles", "when it happened, on the clock of the unit it happened to"),
     "cycles": Field("cycles", "how long it took"),
@@ -45,18 +47,21 @@ FIELDS: Final[dict[str, Field]] = {
     "elements": Field("elements", "values dequeued; bare stops are not counted"),
     "empty_cycles": Field("cycles", "waited for an element or the end of a stream"),
     "end_cycle": Field("cycles", "the first cycle after it"),
+    "expected": Field("elements", "of the whole stream by its shape; null where data decide"),
     "file": Field("", "the user's file in which the operator was wired"),
     "finished": Field("", "whether the unit's operator has ended"),
     "flops": Field("FLOPs", "floating-point operations done"),
     "flops_per_cycle": Field("FLOPs/cycle", "compute bandwidth; 0 for a unit without arithmetic"),
     "full_cycles": Field("cycles", "waited for a reader to take an element"),
     "hbm_cycles": Field("cycles", "waited for the HBM"),
+    "held": Field("elements", "sent and not dequeued, bare stops included"),
+    "held_bytes": Field("bytes", "on chip, allocated by the unit and not released"),
     "kind": Field("", "of a unit: compute, memory or routing"),
     "line": Field("", "the line in the user's file"),
     "loop": Field("", "units that can never go on while others still do"),
     "mode": Field("", "timing or functional"),
     "name": Field("", "unique in the program"),
-    "operation": Field("", "reserve, send, see, take, burst, allocate or end"),
+    "operation": Field("", "reserve, send, see, take, burst, allocate, end or idle"),
     "operator": Field("", "class of an operator; in the run log, the unit's name"),
     "operators": Field("", "how many operators the program has"),
     "order": Field("", "place in the unit's own sequence of operations, from 0"),
@@ -81,6 +86,7 @@ FIELDS: Final[dict[str, Field]] = {
     "until_cycle": Field("cycles", "when the other end did what ended the wait"),
     "visible_cycle": Field("cycles", "from when on the consumer can see the element"),
     "waiting": Field("", "how many units wait"),
+    "wanted_bytes": Field("bytes", "on chip, that the unit waits for"),
     "wait_cycles": Field("cycles", "waited at this operation"),
     "waits_for": Field("", "what a unit waits for: receive, send, reach, off-chip or capacity"),
     "work_cycles": Field("cycles", "worked since its previous operation, before any wait"),
@@ -105,13 +111,18 @@ EVENTS: Final[dict[str, tuple[str, ...]]] = {
     "burst": ("cycle", "unit", "submitted_cycle", "requests", "bytes"),
     "allocate": ("cycle", "unit", "wait_cycles", "bytes"),
     "end": ("cycle", "unit", "channel", "wait_cycles"),
+    "reserve": ("cycle", "unit", "channel", "wait_cycles"),
+    "idle": ("cycle", "unit", "channel", "wait_cycles"),
 }  # fmt: skip
 """Events and their fields. The first seven are in the run log, the others in the event trace;
-``cycle`` of a transfer is its dequeue, of a burst its completion."""
+``cycle`` of a transfer is its dequeue, of a burst its completion; ``reserve`` is a reservation that
+nothing was put into, ``idle`` a wait for an element that is looked at later."""
 
 TABLES: Final[dict[str, tuple[str, ...]]] = {
     "units": ("unit", "name", "operator", "kind", "file", "line", "flops_per_cycle"),
-    "channels": ("channel", "name", "reader", "depth", "producer", "consumer"),
+    "channels": (
+        "channel", "name", "reader", "depth", "producer", "consumer", "expected", "carries",
+    ),
     "transfers": (
         "channel", "element", "stop", "bare", "reserved_cycle", "sent_cycle", "visible_cycle",
         "seen_cycle", "taken_cycle", "send_wait_cycles", "receive_wait_cycles",
@@ -124,9 +135,10 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
         "unit", "start_cycle", "end_cycle", "cycles", "cause", "channel", "until_cycle",
     ),
     "states": (
-        "unit", "cycle", "busy_cycles", "flops", "finished", "waits_for", "any_of", "since_cycle",
+        "unit", "cycle", "busy_cycles", "flops", "finished", "waits_for", "any_of",
+        "wanted_bytes", "held_bytes", "since_cycle",
     ),
-    "waiting": ("unit", "channel"),
+    "waiting": ("unit", "channel", "elements", "held", "closed_cycle"),
 }  # fmt: skip
 """The tables of ``trace query``: a row of ``operations`` for every step of a unit, of ``waits``
 for every wait longer than 0 cycles, of ``states`` for every unit at the end of the recording, of

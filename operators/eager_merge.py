@@ -110,7 +110,7 @@ class EagerMerge(Operator):
         chosen = [Selector((port,), len(sources)) for port in range(len(sources))]
         while (winner := await _winner(ports)) is not None:
             cycle, port = winner
-            ports.idle(sources[port], cycle)
+            sources[port].idle(cycle)
             await selectors.send((chosen[port], 0))
             await self._pass(ports, sources[port])
         for source in sources:

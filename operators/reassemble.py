@@ -22,6 +22,7 @@ from fabric import (
     StreamType,
     Wiring,
     artifact_bytes,
+    same,
 )
 from operators.operands import load_cycles, placed
 
@@ -69,6 +70,12 @@ class Reassemble(Operator):
                 raise ShapeError(
                     f"Reassemble(rank={self.rank}) is given {first} and {stream}: "
                     f"expected rank {self.rank} and one element type"
+                )
+            inner = zip(stream.shape[1:], first.shape[1:], strict=True)
+            if any(same(a, b) is False for a, b in inner):
+                raise ShapeError(
+                    f"Reassemble(rank={self.rank}) is given {first} and {stream}: "
+                    "expected equal inner dimensions"
                 )
         hits = chosen.hits
         if hits is None:

@@ -49,6 +49,15 @@ def stalls(run: Path, rows: int) -> None:
     _show(run, lambda trace, console: print_stalls(trace, console, rows))
 
 
+@command.command("deadlock")
+@_RUN
+def deadlock(run: Path) -> None:
+    """Say which units could never go on, and why, also of a run that was killed."""
+    from fabric.trace.stuck import print_deadlock
+
+    _show(run, print_deadlock)
+
+
 @command.command("show")
 @_RUN
 @click.option("--at", "cycle", type=click.IntRange(min=0), required=True, help="The cycle.")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fabric.machine import Machine
     from fabric.unit import Unit
 
-__all__ = ["explain_deadlock", "explain_livelock"]
+__all__ = ["describe_deadlock", "explain_deadlock", "explain_livelock"]
 
 _EVENTS: Final = 8
 """How many of the last events are reported."""
@@ -56,6 +56,17 @@ def explain_deadlock(
     except* KeyboardInterrupt:
         pass
     return _report(machine, loops, stuck, tokens, remedy)
+
+
+def describe_deadlock(
+    machine: Machine, tokens: Tokens, why_no_remedy: str
+) -> DeadlockReport | None:
+    """Describe a machine at rest without searching for depths; None where all can go on."""
+    stuck = find_stuck(machine)
+    if not stuck.cores:
+        return None
+    loops = [_loop(machine, loop, stuck, tokens) for loop in stuck.cores]
+    return _report(machine, loops, stuck, tokens, Remedy([], None, False, 0, why_no_remedy))
 
 
 def explain_livelock(machine: Machine, watch: LivelockWatch) -> DeadlockReport:
@@ -125,7 +136,7 @@ def _report(
 
 def _loop(machine: Machine, loop: list[Unit], stuck: Stuck, tokens: Tokens) -> Loop:
     return Loop(
-        code=code(loop),
+        code=code(loop, tokens),
         units=[_blocked(machine, unit, stuck, tokens) for unit in loop],
         channels=[tokens.state(channel) for channel in _channels(loop)],
         cause=cause(loop, tokens),

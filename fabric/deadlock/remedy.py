@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EFFORT_ELEMENTS", "find_remedy"]
 
-EFFORT_ELEMENTS: Final = 2_000_000
+EFFORT_ELEMENTS: Final = 1_000_000
 """Elements that all trials of a report may deliver together."""
 
 _REASONS: Final = {
@@ -76,6 +76,7 @@ class _Search:
         if outcome.ending != "completed" or not found:
             return self._nothing(outcome, found)
         finished = self._reduce(found)
+        found = {option: n for option, n in found.items() if n != self._before(option)}
         cycles = self._try(found)
         assert cycles is not None
         why_not = "" if finished else self._gave_up("lowering the depths further")
@@ -99,6 +100,8 @@ class _Search:
 
     def _reduce(self, found: dict[str, int]) -> bool:
         """Lower each depth as far as it goes; False where the effort ran out before that."""
+        if not self._drop(found):
+            return False
         changed = True
         while changed:
             changed = False
@@ -108,8 +111,23 @@ class _Search:
                     return False
                 changed |= lowest < found[option]
                 found[option] = lowest
-        for option in [each for each in found if found[each] == self._before(each)]:
-            del found[option]
+        return True
+
+    def _drop(self, found: dict[str, int]) -> bool:
+        """Leave out channels that need not grow, in groups first; False as for ``_reduce``."""
+        size = len(found) // 2
+        while size:
+            options = sorted(found)
+            for start in range(0, len(options), size):
+                group = options[start : start + size]
+                fewer = {option: found[option] for option in found if option not in group}
+                outcome = self._try(fewer)
+                if outcome is None:
+                    return False
+                if outcome.ending == "completed":
+                    for option in group:
+                        del found[option]
+            size //= 2
         return True
 
     def _lowest(self, option: str, found: dict[str, int]) -> int | None:

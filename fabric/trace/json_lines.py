@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fabric.runlog import event_logger
+from fabric.trace.rows import END, IDLE, RESERVE
 from fabric.vocabulary import EVENTS
 
 if TYPE_CHECKING:
@@ -35,11 +36,14 @@ _SELECTS: Final = {
         "SELECT cycle, name, wait_cycles, amount FROM recorded_operations "
         "JOIN units USING (unit) WHERE operation = 1 ORDER BY cycle, name"
     ),
-    "end": (
-        "SELECT cycle, u.name, c.name, wait_cycles FROM recorded_operations "
-        "JOIN units u USING (unit) JOIN channels c USING (channel) WHERE operation = 2 "
-        "ORDER BY cycle, u.name, c.name"
-    ),
+    **{
+        event: (
+            "SELECT cycle, u.name, c.name, wait_cycles FROM recorded_operations "
+            f"JOIN units u USING (unit) JOIN channels c USING (channel) WHERE operation = {code} "
+            "ORDER BY cycle, u.name, c.name"
+        )
+        for event, code in (("end", END), ("reserve", RESERVE), ("idle", IDLE))
+    },
 }
 
 

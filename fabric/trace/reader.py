@@ -12,7 +12,7 @@ from fabric.errors import ConfigurationError
 from fabric.trace import views
 from fabric.trace.rows import LONG_COLUMNS, OPERATION_COLUMNS
 from fabric.trace.segments import literal
-from fabric.vocabulary import SCHEMA_VERSION
+from fabric.vocabulary import SCHEMA_VERSION, TABLES
 
 __all__ = ["Trace"]
 
@@ -42,8 +42,9 @@ class Trace:
         self.database: Final = duckdb.connect()
         request_bytes = self.meta.get("hardware", {}).get("hbm", {}).get("request_bytes", 0)
         self.database.execute(f"SET VARIABLE request_bytes = {int(request_bytes)}")
-        for name in ("units", "channels", "columns"):
-            self._static(name)
+        self._static("units", "*")
+        self._static("columns", "*")
+        self._static("channels", "* REPLACE (nullif(expected, -1) AS expected)")
         self._segments()
         end = self._json("end.json") or {}
         self.status: Final[str] = end.get("status", "killed")
@@ -89,11 +90,11 @@ class Trace:
             return None
         return found if isinstance(found, dict) else None
 
-    def _static(self, name: str) -> None:
+    def _static(self, name: str, columns: str) -> None:
         file = self.folder / f"{name}.parquet"
         try:
             self.database.execute(
-                f"CREATE TABLE {name} AS SELECT * FROM read_parquet({literal(file)})"
+                f"CREATE TABLE {name} AS SELECT {columns} FROM read_parquet({literal(file)})"
             )
         except duckdb.Error as error:
             raise ConfigurationError(
@@ -122,10 +123,13 @@ class Trace:
             "states",
             "SELECT * REPLACE (nullif(waits_for, '') AS waits_for, "
             "nullif(since_cycle, -1) AS since_cycle) FROM read_parquet({file})",
-            ("unit", "cycle", "busy_cycles", "flops", "finished", "waits_for", "any_of",
-             "since_cycle"),
-        )  # fmt: skip
-        self._last("waiting", "SELECT * FROM read_parquet({file})", ("unit", "channel"))
+            TABLES["states"],
+        )
+        self._last(
+            "waiting",
+            "SELECT * REPLACE (nullif(closed_cycle, -1) AS closed_cycle) FROM read_parquet({file})",
+            TABLES["waiting"],
+        )
         database.execute(views.VIEWS)
 
     def _load(self, name: str, insert: str) -> None:

@@ -15,6 +15,7 @@ __all__ = [
     "ALLOCATE",
     "BURST",
     "END",
+    "IDLE",
     "LEFT_OVER",
     "LONG_COLUMNS",
     "OPERATION_COLUMNS",
@@ -40,12 +41,14 @@ LONG_COLUMNS: Final = (
 OPERATION_COLUMNS: Final = (
     "operation", "unit", "order", "cycle", "wait_cycles", "channel", "amount"
 )  # fmt: skip
-"""Columns of everything else: amount is requests of a burst, bytes of an allocation."""
+"""Columns of everything else: amount is requests of a burst, bytes of an allocation,
+the sending cycle of the element that was waited for."""
 
 BURST: Final = 0
 ALLOCATE: Final = 1
 END: Final = 2
 RESERVE: Final = 3
+IDLE: Final = 4
 
 LEFT_OVER: Final = -2
 """Stands for the order of a dequeue after the consumer's operator had ended."""

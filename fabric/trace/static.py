@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -14,6 +15,7 @@ from fabric.vocabulary import FIELDS, TABLES
 
 if TYPE_CHECKING:
     from fabric.machine import Machine
+    from fabric.stream_type import StreamType, ValueType
 
 __all__ = [
     "channel_table",
@@ -44,8 +46,9 @@ def unit_table(machine: Machine) -> Table:
 
 
 def channel_table(machine: Machine) -> Table:
-    """Return one row a channel: its ends and its depth."""
+    """Return one row a channel: its ends, its depth and what it carries."""
     channels = machine.channels
+    types = [edge.producer.outputs[edge.output].type for edge in machine.plan.edges]
     return {
         "channel": np.arange(len(channels), dtype=np.int64),
         "name": _texts(channel.name for channel in channels),
@@ -53,6 +56,8 @@ def channel_table(machine: Machine) -> Table:
         "depth": _numbers(channel.depth for channel in channels),
         "producer": _numbers(channel.producer.index for channel in channels),
         "consumer": _numbers(channel.consumer.index for channel in channels),
+        "expected": _numbers(map(_static_count, types)),
+        "carries": _texts(_kind(each.value) for each in types),
     }
 
 
@@ -83,6 +88,8 @@ def state_table(machine: Machine) -> Table:
     """Return one row a unit: its clock, and what it waits for."""
     units = machine.units
     waits = [unit.wait for unit in units]
+    wanted = dict(machine.on_chip.requests)
+    held = machine.on_chip.held_by
     return {
         "unit": _numbers(unit.index for unit in units),
         "cycle": _numbers(unit.now for unit in units),
@@ -91,6 +98,8 @@ def state_table(machine: Machine) -> Table:
         "finished": np.array([unit.finished for unit in units], np.bool_),
         "waits_for": _texts("" if wait is None else wait.operation for wait in waits),
         "any_of": np.array([wait is not None and wait.any_of for wait in waits], np.bool_),
+        "wanted_bytes": _numbers(wanted.get(unit, 0) for unit in units),
+        "held_bytes": _numbers(held.get(unit, 0) for unit in units),
         "since_cycle": _numbers(-1 if wait is None else wait.since_cycle for wait in waits),
     }
 
@@ -99,15 +108,32 @@ def waiting_table(machine: Machine) -> Table:
     """Return one row for each channel that a parked unit waits for."""
     number = {channel: index for index, channel in enumerate(machine.channels)}
     rows = [
-        (unit.index, number[channel])
+        (
+            unit.index,
+            number[channel],
+            channel.elements,
+            len(channel.queue),
+            -1 if channel.closed_cycle is None else channel.closed_cycle,
+        )
         for unit in machine.units
         if unit.wait is not None
         for channel in unit.wait.channels
     ]
-    return {
-        "unit": _numbers(unit for unit, _ in rows),
-        "channel": _numbers(channel for _, channel in rows),
-    }
+    names = ("unit", "channel", "elements", "held", "closed_cycle")
+    columns = np.array(rows, np.int64).reshape(-1, len(names)).T
+    return dict(zip(names, np.ascontiguousarray(columns), strict=True))
+
+
+def _static_count(stream: StreamType) -> int:
+    """Return how many elements a stream has, or -1 where data decide."""
+    if all(isinstance(dim, int) for dim in stream.shape):
+        return math.prod(dim for dim in stream.shape if isinstance(dim, int))
+    return -1
+
+
+def _kind(value: ValueType) -> str:
+    """Return what a stream carries: tile, selector, buffer, bool or tuple."""
+    return type(value).__name__.removesuffix("Type").lower()
 
 
 def _numbers(values: Any) -> NDArray[Any]:

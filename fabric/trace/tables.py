@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 from rich.text import Text
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = ["print_table", "print_title"]
+
+_KEPT: Final = 36
+"""Names and numbers up to this length are not broken where a table is too wide."""
 
 
 def print_title(console: Console, title: str, note: str = "") -> None:
@@ -27,7 +30,13 @@ def print_table(
     table = Table(box=None, pad_edge=False, header_style="dim")
     for number, column in enumerate(columns):
         text = any(_is_text(row[number]) for row in rows)
-        table.add_column(column, justify="left" if text else "right", overflow="fold")
+        longest = max((len(_cell(row[number])) for row in rows[:shown]), default=0)
+        table.add_column(
+            column,
+            justify="left" if text else "right",
+            overflow="fold",
+            min_width=min(longest, _KEPT) if number == 0 or not text else None,
+        )
     for row in rows[:shown]:
         table.add_row(*(Text(_cell(value)) for value in row))
     console.print(table)

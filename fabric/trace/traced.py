@@ -19,6 +19,7 @@ from fabric.trace.rows import (
     ALLOCATE,
     BURST,
     END,
+    IDLE,
     LEFT_OVER,
     LONG_COLUMNS,
     RESERVE,
@@ -54,8 +55,8 @@ class TracedChannel(Channel):
         number: its place in edge order.
     """
 
-    __slots__ = ("_count", "_long", "_next_order", "_reserved", "_rows", "_seen", "_sent",
-                 "_short", "number")  # fmt: skip
+    __slots__ = ("_last", "_long", "_next_order", "_reserved", "_rows", "_seen", "_sent", "_short",
+                 "number")  # fmt: skip
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class TracedChannel(Channel):
         self._sent: deque[Sent] = deque()
         self._reserved: deque[tuple[int, int, int]] = deque()
         self._seen: tuple[int, int, int] | None = None
-        self._count = -1
+        self._last = -1
 
     @override
     async def send(self, element: Element) -> None:
@@ -150,7 +151,7 @@ class TracedChannel(Channel):
         value, stop = element
         if value.__class__ is BareStop:
             stop = ~stop
-        self._count = count = self._count + 1
+        self._last = count = self._last + 1
         rows = self._short
         offset = rows.offset
         order, number = self._next_order(), self.number
@@ -189,6 +190,15 @@ class TracedChannel(Channel):
         return element
 
     @override
+    def idle(self, cycle: int) -> None:
+        waited = cycle - self.consumer.now
+        Channel.idle(self, cycle)
+        if waited > 0:
+            until = min(self.queue[0][0], cycle) if self.queue else cycle
+            unit = self.consumer.index
+            self._rows.operation(IDLE, unit, cycle, waited, self.number, until)
+
+    @override
     def discard(self, cycle: int) -> None:
         Channel.discard(self, cycle)
         while len(self._sent) > len(self.queue):
@@ -224,7 +234,7 @@ class TracedChannel(Channel):
         sent = list(self._sent)[len(self._sent) - len(self.queue) :]
         for number, (stamps, (_, (value, stop))) in enumerate(zip(sent, self.queue, strict=True)):
             level = ~stop if isinstance(value, BareStop) else stop
-            key = (self.number, self._count + number + 1, level)
+            key = (self.number, self._last + number + 1, level)
             rows.append((*key, -1, -1, seen[2], *_complete(stamps), *seen[:2]))
             seen = (-1, -1, 0)
         return rows
@@ -244,7 +254,7 @@ class TracedChannel(Channel):
             stamps = _complete(stamps)
         if order is None:
             order = self._next_order()
-        self._count = count = self._count + 1
+        self._last = count = self._last + 1
         rows = self._long
         offset, number = rows.offset, self.number
         seen_order, seen_cycle, waited = seen

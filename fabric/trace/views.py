@@ -49,7 +49,8 @@ FROM recorded JOIN channels USING (channel) WHERE seen_order >= 0 AND seen_order
 UNION ALL SELECT consumer, taken_order, 'take', taken_cycle,
     CASE WHEN seen_order = taken_order THEN receive_wait_cycles ELSE 0 END, channel, element
 FROM recorded JOIN channels USING (channel) WHERE taken_order >= 0
-UNION ALL SELECT unit, "order", ['burst', 'allocate', 'end', 'reserve'][operation + 1], cycle,
+UNION ALL SELECT unit, "order",
+    ['burst', 'allocate', 'end', 'reserve', 'idle'][operation + 1], cycle,
     wait_cycles, nullif(channel, -1), NULL
 FROM recorded_operations;
 
@@ -71,8 +72,8 @@ FROM (
         reserved_cycle - 1
     FROM recorded JOIN channels USING (channel) WHERE send_wait_cycles > 0
     UNION ALL SELECT unit, cycle - wait_cycles, cycle,
-        ['hbm', 'capacity', 'empty', 'full'][operation + 1],
-        nullif(channel, -1), cycle - (operation = 3)::BIGINT
+        ['hbm', 'capacity', 'empty', 'full', 'empty'][operation + 1], nullif(channel, -1),
+        CASE operation WHEN 3 THEN cycle - 1 WHEN 4 THEN amount ELSE cycle END
     FROM recorded_operations WHERE wait_cycles > 0
 ) ORDER BY unit, start_cycle;
 """

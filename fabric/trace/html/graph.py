@@ -14,6 +14,7 @@ __all__ = ["graph"]
 _WIDTH, _HEIGHT = 178, 32
 _COLUMN, _ROW = 222, 46
 _LETTERS: Final = 25
+_BOW: Final = 42
 _FOLD_FROM: Final = 60
 _SWEEPS: Final = 4
 
@@ -42,7 +43,7 @@ def graph(accounts: Accounts, stuck: set[int]) -> str:
         for number, group in enumerate(groups)
     )
     width = max(x for x, _ in places) + _WIDTH + 12
-    height = max(y for _, y in places) + _HEIGHT + 12
+    height = max(y for _, y in places) + _HEIGHT + 24
     drawing = element(
         "svg", lines + boxes, width=width, height=height, viewBox=f"0 0 {width} {height}"
     )
@@ -100,7 +101,8 @@ def _edge(start: tuple[int, int], end: tuple[int, int], stuck: bool, between: li
     colour = "#b00020" if stuck else "#a9b7c4"
     width = 2.5 if stuck or len(between) > 1 else 1.2
     more = f" and {len(between) - 1:,} more" if len(between) > 1 else ""
-    path = f"M{x0} {y0}C{x0 + reach} {y0} {x1 - reach} {y1} {x1} {y1}"
+    bow = _BOW if x1 - x0 > _COLUMN else 0  # around the boxes of the layers between
+    path = f"M{x0} {y0}C{x0 + reach} {y0 + bow} {x1 - reach} {y1 + bow} {x1} {y1}"
     title = element("title", escape(between[0] + more))
     return element("path", title, d=path, fill="none", stroke=colour, stroke_width=width)
 

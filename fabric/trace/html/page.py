@@ -6,13 +6,17 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from fabric.deadlock.picture import svg
+from fabric.deadlock.text import report_lines
 from fabric.trace.critical import phases
 from fabric.trace.html.charts import bandwidth_chart, legend, occupancy_charts, timeline_chart
 from fabric.trace.html.graph import graph
 from fabric.trace.html.svg import element, table
 from fabric.trace.stalls import COLUMNS, Accounts
+from fabric.trace.stuck import analysed
 
 if TYPE_CHECKING:
+    from fabric.deadlock.document import DeadlockReport
     from fabric.trace.reader import Trace
 
 __all__ = ["write_page"]
@@ -45,11 +49,12 @@ def write_page(trace: Trace, output: Path) -> None:
         OSError: it cannot be written.
     """
     accounts = Accounts(trace)
-    waiting = _waiting(trace)
-    stuck = {row[0] for row in waiting} if trace.status == "deadlock" else set()
+    report = analysed(trace)
+    in_loop = {unit.unit for loop in report.loops for unit in loop.units} if report else set()
+    stuck = {unit for unit, name in enumerate(accounts.names.units) if name in in_loop}
     sections = [
         _head(trace, accounts),
-        *(_section("Who waits for whom", _waits(waiting)) if waiting else ()),
+        *(_section("Why it does not move", _deadlock(report)) if report else ()),
         *_section(
             "The program",
             element("p", "Darker units are busier; the bar below a name is its whole run.")
@@ -99,23 +104,9 @@ def _head(trace: Trace, accounts: Accounts) -> str:
     )
 
 
-def _waiting(trace: Trace) -> list[tuple[int, str, str, str, int | None, str]]:
-    return [
-        (unit, name, operation or "", channel or "", since, place)
-        for unit, name, operation, channel, since, place in trace.rows(
-            "SELECT unit, u.name, s.waits_for, c.name, s.since_cycle, u.file || ':' || u.line "
-            "FROM states s JOIN units u USING (unit) LEFT JOIN waiting w USING (unit) "
-            "LEFT JOIN channels c USING (channel) WHERE NOT s.finished ORDER BY unit, channel"
-        )
-    ]
-
-
-def _waits(waiting: list[tuple[int, str, str, str, int | None, str]]) -> str:
-    rows: list[tuple[object, ...]] = [
-        (name, operation, channel, "" if since is None else since, place)
-        for _, name, operation, channel, since, place in waiting
-    ]
-    return table(["unit", "waits to", "channel", "since cycle", "wired at"], rows[:_ROWS])
+def _deadlock(report: DeadlockReport) -> str:
+    text = element("pre", escape("\n".join(report_lines(report))))
+    return element("div", svg(report) + text, class_="scroll")
 
 
 def _units(accounts: Accounts) -> str:

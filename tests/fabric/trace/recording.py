@@ -12,9 +12,8 @@ from fabric.loader import load_program
 from fabric.trace.options import TraceOptions
 from fabric.trace.reader import Trace
 from tests.deadlock.cases import CASES
-from tests.deadlock.parts import Script
 
-__all__ = ["PROGRAMS", "chain", "pairs", "program", "record"]
+__all__ = ["PROGRAMS", "pairs", "program", "record"]
 
 _ROOT: Final = Path(__file__).parents[3]
 
@@ -23,7 +22,9 @@ PROGRAMS: Final[dict[str, tuple[str, ...]]] = {
     "simplified_moe tokens=40": ("tokens=40", "experts=4"),
     "swiglu": ("batch=32", "hidden=64", "inter=64"),
     "moe static": ("model=tiny", "batch=16", "tile_n=4"),
+    "moe regions": ("model=tiny", "batch=16", "tile_n=4", "regions=2"),
     "moe dynamic": ("model=tiny", "batch=16", "tiling=dynamic"),
+    "attention": ("requests=4", "regions=2"),
 }
 """Programs of the repository, and parameters that make them small."""
 
@@ -48,16 +49,6 @@ def record(
     report = simulate(wired, log_dir=folder, trace=options, depths=depths, **settings)
     assert report.log_dir is not None
     return report, Trace(Path(report.log_dir))
-
-
-def chain(*steps: tuple[str, ...], elements: int, depth: int = 2) -> Program:
-    """Return units in a row: the first sends, the last receives, each follows its steps."""
-    with Program("chain", channel_depth=depth) as wired:
-        (stream,) = Script(steps[0], rounds=elements, counts=(elements,), name="unit_0")()
-        for number, each in enumerate(steps[1:-1], start=1):
-            (stream,) = Script(each, counts=(elements,), name=f"unit_{number}")(stream)
-        Script(steps[-1], counts=(), name=f"unit_{len(steps) - 1}")(stream)
-    return wired
 
 
 def pairs(found: list[Any]) -> list[tuple[Any, Any]]:

@@ -13,7 +13,8 @@ from fabric.trace.roots import HOP, Root, Roots
 from fabric.trace.stalls import Accounts
 from fabric.trace.timeline import Timelines, timelines
 from tests.deadlock.cases import CASES
-from tests.fabric.trace.recording import PROGRAMS, chain, pairs, program, record
+from tests.fabric.trace.chains import chain
+from tests.fabric.trace.recording import PROGRAMS, pairs, program, record
 
 STOPPING = [name for name, case in CASES.items() if case.code != "FAB-L001"]
 

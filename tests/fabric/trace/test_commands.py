@@ -13,7 +13,8 @@ from fabric.cli import main
 from fabric.trace.queries import QUERIES
 from fabric.trace.reader import Trace
 from fabric.vocabulary import TABLES
-from tests.fabric.trace.recording import chain, program, record
+from tests.fabric.trace.chains import chain
+from tests.fabric.trace.recording import program, record
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -221,9 +222,9 @@ class TestPage:
 STALLS = """\
 Where the cycles went, each row sums to 52 cycles
 unit    busy  starved  back-pressured  idle  mostly       wired at
-unit_1     0        3              20    29  to unit_2    recording.py:58
-unit_0     0        0               4    48  to unit_1    recording.py:56
-unit_2    50        2               0     0  from unit_1  recording.py:59
+unit_1     0        3              20    29  to unit_2    chains.py:16
+unit_0     0        0               4    48  to unit_1    chains.py:14
+unit_2    50        2               0     0  from unit_1  chains.py:17
 
 Whom they were waiting for, 29 stalled cycles of all units, each charged to the end of its chain
 root                cycles     %  units stalled
@@ -239,14 +240,14 @@ Critical path over time
 from  to  % of it  mostly through
    0  52     96.2  unit_2
 
-Bound by unit_2: 96.2 % of the critical path (recording.py:59).
+Bound by unit_2: 96.2 % of the critical path (chains.py:17).
 """
 SHOWN = """\
 Cycle 20
 unit    is                        since  until  wired at
-unit_0  at its end                    4         recording.py:56
-unit_1  back-pressured by unit_2     13     23  recording.py:58
-unit_2  working                       2     52  recording.py:59
+unit_0  at its end                    4         chains.py:14
+unit_1  back-pressured by unit_2     13     23  chains.py:16
+unit_2  working                       2     52  chains.py:17
 
 Channels, held: sent and not dequeued
 channel               held  depth  sent  dequeued
@@ -263,6 +264,6 @@ They part at cycle 6: element 1 of unit_1.0 -> unit_2.0
 
 What changed from A to B, cycles more (+) or fewer (-)
 unit    end  busy  starved  back-pressured  HBM  capacity  wired at
-unit_2  +30   +30       +0              +0   +0        +0  recording.py:59
-unit_1  +12    +0       +0             +12   +0        +0  recording.py:58
+unit_2  +30   +30       +0              +0   +0        +0  chains.py:17
+unit_1  +12    +0       +0             +12   +0        +0  chains.py:16
 """

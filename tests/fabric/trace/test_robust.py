@@ -17,7 +17,8 @@ import pytest
 from fabric import ConfigurationError
 from fabric.trace.reader import Trace
 from fabric.trace.stalls import Accounts
-from tests.fabric.trace.recording import chain, program, record
+from tests.fabric.trace.chains import chain
+from tests.fabric.trace.recording import program, record
 
 _ROOT = Path(__file__).parents[3]
 _ENDLESS = str(_ROOT / "tests" / "fabric" / "small_program.py")

@@ -12,7 +12,8 @@ from fabric.trace.export import EXPORTS
 from fabric.trace.options import TraceOptions
 from fabric.trace.reader import Trace
 from fabric.vocabulary import EVENTS, FIELDS, TABLES
-from tests.fabric.trace.recording import PROGRAMS, chain, program, record
+from tests.fabric.trace.chains import chain
+from tests.fabric.trace.recording import PROGRAMS, program, record
 from tests.schedules import SCHEDULES, schedule
 
 

@@ -1,0 +1,15 @@
+"""A program that never ends, beside a loop that never begins."""
+
+from __future__ import annotations
+
+from fabric import BoolType, Feedback, Program, StreamType
+from tests.fabric.small_program import Count, Relay, Total
+
+
+def build() -> Program:
+    """Return the program."""
+    with Program("beside") as program:
+        loop = Feedback(StreamType((1,), BoolType()))
+        loop.connect(Relay()(loop))
+        Total("none")(Count(10**12, 10)())
+    return program
