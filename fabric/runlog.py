@@ -91,7 +91,7 @@ class RunLog:
     ) -> None:
         """Close the file."""
         if self._file is not None:
-            self._attempt("events.jsonl", self._file.close)
+            self._try("events.jsonl", self._file.close)
 
     def event(self, name: str, cycle: int, **fields: Any) -> None:
         """Write one event."""
@@ -134,12 +134,16 @@ class RunLog:
 
     def _attempt(self, what: str, write: Callable[[], object]) -> None:
         """Write; where that fails, keep the reason and write nothing more."""
-        if self.failure is not None:
-            return
+        if self.failure is None:
+            self._try(what, write)
+
+    def _try(self, what: str, write: Callable[[], object]) -> None:
         try:
             write()
         except OSError as error:
-            self.failure = f"{self._folder}: {what} could not be written: {error.strerror}"
+            self.failure = (
+                self.failure or f"{self._folder}: {what} could not be written: {error.strerror}"
+            )
 
 
 def _event_first(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> dict[str, Any]:

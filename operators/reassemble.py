@@ -71,8 +71,8 @@ class Reassemble(Operator):
                     f"Reassemble(rank={self.rank}) is given {first} and {stream}: "
                     f"expected rank {self.rank} and one element type"
                 )
-            inner = zip(stream.shape[1:], first.shape[1:], strict=True)
-            if any(same(a, b) is False for a, b in inner):
+            pairs = zip(stream.shape[1:], first.shape[1:], strict=True)
+            if any(same(a, b) is False for a, b in pairs):
                 raise ShapeError(
                     f"Reassemble(rank={self.rank}) is given {first} and {stream}: "
                     "expected equal inner dimensions"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fabric.dims import is_ragged
+from fabric.dims import free_symbols, is_ragged
 from fabric.errors import ProgramError
 from fabric.graph import Node
 from fabric.report import Compared, Comparison
-from fabric.stream_type import StreamType, TileType, holds_buffers, shape_text
+from fabric.stream_type import StreamType, TileType, shape_text
 from fabric.symbolic.metrics import Metrics
 from fabric.symbolic.substitution import Size, Substitution, followed
 
@@ -58,21 +58,8 @@ def compare(machine: Machine, measured: dict[Any, Size], metrics: Metrics) -> Co
         )
         if not free_symbols(row.expected)
     )
-<<<<<<< HEAD
-    inexact = {"FLOPs"} if any(map(_squares_a_mean, plan.nodes)) else set()
-    if any(holds_buffers(edge.type.value) for edge in plan.edges):
-        # The paper counts two buffers; as many as a channel is deep may wait to be read.
-        inexact.add("on-chip bytes at the peak")
-    warnings += [
-        f"{row.what}: {row.measured:,} measured, {row.expected:,} expected: this is a fault of "
-        "the fabric, or of an operator's costs"
-        for row in totals
-        if not row.agrees and row.what not in inexact
-    ]
-=======
     exact = not any(map(_has_ragged_tiles, plan.nodes))
     warnings += [text for row in totals if not row.agrees and (text := _told(row, exact))]
->>>>>>> symbolic
     sizes = Substitution(measured)
     elements = tuple(_count(sizes, edge.type) for edge in plan.edges)
     warnings += [
@@ -116,7 +103,6 @@ def _count(sizes: Substitution, stream: StreamType) -> int:
     return count
 
 
-<<<<<<< HEAD
 def _is_exact(stream: StreamType, expected: int) -> bool:
     """Whether the elements of a stream follow from the sizes measured.
 
@@ -127,11 +113,6 @@ def _is_exact(stream: StreamType, expected: int) -> bool:
     return sum(map(is_ragged, symbols)) < 2 and (expected > 0 or not symbols)
 
 
-def _squares_a_mean(node: Any) -> bool:
-    """Whether costs multiply a ragged size with itself, so that its mean is not exact."""
-    ragged = [
-        symbol
-=======
 def _told(row: Compared, exact: bool) -> str | None:
     """Return what to say of a difference; nothing where means of ragged sizes explain it."""
     if row.at_most:
@@ -152,6 +133,5 @@ def _has_ragged_tiles(node: Node) -> bool:
     return any(
         isinstance(stream.value, TileType)
         and (is_ragged(stream.value.rows) or is_ragged(stream.value.cols))
->>>>>>> symbolic
         for stream in node.input_types
     )
