@@ -325,7 +325,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wire", "message"), REFUSED, ids=lambda each: str(each)[:40])
+@pytest.mark.parametrize(("wire", "message"), REFUSED, ids=[each[1][:48] for each in REFUSED])
 def test_what_does_not_fit_is_refused_where_it_is_wired(
     wire: Callable[[], object], message: str
 ) -> None:
