@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
-from fabric.dims import Dim
+from fabric.dims import Dim, is_ragged
 from fabric.errors import ProgramError
 from fabric.place import Place, calling_place
 from fabric.stream import Assumed, Stream
@@ -173,6 +173,16 @@ class Wiring:
         if all(size == sizes[0] for size in sizes):
             return sizes[0]
         return self.program.mixture(f"D_{self.node_name}_{label}", counts, sizes)
+
+    def renewed(self, dims: Sequence[Dim]) -> tuple[Dim, ...]:
+        """Return ``dims`` of a stream that has some of another's groups, or some of them often.
+
+        Ragged ones get new symbols: the groups that are there have a mean of their own.
+        """
+        return tuple(
+            self.symbol(f"D_{self.node_name}", ragged=True) if is_ragged(dim) else dim
+            for dim in dims
+        )
 
     def absorb(self, dim: Dim, *, ragged: bool = True) -> Dim:
         """Return ``dim``; where it has a ragged symbol in it, a new symbol that stands for it.

@@ -24,10 +24,11 @@ def measured_sizes(machine: Machine) -> dict[Any, Size]:
     program = machine.plan.program
     shapes = _carried(machine)
     sizes: dict[Any, Size] = {}
-    # A shape with two unknowns tells one of them when another channel has told the other.
-    while True:
+    # A shape with two unknowns tells one of them when another channel has told the other; where
+    # no channel does, only their product counts.
+    while shapes:
         waiting = [each for each in shapes if not _bind(sizes, *each)]
-        if not waiting or len(waiting) == len(shapes):
+        if len(waiting) == len(shapes) and not _choose(sizes, waiting):
             break
         shapes = waiting
     sizes = followed(sizes, program)
@@ -48,6 +49,20 @@ def _carried(machine: Machine) -> list[tuple[tuple[Dim, ...], int]]:
             # Its reader knows it under the shape that was declared.
             shapes.append((stream.shape, channel.elements))
     return [each for each in shapes if not all(isinstance(dim, int) for dim in each[0])]
+
+
+def _choose(sizes: dict[Any, Size], shapes: list[tuple[tuple[Dim, ...], int]]) -> bool:
+    """Set one of a shape's unknowns to 1 where it has elements; return whether one was."""
+    for shape, elements in shapes:
+        unknown = [dim for dim in shape if not free_symbols(dim) <= sizes.keys()]
+        if (
+            elements
+            and len(unknown) > 1
+            and all(getattr(dim, "is_Symbol", False) for dim in unknown)
+        ):
+            sizes[unknown[0]] = 1
+            return True
+    return False
 
 
 def _bind(sizes: dict[Any, Size], shape: tuple[Dim, ...], elements: int) -> bool:

@@ -7,6 +7,7 @@ import importlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
+from fractions import Fraction
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -70,7 +71,7 @@ class Program:
         self.nodes: list[Node] = []
         self.expected: dict[str, Callable[[], Any]] = {}
         self.extra: dict[str, Callable[[], object]] = {}
-        self.sizes: dict[Any, int] = {}
+        self.sizes: dict[Any, int | Fraction] = {}
         self.absorbed: dict[Any, Dim] = {}
         self.mixtures: dict[Any, tuple[tuple[Dim, Dim], ...]] = {}
         self.undecided: list[tuple[Node, Dim, Dim]] = []
@@ -116,14 +117,14 @@ class Program:
         """Say what stored outputs shall be: callables that return arrays, functional mode only."""
         self.expected.update(outputs)
 
-    def bind(self, dim: Dim, size: int) -> None:
+    def bind(self, dim: Dim, size: int | Fraction) -> None:
         """Say what size the program's control data (routing, lengths) give to a symbol.
 
         ``check --data`` substitutes it, and a run is compared with it.
 
         Args:
             dim: a symbol of a stream's shape; a number has to be ``size`` already.
-            size: elements, at least 0.
+            size: elements, at least 0; of a ragged symbol the mean over its groups.
 
         Raises:
             ProgramError: ``dim`` is no symbol, or has another size.
@@ -145,7 +146,7 @@ class Program:
             )
         if isinstance(dim, int):
             return
-        self.sizes[dim] = int(size)
+        self.sizes[dim] = size
 
     def ask(self, what: str, question: Callable[[], Any]) -> Any:
         """Call what the program was given, after the run.
@@ -208,7 +209,7 @@ class Program:
 
     def absorb(self, dim: Dim, name: str, *, ragged: bool) -> Dim:
         """See ``Wiring.absorb``."""
-        if not is_ragged(dim):
+        if not is_ragged(dim) or (ragged and getattr(dim, "is_Symbol", False)):
             return dim
         result = self.symbol(name, ragged=ragged, shared_by=())
         assert not isinstance(dim, int)

@@ -66,7 +66,7 @@ def _wiring(group: tuple[Node, ...], console: Console) -> None:
         Text.assemble(
             (_name(group), "bold"),
             f"  {operator_text(first)}",
-            (f"  {Path(first.place.file).name}:{first.place.line}", "dim"),
+            (f"  {_place(first)}", "dim"),
         ),
         soft_wrap=True,
     )
@@ -85,6 +85,11 @@ def _ports(types: list[tuple[Any, ...]]) -> Iterator[str]:
         return
     for port in zip(*types, strict=False):
         yield merged_text([str(stream) for stream in port])
+
+
+def _place(node: Node) -> str:
+    """Return the place without folders, for narrow terminals; warnings have the whole of it."""
+    return f"{Path(node.place.file).name}:{node.place.line}"
 
 
 def _name(group: tuple[Node, ...]) -> str:
@@ -168,8 +173,8 @@ def _most_on_chip(check: Check, console: Console) -> None:
     console.print()
     for text in (
         f"most on chip (paper): {_name(group)}",
-        f"  {size:,} bytes, {100 * size / total:.0f} %, {group[0].place}",
+        f"  {size:,} bytes, {100 * size / total:.0f} %, {_place(group[0])}",
         f"of one operator: {one.name}",
-        f"  {most:,} bytes, {one.place}",
+        f"  {most:,} bytes, {_place(one)}",
     ):
         console.print(Text(text), soft_wrap=True)

@@ -37,7 +37,10 @@ from operators.functions import SplitCols as SplitCols
 from operators.functions import SplitRows as SplitRows
 from operators.functions import SplitTiles as SplitTiles
 from operators.functions import Sum as Sum
+from operators.functions import narrow as narrow
+from operators.functions import wide as wide
 from operators.integers import INTEGER as INTEGER
+from operators.integers import integer as integer
 from operators.linear_off_chip_load import LinearOffChipLoad as LinearOffChipLoad
 from operators.linear_off_chip_store import LinearOffChipStore as LinearOffChipStore
 from operators.map import Map as Map

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from fabric import BareStop, Costs, Operator, Ports, Stream, StreamType, Wiring
+from fabric import BareStop, Costs, Operator, Ports, Stream, StreamType, Wiring, drop
 
 __all__ = ["Consumer"]
 
@@ -40,5 +40,6 @@ class Consumer(Operator):
     @override
     async def run(self, ports: Ports) -> None:
         while (element := await ports.source.receive()) is not None:
+            drop(element[0], ports.unit.now)
             if not isinstance(element[0], BareStop):
                 ports.unit.charge(1)

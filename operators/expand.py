@@ -137,6 +137,7 @@ class Expand(_Repetition):
         # Where the reference is one group, nothing is left outside of it to agree on.
         outer = rank < len(ports.input_types[0].shape)
         here, there = Track(ports, 0, rank), Track(ports, 1, rank)
+        elements = 0
         while (element := await source.peek()) is not None:
             here.passed(element)
             if isinstance(element[0], BareStop):
@@ -146,6 +147,9 @@ class Expand(_Repetition):
                         raise differ(ports, here, there)
                     await sink.send_bare(there.stop, element[0].empty_dimension)
             else:
+                elements += 1
+                if elements > 1 and not outer:
+                    raise differ(ports, here, there)
                 await self._repeat(ports, element[0], there)
             source.take()
             if outer:

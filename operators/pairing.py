@@ -69,7 +69,9 @@ class Track:
         if self.element is None:
             return f"the end of {producer} at {self._place[::-1]}"
         value, stop = self.element
-        what = "an empty tensor" if isinstance(value, BareStop) else str(value)
+        what = str(value)
+        if isinstance(value, BareStop):
+            what = f"an empty dimension {value.empty_dimension}"
         closes = "1 dimension" if stop == 1 else f"{stop} dimensions"
         return f"{what} at {self._place[::-1]} of {producer} closes {closes}"
 

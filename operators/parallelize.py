@@ -59,7 +59,9 @@ class Parallelize(Operator):
             )
         size, *inner = source.shape
         return tuple(
-            StreamType((ceil_div(size + behind, self.consumers), *inner), source.value)
+            StreamType(
+                (ceil_div(size + behind, self.consumers), *wiring.renewed(inner)), source.value
+            )
             for behind in range(0, -self.consumers, -1)
         )
 

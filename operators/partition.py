@@ -86,7 +86,7 @@ class Partition(Operator):
                         f"D_{label}[{consumer}]",
                         shared_by=("partition", steered_by.name, consumer),
                     ),
-                    *inner,
+                    *wiring.renewed(inner),
                 ),
                 source.value,
             )

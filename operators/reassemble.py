@@ -22,6 +22,7 @@ from fabric import (
     StreamType,
     Wiring,
     artifact_bytes,
+    same,
 )
 from operators.operands import load_cycles, placed
 
@@ -70,10 +71,18 @@ class Reassemble(Operator):
                     f"Reassemble(rank={self.rank}) is given {first} and {stream}: "
                     f"expected rank {self.rank} and one element type"
                 )
+            pairs = zip(stream.shape[1:], first.shape[1:], strict=True)
+            if any(same(a, b) is False for a, b in pairs):
+                raise ShapeError(
+                    f"Reassemble(rank={self.rank}) is given {first} and {stream}: "
+                    "expected equal inner dimensions"
+                )
         hits = chosen.hits
         if hits is None:
             hits = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
-        shape = (*selectors.shape, hits, *first.shape[1:])
+        alike = all(stream.shape[1:] == first.shape[1:] for stream in streams)
+        inner = first.shape[1:] if alike else wiring.renewed(first.shape[1:])
+        shape = (*selectors.shape, hits, *inner)
         return (StreamType(shape, first.value),)
 
     @override

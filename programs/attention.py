@@ -11,6 +11,7 @@ Computes: output[r] = softmax(query[r] @ keys[r].T) @ values[r], over the cache 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
@@ -79,9 +80,9 @@ def build(
         "attention", channel_depth=channel_depth, flops_per_cycle=flops_per_cycle
     ) as program:
         if strategy == "coarse":
-            _coarse(data, regions)
+            _coarse(data, regions, program)
         elif strategy == "interleaved":
-            _interleaved(data, regions)
+            _interleaved(data, regions, program)
         else:
             _dynamic(data, regions, program)
 
@@ -89,20 +90,22 @@ def build(
     return program
 
 
-def _coarse(data: _Data, regions: int) -> None:
+def _coarse(data: _Data, regions: int, program: Program) -> None:
     """Blocks of 16 requests; every region reads its own inputs."""
     region_of = np.arange(data.count) // BLOCK % regions
-    inputs = [data.inputs(np.flatnonzero(region_of == region)) for region in np.unique(region_of)]
+    members = [np.flatnonzero(region_of == region) for region in np.unique(region_of)]
+    inputs = [data.inputs(each) for each in members]
     queries, keys, values, *metadata = zip(*inputs, strict=True)
     shares = [
         *([Flatten(1, 2)(each) for each in part] for part in (queries, keys, values)),
         *([Flatten(0, 1)(each) for each in part] for part in metadata),
     ]  # per region [b, 1], ..., [b]
     for region, given in enumerate(zip(*shares, strict=True)):
-        attention_region(f"region_{region}", Requests(*given), data.caches)
+        tiles = attention_region(f"region_{region}", Requests(*given), data.caches)  # [b, n]
+        program.bind(tiles.shape[-1], data.mean_tiles(members[region]))
 
 
-def _interleaved(data: _Data, regions: int) -> None:
+def _interleaved(data: _Data, regions: int, program: Program) -> None:
     """Request r goes to region ``r mod regions``; all regions share the inputs."""
     queries, keys, values, *metadata = data.inputs(np.arange(data.count))
     shares = [
@@ -110,7 +113,8 @@ def _interleaved(data: _Data, regions: int) -> None:
         *(Parallelize(regions)(Flatten(0, 1)(each)) for each in metadata),
     ]  # per region [b, 1], ..., [b]
     for region, given in enumerate(zip(*shares, strict=True)):
-        attention_region(f"region_{region}", Requests(*given), data.caches)
+        tiles = attention_region(f"region_{region}", Requests(*given), data.caches)  # [b, n]
+        program.bind(tiles.shape[-1], data.mean_tiles(np.arange(region, data.count, regions)))
 
 
 def _dynamic(data: _Data, regions: int, program: Program) -> None:
@@ -169,6 +173,10 @@ class _Data:
             stride=self._stride,
             heads=QUERIES,
         )
+
+    def mean_tiles(self, members: Numbers) -> Fraction:
+        """Return how many cache tiles the requests ``members`` have on the average."""
+        return Fraction(int(self._tiles[members].sum()), max(len(members), 1))
 
     def inputs(self, members: Numbers) -> tuple[Stream, ...]:
         """Return queries, keys, values, numbers, tiles and offsets of the requests ``members``.

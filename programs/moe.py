@@ -68,7 +68,7 @@ def build(
     """
     size = MODELS[model]
     regions = size.experts if regions is None else regions
-    _check(size, batch, tile_n, tile_f, regions)
+    _check(size, batch, tile_n if tiling == "static" else 1, tile_f, regions)
     if routing is None:
         choice = draw_routing(batch, size.top_k, size.experts, seed)
     else:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fabric.deadlock.tokens import Tokens, sent
-from fabric.deadlock.waits import is_lost
+from fabric.deadlock.waits import is_lost, lost_room
 from fabric.stream import Feedback
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ _THROUGH: Final = 4
 """How many of the units that only pass something on are named."""
 
 
-def code(loop: list[Unit]) -> str:
+def code(loop: list[Unit], tokens: Tokens) -> str:
     """Return the code of ``KINDS`` that a loop belongs to."""
     waits = [_wait(unit) for unit in loop]
     operations = {wait.operation for wait in waits}
     if any(wait.operation == "send" and is_lost(wait.channels[0]) for wait in waits):
         return "FAB-D005"
     if "capacity" in operations:
-        return "FAB-D006"
+        return "FAB-D005" if lost_room(tokens.machine) else "FAB-D006"
     if "send" in operations:
         return "FAB-D001"
     if any(channel.closed_cycle is not None for wait in waits for channel in wait.channels):
@@ -68,9 +68,9 @@ def cause(loop: list[Unit], tokens: Tokens) -> str:
     if len(sentences) > _SENTENCES:
         left_out = len(sentences) - _SENTENCES
         sentences[_SENTENCES - 2 : -2] = [f"{left_out:,} more wait for one another like this"]
-    if code(loop) == "FAB-D002":
+    if code(loop, tokens) == "FAB-D002":
         sentences.append("All of them wait to receive, and nothing is on its way")
-    if code(loop) == "FAB-D006":
+    if any(_wait(unit).operation == "capacity" for unit in loop):
         sentences.append(_holders(tokens))
     return ". ".join(sentences) + "."
 
@@ -81,7 +81,9 @@ def _holders(tokens: Tokens) -> str:
     held = sorted(memory.held_by.items(), key=lambda item: item[0].index)
     shares = [f"{owner.name} holds {size_bytes:,}" for owner, size_bytes in held if size_bytes]
     more = f" and {len(shares) - _THROUGH:,} more hold the rest" if len(shares) > _THROUGH else ""
-    return f"Of {memory.capacity_bytes:,} bytes on chip {', '.join(shares[:_THROUGH])}{more}"
+    whole = f"Of {memory.capacity_bytes:,} bytes on chip {', '.join(shares[:_THROUGH])}{more}"
+    lost = " and ".join(owner.name for owner, _ in lost_room(tokens.machine)[:_THROUGH])
+    return f"{whole}. The readers of {lost} have ended" if lost else whole
 
 
 def _is_told(number: int, unit: Unit, loop: list[Unit], tokens: Tokens) -> bool:
@@ -106,7 +108,7 @@ def _through(names: list[str]) -> str:
 
 def hint(loop: list[Unit], tokens: Tokens) -> str:
     """Say where something is missing in a loop that no depth releases; empty where unknown."""
-    match code(loop):
+    match code(loop, tokens):
         case "FAB-D002":
             return _missing_token(loop, tokens)
         case "FAB-D003":
@@ -119,8 +121,8 @@ def hint(loop: list[Unit], tokens: Tokens) -> str:
             )
         case "FAB-D005":
             return (
-                "Every slot that an operator reserves has to be filled with put(): this is a "
-                "fault of the operator"
+                "Every slot that is reserved has to be filled with put(), and every buffer that is "
+                "read has to be released: this is a fault of an operator"
             )
         case "FAB-D006":
             return (

@@ -136,7 +136,7 @@ def _report(
 
 def _loop(machine: Machine, loop: list[Unit], stuck: Stuck, tokens: Tokens) -> Loop:
     return Loop(
-        code=code(loop),
+        code=code(loop, tokens),
         units=[_blocked(machine, unit, stuck, tokens) for unit in loop],
         channels=[tokens.state(channel) for channel in _channels(loop)],
         cause=cause(loop, tokens),

@@ -28,7 +28,7 @@ KINDS: Final = {
     "FAB-D001": "capacity deadlock",
     "FAB-D002": "dependency deadlock",
     "FAB-D003": "stream ended short",
-    "FAB-D005": "slots lost",
+    "FAB-D005": "slots or buffers lost",
     "FAB-D006": "hold-and-wait on chip",
     "FAB-L001": "livelock (a heuristic)",
 }

@@ -218,7 +218,8 @@ def _depths(remedy: Remedy) -> Iterator[tuple[str, ...]]:
         change = f"depth of {depth.option} {depth.before:,} -> {depth.after:,}"
         yield change, f"--depth {depth.option}={depth.after}", rejected
     if len(remedy.depths) > _DEPTHS:
-        yield (f"and {len(remedy.depths) - _DEPTHS:,} more in deadlock.json",)
+        left_out = len(remedy.depths) - _DEPTHS
+        yield (f"and {left_out:,} more in deadlock.json; --on-deadlock grow runs with all of them",)
 
 
 def _limits(remedy: Remedy) -> list[str]:

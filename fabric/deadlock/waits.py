@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fabric.machine import Machine
     from fabric.unit import Unit
 
-__all__ = ["Stuck", "find_stuck", "growable", "is_lost", "rotated"]
+__all__ = ["Stuck", "find_stuck", "growable", "is_lost", "lost_room", "rotated"]
 
 
 class Stuck(NamedTuple):
@@ -78,18 +78,33 @@ def _who_frees(machine: Machine, unit: Unit) -> set[int]:
     (first, _), *_ = memory.requests
     if first is not unit:
         return {first.index}
-    nodes = set()
-    for owner, held_bytes in memory.held_by.items():
-        if held_bytes:
-            nodes.add(owner.index)
-            # Room of a buffer is given back by those who read it.
-            nodes.update(
-                edge.consumer.index
-                for edge in machine.plan.edges
-                if edge.producer.index == owner.index
-                and isinstance(edge.producer.outputs[edge.output].value, BufferType)
-            )
-    return nodes
+    holders = [owner.index for owner, held_bytes in memory.held_by.items() if held_bytes]
+    return set().union(*(_holding(machine, holder) for holder in holders))
+
+
+def _holding(machine: Machine, owner: int) -> set[int]:
+    """Return a node that asked for room and those that may hold references to its buffers."""
+    found = {owner}
+    ahead = [owner]
+    while ahead:
+        node = ahead.pop()
+        for edge in machine.plan.edges:
+            carries = isinstance(edge.producer.outputs[edge.output].value, BufferType)
+            if edge.producer.index == node and carries and edge.consumer.index not in found:
+                found.add(edge.consumer.index)
+                ahead.append(edge.consumer.index)
+    return found
+
+
+def lost_room(machine: Machine) -> list[tuple[Unit, int]]:
+    """Return units that hold room on chip although they and all their readers have ended."""
+    held = sorted(machine.on_chip.held_by.items(), key=lambda item: item[0].index)
+    return [
+        (owner, held_bytes)
+        for owner, held_bytes in held
+        if held_bytes
+        and all(machine.units[node].finished for node in _holding(machine, owner.index))
+    ]
 
 
 def is_lost(channel: Channel) -> bool:

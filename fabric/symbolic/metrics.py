@@ -176,7 +176,6 @@ def _operator(
             artifact_on_chip_bytes=most.artifact_on_chip_bytes,
             artifact_fifo_bytes=most.artifact_fifo_bytes,
         )
-    costs = Costs(*(_tidy(getattr(costs, field.name)) for field in fields(Costs)))
     cycles: Dim = 0
     if _has_arithmetic(node) and costs.flops != 0:
         elements = inputs[0].count
@@ -184,7 +183,8 @@ def _operator(
         if isinstance(costs.flops, int) and isinstance(elements, int):
             flops = Fraction(costs.flops, elements)
         cycles = _whole(product((elements, ceil_div(flops, _flops_per_cycle(node, plan)))))
-    return OperatorMetrics(node, costs, cycles)
+    tidy = Costs(*(_tidy(getattr(costs, field.name)) for field in fields(Costs)))
+    return OperatorMetrics(node, tidy, cycles)
 
 
 def _accounting(hbm: HbmDescription, load: Dim, store: Dim, on_chip: Dim, fifo: Dim) -> Accounting:

@@ -111,4 +111,5 @@ def _computed(known: dict[Any, Any], dim: Any) -> Any:
     if isinstance(dim, AtLeastOne):
         return np.minimum(parts[0], 1)
     assert dim.is_Pow, dim
-    return parts[0] ** parts[1]
+    base, exponent = parts
+    return base**exponent if exponent >= 0 else 1 / base**-exponent

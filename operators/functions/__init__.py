@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from operators.functions.base import Function as Function
+from operators.functions.base import narrow as narrow
+from operators.functions.base import wide as wide
 from operators.functions.elementwise import Add as Add
 from operators.functions.elementwise import Div as Div
 from operators.functions.elementwise import Exp as Exp

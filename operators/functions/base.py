@@ -19,15 +19,16 @@ __all__ = ["Array", "Function", "narrow", "tile_types", "wide"]
 
 Array: TypeAlias = NDArray[Any]
 
-_NARROW: Final = frozenset(
-    np.dtype(each)
-    for each in (
-        np.float16,
-        ml_dtypes.bfloat16,
-        ml_dtypes.float8_e4m3fn,
-        ml_dtypes.float8_e5m2,
+_WIDE: Final = {
+    np.dtype(each): np.dtype(wider)
+    for each, wider in (
+        (np.float16, np.float32),
+        (ml_dtypes.bfloat16, np.float32),
+        (ml_dtypes.float8_e4m3fn, np.float32),
+        (ml_dtypes.float8_e5m2, np.float32),
+        (np.int8, np.int32),
     )
-)
+}
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,9 @@ class Function:
 
 
 def wide(data: Array) -> Array:
-    """Return ``data`` for arithmetic: types of 16 bits and less are computed in float32."""
-    return data.astype(np.float32) if data.dtype in _NARROW else data
+    """Return ``data`` for arithmetic: types of 16 bits and less are computed in 32 bits."""
+    wider = _WIDE.get(data.dtype)
+    return data if wider is None else data.astype(wider)
 
 
 def narrow(data: Array, dtype: np.dtype[Any]) -> Array:

@@ -57,7 +57,8 @@ class RowMaximum(_RowWise):
 
     @override
     def compute(self, data: Array) -> Array:
-        result: Array = data.max(axis=1, keepdims=True, initial=-np.inf)
+        lowest = -np.inf if data.dtype.kind == "f" else np.iinfo(data.dtype).min
+        result: Array = data.max(axis=1, keepdims=True, initial=lowest)
         return result
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from fabric import Stream
+from fabric import Dim, Stream
 from operators import (
     Accum,
     Broadcast,
@@ -89,7 +89,7 @@ def attention_region(name: str, given: Requests, caches: Caches) -> Stream:
         The key tiles of all requests as they are loaded, [b, n] of N x d.
     """
     loaded, keys = _cache(f"{name}_keys", given, given.keys, "keys", caches)  # [b, n] of N x d
-    _, values = _cache(f"{name}_values", given, given.values, "values", caches)
+    _, values = _cache(f"{name}_values", given, given.values, "values", caches, loaded.shape)
     queries = Expand(name=f"{name}_queries")(given.queries, keys)  # [b, n] of h x d
     scores = Map(Matmul(transposed=True), name=f"{name}_scores")(queries, keys)  # [b, n] of h x N
     powers = Map(Exp(), name=f"{name}_exp")(scores)  # [b, n] of h x N
@@ -103,19 +103,37 @@ def attention_region(name: str, given: Requests, caches: Caches) -> Stream:
 
 
 def _cache(
-    name: str, given: Requests, token: Stream, output: Literal["keys", "values"], caches: Caches
+    name: str,
+    given: Requests,
+    token: Stream,
+    output: Literal["keys", "values"],
+    caches: Caches,
+    tiles: tuple[Dim, ...] | None = None,
 ) -> tuple[Stream, Stream]:
     """Read the cache of every request, add the new token to its last tile, and write that back.
+
+    Args:
+        name: what the names of the operators start with.
+        given: the requests.
+        token: [b, 1] of 1 x d.
+        output: which cache.
+        caches: of all requests.
+        tiles: the [b, n] of the other cache, which is as long; None where this is the first.
 
     Returns:
         The tiles as they are loaded, and with the new token; both [b, n] of N x d.
     """
     cache = caches.keys if output == "keys" else caches.values
     tile = (caches.rows, cache.shape[1])
-    addresses = CacheReadAddresses(caches.stride)(given.numbers, given.lengths)  # [b, n]
+    read = CacheReadAddresses(caches.stride, name=f"{name}_tiles")
+    addresses = read(given.numbers, given.lengths)  # [b, n]
+    if tiles is not None:
+        addresses = addresses.assume(*tiles)
     loaded = RandomOffChipLoad(cache, tile, name=f"{name}_load")(addresses)  # [b, n] of N x d
-    place = FilterLastTile()(given.lengths)  # [b, n]: 0 for the last tile, 1 for the others
+    # [b, n]: 0 for the last tile, 1 for the others
+    place = FilterLastTile()(given.lengths).assume(*addresses.shape)
     last, others = Partition(2, name=f"{name}_part")(loaded, place)  # [b], [the others] of N x d
+    last = last.assume(*given.numbers.shape)
     opened = Map(SetOffset(), name=f"{name}_offset")(last, given.offsets)  # [b] of N x d
     added = Map(RowAppend(), name=f"{name}_append")(opened, Flatten(0, 1)(token))  # [b] of N x d
     home = Map(CacheWriteAddress(caches.stride), name=f"{name}_home")(given.numbers, given.lengths)

@@ -1,9 +1,10 @@
 """Run every published design point in a process of its own, and print how it compares.
 
-    python -m tests.benchmarks.published [--only TEXT] [--closed-forms] [--profile]
+    python -m tests.benchmarks.published [--only TEXT] [--closed-forms] [--jobs N] [--profile]
 
 ``--only`` runs the points whose label contains TEXT; ``--closed-forms`` adds the rows of which only
-bytes and operations are published; ``--profile`` prints where the host's time goes instead.
+bytes and operations are published; ``--jobs`` runs so many at a time, by default one a core;
+``--profile`` prints where the host's time goes instead.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,6 +70,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="tests.benchmarks.published", description=__doc__)
     parser.add_argument("--only", default="", help="run points whose label contains this")
     parser.add_argument("--closed-forms", action="store_true", help="add rows without cycles")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many at a time")
     parser.add_argument("--profile", action="store_true", help="print where the host's time goes")
     options = parser.parse_args(arguments)
     points = [
@@ -87,11 +90,11 @@ def main(arguments: Sequence[str]) -> int:
     say(HEAD)
     started = time.perf_counter()
     outcomes = []
-    for point in points:
-        outcome = run(point)
-        outcomes.append(outcome)
-        for line in lines(point, outcome):
-            say(line)
+    with ThreadPoolExecutor(options.jobs) as jobs:
+        for point, outcome in zip(points, jobs.map(run, points), strict=True):
+            outcomes.append(outcome)
+            for line in lines(point, outcome):
+                say(line)
     seconds = time.perf_counter() - started
     wrong = sum(
         not outcome.keeps(bound)
@@ -102,7 +105,7 @@ def main(arguments: Sequence[str]) -> int:
     say(
         f"\n{len(points)} points in {seconds:.0f} s with start-up and wiring, "
         f"{sum(each.report['wall_seconds'] for each in outcomes):.0f} s of runs; {inside}; "
-        f"Python {platform.python_version()} on {os.cpu_count()} cores ({platform.machine()})"
+        f"{options.jobs} at a time, Python {platform.python_version()} on {os.cpu_count()} cores"
     )
     return int(wrong > 0)
 

@@ -357,6 +357,17 @@ def leaking_slots() -> Program:
     return program
 
 
+@case("FAB-D005", loops=(2,))
+def lost_buffer() -> Program:
+    """A reader of a buffer ends without releasing it, and the next buffer finds no room."""
+    with on_a_small_chip(11 * 2048, "lost-buffer") as program:
+        small = Bufferize(rank=2)(LinearOffChipLoad(Tensor((64, 64)), tile=(16, 64))())
+        sink("forgetful", small)
+        large = Bufferize(rank=2)(LinearOffChipLoad(Tensor((128, 64)), tile=(16, 64))())
+        LinearOffChipStore("y")(Streamify()(large))
+    return program
+
+
 def on_a_small_chip(capacity_bytes: int, name: str) -> Program:
     """Return an empty program on a fabric with little on-chip memory."""
     hardware = Hardware(on_chip=OnChipDescription(capacity_bytes=capacity_bytes))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
+from itertools import count
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,12 +21,20 @@ _BYTES = 48
 lists of strings would hold a few of them again and again."""
 
 
+_COLLECT = 50
+"""Programs after which what they leave behind is collected: they are full of cycles."""
+
+
 def _check(build: Callable[[Choices], Case], batches: int) -> None:
+    done = count(1)
+
     @settings(max_examples=batches, suppress_health_check=list(HealthCheck))
     @given(st.binary(min_size=_BYTES * _BATCH, max_size=_BYTES * _BATCH))
     def check(batch: bytes) -> None:
         starts = range(0, len(batch), _BYTES)
         run_cases([build(Choices(batch[start : start + _BYTES])) for start in starts])
+        if not next(done) % _COLLECT:
+            gc.collect()
 
     check()
 

@@ -17,7 +17,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "static": {"tile_n": 4},
     "static, wide tiles": {"tile_n": 64},
     "one token, most experts empty": {"batch": 1},
-    "dynamic": {"tiling": "dynamic"},
+    "dynamic": {"tiling": "dynamic", "tile_n": 0},
     "two regions": {"regions": 2, "tile_n": 8},
     "two regions, dynamic": {"regions": 2, "tiling": "dynamic"},
     "one region": {"regions": 1, "tile_n": 32},

@@ -22,6 +22,9 @@ from tests.shared_data import shared
 FAST = (3, 4, 14, 18, 20)
 """Static and dynamic tiling, a long run, and time-multiplexing, of the reference settings."""
 
+QUICK = (*range(6, 9), *range(12, 15), *range(24, 54))
+"""Attention: a trace of 64 requests of each class, and all of 16 requests."""
+
 
 def points(series: Callable[[Path], Iterator[Point]]) -> list[Point]:
     """Return the points of a series; the test is skipped where the data are missing."""
@@ -43,9 +46,16 @@ def check(point: Point) -> None:
     ]
 
 
-@pytest.mark.parametrize("number", range(54))
+@pytest.mark.parametrize("number", QUICK)
 def test_attention(number: int) -> None:
-    """Within 1 cycle for all traces and strategies."""
+    """Within 1 cycle, with all strategies."""
+    check(points(attention_points)[number])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("number", sorted(set(range(54)) - set(QUICK)))
+def test_attention_exhaustively(number: int) -> None:
+    """The other traces."""
     check(points(attention_points)[number])
 
 

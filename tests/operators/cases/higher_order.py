@@ -114,7 +114,7 @@ def _folding(choices: Choices, drawn: Drawn, *, scan: bool) -> Case:
 
 def accum(choices: Choices) -> Case:
     """Fold groups of any rank, empty ones to the initial value."""
-    return _folding(choices, draw(choices, 2 + choices.below(2), tile), scan=False)
+    return _folding(choices, draw(choices, 2 + choices.below(3), tile), scan=False)
 
 
 def scan(choices: Choices) -> Case:

@@ -40,7 +40,7 @@ __all__ = ["CASES"]
 
 def _buffers(choices: Choices, rank: int, *, static: bool) -> Drawn:
     """Draw a stream whose innermost ``rank`` dimensions can be buffered."""
-    outer = 1 + choices.below(2)
+    outer = 1 + choices.below(3)
     inner: list[int | None] = [
         choices.pick((2, 1, 3) if static else (2, 1, 3, 0)) for _ in range(rank)
     ]

@@ -1,0 +1,39 @@
+"""An operator of one's own: every second element of a rank-0 stream, one cycle each.
+
+Run: python -m fabric run programs/own_operator.py -p tiles=7
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fabric import Costs, Operator, Ports, Program, ShapeError, Stream, StreamType, Wiring, ceil_div
+from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Promote
+
+
+class EverySecond(Operator):
+    def __call__(self, source: Stream) -> Stream:
+        return self.wire(source)[0]
+
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        (source,) = inputs
+        if source.rank:
+            raise ShapeError(f"EverySecond is given {source}: expected rank 0")
+        return (StreamType((ceil_div(source.shape[0], 2),), source.value),)
+
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    async def run(self, ports: Ports) -> None:
+        while (element := await ports.source.receive()) is not None:
+            await ports.sink.send(element)
+            ports.unit.charge(2 if await ports.source.receive() else 1)
+
+
+def build(tiles: int = 7) -> Program:
+    x = np.arange(tiles * 8).reshape(tiles, 8) % 13
+    with Program("own-operator", mode="functional") as program:
+        rows = Flatten(0, 2)(LinearOffChipLoad(x, tile=(1, 8))())
+        LinearOffChipStore("y")(Promote(0)(EverySecond()(rows)))
+    program.expect(y=lambda: x[::2])
+    return program

@@ -1,0 +1,65 @@
+"""How fast the symbolic frontend is: wiring a whole layer, its metrics, and sweeps of sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fabric.elaborate import elaborate
+from fabric.symbolic.check import check
+from fabric.symbolic.metrics import metrics_of
+from fabric.symbolic.substitution import Substitution
+from fabric.symbolic.sweep import Sweep
+from tests.symbolic.programs import symbolic_metrics, wired
+
+pytestmark = pytest.mark.benchmark
+
+TILINGS = ["static", "dynamic"]
+
+
+@pytest.mark.parametrize("tiling", TILINGS)
+def test_wire(benchmark: Any, tiling: str) -> None:
+    """A Qwen layer, 2,444 operators with symbols in nearly every shape: well under a second."""
+    program = benchmark.pedantic(wired, ("moe",), {"tiling": tiling}, rounds=5, warmup_rounds=1)
+
+    assert 2444 == len(elaborate(program).nodes)
+    if benchmark.enabled:
+        assert benchmark.stats.stats.min < 1
+
+
+@pytest.mark.parametrize("tiling", TILINGS)
+def test_metrics(benchmark: Any, tiling: str) -> None:
+    """Its metrics with symbols."""
+    plan = elaborate(wired("moe", tiling=tiling))
+    metrics = benchmark.pedantic(metrics_of, (plan, Substitution({})), rounds=5)
+
+    assert 128 == len(Sweep(metrics).symbols)
+    if benchmark.enabled:
+        assert benchmark.stats.stats.min < 2
+
+
+@pytest.mark.parametrize("tiling", TILINGS)
+def test_sweep(benchmark: Any, tiling: str) -> None:
+    """10,000 substitutions of its metrics: under a second."""
+    settings = 10_000 if benchmark.enabled else 10
+    sweep = Sweep(symbolic_metrics(wired("moe", tiling=tiling)))
+    random = np.random.default_rng(0)
+    sizes = {name: random.integers(0, 64, settings) for name in sweep.symbols}
+    found = benchmark.pedantic(sweep, (sizes,), rounds=3)
+
+    assert (settings,) == found["paper.traffic_bytes"].shape
+    if benchmark.enabled:
+        assert benchmark.stats.stats.min < 1
+
+
+def test_check(benchmark: Any) -> None:
+    """All that ``check`` prints of it: under ten seconds, wiring included."""
+
+    def whole() -> int:
+        return len(check(wired("moe"), {}, data=False).groups)
+
+    assert 31 == benchmark.pedantic(whole, rounds=1)
+    if benchmark.enabled:
+        assert benchmark.stats.stats.max < 10

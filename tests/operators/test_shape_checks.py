@@ -1,0 +1,336 @@
+"""Every operator refuses what does not fit at the line that wires it, saying what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from fabric import (
+    BufferType,
+    Program,
+    SelectorType,
+    ShapeError,
+    Stream,
+    StreamType,
+    TileType,
+    ValueType,
+)
+from fabric.dims import symbol
+from operators import (
+    Accum,
+    Add,
+    Bufferize,
+    Expand,
+    FlatMap,
+    Flatten,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    Matmul,
+    MatmulSum,
+    Partition,
+    Promote,
+    Reassemble,
+    Repeat,
+    Reshape,
+    Scan,
+    SplitTiles,
+    Streamify,
+    Sum,
+    Zip,
+)
+from tests.operators.driving import NUMBER, Emit
+
+F32, F16 = np.dtype(np.float32), np.dtype(np.float16)
+TILE = TileType(2, 4, F32)
+RAGGED = symbol("n", ragged=True)
+
+
+def stream(*shape: object, value: ValueType = TILE) -> Stream:
+    """Return a stream of tiles, or of something else."""
+    return Emit(StreamType(shape, value), [])()
+
+
+def selectors(width: int, *shape: object) -> Stream:
+    """Return a stream of selectors."""
+    return stream(*shape, value=SelectorType(width))
+
+
+def buffers(*shape: object, of: tuple[object, ...]) -> Stream:
+    """Return a stream of buffers."""
+    return stream(*shape, value=BufferType(of, TILE))
+
+
+REFUSED: list[tuple[Callable[[], object], str]] = [
+    (
+        lambda: Map(Add())(stream(2, 3), stream(2, 4)),
+        "Map(Add) joins emit_1.0 [2, 3] of 2x4 float32 and emit_2.0 [2, 4] of 2x4 "
+        "float32: expected the same shape",
+    ),
+    (
+        lambda: Map(Add())(stream(2, 3), stream(3)),
+        "Map(Add) joins emit_1.0 [2, 3] of 2x4 float32 and emit_2.0 [3] of 2x4 float32: "
+        "expected the same shape",
+    ),
+    (
+        lambda: Map(Add())(stream(3)),
+        "Map(Add) is given 2x4 float32: expected 2 tiles",
+    ),
+    (
+        lambda: Map(Add())(),  # noqa: PLW0108 - its line is asked for
+        "Map(Add) is given no stream: expected at least one",
+    ),
+    (
+        lambda: Map(Add())(stream(3), stream(3, value=NUMBER)),
+        "Map(Add) is given 2x4 float32, bool: expected 2 tiles",
+    ),
+    (
+        lambda: Map(Add())(stream(3), stream(3, value=TileType(2, 4, F16))),
+        "Map(Add) is given 2x4 float32, 2x4 float16: expected one element type",
+    ),
+    (
+        lambda: Map(Add())(stream(3), stream(3, value=TileType(2, 3, F32))),
+        "Add joins 2x4 float32 and 2x3 float32: expected equal sizes, or 1",
+    ),
+    (
+        lambda: Map(Matmul())(stream(3), stream(3)),
+        "Matmul multiplies 2x4 float32 by 2x4 float32: expected equal inner dimensions",
+    ),
+    (
+        lambda: Accum(Sum(), 2)(stream(2, 3)),
+        "Accum(Sum) folds rank 2, but emit_1.0 [2, 3] of 2x4 float32 has rank 1: expected"
+        " 1 <= rank <= 1",
+    ),
+    (
+        lambda: Accum(MatmulSum())(stream(2, 3)),
+        "Accum(MatmulSum) is given 2x4 float32: expected 2 tiles",
+    ),
+    (
+        lambda: Accum(MatmulSum())(stream(2, 3), stream(2, 2)),
+        "Accum(MatmulSum) joins emit_1.0 [2, 3] of 2x4 float32 and emit_2.0 [2, 2] of 2x4"
+        " float32: expected the same shape",
+    ),
+    (
+        lambda: Scan(Sum(), 0)(stream(2, 3)),
+        "Scan(Sum) folds rank 0, but emit_1.0 [2, 3] of 2x4 float32 has rank 1: expected "
+        "1 <= rank <= 1",
+    ),
+    (
+        lambda: FlatMap(SplitTiles(2, 3))(stream(2, 3)),
+        "SplitTiles cuts 2x4 float32 into 2x3: expected a divisor of each",
+    ),
+    (
+        lambda: FlatMap(SplitTiles(2, 2))(stream(2, 3, value=NUMBER)),
+        "FlatMap(SplitTiles) is given bool: expected 1 tile",
+    ),
+    (
+        lambda: Flatten(1, 2)(stream(2, 3)),
+        "Flatten merges dimensions 1 to 2 of emit_1.0 [2, 3] of 2x4 float32: expected 0 "
+        "<= inner < outer <= 1",
+    ),
+    (
+        lambda: Flatten(1, 1)(stream(2, 3)),
+        "Flatten merges dimensions 1 to 1 of emit_1.0 [2, 3] of 2x4 float32: expected 0 "
+        "<= inner < outer <= 1",
+    ),
+    (
+        lambda: Reshape(2)(stream(2, 3)),
+        "Reshape splits dimension 0 of emit_1.0 [2, 3] of 2x4 float32 into chunks of 2, "
+        "which may need padding: expected pad=...",
+    ),
+    (
+        lambda: Reshape(2, 1, pad=0.0)(stream(3, 2)),
+        "Reshape splits dimension 1 of emit_1.0 [3, 2] of 2x4 float32 into chunks of 2: "
+        "expected a static dimension that is a multiple",
+    ),
+    (
+        lambda: Reshape(2, 1)(stream(RAGGED, 2)),
+        "Reshape splits dimension 1 of emit_1.0 [n~, 2] of 2x4 float32 into chunks of 2: "
+        "expected a static dimension that is a multiple",
+    ),
+    (
+        lambda: Reshape(0)(stream(3)),
+        "Reshape splits dimension 0 of emit_1.0 [3] of 2x4 float32 into chunks of 0: "
+        "expected a dimension from 0 to 0 and chunks of at least 1",
+    ),
+    (
+        lambda: Reshape(2, 2)(stream(3, 2)),
+        "Reshape splits dimension 2 of emit_1.0 [3, 2] of 2x4 float32 into chunks of 2: "
+        "expected a dimension from 0 to 1 and chunks of at least 1",
+    ),
+    (
+        lambda: Reshape(2, pad=0.0)(stream(3, value=NUMBER)),
+        "Reshape pads emit_1.0 [3] of bool: expected a stream of tiles of a static size",
+    ),
+    (
+        lambda: Reshape(2, pad=0.0)(stream(3, value=TileType(RAGGED, 4, F32))),
+        "Reshape pads emit_1.0 [3] of n~x4 float32: expected a stream of tiles of a static size",
+    ),
+    (
+        lambda: Reshape(2, outermost=True)(stream(2, 2)),
+        "Reshape adds an outermost dimension to emit_1.0 [2, 2] of 2x4 float32: expected rank 0",
+    ),
+    (
+        lambda: Reshape(2)(buffers(2, of=(3,))),
+        "Reshape splits emit_1.0 [2] of buffer [3] of 2x4 float32: expected a stream that"
+        " holds no buffers",
+    ),
+    (
+        lambda: Promote(3)(stream(2, 3)),
+        "Promote puts a dimension outside of 3 of emit_1.0 [2, 3] of 2x4 float32: expected 0 to 2",
+    ),
+    (
+        lambda: Repeat(0)(stream(2)),
+        "Repeat repeats emit_1.0 [2] of 2x4 float32 0 times: expected at least 1",
+    ),
+    (
+        lambda: Expand(1)(stream(2, 1), stream(2, 3, 4)),
+        "Expand(rank=1) repeats emit_1.0 [2, 1] of 2x4 float32 as emit_2.0 [2, 3, 4] of "
+        "2x4 float32: expected equal ranks, equal outer dimensions, and inner dimensions "
+        "of 1 in the source",
+    ),
+    (
+        lambda: Expand(1)(stream(2, 3), stream(2, 3)),
+        "Expand(rank=1) repeats emit_1.0 [2, 3] of 2x4 float32 as emit_2.0 [2, 3] of 2x4 "
+        "float32: expected equal ranks, equal outer dimensions, and inner dimensions of 1"
+        " in the source",
+    ),
+    (
+        lambda: Expand(1)(stream(3, 1), stream(2, 5)),
+        "Expand(rank=1) repeats emit_1.0 [3, 1] of 2x4 float32 as emit_2.0 [2, 5] of 2x4 "
+        "float32: expected equal ranks, equal outer dimensions, and inner dimensions of 1"
+        " in the source",
+    ),
+    (
+        lambda: Zip()(stream(2)),
+        "Zip is given emit_1.0 [2] of 2x4 float32: expected two streams or more",
+    ),
+    (
+        lambda: Zip()(stream(2), stream(3)),
+        "Zip joins emit_1.0 [2] of 2x4 float32 and emit_2.0 [3] of 2x4 float32: expected "
+        "the same shape",
+    ),
+    (
+        lambda: Partition(3)(stream(2), selectors(2, 2)),
+        "Partition to 3 consumers is steered by emit_2.0 [2] of selector of 2: expected "
+        "selectors of 3",
+    ),
+    (
+        lambda: Partition(2)(stream(2, 3), selectors(2, 2)),
+        "Partition(rank=0) of emit_1.0 [2, 3] of 2x4 float32 is steered by emit_2.0 [2] "
+        "of selector of 2: expected one selector for each sub-tensor",
+    ),
+    (
+        lambda: Partition(2, 1)(stream(2, 3), selectors(2, 4)),
+        "Partition(rank=1) of emit_1.0 [2, 3] of 2x4 float32 is steered by emit_2.0 [4] "
+        "of selector of 2: expected the same outer dimensions",
+    ),
+    (
+        lambda: Partition(2)(stream(2), stream(2)),
+        "Partition to 2 consumers is steered by emit_2.0 [2] of 2x4 float32: expected "
+        "selectors of 2",
+    ),
+    (
+        lambda: Reassemble()([stream(2)], selectors(2, 2)),
+        "Reassemble of 1 streams is steered by emit_2.0 [2] of selector of 2: expected "
+        "selectors of 1",
+    ),
+    (
+        lambda: Reassemble(1)([stream(2)], selectors(1, 2)),
+        "Reassemble(rank=1) is given emit_1.0 [2] of 2x4 float32 and emit_1.0 [2] of 2x4 "
+        "float32: expected rank 1 and one element type",
+    ),
+    (
+        lambda: Reassemble()([stream(2), stream(2, value=NUMBER)], selectors(2, 2)),
+        "Reassemble(rank=0) is given emit_1.0 [2] of 2x4 float32 and emit_2.0 [2] of "
+        "bool: expected rank 0 and one element type",
+    ),
+    (
+        lambda: Reassemble(1)([stream(2, 3), stream(2, 4)], selectors(2, 2)),
+        "Reassemble(rank=1) is given emit_1.0 [2, 3] of 2x4 float32 and emit_2.0 [2, 4] of 2x4 "
+        "float32: expected equal inner dimensions",
+    ),
+    (
+        lambda: Bufferize(2)(stream(2, 3)),
+        "Bufferize collects rank 2 of emit_1.0 [2, 3] of 2x4 float32: expected 1 <= rank <= 1",
+    ),
+    (
+        lambda: Bufferize()(stream(2, 3, value=NUMBER)),
+        "Bufferize collects emit_1.0 [2, 3] of bool: expected a stream of tiles",
+    ),
+    (
+        lambda: Bufferize(2)(stream(2, 3, RAGGED)),
+        "Bufferize collects rank 2 of emit_1.0 [2, 3, n~] of 2x4 float32: expected at "
+        "most the outermost buffered dimension to be ragged",
+    ),
+    (
+        lambda: Streamify()(stream(2)),
+        "Streamify reads emit_1.0 [2] of 2x4 float32: expected a stream of buffers",
+    ),
+    (
+        lambda: Streamify((0,))(buffers(2, of=(3,))),
+        "Streamify repeats emit_1.0 [2] of buffer [3] of 2x4 float32 [0] times: expected "
+        "at least 1",
+    ),
+    (
+        lambda: Streamify()(buffers(2, 2, of=(3,)), stream(2)),
+        "Streamify reads emit_1.0 [2, 2] of buffer [3] of 2x4 float32 as often as "
+        "emit_2.0 [2] of 2x4 float32 says: expected the same outer dimensions",
+    ),
+    (
+        lambda: Streamify()(buffers(2, of=(3,)), stream(3)),
+        "Streamify reads emit_1.0 [2] of buffer [3] of 2x4 float32 as often as emit_2.0 "
+        "[3] of 2x4 float32 says: expected the same outer dimensions",
+    ),
+    (
+        lambda: Streamify((2,))(buffers(2, of=(3,)), stream(2)),
+        "Streamify repeats emit_1.0 [2] of buffer [3] of 2x4 float32 [2] times and as "
+        "often as emit_2.0 [2] of 2x4 float32 says: expected one of the two",
+    ),
+    (
+        lambda: Streamify(shape=(2,))(buffers(2, of=(3,))),
+        "Streamify reads buffer [3] of 2x4 float32 with shape (2,) and strides None: "
+        "expected both, with one stride for each dimension",
+    ),
+    (
+        lambda: Streamify(shape=(2,), strides=(1, 1))(buffers(2, of=(3,))),
+        "Streamify reads buffer [3] of 2x4 float32 with shape (2,) and strides (1, 1): "
+        "expected both, with one stride for each dimension",
+    ),
+    (
+        lambda: Streamify(shape=(2,), strides=(1,))(buffers(2, of=(RAGGED,))),
+        "Streamify reads buffer [n~] of 2x4 float32 with strides: expected a buffer of a "
+        "static shape",
+    ),
+    (
+        lambda: Streamify(shape=(2, 2), strides=(2, 1))(buffers(2, of=(3,))),
+        "Streamify reads tiles 0 to 3 of buffer [3] of 2x4 float32: expected 0 to 2",
+    ),
+    (
+        lambda: LinearOffChipLoad(np.zeros((4, 4)), (3, 4))(),  # noqa: PLW0108 - its line is asked for
+        "LinearOffChipLoad cuts a tensor [4, 4] into tiles of 3x4: expected tiles that "
+        "divide its last two dimensions",
+    ),
+    (
+        lambda: LinearOffChipLoad(np.zeros((4, 4)), (2, 2), (2,), (1, 1))(),  # noqa: PLW0108 - its line is asked for
+        "LinearOffChipLoad has a view of [2] and strides [1, 1]: expected one stride for "
+        "each dimension",
+    ),
+    (
+        lambda: LinearOffChipStore("y")(stream(2, value=NUMBER)),
+        "LinearOffChipStore stores emit_1.0 [2] of bool: expected a stream of tiles",
+    ),
+]
+
+
+@pytest.mark.parametrize(("wire", "message"), REFUSED, ids=[each[1][:48] for each in REFUSED])
+def test_what_does_not_fit_is_refused_where_it_is_wired(
+    wire: Callable[[], object], message: str
+) -> None:
+    """The error is a whole sentence and points at the line of the call."""
+    with Program("refused"), pytest.raises(ShapeError) as caught:
+        wire()
+    assert message == caught.value.message
+    assert (__file__, wire.__code__.co_firstlineno) == (caught.value.file, caught.value.line)

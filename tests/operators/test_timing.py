@@ -1,0 +1,137 @@
+"""Cycles of the operators, worked out by hand from the rules each of them states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fabric import (
+    Element,
+    Operator,
+    Program,
+    Report,
+    Stream,
+    StreamType,
+    Tile,
+    TileType,
+    simulate,
+)
+from operators import (
+    Accum,
+    Bufferize,
+    Consumer,
+    Promote,
+    Repeat,
+    Reshape,
+    Scan,
+    Streamify,
+    Sum,
+    Zip,
+)
+from tests.operators.driving import FLOAT, NUMBER, Collect, Emit, encode, tile
+
+LARGE = TileType(16, 16, np.dtype(np.float32))
+
+
+def _run(wire: Any, depth: int = 1000) -> Report:
+    with Program("timing", channel_depth=depth, flops_per_cycle=64) as program:
+        wire()
+    report = simulate(program)
+    assert report.status == "completed"
+    return report
+
+
+def _busy(report: Report, name: str) -> int:
+    (cycles,) = (unit.busy_cycles for unit in report.units if unit.name == name)
+    return cycles
+
+
+def _emit(values: Any, *shape: int, value: Any = NUMBER, gaps: Sequence[int] = (0,)) -> Stream:
+    return Emit(StreamType(shape, value), encode(values, len(shape)), gaps)()
+
+
+def _buffers() -> Stream:
+    return Bufferize()(_emit([[tile(1)] * 3] * 2, 2, 3, value=FLOAT))
+
+
+def test_bufferize_charges_a_cycle_a_tile_but_for_the_last() -> None:
+    """Two buffers of three tiles: 2 + 2 cycles."""
+    report = _run(lambda: Consumer()(_buffers()))
+    assert _busy(report, "bufferize_1") == 4
+
+
+def test_streamify_charges_a_cycle_a_tile() -> None:
+    """Two buffers of three tiles, each read 2 * 2 times: 24 cycles; a pattern of four: 8."""
+    report = _run(lambda: Consumer()(Streamify((2, 2))(_buffers())))
+    assert _busy(report, "streamify_1") == 24
+    report = _run(lambda: Consumer()(Streamify((), (2, 2), (0, 2))(_buffers())))
+    assert _busy(report, "streamify_1") == 8
+
+
+@pytest.mark.parametrize("operator", [Zip(), Promote(0), Reshape(1)])
+def test_shape_operators_take_no_cycles(operator: Operator) -> None:
+    """Zip, Promote and Reshape: nothing is charged, each is one hop."""
+
+    def wire() -> None:
+        source = _emit(list(range(5)), 5)
+        result: Any = operator
+        outputs = result(source, source) if isinstance(operator, Zip) else result(source)
+        Collect([], (0,))(outputs if isinstance(outputs, Stream) else outputs[0])
+
+    report = _run(wire)
+    assert sum(unit.busy_cycles for unit in report.units) == 0
+    assert (3 if isinstance(operator, Zip) else 2) == report.cycles
+
+
+@pytest.mark.parametrize(("operator", "busy"), [(Accum, 4 + 16), (Scan, 16 + 16)])
+def test_a_scan_stores_every_element_and_an_accum_the_last(operator: Any, busy: int) -> None:
+    """16x16 float32: 256 FLOPs at 64 a cycle take 4, 1,024 bytes at 64 a cycle take 16."""
+    block = Tile(16, 16, LARGE.dtype)
+
+    def wire() -> None:
+        source = _emit([[block] * 2], 1, 2, value=LARGE)
+        Consumer()(operator(Sum(), to_memory=True)(source))
+
+    assert busy == _busy(_run(wire), operator.__name__.lower() + "_1")
+
+
+def test_operands_in_memory_are_loaded() -> None:
+    """A tile that is in a memory unit takes 16 cycles to load, longer than the 4 of adding it."""
+    block = Tile(16, 16, LARGE.dtype, in_memory=True)
+
+    def wire() -> None:
+        Consumer()(Scan(Sum())(_emit([[block] * 2], 1, 2, value=LARGE)))
+
+    assert _busy(_run(wire), "scan_1") == 32
+
+
+def _seen(wire: Any) -> list[int]:
+    """Return the cycle at which each element was taken."""
+    cycles: list[int] = []
+
+    class Clocked(Collect):
+        async def run(self, ports: Any) -> None:
+            while await ports.source.receive() is not None:
+                cycles.append(ports.unit.now)
+
+    seen: list[Element] = []
+    _run(lambda: Clocked(seen)(wire()))
+    return cycles
+
+
+def test_promote_of_the_outermost_dimension_looks_one_element_ahead() -> None:
+    """Sent at 0, 10 and 20: each leaves when the next is there, the last at the end."""
+    assert [12, 22, 22] == _seen(lambda: Promote()(_emit([1, 2, 3], 3, gaps=(0, 10, 10))))
+
+
+def test_promote_of_an_inner_dimension_does_not_wait() -> None:
+    """Two hops after they were sent."""
+    assert [2, 12, 22] == _seen(lambda: Promote(0)(_emit([1, 2, 3], 3, gaps=(0, 10, 10))))
+
+
+def test_repeat_sends_a_copy_a_cycle_the_second_with_the_first() -> None:
+    """Visible at t + 1, t + 1, t + 2, t + 3; the next element after four cycles."""
+    assert [2, 2, 3, 4, 6, 6, 7, 8] == _seen(lambda: Repeat(4)(_emit([1, 2], 2)))

@@ -1,0 +1,237 @@
+"""Conformance, section 5: kernels and whole graphs against numpy; names begin with the case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fabric import Program, Report, Stream, simulate
+from operators import (
+    Accum,
+    Bufferize,
+    Flatten,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    Matmul,
+    MatmulSum,
+    Mul,
+    Partition,
+    Reassemble,
+    Repeat,
+    Reshape,
+    RetileCol,
+    Selectors,
+    SiLU,
+    Streamify,
+    Tensor,
+)
+from tests.programs.loading import program
+
+Array = NDArray[Any]
+
+
+def _random(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).normal(scale=shape[-2] ** -0.5, size=shape)
+
+
+def _load(array: Array, tile: tuple[int, int], shape: Any = None, strides: Any = None) -> Any:
+    return LinearOffChipLoad(Tensor(array.shape, array, dtype="float32"), tile, shape, strides)
+
+
+def _verify(name: str, wire: Callable[[], object], depth: int, **expected: Array) -> Report:
+    with Program(name, channel_depth=depth, flops_per_cycle=1024) as wired:
+        wire()
+    for output, array in expected.items():
+        wired.expect(**{output: lambda array=array: array})
+    report = simulate(wired, mode="functional")
+    assert ("completed", True) == (report.status, report.verified), report.warnings
+    return report
+
+
+def _silu(x: Array) -> Array:
+    result: Array = x / (1 + np.exp(-x))
+    return result
+
+
+M, K, N = 32, 48, 64
+
+
+@pytest.mark.parametrize("on_chip", [False, True])
+@pytest.mark.parametrize("tile", [(16, 16, 64), (16, 48, 16), (16, 16, 16)])
+def test_k1_linear(tile: tuple[int, int, int], on_chip: bool) -> None:
+    """K1: y = x w for three tilings (m, k, n), x read again through stride 0, or from a buffer."""
+    m, k, n = tile
+    x, w = _random(M, K), _random(K, N, seed=1)
+    rows, inner, cols = M // m, K // k, N // n
+
+    def wire() -> None:
+        if on_chip:
+            tiles = _load(x, (m, k))()  # [1, rows, inner]
+            left = Streamify((cols,))(Bufferize(1)(tiles))  # [1, rows, cols, inner]
+        else:
+            left = _load(x, (m, k), (rows, cols, inner), (inner, 0, 1))()
+        right = _load(w, (k, n), (rows, cols, inner), (0, 1, cols))()
+        LinearOffChipStore("y")(Accum(MatmulSum())(left, right))
+
+    _verify("linear", wire, 1 if not on_chip else 2, y=x @ w)
+
+
+def test_k1_linear_with_a_stream_from_reshape() -> None:
+    """K1: with n = N the stream needs no buffer: Reshape makes room for the one column block."""
+    x, w = _random(M, K), _random(K, N, seed=1)
+
+    def wire() -> None:
+        tiles = Reshape(1, 1)(_load(x, (16, 16))())[0]  # [1, 2, 1, 3]
+        right = _load(w, (16, N), (2, 1, 3), (0, 0, 1))()
+        LinearOffChipStore("y")(Accum(MatmulSum())(tiles, right))
+
+    _verify("linear", wire, 1, y=x @ w)
+
+
+def test_k2_one_product_for_two_stores() -> None:
+    """K2: a repeated input, one product, broadcast to two stores; both are equal."""
+    x, w = _random(32, 64), _random(64, 64, seed=1)
+
+    def wire() -> None:
+        repeated = Repeat(2)(Flatten(0, 1)(_load(x, (16, 64))()))  # [1, 2, 2]
+        weights = _load(w, (64, 32), (2, 2), (0, 1))()
+        product = Map(Matmul())(repeated, weights)
+        LinearOffChipStore("left")(product)
+        LinearOffChipStore("right")(product)
+
+    _verify("two stores", wire, 2, left=x @ w, right=x @ w)
+
+
+def test_k3_input_stationary_experts() -> None:
+    """K3: weights come by partition, reference load and reassembly, one expert after the other."""
+    choice = np.array([[0, 1, 2, 3], [3, 2, 1, 0]])
+    experts, hidden, inter = 8, 64, 128
+    x = _random(2, 4, 1, hidden)
+    up, gate = (_random(experts, hidden, inter, seed=seed) for seed in (1, 2))
+    down = _random(experts, inter, hidden, seed=3)
+
+    def weights(which: Array, rows: int, cols: int, by_column: bool) -> Stream:
+        chosen = Selectors(choice[:, :, np.newaxis], experts)()  # [1, 2, 4]
+        view = (cols, rows) if by_column else (rows, cols)
+        strides = (1, cols) if by_column else (cols, 1)
+        loads = [
+            _load(which[expert], (32, 32), view, strides)(part)
+            for expert, part in enumerate(Partition(experts)(chosen, chosen))
+        ]
+        # [1, 2, 4, hits of 1, *view] to [1, 2, 4, *view]
+        return Flatten(2, 3)(Reassemble(rank=2)(loads, chosen))
+
+    def product(tiles: Stream, which: Array, rows: int, cols: int) -> Stream:
+        """Multiply [1, 2, 4, rows] of 1x32 by the weights: [1, 2, 4, cols]."""
+        again = Streamify((cols,))(Bufferize(1)(tiles))  # [1, 2, 4, cols, rows]
+        return Accum(MatmulSum())(again, weights(which, rows, cols, by_column=True))
+
+    def wire() -> None:
+        tiles = _load(x.reshape(8, hidden), (1, 32), (2, 4, 2), (8, 2, 1))()  # [1, 2, 4, 2]
+        gated = Map(SiLU())(product(tiles, gate, 2, 4))
+        inner = Map(Mul())(gated, product(tiles, up, 2, 4))
+        LinearOffChipStore("y")(product(inner, down, 4, 2))
+
+    rows = x[:, :, 0]
+    inner = _silu(np.einsum("bnd,bndf->bnf", rows, gate[choice]))
+    inner = inner * np.einsum("bnd,bndf->bnf", rows, up[choice])
+    y = np.einsum("bnf,bnfd->bnd", inner, down[choice]).reshape(8, hidden)
+    _verify("experts", wire, 64, y=y)
+
+
+@pytest.mark.parametrize("parameters", [{"tile_n": 4}, {"tile_n": 16}, {"tiling": "dynamic"}])
+def test_k4_mixture_of_experts(parameters: dict[str, Any]) -> None:
+    """K4: static and dynamic tiles; experts without tokens and padded tiles among them."""
+    wired = program("moe", None, model="tiny", batch=16, tile_f=32, **parameters)
+    assert simulate(wired, mode="functional").verified
+
+
+@pytest.mark.parametrize("regions", [4, 2, 1])
+def test_k5_time_multiplexed_experts(regions: int) -> None:
+    """K5: experts share the operators of fewer regions; the result is that of K4."""
+    wired = program(
+        "moe", None, model="tiny", batch=16, tile_n=2, tile_f=64, regions=regions, channel_depth=64
+    )
+    assert simulate(wired, mode="functional").verified
+
+
+def test_k6_groups_of_experts_share_a_weights_path() -> None:
+    """K6: with a group size that divides the experts all groups give the reference of K4."""
+    for regions in (8, 2):
+        wired = program(
+            "moe", None, model="tiny", batch=8, tiling="dynamic", regions=regions, channel_depth=64
+        )
+        assert simulate(wired, mode="functional").verified
+
+
+def _schedule(cut: str) -> tuple[int, int, int]:
+    """Return how many parts rows, inner and outer columns are cut into."""
+    return 2 if "m" in cut else 1, 2 if "k" in cut else 1, 4 if "n" in cut else 1
+
+
+@pytest.mark.parametrize("gate_cut", ["m", "mk", "mn", "mkn"])
+@pytest.mark.parametrize("down_cut", ["k", "n", "kn", ""])
+def test_k7_swiglu_tilings(gate_cut: str, down_cut: str) -> None:
+    """K7: sixteen schedules of gate and down, cut in rows, inner and outer columns."""
+    batch, hidden, inter = 8, 16, 32
+    x, gate, up = _random(batch, hidden), _random(hidden, inter), _random(hidden, inter, seed=1)
+    down = _random(inter, hidden, seed=2)
+    rows, inner, cols = _schedule(gate_cut)
+    _, _, outer = _schedule(down_cut)
+    parts = cols if "k" in down_cut else 1
+
+    def wire() -> None:
+        tile = (batch // rows, hidden // inner)
+        left = _load(x, tile, (rows, cols, inner), (inner, 0, 1))
+
+        def product(weight: Array) -> Stream:
+            tile = (hidden // inner, inter // cols)
+            return Accum(MatmulSum())(
+                left(), _load(weight, tile, (rows, cols, inner), (0, 1, cols))()
+            )  # [1, rows, cols]
+
+        joined = Map(Mul())(Map(SiLU())(product(gate)), product(up))
+        if parts != cols:
+            joined = Reshape(1)(Accum(RetileCol())(joined))[0]  # [1, rows, 1]
+        again = Streamify((outer,))(Bufferize(1)(joined))  # [1, rows, outer, parts]
+        tile = (inter // parts, hidden // outer)
+        weights = _load(down, tile, (rows, outer, parts), (0, 1, outer))()
+        LinearOffChipStore("y")(Accum(MatmulSum())(again, weights))
+
+    y = (_silu(x @ gate) * (x @ up)) @ down
+    _verify("swiglu", wire, 64, y=y)
+
+
+def test_k8_the_reference_itself() -> None:
+    """K8: gathering the experts' weights and multiplying equals a loop over token and expert."""
+    x, w = _random(5, 4), _random(3, 4, 6)
+    choice = np.array([[0, 1], [2, 1], [1, 0], [2, 0], [0, 2]])
+    gathered = np.einsum("td,tkdo->tko", x, w[choice])
+    loop = np.array([[x[t] @ w[e] for e in row] for t, row in enumerate(choice)])
+    np.testing.assert_allclose(gathered, loop)
+
+
+def test_k9_running_softmax_of_nine_blocks() -> None:
+    """K9: one request with nine cache tiles: Scan and Accum give softmax(q k^T) v."""
+    wired = program("ragged_attention", None, requests=1, longest=9, seed=2)
+    assert simulate(wired, mode="functional").verified
+
+
+def test_k10_decode_attention_over_a_batch() -> None:
+    """K10: declared and empty in the original: caches of different lengths, some empty."""
+    wired = program("ragged_attention", None, requests=10, longest=6, seed=1)
+    assert simulate(wired, mode="functional").verified
+
+
+def test_t1_shapes_that_can_be_viewed_as_another() -> None:
+    """T1: (2, 16, 64) as (32, 64): its outer dimensions flatten to as many rows; (10, 10) not."""
+    with Program("shapes"):
+        tiles = _load(np.zeros((2, 16, 64)), (1, 64))()
+        assert (1, 32, 1) == Flatten(1, 2)(tiles).shape
+        with pytest.raises(Exception, match="expected tiles that divide its last two dimensions"):
+            _load(np.zeros((2, 16, 64)), (10, 10))()
