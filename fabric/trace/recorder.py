@@ -174,9 +174,13 @@ class Recorder:
     def _write_snapshot(self) -> None:
         machine = self._machine
         number = self._snapshots
-        self._writer.write(f"pending-{number:06}", static.pending_table(machine))
-        self._writer.write(f"waiting-{number:06}", static.waiting_table(machine))
-        self._writer.write(f"states-{number:06}", static.state_table(machine))
+        for name, table in (
+            ("pending", static.pending_table(machine)),
+            ("waiting", static.waiting_table(machine)),
+            ("states", static.state_table(machine)),
+        ):
+            if len(next(iter(table.values()))):
+                self._writer.write(f"{name}-{number:06}", table)
         for name in ("states", "waiting", "pending"):
             (self._folder / f"{name}-{number - 1:06}.parquet").unlink(missing_ok=True)
 

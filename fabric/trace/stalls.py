@@ -65,6 +65,13 @@ class Accounts:
             cycles[step.root] += step.end - step.start
         return cycles
 
+    def ranked(self) -> list[UnitStalls]:
+        """Return the units, those of the critical path first, then the most stalled."""
+        share: Counter[int] = Counter()
+        for root, cycles in self.on_path().items():
+            share[root.unit] += cycles
+        return sorted(self.units, key=lambda each: (-share[each.unit], -each.stalled, each.unit))
+
     def verdict(self) -> str:
         """Return the sentence that says what bounds the run."""
         if not self.cycles:
@@ -94,9 +101,9 @@ def print_stalls(trace: Trace, console: Console, shown: int) -> None:
 
 
 def print_units(accounts: Accounts, console: Console, shown: int) -> None:
-    """Print where each unit's cycles went, the most stalled first."""
+    """Print where each unit's cycles went."""
     names = accounts.names
-    ranked = sorted(accounts.units, key=lambda unit: (-unit.stalled, unit.unit))
+    ranked = accounts.ranked()
     columns = [
         (title, name)
         for title, name in COLUMNS

@@ -110,7 +110,7 @@ def _deadlock(report: DeadlockReport) -> str:
 
 
 def _units(accounts: Accounts) -> str:
-    ranked = sorted(accounts.units, key=lambda unit: (-unit.stalled, unit.unit))
+    ranked = accounts.ranked()
     names = accounts.names
     rows: list[tuple[object, ...]] = [
         (
@@ -123,7 +123,7 @@ def _units(accounts: Accounts) -> str:
     ]
     note = f"Each row sums to {accounts.cycles:,} cycles."
     if len(rows) > _ROWS:
-        note += f" The {_ROWS} most stalled of {len(rows):,} units."
+        note += f" {_ROWS} of {len(rows):,} units, the critical path's and the most stalled."
     titles = ["unit", *(title for title, _ in COLUMNS), "mostly", "wired at"]
     return element("p", note) + table(titles, rows[:_ROWS])
 

@@ -222,9 +222,9 @@ class TestPage:
 STALLS = """\
 Where the cycles went, each row sums to 52 cycles
 unit    busy  starved  back-pressured  idle  mostly       wired at
+unit_2    50        2               0     0  from unit_1  chains.py:17
 unit_1     0        3              20    29  to unit_2    chains.py:16
 unit_0     0        0               4    48  to unit_1    chains.py:14
-unit_2    50        2               0     0  from unit_1  chains.py:17
 
 Whom they were waiting for, 29 stalled cycles of all units, each charged to the end of its chain
 root                cycles     %  units stalled

@@ -110,7 +110,7 @@ def test_damaged_segment(name: str, kept: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["states", "pending", "waiting"])
 def test_damaged_snapshot(name: str, tmp_path: Path) -> None:
     """Without the last states, what the operations say remains."""
-    _, whole = record(program("simplified_moe"), tmp_path)
+    _, whole = record(program("pack_rows"), tmp_path)
     (whole.folder / f"{name}-000001.parquet").write_bytes(b"PAR1")
 
     trace = Trace(whole.folder)
