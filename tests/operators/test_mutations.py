@@ -194,8 +194,9 @@ async def _early(channel: Channel) -> Any:
 
 
 def _first_reader(allocation: Allocation, cycle: int) -> None:
-    allocation.holders = min(allocation.holders, 1)
-    _DONE(allocation, cycle)
+    earlier = allocation._done_cycle or cycle
+    allocation._done_cycle = 0
+    _DONE(allocation, min(earlier, cycle))
 
 
 _APPLY, _FILL, _ARRIVALS = SplitRows.apply, Reshape._fill, Reassemble._arrivals
