@@ -60,6 +60,7 @@ def simulate(
     on_deadlock: OnDeadlock = "report",
     livelock_cycles: int = LIVELOCK_CYCLES,
     trace: TraceOptions | None = None,
+    notify: Callable[[str], object] | None = None,
 ) -> Report:
     """Run ``program`` and return its report, whatever the outcome.
 
@@ -75,6 +76,7 @@ def simulate(
         livelock_cycles: how long nothing has to get done before the run is given up.
         trace: record an event trace in the run's folder; a run with other depths is recorded
             beside it, in ``trace-grown``.
+        notify: told what takes its time after a run that stopped.
 
     Raises:
         FabricError: the program cannot be run at all.
@@ -109,6 +111,10 @@ def simulate(
         run.log = log
         run.start_trace(folder, "trace", head)
         status = run.execute()
+        if status in ("deadlock", "livelock"):
+            log.event("stopped", run.stopped_cycle, status=status, waiting=run.waiting)
+            if notify is not None:
+                notify(f"{status} at cycle {run.stopped_cycle:,}: looking for the cause and a cure")
         explained = run.explain(status, on_deadlock)
         if explained is not None:
             log.event(status, explained.cycle, code=explained.code, summary=explained.summary)
@@ -260,7 +266,7 @@ class _Run:
 
     def _snapshot(self) -> Snapshot:
         machine = self.machine
-        waiting = sum(unit.wait is not None for unit in machine.units)
+        waiting = self.waiting
         finished = sum(unit.finished for unit in machine.units)
         return Snapshot(
             cycle=max(unit.now for unit in machine.units),
@@ -268,6 +274,16 @@ class _Run:
             running=len(machine.units) - waiting - finished,
             waiting=waiting,
         )
+
+    @property
+    def stopped_cycle(self) -> int:
+        """The latest clock of the units that wait."""
+        return max((unit.now for unit in self.machine.units if unit.wait is not None), default=0)
+
+    @property
+    def waiting(self) -> int:
+        """How many units wait."""
+        return sum(unit.wait is not None for unit in self.machine.units)
 
     def explain(self, status: Status, on_deadlock: OnDeadlock) -> DeadlockReport | None:
         """Explain why the program does not get on, where it does not."""

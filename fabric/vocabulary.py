@@ -101,6 +101,7 @@ EVENTS: Final[dict[str, tuple[str, ...]]] = {
     "operator_finished": ("cycle", "operator", "elements", *_COUNTERS),
     "heartbeat": ("cycle", "elements", "waiting"),
     "partial_deadlock": ("cycle", "loop"),
+    "stopped": ("cycle", "status", "waiting"),
     "deadlock": ("cycle", "code", "summary"),
     "livelock": ("cycle", "code", "summary"),
     "run_ended": ("cycle", "status", "cycles", "elements"),

@@ -131,6 +131,7 @@ def command(
         trace=options,
         on_deadlock=on_deadlock,
         livelock_cycles=livelock_cycles,
+        notify=lambda text: click.echo(f"fabric: {text}", err=True),
     )
     (_print_object if as_json else _print_report)(report)
     kernel = sys.modules.get("fabric.hbm_kernel")
