@@ -98,14 +98,15 @@ class TestFiles:
         assert report.log_dir is not None
 
         lines = (Path(report.log_dir) / "events.jsonl").read_text(encoding="utf-8").splitlines()
-        (event,) = [json.loads(line) for line in lines if '"deadlock"' in line][:1]
+        events = [json.loads(line) for line in lines if '"deadlock"' in line][:2]
+        stopped = {"event": "stopped", "cycle": 0, "status": "deadlock", "waiting": 1}
         expected = {
             "code": "FAB-D002",
             "summary": "FAB-D002 cycle 0 loop relay_0>relay_0 fix none",
             "cycle": 0,
             "event": "deadlock",
         }
-        assert expected == event
+        assert [stopped, expected] == events
 
     def test_cannot_be_written(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A file that cannot be written is a warning; the report is the same."""
