@@ -7,9 +7,11 @@ livelock, 130 interrupted. With ``--json`` every one of them comes with one obje
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -47,6 +49,9 @@ def _commands() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line ``arguments``, by default the process's, and return the exit status."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who started us
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
     given = list(sys.argv[1:] if arguments is None else arguments)
     known: dict[str, Any] = {}
     try:

@@ -7,18 +7,29 @@ starts one request every ``interval`` cycles and answers ``startup + latency`` c
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import numba
 
 __all__ = ["advance", "was_compiled_now"]
 
 
-@numba.njit(
+_SIGNATURE: Final = (
     "UniTuple(int64, 3)(int64, int64, int64[::1], int64[::1], int64[::1], int64[::1], "
-    "int64[::1], int64[::1], int64, int64, int64)",
-    cache=True,
+    "int64[::1], int64[::1], int64, int64, int64)"
 )
+
+
+def _compiled(function: Callable[..., tuple[int, int, int]]) -> Any:
+    try:
+        return numba.njit(_SIGNATURE, cache=True)(function)
+    except RuntimeError:
+        # Neither the installation nor the home folder can be written: compile in every run.
+        return numba.njit(_SIGNATURE)(function)
+
+
+@_compiled
 def advance(
     horizon: int,
     offset: int,

@@ -62,7 +62,9 @@ def load_program(path: Path | str, parameters: Sequence[str], hardware: Hardware
     try:
         with hardware_scope(hardware):
             program = build(**values)
-    except FabricError:
+    except FabricError as error:
+        if error.file is None:
+            error.file, error.line = raising_place(error) or (file, line)
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises
         _blame(error, "build()", file, line)

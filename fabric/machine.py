@@ -106,7 +106,7 @@ class Machine:
             if error.file is None:
                 error.file, error.line = node.place
             self._fail(unit, error)
-        except Exception as error:  # noqa: BLE001 - a user's function may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - users raise anything
             self._fail(unit, _wrapped(error, node, ports))
         else:
             unit.finished = True
@@ -202,7 +202,7 @@ def _unit(node: Node, plan: Plan) -> Unit:
     return Unit(node.name, node.index, node.place, bytes_per_cycle=bytes_per_cycle)
 
 
-def _wrapped(error: Exception, node: Node, ports: Ports) -> OperatorError:
+def _wrapped(error: BaseException, node: Node, ports: Ports) -> OperatorError:
     unit = ports.unit
     element = ports.inputs[0].elements if ports.inputs else 0
     place = raising_place(error)

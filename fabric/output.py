@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from typing import TYPE_CHECKING, Any, Final
@@ -41,7 +42,7 @@ def check_object(**known: Any) -> dict[str, Any]:
 
 def print_json(value: dict[str, Any]) -> None:
     """Print one JSON object."""
-    print_text(json.dumps(value, indent=2, default=_plain) + "\n")
+    print_text(json.dumps(_finite(value), indent=2, default=_plain, allow_nan=False) + "\n")
 
 
 def print_text(text: str) -> None:
@@ -61,6 +62,15 @@ def stdout_console() -> Console:
 
     fixed = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPED_COLUMNS
     return Console(width=fixed, highlight=False)
+
+
+def _finite(value: Any) -> Any:
+    """JSON knows no infinity and no NaN: such numbers as text."""
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _plain(value: Any) -> Any:

@@ -51,6 +51,7 @@ def raising_place(error: BaseException) -> Place | None:
     place = None
     for frame, line in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename
-        if not file.startswith((*_OWN, *_LIBRARIES, "<")):
+        # Compiled libraries name sources that are not there.
+        if os.path.isfile(file) and not file.startswith((*_OWN, *_LIBRARIES)):
             place = Place(file, line)
     return place

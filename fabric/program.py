@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from fabric.dims import Dim, dim_text, is_ragged, symbol, undecided_in
-from fabric.errors import ProgramError, ShapeError
+from fabric.errors import ConfigurationError, ProgramError, ShapeError
 from fabric.graph import Node, Operator, Wiring, current_program
 from fabric.hardware import Hardware
 from fabric.place import Place, calling_place, raising_place
@@ -61,13 +61,21 @@ class Program:
         channel_depth: int | None = None,
         flops_per_cycle: int | None = None,
     ) -> None:
-        """Start an empty program on the hardware in scope."""
+        """Start an empty program on the hardware in scope.
+
+        Raises:
+            ConfigurationError: a depth or a bandwidth below 1.
+        """
         self.name: Final = name
         self.mode: Final = mode
         self.hardware: Final = _hardware.get() or Hardware()
-        self.channel_depth: Final = channel_depth or self.hardware.channel.depth
-        self.flops_per_cycle: Final = flops_per_cycle or self.hardware.compute.flops_per_cycle
         self.place: Final = calling_place()
+        self.channel_depth: Final = self._at_least_one(
+            "channel_depth", channel_depth, self.hardware.channel.depth
+        )
+        self.flops_per_cycle: Final = self._at_least_one(
+            "flops_per_cycle", flops_per_cycle, self.hardware.compute.flops_per_cycle
+        )
         self.nodes: list[Node] = []
         self.expected: dict[str, Callable[[], Any]] = {}
         self.extra: dict[str, Callable[[], object]] = {}
@@ -80,6 +88,17 @@ class Program:
         self._symbols: set[str] = set()
         self._shared: dict[tuple[object, ...], Dim] = {}
         self._token: Any = None
+
+    def _at_least_one(self, name: str, given: int | None, default: int) -> int:
+        if given is None:
+            return default
+        if given < 1:
+            raise ConfigurationError(
+                f"program {self.name!r}: {name} is {given}: expected at least 1",
+                file=self.place.file,
+                line=self.place.line,
+            )
+        return given
 
     def __enter__(self) -> Self:
         """Collect the operators that are called from here on."""

@@ -20,6 +20,7 @@ from fabric.deadlock.remedy import EFFORT_ELEMENTS
 from fabric.deadlock.waits import find_stuck
 from fabric.elaborate import elaborate
 from fabric.errors import ConfigurationError, FabricError
+from fabric.interrupts import Interrupts
 from fabric.machine import Machine
 from fabric.measured import measured_sizes
 from fabric.program import Program
@@ -189,6 +190,7 @@ class _Run:
         self._watch = LivelockWatch(self.machine, settings.livelock_cycles)
         self._loops_logged: set[str] = set()
         self._scope = trio.CancelScope()
+        self._interrupts = Interrupts()
         self._logged: set[int] = set()
 
     def start_trace(self, folder: Path | None, name: str, head: Mapping[str, Any]) -> None:
@@ -207,16 +209,19 @@ class _Run:
         # What is wired stays: the collector need not walk through it again and again.
         gc.freeze()
         start = time.perf_counter()
-        interrupted = False
+        interrupts = self._interrupts
         try:
-            trio.run(self._main, restrict_keyboard_interrupt_to_checkpoints=True)
-        except* KeyboardInterrupt:
-            interrupted = True
+            with interrupts.handled():
+                trio.run(self._main, restrict_keyboard_interrupt_to_checkpoints=True)
+        except BaseException:
+            # Interrupted in the middle of what it did, trio may complain about anything.
+            if not interrupts.seen:
+                raise
         finally:
             gc.unfreeze()
         self.wall_seconds = time.perf_counter() - start
         self._log_finished()
-        if interrupted:
+        if interrupts.seen:
             return "interrupted"
         if self.machine.failures:
             return "error"
@@ -226,6 +231,7 @@ class _Run:
 
     async def _main(self) -> None:
         machine = self.machine
+        self._interrupts.cancels(self._scope)
         progress = self._settings.progress
         async with trio.open_nursery() as host:
             if progress is not None:
@@ -325,6 +331,9 @@ class _Run:
             warnings.append(self._recorder.failure)
         verified = None
         error = machine.first_failure()
+        if status in ("interrupted", "error"):
+            # Traffic was asked for that has not been moved yet: there is no share of the peak.
+            fields |= {"compute_utilization": None, "off_chip_bandwidth_utilization": None}
         if status == "completed":
             try:
                 check_assumptions(machine, sizes)

@@ -108,7 +108,9 @@ class Unit:
         return trio.lowlevel.Abort.SUCCEEDED
 
     def charge(self, cycles: int) -> None:
-        """Work for ``cycles``."""
+        """Work for ``cycles``, at least 0."""
+        if cycles < 0:
+            raise ValueError(f"{cycles} cycles are charged: expected at least 0")
         self.now += cycles
         self.busy_cycles += cycles
 

@@ -77,7 +77,9 @@ class Tiles:
         self._matrix = None
         if functional:
             tensor = grid.tensor
-            self._matrix = tensor.array.reshape(-1, tensor.shape[-1]).astype(self._dtype)
+            self._matrix = tensor.array.reshape(
+                math.prod(tensor.shape[:-1]), tensor.shape[-1]
+            ).astype(self._dtype)
 
     def __getitem__(self, number: int) -> Tile:
         """Return tile ``number``, which a reader has to load from memory."""

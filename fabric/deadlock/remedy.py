@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EFFORT_ELEMENTS", "find_remedy"]
 
-EFFORT_ELEMENTS: Final = 1_000_000
+EFFORT_ELEMENTS: Final = 400_000
 """Elements that all trials of a report may deliver together."""
 
 _REASONS: Final = {

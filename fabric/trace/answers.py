@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Final
 
 import duckdb
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["print_answer"]
 
+_PIPED_COLUMNS: Final = 10_000
+"""What is read by another program is not folded."""
+
 
 def print_answer(trace: Trace, console: Console, query: str) -> None:
     """Print all rows of ``query``, a ready query's name or SQL.
@@ -27,12 +31,18 @@ def print_answer(trace: Trace, console: Console, query: str) -> None:
     """
     sql = QUERIES[query].sql if query in QUERIES else query
     try:
+        # A question changes nothing, neither in the trace nor beside it.
+        trace.database.execute("SET enable_external_access = false")
         relation = trace.database.execute(sql)
+        if not sql.strip() or relation is None or relation.description is None:
+            raise duckdb.Error("it asks for no rows")
         rows = relation.fetchall()
     except duckdb.Error as error:
         raise ConfigurationError(
             f"query {query!r}: {str(error).splitlines()[0]}: expected SQL over the tables "
             f"{', '.join(TABLES)}, or one of {', '.join(QUERIES)}"
         ) from None
-    columns = [column[0] for column in relation.description or ()]
+    if not sys.stdout.isatty():
+        console.width = _PIPED_COLUMNS
+    columns = [column[0] for column in relation.description]
     print_table(console, columns, rows, len(rows))
