@@ -11,7 +11,6 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -51,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line ``arguments``, by default the process's, and return the exit status."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by who started us
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
     given = list(sys.argv[1:] if arguments is None else arguments)
     known: dict[str, Any] = {}
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
 
@@ -33,8 +33,8 @@ def print_answer(trace: Trace, console: Console, query: str) -> None:
     try:
         # A question changes nothing, neither in the trace nor beside it.
         trace.database.execute("SET enable_external_access = false")
-        relation = trace.database.execute(sql)
-        if not sql.strip() or relation is None or relation.description is None:
+        relation: Any = trace.database.execute(sql)
+        if relation is None or relation.description is None:
             raise duckdb.Error("it asks for no rows")
         rows = relation.fetchall()
     except duckdb.Error as error:
