@@ -6,6 +6,7 @@ livelock, 130 interrupted. With ``--json`` every one of them comes with one obje
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -96,5 +97,6 @@ def _fail(
             error = {"message": message, "file": file, "line": line}
             outcome = {"status": "error", "error": error}
         made = check_object if arguments[0] == "check" else run_object
-        print_json(made(**known, **outcome))
+        with contextlib.suppress(OSError):  # a full disk was told above
+            print_json(made(**known, **outcome))
     return status
