@@ -23,7 +23,8 @@ from tests.model.shape import expand, flatten
 
 __all__ = ["attention"]
 
-DIM, QUERIES, BLOCK = 64, 8, 16
+DIM, BLOCK = 64, 16
+HEIGHTS = (8, 1, 1)  # rows of the queries, the new key and the new value of a request
 
 
 def attention(
@@ -37,10 +38,12 @@ def attention(
             [each for each in everything if each // BLOCK % regions == region]
             for region in range(regions)
         ]
-        inputs = [_inputs(g, lengths, rows, block) for block in blocks if block]
-        for each in inputs:
-            given = [flatten(g, 1, 2, one) for one in each[:3]]
-            given += [flatten(g, 0, 1, one) for one in each[3:]]
+        blocks = [block for block in blocks if block]
+        # A load enters the graph with its first reader: queries of all regions, then keys, ...
+        loads = [[load(g, (high, DIM), (len(block), 1)) for block in blocks] for high in HEIGHTS]
+        for region, block in enumerate(blocks):
+            given = [flatten(g, 1, 2, part[region]) for part in loads]
+            given += [flatten(g, 0, 1, part) for part in _metadata(g, lengths, rows, block)]
             _region(g, given, rows)
     elif strategy == "interleaved":
         whole = _inputs(g, lengths, rows, everything)
@@ -81,10 +84,15 @@ def _inputs(
     g: Graph, lengths: Sequence[int], rows: int, members: Sequence[int]
 ) -> list[Stream]:
     """Queries, keys, values: [1, b, 1]; numbers, tiles, offsets: [1, b]."""
+    loads = [load(g, (high, DIM), (len(members), 1)) for high in HEIGHTS]
+    return [*loads, *_metadata(g, lengths, rows, members)]
+
+
+def _metadata(
+    g: Graph, lengths: Sequence[int], rows: int, members: Sequence[int]
+) -> list[Stream]:
+    """Numbers, tiles and offsets of requests, [1, b]."""
     return [
-        load(g, (QUERIES, DIM), (len(members), 1)),
-        load(g, (1, DIM), (len(members), 1)),
-        load(g, (1, DIM), (len(members), 1)),
         metadata(g, members),
         metadata(g, [-(-(lengths[each] + 1) // rows) for each in members]),
         metadata(g, [lengths[each] % rows for each in members]),
