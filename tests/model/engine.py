@@ -12,7 +12,21 @@ from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any, TypeAlias, TypeVar
 
-__all__ = ["Body", "Channel", "Process", "Simulation", "Steps", "end", "peek", "put", "send", "slot", "take", "wait"]
+__all__ = [
+    "Body",
+    "Channel",
+    "Process",
+    "Simulation",
+    "Steps",
+    "close",
+    "end",
+    "peek",
+    "put",
+    "send",
+    "slot",
+    "take",
+    "wait",
+]
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[int | None, None, T]
@@ -92,9 +106,7 @@ class Simulation:
                 then = next(process.steps)
             except StopIteration:
                 process.done = True
-                for output in process.outputs:
-                    output.closed_at = process.t
-                    _wake_reader(output, process.t)
+                close(process, process.outputs)
             else:
                 if then is not None:
                     self.push(then, process)
@@ -105,6 +117,14 @@ def _wake_reader(channel: Channel, time: int) -> None:
     reader, channel.reader = channel.reader, None
     if reader is not None:
         reader.wake(time)
+
+
+def close(p: Process, channels: list[Channel]) -> None:
+    """Let the readers see the end of what they have not seen the end of."""
+    for channel in channels:
+        if channel.closed_at is None:
+            channel.closed_at = p.t
+            _wake_reader(channel, p.t)
 
 
 def peek(p: Process, channel: Channel) -> Steps[Element | None]:

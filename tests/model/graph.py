@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tests.model.engine import Body, Channel, Process, Simulation, Steps, put, slot, take
 from tests.model.hbm import Hbm
 
-__all__ = ["Graph", "Setting", "Stream", "Tile"]
+__all__ = ["Graph", "Outcome", "Setting", "Stream", "Tile"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,21 @@ class Stream:
     readers: list[tuple[int, int]] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a simulation.
+
+    Attributes:
+        cycles: None for a deadlock.
+        clocks: the last of every unit, in ascending order.
+        elements: dequeued from every channel, in ascending order.
+    """
+
+    cycles: int | None
+    clocks: list[int]
+    elements: list[int]
+
+
 @dataclass
 class _Node:
     name: str
@@ -103,10 +118,11 @@ class Graph:
         """Add a Broadcast to one output."""
         return self.add("hop", broadcast, [stream])[0]
 
-    def run(self) -> int | None:
-        """Return the cycles, None for a deadlock."""
+    def run(self) -> Outcome:
+        """Simulate."""
         simulation = Simulation()
         arriving: dict[tuple[int, int], Channel] = {}
+        firsts: list[Channel] = []  # to inferred broadcasts
         leaving: list[list[Channel]] = []
         for node in self._nodes:
             leaving.append([])
@@ -117,6 +133,7 @@ class Graph:
                 if len(stream.readers) == 1:
                     arriving[stream.readers[0]] = first
                 elif stream.readers:
+                    firsts.append(first)
                     copies = [Channel(self.setting.depth) for _ in stream.readers]
                     arriving.update(zip(stream.readers, copies, strict=True))
                     process = Process(simulation, f"broadcast of {node.name}")
@@ -126,11 +143,11 @@ class Graph:
             process = Process(simulation, node.name, polls=node.polls)
             simulation.start(process, node.body(process, inputs, outputs), outputs)
         self.hbm.attach(simulation)
-        if not simulation.run():
-            self.stuck = [each.name for each in simulation.processes if not each.done]
-            return None
-        clocks = [each.t for each in simulation.processes]
-        return max(*clocks, self.hbm.last_client_clock() + 3)
+        completed = simulation.run()
+        clocks = sorted(each.t for each in simulation.processes)
+        elements = sorted(len(each.taken) for each in [*arriving.values(), *firsts])
+        cycles = max(clocks[-1], self.hbm.last_client_clock() + 3)
+        return Outcome(cycles if completed else None, clocks, elements)
 
 
 def broadcast(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.model.compute import paid
-from tests.model.engine import Channel, Process, Steps, end, peek, send, take, wait
+from tests.model.engine import Channel, Process, Steps, close, end, peek, send, take, wait
 from tests.model.graph import Graph, Stream, Tile
 
 __all__ = [
@@ -141,7 +141,9 @@ def reassemble(g: Graph, streams: Sequence[Stream], selector: Stream, name: str)
                     stop += choice[1] + 1
                 sent: Any = value._replace(mu=False) if isinstance(value, Tile) else value
                 yield from send(p, outputs[0], sent, stop)
-        # It does not wait for the ends of the data: in a loop they come after its own.
+        # In a loop the ends of the data come after its own, so its readers must see that first.
+        close(p, outputs)
+        yield from end(p, *inputs[:-1])
 
     return g.add(name, body, [*streams, selector])[0]
 

@@ -107,9 +107,11 @@ def draw_setting(random: Random) -> Setting:
 def draw_moe(random: Random) -> Drawn:
     """A layer of few tokens, whose routing is even, skewed or all to the same experts."""
     setting = draw_setting(random)
-    batch = random.choice((1, 2, 3, 5, 8, 13, 20))
+    batch = random.choice((1, 2, 3, 5, 8, 13, 20, 40))
     popular = random.sample(range(EXPERTS), random.choice((2, 3, EXPERTS)))
     choice = [random.sample(popular, TOP_K) for _ in range(batch)]
+    if random.random() < 0.3:  # an expert that waits for the end of the tokens
+        choice[0] = random.sample(range(EXPERTS), TOP_K)
     dynamic = random.random() < 0.4
     tile_n = random.choice((1, 2, 3, 4, 8, 16))
     tile_f = random.choice((128, 64, 32, 16))
