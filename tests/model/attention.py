@@ -80,17 +80,13 @@ def _choose(g: Graph, numbers: Sequence[int]) -> Stream:
     return selectors(g, [([one], int(i == len(numbers) - 1)) for i, one in enumerate(numbers)])
 
 
-def _inputs(
-    g: Graph, lengths: Sequence[int], rows: int, members: Sequence[int]
-) -> list[Stream]:
+def _inputs(g: Graph, lengths: Sequence[int], rows: int, members: Sequence[int]) -> list[Stream]:
     """Queries, keys, values: [1, b, 1]; numbers, tiles, offsets: [1, b]."""
     loads = [load(g, (high, DIM), (len(members), 1)) for high in HEIGHTS]
     return [*loads, *_metadata(g, lengths, rows, members)]
 
 
-def _metadata(
-    g: Graph, lengths: Sequence[int], rows: int, members: Sequence[int]
-) -> list[Stream]:
+def _metadata(g: Graph, lengths: Sequence[int], rows: int, members: Sequence[int]) -> list[Stream]:
     """Numbers, tiles and offsets of requests, [1, b]."""
     return [
         metadata(g, members),

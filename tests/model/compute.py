@@ -8,7 +8,19 @@ from typing import Any, TypeAlias
 from tests.model.engine import Channel, Process, Steps, end, peek, send, take, wait
 from tests.model.graph import Graph, Stream, Tile
 
-__all__ = ["accum", "accum2", "cycles", "fold", "map1", "map2", "paid", "retile"]
+__all__ = [
+    "added",
+    "cycles",
+    "elementwise",
+    "fold",
+    "map1",
+    "map2",
+    "matmul",
+    "matmul_sum",
+    "paid",
+    "retile",
+    "row_sum",
+]
 
 # Cycles and result of a function. Whether the result is in memory is the operator's business.
 Function: TypeAlias = Callable[..., tuple[int, Any]]

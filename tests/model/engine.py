@@ -44,6 +44,7 @@ class Process:
     """
 
     def __init__(self, simulation: Simulation, name: str, *, polls: bool = False) -> None:
+        """Start at cycle 0."""
         self.simulation = simulation
         self.name = name
         self.t = 0
@@ -62,6 +63,7 @@ class Channel:
     """A FIFO of ``depth`` elements; ``timing.md`` 2."""
 
     def __init__(self, depth: int) -> None:
+        """Start empty."""
         self.depth = depth
         self.items: deque[tuple[int, Any, int]] = deque()
         self.taken: list[int] = []
@@ -78,6 +80,7 @@ class Simulation:
     """All processes and what they do next."""
 
     def __init__(self) -> None:
+        """Start without processes."""
         self.processes: list[Process] = []
         self.now = 0
         self._heap: list[tuple[int, bool, int, int, Process]] = []

@@ -88,6 +88,7 @@ class Graph:
     """Nodes and streams; :meth:`run` makes processes and channels of them."""
 
     def __init__(self, setting: Setting) -> None:
+        """Start empty."""
         self.setting = setting
         self.hbm = Hbm(setting)
         self._nodes: list[_Node] = []
@@ -146,7 +147,7 @@ class Graph:
         completed = simulation.run()
         clocks = sorted(each.t for each in simulation.processes)
         elements = sorted(len(each.taken) for each in [*arriving.values(), *firsts])
-        cycles = max(clocks[-1], self.hbm.last_client_clock() + 3)
+        cycles = max(clocks[-1], self.hbm.clock())
         return Outcome(cycles if completed else None, clocks, elements)
 
 

@@ -22,6 +22,7 @@ class Client:
     """
 
     def __init__(self, hbm: Hbm) -> None:
+        """Have nothing to ask for."""
         self.hbm = hbm
         self.bundles: deque[tuple[int, int]] = deque()
         self.missing = 0
@@ -49,6 +50,7 @@ class Hbm:
     """Arbiter and channels."""
 
     def __init__(self, setting: Setting) -> None:
+        """Start without clients."""
         self.setting = setting
         self.readers: list[Client] = []
         self.writers: list[Client] = []
@@ -72,10 +74,10 @@ class Hbm:
         """Look for requests in ``cycle``, or earlier where that was planned."""
         self._process.simulation.push(cycle, self._process)
 
-    def last_client_clock(self) -> int:
-        """Return E, the largest final clock of a client."""
+    def clock(self) -> int:
+        """Return its last cycle, 3 after the last client's; 0 without clients."""
         clients = (*self.readers, *self.writers)
-        return max(each.process.t for each in clients if each.process is not None)
+        return max((each.process.t + 3 for each in clients if each.process), default=0)
 
     def _run(self, simulation: Simulation) -> Steps[None]:
         setting = self.setting

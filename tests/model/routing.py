@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from tests.model.compute import paid
 from tests.model.engine import Channel, Process, Steps, close, end, peek, send, take, wait
@@ -86,15 +85,19 @@ def parallelize(g: Graph, data: Stream, width: int, rank: int = 0) -> list[Strea
     return g.add("parallelize", body, [data], width)
 
 
-def merge(g: Graph, streams: Sequence[Stream], name: str = "merge") -> list[Stream]:
-    """EagerMerge of rank 0: data and selector."""
+def merge(g: Graph, streams: Sequence[Stream], name: str = "merge", rank: int = 0) -> list[Stream]:
+    """EagerMerge: data and selector."""
 
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         while (index := (yield from _winner(p, inputs, early=g.setting.early))) is not None:
             yield from send(p, outputs[1], (index,))
-            element = yield from take(p, inputs[index])
-            assert element is not None
-            yield from send(p, outputs[0], *element)
+            going_on = True
+            while going_on:
+                element = yield from take(p, inputs[index])
+                assert element is not None
+                yield from send(p, outputs[0], *element)
+                going_on = element[1] < rank
+                yield from wait(p, int(going_on))
 
     return g.add(name, body, streams, 2, polls=True)
 
@@ -118,29 +121,32 @@ def _winner(p: Process, inputs: list[Channel], *, early: bool) -> Steps[int | No
             each.reader = None
 
 
-def reassemble(g: Graph, streams: Sequence[Stream], selector: Stream, name: str) -> Stream:
-    """FlatReassemble of rank 0."""
+def reassemble(
+    g: Graph, streams: Sequence[Stream], selector: Stream, name: str, rank: int = 0
+) -> Stream:
+    """FlatReassemble."""
 
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
-        choosing = inputs[-1]
-        while (choice := (yield from take(p, choosing))) is not None:
+        while (choice := (yield from take(p, inputs[-1]))) is not None:
             arrived = []
             for index in choice[0]:
-                head = yield from peek(p, inputs[index])
-                assert head is not None, name
+                assert (yield from peek(p, inputs[index])) is not None, name
                 arrived.append((inputs[index].items[0][0], index))
             arrived.sort()
             for stamp, index in arrived:
-                head = yield from peek(p, inputs[index])
-                assert head is not None, name
-                value, stop = head
-                ready = stamp + SWITCH + paid(g, value)
-                yield from wait(p, max(ready - p.t, 0))
-                yield from take(p, inputs[index])
-                if index == arrived[-1][1]:
-                    stop += choice[1] + 1
-                sent: Any = value._replace(mu=False) if isinstance(value, Tile) else value
-                yield from send(p, outputs[0], sent, stop)
+                going_on = True
+                while going_on:
+                    head = yield from peek(p, inputs[index])
+                    assert head is not None, name
+                    value, stop = head
+                    ready = stamp + SWITCH + paid(g, value)
+                    yield from wait(p, max(ready - p.t, 0))
+                    yield from take(p, inputs[index])
+                    going_on = stop < rank
+                    if not going_on and index == arrived[-1][1]:
+                        stop += choice[1] + 1
+                    sent = value._replace(mu=False) if isinstance(value, Tile) else value
+                    yield from send(p, outputs[0], sent, stop)
         # In a loop the ends of the data come after its own, so its readers must see that first.
         close(p, outputs)
         yield from end(p, *inputs[:-1])
@@ -152,7 +158,7 @@ def expert_addresses(g: Graph, tiles: int, selector: Stream) -> Stream:
     """ExpertAddrGen."""
 
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
-        while (choice := (yield from take(p, inputs[0]))) is not None:
+        while (yield from take(p, inputs[0])) is not None:
             for i in range(tiles):
                 yield from send(p, outputs[0], i, 2 if i == tiles - 1 else 1)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,6 +14,7 @@ from fabric import Hardware, Program
 from fabric.hardware import (
     ChannelDescription,
     ComputeDescription,
+    DtypeName,
     HbmDescription,
     OnChipDescription,
     TileDescription,
@@ -25,9 +26,18 @@ from tests.model.moe import Layer, moe
 from tests.model.swiglu import swiglu
 from tests.programs.loading import PROGRAMS
 
-__all__ = ["DRAWN", "Drawn", "draw_attention", "draw_moe", "draw_setting", "draw_swiglu"]
+__all__ = [
+    "DRAWN",
+    "Drawn",
+    "draw_attention",
+    "draw_moe",
+    "draw_setting",
+    "draw_swiglu",
+    "hardware",
+    "routed",
+]
 
-DTYPES = {2: "bfloat16", 4: "float32"}
+DTYPES: dict[int, DtypeName] = {2: "bfloat16", 4: "float32"}
 EXPERTS, TOP_K, HIDDEN, INTER = 8, 2, 64, 128  # of the model tiny
 
 
@@ -76,7 +86,7 @@ def hardware(setting: Setting) -> Hardware:
         on_chip=OnChipDescription(bytes_per_cycle=setting.on_chip),
         channel=ChannelDescription(depth=setting.depth),
         compute=ComputeDescription(flops_per_cycle=setting.flops),
-        tile=TileDescription(dtype=DTYPES[setting.element_bytes]),  # type: ignore[arg-type]
+        tile=TileDescription(dtype=DTYPES[setting.element_bytes]),
     )
 
 
@@ -96,7 +106,7 @@ def draw_setting(random: Random) -> Setting:
         depth=small.depth,
         flops=small.flops,
         channels=random.choice((1, 2, 3, 5, 8, 12, 32, 33)),
-        request=random.choice((1, 48, 64, 100, 512, 10**6)[1:]),
+        request=random.choice((48, 64, 100, 512, 10**6)),
         latency=random.choice((0, 1, 2, 9)),
         interval=random.choice((1, 1, 2, 3, 7)),
         startup=random.choice((0, 0, 1, 14, 40)),
@@ -104,27 +114,41 @@ def draw_setting(random: Random) -> Setting:
     )
 
 
-def draw_moe(random: Random) -> Drawn:
+def draw_moe(random: Random, *, early: bool = True) -> Drawn:
     """A layer of few tokens, whose routing is even, skewed or all to the same experts."""
-    setting = draw_setting(random)
+    setting = replace(draw_setting(random), early=early)
     batch = random.choice((1, 2, 3, 5, 8, 13, 20, 40))
     popular = random.sample(range(EXPERTS), random.choice((2, 3, EXPERTS)))
     choice = [random.sample(popular, TOP_K) for _ in range(batch)]
     if random.random() < 0.3:  # an expert that waits for the end of the tokens
         choice[0] = random.sample(range(EXPERTS), TOP_K)
-    dynamic = random.random() < 0.4
-    tile_n = random.choice((1, 2, 3, 4, 8, 16))
-    tile_f = random.choice((128, 64, 32, 16))
-    regions = random.choice((8, 4, 4, 2, 2, 1))
+    return routed(
+        setting,
+        choice,
+        tile_n=None if random.random() < 0.4 else random.choice((1, 2, 3, 4, 8, 16)),
+        tile_f=random.choice((128, 64, 32, 16)),
+        regions=random.choice((8, 4, 4, 2, 2, 1)),
+    )
+
+
+def routed(
+    setting: Setting,
+    choice: list[list[int]],
+    *,
+    tile_n: int | None,
+    tile_f: int = 64,
+    regions: int,
+) -> Drawn:
+    """A tiny layer for these choices of experts; dynamic tiling where ``tile_n`` is None."""
     parameters = {
         "model": "tiny",
-        "batch": batch,
-        "tiling": "dynamic" if dynamic else "static",
-        "tile_n": tile_n,
+        "batch": len(choice),
+        "tiling": "dynamic" if tile_n is None else "static",
+        "tile_n": tile_n or 16,
         "tile_f": tile_f,
         "regions": regions,
     }
-    layer = Layer(HIDDEN, INTER, EXPERTS, choice, None if dynamic else tile_n, tile_f, regions)
+    layer = Layer(HIDDEN, INTER, EXPERTS, choice, tile_n, tile_f, regions)
     return Drawn("moe", setting, parameters, {"routing": choice}, lambda: moe(setting, layer))
 
 
@@ -167,4 +191,8 @@ def draw_swiglu(random: Random) -> Drawn:
     return Drawn("swiglu", setting, dict(sizes), {}, lambda: swiglu(setting, **sizes))
 
 
-DRAWN = {"moe": draw_moe, "attention": draw_attention, "swiglu": draw_swiglu}
+DRAWN: dict[str, Callable[[Random], Drawn]] = {
+    "moe": draw_moe,
+    "attention": draw_attention,
+    "swiglu": draw_swiglu,
+}

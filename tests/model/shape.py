@@ -5,7 +5,15 @@ from __future__ import annotations
 from tests.model.engine import Channel, Process, Steps, end, peek, send, take, wait
 from tests.model.graph import Graph, Stream, Tile
 
-__all__ = ["expand", "flatten", "repeat", "reshape", "reshape_outer", "split_rows"]
+__all__ = [
+    "expand",
+    "flatten",
+    "repeat",
+    "reshape",
+    "reshape_outer",
+    "reshape_padded",
+    "split_rows",
+]
 
 
 def flatten(g: Graph, low: int, high: int, data: Stream) -> Stream:
@@ -32,6 +40,29 @@ def reshape(g: Graph, dimension: int, data: Stream) -> Stream:
             yield from send(p, outputs[0], value, stop + 1 if stop >= dimension else stop)
 
     return g.add("reshape", body, [data])[0]
+
+
+def reshape_padded(g: Graph, chunk: int, tile: tuple[int, int], data: Stream) -> Stream:
+    """Chunks of the innermost dimension, the last one of every group padded."""
+    padding = Tile(*tile, g.setting.element_bytes, False, 0)
+
+    def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
+        count = 0
+        while (element := (yield from take(p, inputs[0]))) is not None:
+            value, stop = element
+            count += 1
+            if stop and count < chunk:
+                yield from send(p, outputs[0], value)
+                for missing in range(chunk - count, 0, -1):
+                    yield from send(p, outputs[0], padding, stop + 1 if missing == 1 else 0)
+                count = 0
+            elif count == chunk:
+                yield from send(p, outputs[0], value, stop + 1)
+                count = 0
+            else:
+                yield from send(p, outputs[0], value)
+
+    return g.add("reshape padded", body, [data])[0]
 
 
 def reshape_outer(g: Graph, chunk: int, columns: int, data: Stream) -> Stream:
