@@ -138,14 +138,12 @@ def lanes(w: Wiring) -> None:
     a, b = w.flat(1, 2, w.load())
     if not rank:
         a, b = w.flat(0, 1, (a, b))
-    parts = list(
-        zip(
-            Parallelize(width, rank=rank)(a),
-            routing.parallelize(w.g, b, width, rank),
-            strict=True,
-        )
-    )
-    parts = [w.slowed(each, 3) for each in parts]
+    switch = w.random.randint(0, 9)
+    ours = Parallelize(width, rank=rank, switch_cycles=switch)(a)
+    parts = list(zip(ours, routing.parallelize(w.g, b, width, rank, switch), strict=True))
+    # EagerMerge takes it that an element was sent in the cycle before it became visible, which a
+    # switch of more than one cycle delays: a map comes between.
+    parts = [w.slowed(each, 3, least=int(switch > 1)) for each in parts]
     data, choice = EagerMerge(rank=rank)([each for each, _ in parts])
     merged = routing.merge(w.g, [each for _, each in parts], "merge", rank)
     w.sink(w.slowed((data, merged[0]), 1))
@@ -156,11 +154,12 @@ def routed(w: Wiring) -> None:
     """Sub-tensors to some of the lanes, and back in the order of arrival."""
     width = w.random.randint(1, 4)
     (a, b), (c, d) = w.slowed(w.load(), 1), w.selectors(width)
-    ours = Partition(width, rank=1)(a, c)
-    parts = zip(ours, routing.partition(w.g, b, d, width, 1), strict=True)
+    split, join = w.random.randint(0, 9), w.random.randint(0, 9)
+    ours = Partition(width, rank=1, switch_cycles=split)(a, c)
+    parts = zip(ours, routing.partition(w.g, b, d, width, 1, split), strict=True)
     lanes = [w.slowed(each, 3) for each in parts]
-    joined = Reassemble(rank=1)([each for each, _ in lanes], c)
-    again = routing.reassemble(w.g, [each for _, each in lanes], d, "join", 1)
+    joined = Reassemble(rank=1, switch_cycles=join)([each for each, _ in lanes], c)
+    again = routing.reassemble(w.g, [each for _, each in lanes], d, "join", 1, join)
     w.sink(w.slowed((joined, again), 1))
 
 

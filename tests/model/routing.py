@@ -21,8 +21,6 @@ __all__ = [
     "selectors",
 ]
 
-SWITCH = 1  # cycles, of every output
-
 
 def selectors(g: Graph, chosen: Sequence[tuple[Sequence[int], int]]) -> Stream:
     """SelectGen: indices, ascending, and the stop that goes with them."""
@@ -46,7 +44,13 @@ def metadata(g: Graph, numbers: Sequence[int]) -> Stream:
 
 
 def partition(
-    g: Graph, data: Stream, selector: Stream, width: int, rank: int = 0, name: str = "partition"
+    g: Graph,
+    data: Stream,
+    selector: Stream,
+    width: int,
+    rank: int = 0,
+    switch: int = 1,
+    name: str = "partition",
 ) -> list[Stream]:
     """FlatPartition."""
 
@@ -60,7 +64,7 @@ def partition(
                 value, stop = peeked
                 yield from wait(p, paid(g, value))
                 yield from take(p, inputs[0])
-                yield from wait(p, SWITCH if indices else 0)
+                yield from wait(p, switch if indices else 0)
                 going_on = rank > 0 and stop < rank
                 if not going_on:
                     assert stop == (level + rank if level else rank), (name, stop, level)
@@ -72,13 +76,13 @@ def partition(
     return g.add(name, body, [data, selector], width)
 
 
-def parallelize(g: Graph, data: Stream, width: int, rank: int = 0) -> list[Stream]:
+def parallelize(g: Graph, data: Stream, width: int, rank: int = 0, switch: int = 1) -> list[Stream]:
     """Sub-tensors to the outputs in turn."""
 
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         turn = 0
         while (element := (yield from take(p, inputs[0]))) is not None:
-            yield from send(p, outputs[turn], *element, requested=p.t + SWITCH)
+            yield from send(p, outputs[turn], *element, requested=p.t + switch)
             if element[1] >= rank:
                 turn = (turn + 1) % width
 
@@ -122,7 +126,7 @@ def _winner(p: Process, inputs: list[Channel], *, early: bool) -> Steps[int | No
 
 
 def reassemble(
-    g: Graph, streams: Sequence[Stream], selector: Stream, name: str, rank: int = 0
+    g: Graph, streams: Sequence[Stream], selector: Stream, name: str, rank: int = 0, switch: int = 1
 ) -> Stream:
     """FlatReassemble."""
 
@@ -139,7 +143,7 @@ def reassemble(
                     head = yield from peek(p, inputs[index])
                     assert head is not None, name
                     value, stop = head
-                    ready = stamp + SWITCH + paid(g, value)
+                    ready = stamp + switch + paid(g, value)
                     yield from wait(p, max(ready - p.t, 0))
                     yield from take(p, inputs[index])
                     going_on = stop < rank
