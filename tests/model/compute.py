@@ -84,9 +84,14 @@ def map2(
 
 
 def fold(
-    g: Graph, name: str, function: Function, inputs: list[Stream], store_cycles: int = 0
+    g: Graph,
+    name: str,
+    function: Function,
+    inputs: list[Stream],
+    store_cycles: int = 0,
+    rank: int = 1,
 ) -> Stream:
-    """Accum and BinaryMapAccum of rank 1.
+    """Accum and BinaryMapAccum.
 
     Args:
         g: where to.
@@ -94,6 +99,7 @@ def fold(
         function: of the accumulator (None at first) and the inputs.
         inputs: one or two.
         store_cycles: charged with the last element of a group; the result is then in memory.
+        rank: of a group.
     """
 
     def body(p: Process, channels: list[Channel], outputs: list[Channel]) -> Steps[None]:
@@ -106,7 +112,7 @@ def fold(
                 assert other[1] == first[1], (name, first, other)
                 values.append(other[0])
             busy, accumulator = function(accumulator, *values)
-            closing = first[1] >= 1
+            closing = first[1] >= rank
             reading = sum(paid(g, value) for value in values)
             yield from wait(p, max(reading, busy, store_cycles if closing else 0))
             for channel in channels:
@@ -114,7 +120,7 @@ def fold(
             if closing:
                 if store_cycles:
                     accumulator = accumulator._replace(mu=True)
-                yield from send(p, outputs[0], accumulator, first[1] - 1)
+                yield from send(p, outputs[0], accumulator, first[1] - rank)
                 accumulator = None
         yield from end(p, *channels[1:])
 

@@ -27,6 +27,7 @@ from operators import (
     Metadata,
     Parallelize,
     Partition,
+    RandomOffChipStore,
     Reassemble,
     Repeat,
     Reshape,
@@ -40,7 +41,7 @@ from operators import (
 from tests.model import buffers, routing, shape
 from tests.model import graph as model
 from tests.model.compute import added, elementwise, fold, map1, map2
-from tests.model.memory import load
+from tests.model.memory import load, random_store
 
 __all__ = ["KERNELS", "draw_kernel"]
 
@@ -181,6 +182,30 @@ def expanded(w: Wiring) -> None:
     w.sink(w.slowed((Expand()(a, c), shape.expand(w.g, b, d, "expand"))))
 
 
+def stored(w: Wiring) -> None:
+    """Sums of groups, stored where numbers say; acknowledgements."""
+    (a, b), (c, d) = w.slowed(w.load(), least=1), w.numbers(1)
+    rows, cols = w.tile
+    to_memory = w.random.random() < 0.5
+    size = rows * cols * w.g.setting.element_bytes
+    paid = -(-size // w.g.setting.on_chip) if to_memory else 0
+    a, b = Accum(Sum(), to_memory=to_memory)(a), fold(w.g, "sum", added(w.g), [b], paid)
+    tensor = Tensor((rows * 2, cols), lambda: np.zeros((rows * 2, cols)))
+    acks = RandomOffChipStore("y", tensor, w.tile)(c, a)
+    w.sink((acks, random_store(w.g, d, b, "store")))
+
+
+def regrouped(w: Wiring) -> None:
+    """A dimension split in the middle, and sums of two dimensions."""
+    chunk = w.random.randint(1, 3)
+    w.outer *= chunk
+    a, b = w.slowed(w.load())
+    a, b = Reshape(chunk, dimension=1)(a)[0], shape.reshape(w.g, 1, b, chunk)
+    rank = w.random.randint(1, 2)
+    a, b = Accum(Sum(), rank=rank)(a), fold(w.g, "sum", added(w.g), [b], rank=rank)
+    w.sink(w.slowed((a, b)))
+
+
 KERNELS: dict[str, Callable[[Wiring], None]] = {
     each.__name__: each
     for each in (
@@ -192,6 +217,8 @@ KERNELS: dict[str, Callable[[Wiring], None]] = {
         routed,
         padded,
         expanded,
+        stored,
+        regrouped,
     )
 }
 

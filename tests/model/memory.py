@@ -85,19 +85,20 @@ def store(g: Graph, data: Stream) -> None:
     g.add("store", body, [data], 0)
 
 
-def random_store(g: Graph, addresses: Stream, data: Stream, name: str) -> None:
-    """Store a tile for every address; nobody reads the acknowledgements."""
+def random_store(g: Graph, addresses: Stream, data: Stream, name: str) -> Stream:
+    """Store a tile for every address; return the acknowledgements."""
     client = g.hbm.writer()
 
-    def body(p: Process, inputs: list[Channel], _outputs: list[Channel]) -> Steps[None]:
+    def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         client.process = p
-        while (yield from peek(p, inputs[0])) is not None:
+        while (address := (yield from peek(p, inputs[0]))) is not None:
             element = yield from peek(p, inputs[1])
             assert element is not None
             tile: Tile = element[0]
             yield from client.access(p, tile.rows, tile.cols)
+            yield from send(p, outputs[0], True, address[1])
             yield from take(p, inputs[0])
             yield from take(p, inputs[1])
         yield from end(p, inputs[1])
 
-    g.add(name, body, [addresses, data], 0)
+    return g.add(name, body, [addresses, data])[0]

@@ -31,13 +31,17 @@ def flatten(g: Graph, low: int, high: int, data: Stream) -> Stream:
     return g.add("flatten", body, [data])[0]
 
 
-def reshape(g: Graph, dimension: int, data: Stream) -> Stream:
-    """Chunks of 1: a stop at ``dimension`` or above is one higher."""
+def reshape(g: Graph, dimension: int, data: Stream, chunk: int = 1) -> Stream:
+    """Every ``chunk``-th stop at ``dimension`` or above is one higher."""
 
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
+        count = 0
         while (element := (yield from take(p, inputs[0]))) is not None:
             value, stop = element
-            yield from send(p, outputs[0], value, stop + 1 if stop >= dimension else stop)
+            count += stop >= dimension
+            if count == chunk:
+                count, stop = 0, stop + 1
+            yield from send(p, outputs[0], value, stop)
 
     return g.add("reshape", body, [data])[0]
 
