@@ -12,7 +12,10 @@ ahead in their own time, and the stamps are the same under every schedule.
 
 from __future__ import annotations
 
+import contextlib
+import types
 from collections import deque
+from collections.abc import Awaitable, Generator
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -29,6 +32,17 @@ __all__ = ["Channel", "Discard"]
 _GRANT: Final = 256
 """Credits handed out at a time, so that a deep channel costs memory only when it fills, and a unit
 that fills one lets trio run something else now and then."""
+
+
+@types.coroutine
+def _nothing() -> Generator[None, None, None]:
+    """Wait for nothing: once it has ended it can be awaited again and again, and is at once."""
+    yield from ()
+
+
+_DONE: Final = _nothing()
+with contextlib.suppress(StopIteration):
+    _DONE.send(None)
 
 
 class Channel:
@@ -136,11 +150,11 @@ class Channel:
         """
         return max(len(self._recent) if self._dequeued else 0, len(self.queue))
 
-    async def send(self, element: Element) -> None:
+    def send(self, element: Element) -> Awaitable[None]:
         """Append ``element``, after a wait for a credit where the channel is full."""
         ready_credits = self.credits
         if not ready_credits:
-            ready_credits = await self._more_credits()
+            return self._send_later(element)
         returned = ready_credits.popleft()
         unit = self.producer
         now = unit.now
@@ -151,6 +165,11 @@ class Channel:
         self.queue.append((now, element))
         if self.reader is not None:
             self._wake_reader()
+        return _DONE
+
+    async def _send_later(self, element: Element) -> None:
+        await self._more_credits()
+        await self.send(element)
 
     async def send_at(self, element: Element, requested_cycle: int) -> None:
         """Like ``send``, visible no earlier than ``requested_cycle``."""

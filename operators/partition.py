@@ -12,6 +12,7 @@ from typing_extensions import override
 from fabric import (
     BareStop,
     Costs,
+    Feedback,
     Operator,
     Ports,
     SelectorType,
@@ -77,14 +78,15 @@ class Partition(Operator):
                 "expected the same outer dimensions"
             )
         inner = source.shape[source.rank + 1 - self.rank :]
-        steered_by = selectors.resolve()
+        # A feedback is resolved when the program is complete: until then it stands for itself.
+        steered_by = selectors if isinstance(selectors, Feedback) else selectors.resolve()
         label = _origin(steered_by)
         return tuple(
             StreamType(
                 (
                     wiring.symbol(
                         f"D_{label}[{consumer}]",
-                        shared_by=("partition", steered_by.name, consumer),
+                        shared_by=("partition", steered_by, consumer),
                     ),
                     *wiring.renewed(inner),
                 ),
@@ -158,5 +160,6 @@ def _origin(selectors: Stream) -> str:
         node = selectors.node
         if len(node.inputs) != 1 or not isinstance(node.inputs[0].value, SelectorType):
             return node.name
-        selectors = node.inputs[0].resolve()
+        first = node.inputs[0]
+        selectors = first if isinstance(first, Feedback) else first.resolve()
     return "feedback"

@@ -6,33 +6,19 @@ from typing import Any
 
 import click
 
+from fabric.commands.options import numbers, program_options
+
 __all__ = ["command"]
 
 
 def _sizes(
     _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, int]:
-    sizes = {}
-    for item in given:
-        name, _, size = item.rpartition("=")
-        if not name or not size.isdecimal():
-            raise click.BadParameter(f"{item!r}: expected SYMBOL=VALUE with VALUE at least 0")
-        sizes[name] = int(size)
-    return sizes
+    return numbers(given, "SYMBOL=VALUE", least=0)
 
 
 @click.command("check")
-@click.argument("program", metavar="PROGRAM.py")
-@click.option(
-    "-p",
-    "parameters",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="A parameter of the program's build().",
-)
-@click.option(
-    "--hardware", "hardware_file", metavar="FILE.toml", help="The fabric; by default the paper's."
-)
+@program_options
 @click.option(
     "--set",
     "sizes",

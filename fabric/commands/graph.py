@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from fabric.commands.options import program_options
+
 __all__ = ["command"]
 
 _FORMATS = (".svg", ".dot", ".mmd")
@@ -19,7 +21,7 @@ def _output(_context: click.Context, _parameter: click.Parameter, given: Path) -
 
 
 @click.command("graph")
-@click.argument("program", metavar="PROGRAM.py")
+@program_options
 @click.option(
     "-o",
     "output",
@@ -28,16 +30,6 @@ def _output(_context: click.Context, _parameter: click.Parameter, given: Path) -
     required=True,
     callback=_output,
     help="Where to: .svg, .dot (Graphviz) or .mmd (Mermaid).",
-)
-@click.option(
-    "-p",
-    "parameters",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="A parameter of the program's build().",
-)
-@click.option(
-    "--hardware", "hardware_file", metavar="FILE.toml", help="The fabric; by default the paper's."
 )
 @click.option("--unfold", is_flag=True, help="Draw every operator, also where many are alike.")
 @click.option(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fabric.commands.options import numbers, program_options
+
 if TYPE_CHECKING:
     from fabric.progress import Progress
     from fabric.report import Report
@@ -20,27 +22,11 @@ __all__ = ["command"]
 def _depths(
     _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, int]:
-    depths = {}
-    for item in given:
-        channel, _, depth = item.rpartition("=")
-        if not channel or not depth.isdecimal() or int(depth) < 1:
-            raise click.BadParameter(f"{item!r}: expected CHANNEL=N with N at least 1")
-        depths[channel] = int(depth)
-    return depths
+    return numbers(given, "CHANNEL=N", least=1)
 
 
 @click.command("run")
-@click.argument("program", metavar="PROGRAM.py")
-@click.option(
-    "-p",
-    "parameters",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="A parameter of the program's build().",
-)
-@click.option(
-    "--hardware", "hardware_file", metavar="FILE.toml", help="The fabric; by default the paper's."
-)
+@program_options
 @click.option(
     "--mode",
     type=click.Choice(["timing", "functional"]),

@@ -14,7 +14,7 @@ from tests.benchmarks.pipelines import on_simpy, on_the_fabric, on_trio
 
 pytestmark = pytest.mark.benchmark
 
-ROUNDS = 7
+ROUNDS = 5
 TARGETS = {(16, 16): (7.0, 8.0)}
 """(operators, depth): at least so many times as fast as SimPy, and as trio's channels."""
 
@@ -23,7 +23,7 @@ TARGETS = {(16, 16): (7.0, 8.0)}
 @pytest.mark.parametrize("length", [2, 16, 128])
 def test_against_simpy_and_trio(benchmark: Any, length: int, depth: int) -> None:
     """Elements per second through a pipeline, as ratios of medians of rounds taken in turn."""
-    count = 64_000 // length if benchmark.enabled else 8
+    count = 320_000 // length if benchmark.enabled else 8
     rounds = ROUNDS if benchmark.enabled else 1
     on_the_fabric(length, depth, min(count, 100))
     ours, simpy, trio = zip(

@@ -156,6 +156,7 @@ def draw(
     value: Callable[[int], Any] = lambda number: number,
     *,
     fixed: Sequence[int | None] = (),
+    first: int = 0,
 ) -> Drawn:
     """Draw a tensor, some dimensions of size 0 and some ragged.
 
@@ -164,6 +165,7 @@ def draw(
         dims: how many dimensions.
         value: from the number of a value to the value.
         fixed: sizes of the innermost dimensions, None where they are drawn.
+        first: number of the first ragged symbol; tensors that share symbols share sizes.
     """
     given = [None] * (dims - len(fixed)) + list(fixed)
     sizes: list[int | None] = []
@@ -178,7 +180,7 @@ def draw(
         size = sizes[axis]
         return [part(axis + 1) for _ in range(choices.below(4) if size is None else size)]
 
-    shape = tuple(ragged(axis) if size is None else size for axis, size in enumerate(sizes))
+    shape = tuple(ragged(first + axis) if size is None else size for axis, size in enumerate(sizes))
     return Drawn(part(0), shape)
 
 

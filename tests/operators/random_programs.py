@@ -102,9 +102,10 @@ class Random:
 
     def _source(self) -> None:
         choices = self._choices
-        drawn = draw(choices, 1 + choices.below(3), float)
+        first = 10 * len(self.program.nodes)
+        drawn = draw(choices, 1 + choices.below(3), float, first=first)
         if not definitions.leaves(drawn.tensor, drawn.dims) and choices.below(4):
-            drawn = draw(choices, 1 + choices.below(3), float)
+            drawn = draw(choices, 1 + choices.below(3), float, first=first)
         made = definitions.map_values(self._tile, drawn.dims, drawn.tensor)
         elements = encode(made, drawn.dims, choices.maybe)
         emit = Emit(StreamType(drawn.shape, VALUE), elements, choices.pick(((0,), (1,), (0, 20))))

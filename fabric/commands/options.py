@@ -1,0 +1,55 @@
+"""What every command that takes a program takes: its file, its parameters, the hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["numbers", "program_options"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def program_options(command: Command) -> Command:
+    """Give ``command`` the argument PROGRAM.py and the options -p and --hardware."""
+    for option in (
+        click.option(
+            "--hardware",
+            "hardware_file",
+            metavar="FILE.toml",
+            help="The fabric; by default the paper's.",
+        ),
+        click.option(
+            "-p",
+            "parameters",
+            metavar="NAME=VALUE",
+            multiple=True,
+            help="A parameter of the program's build().",
+        ),
+        click.argument("program", metavar="PROGRAM.py"),
+    ):
+        command = option(command)
+    return command
+
+
+def numbers(given: Sequence[str], form: str, least: int) -> dict[str, int]:
+    """Return what ``NAME=N`` options say.
+
+    Args:
+        given: as typed.
+        form: how the help writes them, such as ``CHANNEL=N``.
+        least: the smallest number.
+
+    Raises:
+        BadParameter: another form, or a smaller number.
+    """
+    found = {}
+    for item in given:
+        name, _, number = item.rpartition("=")
+        if not name or not number.isdecimal() or int(number) < least:
+            what = form.rpartition("=")[2]
+            raise click.BadParameter(f"{item!r}: expected {form} with {what} at least {least}")
+        found[name] = int(number)
+    return found
