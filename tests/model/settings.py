@@ -37,7 +37,7 @@ __all__ = [
     "routed",
 ]
 
-DTYPES: dict[int, DtypeName] = {2: "bfloat16", 4: "float32"}
+DTYPES: dict[int, DtypeName] = {1: "float8_e4m3", 2: "bfloat16", 4: "float32"}
 EXPERTS, TOP_K, HIDDEN, INTER = 8, 2, 64, 128  # of the model tiny
 
 
@@ -93,7 +93,7 @@ def hardware(setting: Setting) -> Hardware:
 def draw_setting(random: Random) -> Setting:
     """Draw a machine; one in three has the paper's memory."""
     small = Setting(
-        element_bytes=random.choice((2, 4)),
+        element_bytes=random.choice((1, 2, 4)),
         on_chip=random.choice((7, 64, 64, 256, 100_000)),
         depth=random.choice((1, 1, 2, 2, 3, 16, 1024)),
         flops=random.choice((1, 77, 1024, 4096, 10**6)) * 8,
