@@ -110,13 +110,15 @@ def repeated(w: Wiring) -> None:
     """Repeat, whose stamps depend on its reader."""
     a, b = w.load() if w.random.random() < 0.5 else w.flat(0, 1, w.numbers(9))
     count = w.random.randint(1, 12)
-    w.sink((Repeat(count)(a), shape.repeat(w.g, count, b, "repeat")))
+    # Flatten is a reader that takes whatever is visible at once.
+    w.sink(w.flat(0, 1, (Repeat(count)(a), shape.repeat(w.g, count, b, "repeat"))))
 
 
 def cache_tiles(w: Wiring) -> None:
     """Addresses, requested one per cycle whatever the reader does."""
     (a, b), (c, d) = w.numbers(9), w.numbers(12)
-    w.sink((CacheReadAddresses(99)(a, c), routing.cache_addresses(w.g, b, d, "tiles")))
+    pair = CacheReadAddresses(99)(a, c), routing.cache_addresses(w.g, b, d, "tiles")
+    w.sink(w.flat(0, 1, pair))
 
 
 def buffered(w: Wiring) -> None:
