@@ -1,0 +1,205 @@
+"""A time-ordered simulation of sequential processes joined by channels; no trio, no fabric.
+
+Each process is a generator with a clock ``t``. It yields the cycle at which it goes on, or None
+while somebody else has to wake it. Whatever others can see happens when the simulation's time is
+the process's clock, so a process sees all that was sent before.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import Any, TypeAlias, TypeVar
+
+__all__ = [
+    "Body",
+    "Channel",
+    "Process",
+    "Simulation",
+    "Steps",
+    "close",
+    "end",
+    "peek",
+    "put",
+    "send",
+    "slot",
+    "take",
+    "wait",
+]
+
+T = TypeVar("T")
+Steps: TypeAlias = Generator[int | None, None, T]
+Element: TypeAlias = tuple[Any, int]  # value and stop level
+
+
+class Process:
+    """A sequential process.
+
+    Attributes:
+        t: its clock.
+        polls: it is woken when something is sent, not when that is visible, and after the others.
+        epoch: counts its steps; wake-ups of an earlier step are void.
+        done: it has ended.
+    """
+
+    def __init__(self, simulation: Simulation, name: str, *, polls: bool = False) -> None:
+        """Start at cycle 0."""
+        self.simulation = simulation
+        self.name = name
+        self.t = 0
+        self.polls = polls
+        self.epoch = 0
+        self.done = False
+        self.outputs: list[Channel] = []
+        self.steps: Steps[None]
+
+    def wake(self, time: int) -> None:
+        """Go on at ``time``, or at the own clock where that is later."""
+        self.simulation.push(max(time, self.t), self)
+
+
+class Channel:
+    """A FIFO of ``depth`` elements; ``timing.md`` 2."""
+
+    def __init__(self, depth: int) -> None:
+        """Start empty."""
+        self.depth = depth
+        self.items: deque[tuple[int, Any, int]] = deque()
+        self.taken: list[int] = []
+        self.sent = 0
+        self.closed_at: int | None = None
+        self.reader: Process | None = None
+        self.writer: Process | None = None
+
+
+Body: TypeAlias = Callable[[Process, list[Channel], list[Channel]], Steps[None]]
+
+
+class Simulation:
+    """All processes and what they do next."""
+
+    def __init__(self) -> None:
+        """Start without processes."""
+        self.processes: list[Process] = []
+        self.now = 0
+        self._heap: list[tuple[int, bool, int, int, Process]] = []
+        self._count = 0
+
+    def push(self, time: int, process: Process) -> None:
+        """Let ``process`` go on at ``time``."""
+        self._count += 1
+        heapq.heappush(self._heap, (time, process.polls, self._count, process.epoch, process))
+
+    def start(self, process: Process, steps: Steps[None], outputs: list[Channel]) -> None:
+        """Add a process that begins in cycle 0."""
+        process.steps, process.outputs = steps, outputs
+        self.processes.append(process)
+        self.push(0, process)
+
+    def run(self) -> bool:
+        """Run until nothing happens any more; return whether all processes ended."""
+        while self._heap:
+            time, _, _, epoch, process = heapq.heappop(self._heap)
+            if process.done or epoch != process.epoch:
+                continue
+            self.now = time
+            process.epoch += 1
+            try:
+                then = next(process.steps)
+            except StopIteration:
+                process.done = True
+                close(process, process.outputs)
+            else:
+                if then is not None:
+                    self.push(then, process)
+        return all(each.done for each in self.processes)
+
+
+def _wake_reader(channel: Channel, time: int) -> None:
+    reader, channel.reader = channel.reader, None
+    if reader is not None:
+        reader.wake(time)
+
+
+def close(p: Process, channels: list[Channel]) -> None:
+    """Let the readers see the end of what they have not seen the end of."""
+    for channel in channels:
+        if channel.closed_at is None:
+            channel.closed_at = p.t
+            _wake_reader(channel, p.t)
+
+
+def peek(p: Process, channel: Channel) -> Steps[Element | None]:
+    """Return the next element when it is visible, None when the channel is closed."""
+    while not channel.items and channel.closed_at is None:
+        channel.reader = p
+        yield None
+    if channel.items:
+        stamp, value, stop = channel.items[0]
+        if stamp > p.t:
+            p.t = stamp
+            yield stamp
+        return value, stop
+    assert channel.closed_at is not None
+    if channel.closed_at > p.t:
+        p.t = channel.closed_at
+        yield p.t
+    return None
+
+
+def take(p: Process, channel: Channel) -> Steps[Element | None]:
+    """Return the next element and free its slot; None when the channel is closed."""
+    element = yield from peek(p, channel)
+    if element is not None:
+        channel.items.popleft()
+        channel.taken.append(p.t)
+        writer, channel.writer = channel.writer, None
+        if writer is not None:
+            writer.wake(p.t + 1)
+    return element
+
+
+def slot(p: Process, channel: Channel) -> Steps[None]:
+    """Wait until the channel has room."""
+    before = channel.sent - channel.depth  # whose dequeuing makes room
+    if before < 0:
+        return
+    while len(channel.taken) <= before:
+        channel.writer = p
+        yield None
+    if channel.taken[before] + 1 > p.t:
+        p.t = channel.taken[before] + 1
+        yield p.t
+
+
+def send(
+    p: Process, channel: Channel, value: Any, stop: int = 0, requested: int | None = None
+) -> Steps[None]:
+    """Wait for room, then send; visible one cycle later, not before ``requested``."""
+    requested = p.t if requested is None else requested
+    yield from slot(p, channel)
+    put(p, channel, value, stop, requested)
+
+
+def put(p: Process, channel: Channel, value: Any, stop: int, requested: int) -> None:
+    """Send where there is room."""
+    stamp = max(requested, p.t + 1)
+    channel.items.append((stamp, value, stop))
+    channel.sent += 1
+    if channel.reader is not None:
+        _wake_reader(channel, p.t if channel.reader.polls else stamp)
+
+
+def wait(p: Process, cycles: int) -> Steps[None]:
+    """Be busy."""
+    if cycles:
+        p.t += cycles
+        yield p.t
+
+
+def end(p: Process, *channels: Channel) -> Steps[None]:
+    """See the end of the other inputs."""
+    for channel in channels:
+        rest = yield from peek(p, channel)
+        assert rest is None, f"{p.name}: an input goes on: {rest}"

@@ -1,0 +1,233 @@
+"""Random small programs around single operators, wired twice: for the fabric and as models.
+
+They reach the rules that the three workloads never feel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import TypeAlias
+
+import numpy as np
+
+from fabric import Program, Stream
+from operators import (
+    Accum,
+    Add,
+    Bufferize,
+    CacheReadAddresses,
+    Consumer,
+    EagerMerge,
+    Expand,
+    FlatMap,
+    Flatten,
+    LinearOffChipLoad,
+    Map,
+    Metadata,
+    Parallelize,
+    Partition,
+    RandomOffChipStore,
+    Reassemble,
+    Repeat,
+    Reshape,
+    Selectors,
+    SiLU,
+    SplitRows,
+    Streamify,
+    Sum,
+    Tensor,
+)
+from tests.model import buffers, routing, shape
+from tests.model import graph as model
+from tests.model.compute import added, elementwise, fold, map1, map2
+from tests.model.memory import load, random_store
+
+__all__ = ["KERNELS", "draw_kernel"]
+
+# Of the fabric, of the model.
+Pair: TypeAlias = tuple[Stream, model.Stream]
+
+
+class Wiring:
+    """Wires sources, sinks and maps on both sides."""
+
+    def __init__(self, random: Random, g: model.Graph) -> None:
+        self.random = random
+        self.g = g
+        self.tile = (random.randint(1, 9), random.choice((1, 16, 50, 200)))
+        self.outer, self.inner = random.randint(1, 6), random.randint(1, 7)
+
+    def load(self) -> Pair:
+        """[1, outer, inner] of tiles."""
+        (rows, cols), count = self.tile, self.outer * self.inner
+        tensor = Tensor((rows * count, cols), lambda: np.zeros((rows * count, cols)))
+        loading = LinearOffChipLoad(tensor, self.tile, (self.outer, self.inner), (self.inner, 1))
+        return loading(), load(self.g, self.tile, (self.outer, self.inner))
+
+    def numbers(self, most: int) -> Pair:
+        """[1, outer] of integers."""
+        numbers = [self.random.randint(1, most) for _ in range(self.outer)]
+        return Metadata(np.array(numbers))(), routing.metadata(self.g, numbers)
+
+    def selectors(self, width: int) -> Pair:
+        """[1, outer] of multi-hot, all of the same number of indices."""
+        hot = self.random.randint(1, width)
+        chosen = [self.random.sample(range(width), hot) for _ in range(self.outer)]
+        stops = [(row, int(i == self.outer - 1)) for i, row in enumerate(chosen)]
+        return Selectors(np.array(chosen), width)(), routing.selectors(self.g, stops)
+
+    def slowed(self, pair: Pair, most: int = 2, least: int = 0) -> Pair:
+        """Some maps, each of which may write to memory."""
+        a, b = pair
+        for _ in range(self.random.randint(least, most)):
+            to_memory = self.random.random() < 0.5
+            a = Map(SiLU(), to_memory=to_memory)(a)
+            b = map1(self.g, "silu", elementwise(self.g, 8), b, to_memory=to_memory)
+        return a, b
+
+    def sink(self, pair: Pair) -> None:
+        """One element per cycle."""
+        Consumer()(pair[0])
+        routing.consumer(self.g, pair[1])
+
+    def flat(self, low: int, high: int, pair: Pair) -> Pair:
+        """Merged dimensions."""
+        return Flatten(low, high)(pair[0]), shape.flatten(self.g, low, high, pair[1])
+
+
+def two_loads(w: Wiring) -> None:
+    """Both operands of a map are in memory; rows; a sum."""
+    (a, b), (c, d) = w.slowed(w.load()), w.load()
+    to_memory = w.random.random() < 0.5
+    a = Map(Add(), to_memory=to_memory)(a, c)
+    b = map2(w.g, "add", elementwise(w.g, 1), b, d, to_memory=to_memory)
+    a, b = FlatMap(SplitRows())(a), shape.split_rows(w.g, b, "rows")
+    w.sink((Accum(Sum())(a), fold(w.g, "sum", added(w.g), [b])))
+
+
+def repeated(w: Wiring) -> None:
+    """Repeat, whose stamps depend on its reader."""
+    a, b = w.load() if w.random.random() < 0.5 else w.flat(0, 1, w.numbers(9))
+    count = w.random.randint(1, 12)
+    # Flatten is a reader that takes whatever is visible at once.
+    w.sink(w.flat(0, 1, (Repeat(count)(a), shape.repeat(w.g, count, b, "repeat"))))
+
+
+def cache_tiles(w: Wiring) -> None:
+    """Addresses, requested one per cycle whatever the reader does."""
+    (a, b), (c, d) = w.numbers(9), w.numbers(12)
+    pair = CacheReadAddresses(99)(a, c), routing.cache_addresses(w.g, b, d, "tiles")
+    w.sink(w.flat(0, 1, pair))
+
+
+def buffered(w: Wiring) -> None:
+    """Bufferize and Streamify, static or for every element of a reference."""
+    a, b = w.slowed(w.load())
+    c, d = Bufferize()(a), buffers.bufferize(w.g, b)
+    if w.random.random() < 0.4:
+        e, f = w.slowed(w.load())
+        pair = Streamify()(c, e), buffers.streamify_per_reference(w.g, d, f)
+    else:
+        times = w.random.choice((None, 1, 2, 5))
+        repeats = () if times is None else (times,)
+        pair = Streamify(repeats)(c), buffers.streamify(w.g, times, d)
+    w.sink(w.slowed(pair))
+
+
+def lanes(w: Wiring) -> None:
+    """Sub-tensors or elements to lanes in turn, and first come first served back."""
+    width, rank = w.random.randint(1, 4), w.random.randint(0, 1)
+    a, b = w.flat(1, 2, w.load())
+    if not rank:
+        a, b = w.flat(0, 1, (a, b))
+    switch = w.random.randint(0, 9)
+    ours = Parallelize(width, rank=rank, switch_cycles=switch)(a)
+    parts = list(zip(ours, routing.parallelize(w.g, b, width, rank, switch), strict=True))
+    # EagerMerge takes it that an element was sent in the cycle before it became visible, which a
+    # switch of more than one cycle delays: a map comes between.
+    parts = [w.slowed(each, 3, least=int(switch > 1)) for each in parts]
+    data, choice = EagerMerge(rank=rank)([each for each, _ in parts])
+    merged = routing.merge(w.g, [each for _, each in parts], "merge", rank)
+    w.sink(w.slowed((data, merged[0]), 1))
+    w.sink((choice, merged[1]))
+
+
+def routed(w: Wiring) -> None:
+    """Sub-tensors to some of the lanes, and back in the order of arrival."""
+    width = w.random.randint(1, 4)
+    (a, b), (c, d) = w.slowed(w.load(), 1), w.selectors(width)
+    split, join = w.random.randint(0, 9), w.random.randint(0, 9)
+    ours = Partition(width, rank=1, switch_cycles=split)(a, c)
+    parts = zip(ours, routing.partition(w.g, b, d, width, 1, split), strict=True)
+    lanes = [w.slowed(each, 3) for each in parts]
+    joined = Reassemble(rank=1, switch_cycles=join)([each for each, _ in lanes], c)
+    again = routing.reassemble(w.g, [each for _, each in lanes], d, "join", 1, join)
+    w.sink(w.slowed((joined, again), 1))
+
+
+def padded(w: Wiring) -> None:
+    """Reshape with padding."""
+    a, b = w.slowed(w.load())
+    chunk = w.random.randint(1, 5)
+    pair = Reshape(chunk, pad=0.0)(a)[0], shape.reshape_padded(w.g, chunk, w.tile, b)
+    w.sink(w.slowed(pair))
+
+
+def expanded(w: Wiring) -> None:
+    """One tile for every element of a reference's group."""
+    inner, w.inner = w.inner, 1
+    # With a reader now, so that the HBM serves this load first.
+    a, b = w.slowed(w.load(), least=1)
+    w.inner = inner
+    c, d = w.slowed(w.load(), 1)
+    w.sink(w.slowed((Expand()(a, c), shape.expand(w.g, b, d, "expand"))))
+
+
+def stored(w: Wiring) -> None:
+    """Sums of groups, stored where numbers say; acknowledgements."""
+    (a, b), (c, d) = w.slowed(w.load(), least=1), w.numbers(1)
+    rows, cols = w.tile
+    to_memory = w.random.random() < 0.5
+    size = rows * cols * w.g.setting.element_bytes
+    paid = -(-size // w.g.setting.on_chip) if to_memory else 0
+    a, b = Accum(Sum(), to_memory=to_memory)(a), fold(w.g, "sum", added(w.g), [b], paid)
+    tensor = Tensor((rows * 2, cols), lambda: np.zeros((rows * 2, cols)))
+    acks = RandomOffChipStore("y", tensor, w.tile)(c, a)
+    w.sink((acks, random_store(w.g, d, b, "store")))
+
+
+def regrouped(w: Wiring) -> None:
+    """A dimension split in the middle, and sums of two dimensions."""
+    chunk = w.random.randint(1, 3)
+    w.outer *= chunk
+    a, b = w.slowed(w.load())
+    a, b = Reshape(chunk, dimension=1)(a)[0], shape.reshape(w.g, 1, b, chunk)
+    rank = w.random.randint(1, 2)
+    a, b = Accum(Sum(), rank=rank)(a), fold(w.g, "sum", added(w.g), [b], rank=rank)
+    w.sink(w.slowed((a, b)))
+
+
+KERNELS: dict[str, Callable[[Wiring], None]] = {
+    each.__name__: each
+    for each in (
+        two_loads,
+        repeated,
+        cache_tiles,
+        buffered,
+        lanes,
+        routed,
+        padded,
+        expanded,
+        stored,
+        regrouped,
+    )
+}
+
+
+def draw_kernel(name: str, random: Random, setting: model.Setting) -> tuple[Program, model.Graph]:
+    """Wire one on both sides, on the hardware in scope."""
+    g = model.Graph(setting)
+    with Program(name) as program:
+        KERNELS[name](Wiring(random, g))
+    return program, g

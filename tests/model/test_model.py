@@ -1,0 +1,103 @@
+"""The fabric's cycles are those of an independent model of the rules, for random settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from fabric import Program, simulate
+from fabric.program import hardware_scope
+from tests.model.graph import Graph, Outcome, Setting
+from tests.model.kernels import KERNELS, draw_kernel
+from tests.model.settings import DRAWN, draw_moe, draw_setting, hardware
+from tests.model.settings import routed as routed_layer
+from tests.model.swiglu import swiglu
+
+
+def outcome(program: Program) -> Outcome:
+    """Run on the fabric."""
+    report = simulate(program, mode="timing")
+    assert report.status in {"completed", "deadlock"}
+    assert report.cycles is not None
+    return Outcome(
+        report.cycles if report.status == "completed" else None,
+        sorted(report.cycles - unit.idle_cycles for unit in report.units),
+        sorted(channel.elements for channel in report.channels_counters),
+    )
+
+
+class TestWorkloads:
+    @pytest.mark.parametrize("seed", range(20))
+    @pytest.mark.parametrize("name", DRAWN)
+    def test_every_clock(self, tmp_path: Path, name: str, seed: int) -> None:
+        """Cycles, the last clock of every unit and the elements of every channel, or a deadlock."""
+        drawn = DRAWN[name](Random(f"{name} {seed}"))
+
+        assert drawn.model().run() == outcome(drawn.program(tmp_path)), drawn
+
+    @pytest.mark.exhaustive
+    @pytest.mark.parametrize("name", DRAWN)
+    def test_many(self, tmp_path: Path, name: str) -> None:
+        """The same for a thousand settings."""
+        for seed in range(1000):
+            drawn = DRAWN[name](Random(f"{name} {seed}"))
+
+            assert drawn.model().run() == outcome(drawn.program(tmp_path)), (seed, drawn)
+
+
+class TestDeadlock:
+    @pytest.mark.parametrize(("tile_n", "expected"), [(2, "deadlock"), (64, "completed")])
+    def test_of_shared_regions(self, tmp_path: Path, tile_n: int, expected: str) -> None:
+        """Both stop with the same clocks behind a tile that waits for the end of the tokens."""
+        choice = [[0, 1]] + [[1, 2]] * 63
+        drawn = routed_layer(Setting(), choice, tile_n=tile_n, regions=1)
+        model = drawn.model().run()
+
+        assert expected == ("deadlock" if model.cycles is None else "completed")
+        assert model == outcome(drawn.program(tmp_path))
+
+
+class TestKernels:
+    @pytest.mark.parametrize("seed", range(8))
+    @pytest.mark.parametrize("name", KERNELS)
+    def test_every_clock(self, name: str, seed: int) -> None:
+        """The same of single operators, with rules that the workloads never feel."""
+        program, model = kernel(name, seed)
+
+        assert model.run() == outcome(program)
+
+    @pytest.mark.exhaustive
+    @pytest.mark.parametrize("name", KERNELS)
+    def test_many(self, name: str) -> None:
+        """The same for a thousand settings."""
+        for seed in range(1000):
+            program, model = kernel(name, seed)
+
+            assert model.run() == outcome(program), seed
+
+
+def kernel(name: str, seed: int) -> tuple[Program, Graph]:
+    """Draw one and its machine."""
+    random = Random(f"{name} {seed}")
+    setting = draw_setting(random)
+    with hardware_scope(hardware(setting)):
+        return draw_kernel(name, random, setting)
+
+
+class TestModel:
+    """Against published numbers of the authors' simulator."""
+
+    def test_swiglu(self) -> None:
+        """64 x 256 x 512 in tiles of 64 and 16; theirs may shut down a cycle earlier: 15,218."""
+        setting = Setting(element_bytes=4, on_chip=256, depth=1, channels=8, bundle=4)
+
+        assert swiglu(setting, 64, 256, 512, 64, 16).run().cycles == 15_219
+
+    def test_early_selectors_matter(self) -> None:
+        """Some drawn layer takes another time where EagerMerge waits for its winner's stamp."""
+        late = [draw_moe(Random(f"moe {seed}"), early=False) for seed in range(20)]
+        early = [draw_moe(Random(f"moe {seed}")) for seed in range(20)]
+
+        assert [each.model().run() for each in late] != [each.model().run() for each in early]
