@@ -31,10 +31,18 @@ class Interrupts:
         self.seen = False
         self._cancel: Callable[[], object] | None = None
 
-    def cancels(self, scope: trio.CancelScope) -> None:
-        """Cancel ``scope`` at the first SIGINT from here on; called inside trio."""
+    def cancels(self, scope: trio.CancelScope, abandon: Callable[[], object]) -> None:
+        """At the first SIGINT from here on, ``abandon`` and cancel ``scope``; called inside trio.
+
+        ``abandon`` is called at once, also while trio has no turn.
+        """
         token = trio.lowlevel.current_trio_token()
-        self._cancel = lambda: token.run_sync_soon(scope.cancel)
+
+        def cancel() -> None:
+            abandon()
+            token.run_sync_soon(scope.cancel)
+
+        self._cancel = cancel
 
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:

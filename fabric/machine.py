@@ -81,8 +81,13 @@ class Machine:
         self.stored: dict[str, Any] = {}
         self.failures: list[FabricError] = []
         self.failed_at: list[tuple[int, int]] = []
+        self._abandoned = False
         self.assumed: list[AssumedSink] = []
         self.ports = self._ports(functional)
+
+    def abandon(self) -> None:
+        """Start no operator any more."""
+        self._abandoned = True
 
     async def run(self, scope: CancelScope) -> None:
         """Let the operators run until all have ended, or until ``scope`` is cancelled."""
@@ -97,6 +102,8 @@ class Machine:
         ports = self.ports[node.index]
         unit = ports.unit
         unit.task = current_task()
+        if self._abandoned:
+            return
         try:
             await node.operator.run(ports)
             for sink in ports.outputs:

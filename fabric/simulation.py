@@ -231,7 +231,7 @@ class _Run:
 
     async def _main(self) -> None:
         machine = self.machine
-        self._interrupts.cancels(self._scope)
+        self._interrupts.cancels(self._scope, machine.abandon)
         progress = self._settings.progress
         async with trio.open_nursery() as host:
             if progress is not None:
