@@ -27,7 +27,7 @@ from fabric.values import BareStop, Element, drop
 if TYPE_CHECKING:
     from fabric.clock import VirtualClock
 
-__all__ = ["Channel", "Discard"]
+__all__ = ["DONE", "Channel", "Discard"]
 
 _GRANT: Final = 256
 """Credits handed out at a time, so that a deep channel costs memory only when it fills, and a unit
@@ -40,9 +40,11 @@ def _nothing() -> Generator[None, None, None]:
     yield from ()
 
 
-_DONE: Final = _nothing()
+DONE: Final = _nothing()
+"""What ``send`` returns where it did not have to wait."""
+
 with contextlib.suppress(StopIteration):
-    _DONE.send(None)
+    DONE.send(None)
 
 
 class Channel:
@@ -165,7 +167,7 @@ class Channel:
         self.queue.append((now, element))
         if self.reader is not None:
             self._wake_reader()
-        return _DONE
+        return DONE
 
     async def _send_later(self, element: Element) -> None:
         await self._more_credits()

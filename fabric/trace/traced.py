@@ -7,12 +7,13 @@ can be told even where its clock stands still. The order between units means not
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Awaitable
 from struct import Struct, calcsize
 from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
-from fabric.channel import Channel
+from fabric.channel import DONE, Channel
 from fabric.hbm import Hbm
 from fabric.memory import OnChipMemory
 from fabric.trace.rows import (
@@ -81,10 +82,10 @@ class TracedChannel(Channel):
         self._last = -1
 
     @override
-    async def send(self, element: Element) -> None:
+    def send(self, element: Element) -> Awaitable[None]:
         ready_credits = self.credits
         if not ready_credits:
-            ready_credits = await self._more_credits()
+            return self._send_later(element)
         returned = ready_credits.popleft()
         unit = self.producer
         now = unit.now
@@ -98,6 +99,7 @@ class TracedChannel(Channel):
         self.queue.append((now, element))
         if self.reader is not None:
             self._wake_reader()
+        return DONE
 
     @override
     async def send_at(self, element: Element, requested_cycle: int) -> None:

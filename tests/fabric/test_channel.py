@@ -25,7 +25,7 @@ from fabric import (
     Wiring,
     simulate,
 )
-from tests.fabric.scripted import Stage
+from tests.fabric.scripted import Charge, Stage
 
 
 @dataclass
@@ -223,16 +223,25 @@ class TestAnchors:
         assert 2002 == _pipeline(4, 1000, 1)
 
     def test_fork_and_join(self) -> None:
-        """One stage a branch and a sink: N + 4."""
+        """One stage a branch and a sink, behind an inferred Broadcast: N + 4."""
         count = 100
         with Program("fork") as program:
-            left, right = Stage(count, outputs=2)()
-            (left,) = Stage(count)(left)
-            (right,) = Stage(count)(right)
+            (source,) = Stage(count)()
+            (left,) = Stage(count)(source)
+            (right,) = Stage(count)(source)
             (joined,) = Stage(count)(left, right)
             Stage(count, outputs=0)(joined)
 
-        assert count + 3 == simulate(program).cycles
+        assert count + 4 == simulate(program).cycles
+
+    @pytest.mark.parametrize("count", [2, 10, 100])
+    def test_sorted_merge(self, count: int) -> None:
+        """Two sources of N / 2 numbers, a merge that charges 1 per element, a sink: N + 2."""
+        with Program("merge", channel_depth=count) as program:
+            left, right = _Numbers(0, count)(), _Numbers(1, count)()
+            Charge()(_SortedMerge()(left, right))
+
+        assert count + 2 == simulate(program).cycles
 
     def test_ring(self) -> None:
         """One element goes round K operators in K cycles a lap."""
@@ -269,6 +278,49 @@ class _Hop(Operator):
     async def run(self, ports: Ports) -> None:
         while (element := await ports.source.receive()) is not None:
             await ports.sink.send(element)
+
+
+@dataclass(frozen=True)
+class _Numbers(_Hop):
+    """Send every second number from ``first`` to ``stop``, one a cycle."""
+
+    first: int
+    stop: int
+
+    @override
+    def __call__(self) -> Stream:  # type: ignore[override]
+        return self.wire()[0]
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (StreamType((self.stop // 2,), BoolType()),)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for number in range(self.first, self.stop, 2):
+            await ports.sink.send((number, 0))
+            ports.unit.charge(1)
+
+
+@dataclass(frozen=True)
+class _SortedMerge(_Hop):
+    """Pass on the smaller of two heads and charge 1 for it."""
+
+    @override
+    def __call__(self, left: Stream, right: Stream) -> Stream:  # type: ignore[override]
+        return self.wire(left, right)[0]
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        while True:
+            heads = [(await source.peek(), source) for source in ports.inputs]
+            present = [(head, source) for head, source in heads if head is not None]
+            if not present:
+                return
+            head, source = min(present, key=lambda pair: int(pair[0][0]))
+            source.take()
+            await ports.sink.send(head)
+            ports.unit.charge(1)
 
 
 @dataclass(frozen=True)
