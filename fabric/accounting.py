@@ -98,7 +98,7 @@ def totals(machine: Machine, cycles: int, metrics: Metrics) -> dict[str, Any]:
         "off_chip_bandwidth_utilization": traffic / peak_traffic if peak_traffic else 0.0,
         "operators": len(machine.units),
         "channels": len(machine.channels),
-        "elements": sum(channel.elements for channel in machine.channels),
+        "elements": machine.elements,
     }
 
 

@@ -119,6 +119,21 @@ class Machine:
             unit.finished = True
         self.clock.leave()
 
+    @property
+    def elements(self) -> int:
+        """Values dequeued so far, on all channels."""
+        return sum(channel.elements for channel in self.channels)
+
+    @property
+    def waiting(self) -> int:
+        """How many units wait."""
+        return sum(unit.wait is not None for unit in self.units)
+
+    @property
+    def stopped_cycle(self) -> int:
+        """The latest clock of the units that wait."""
+        return max((unit.now for unit in self.units if unit.wait is not None), default=0)
+
     def first_failure(self) -> FabricError | None:
         """The error at the earliest cycle, the lowest node first."""
         if not self.failures:

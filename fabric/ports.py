@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fabric.assumed_sink import AssumedSink
 from fabric.channel import Channel, Discard
-from fabric.unit import ComputeUnit, MemoryUnit, Unit, Wait
+from fabric.unit import ComputeUnit, Unit, Wait
 
 if TYPE_CHECKING:
     from fabric.clock import VirtualClock
@@ -64,12 +64,6 @@ class Ports:
     def compute_unit(self) -> ComputeUnit:
         """The unit of an operator whose kind is ``compute``."""
         assert isinstance(self.unit, ComputeUnit)
-        return self.unit
-
-    @property
-    def memory_unit(self) -> MemoryUnit:
-        """The unit of an operator whose kind is ``memory``."""
-        assert isinstance(self.unit, MemoryUnit)
         return self.unit
 
     async def burst(self, rows: int, row_bytes: int) -> None:

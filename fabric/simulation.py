@@ -113,9 +113,13 @@ def simulate(
         run.start_trace(folder, "trace", head)
         status = run.execute()
         if status in ("deadlock", "livelock"):
-            log.event("stopped", run.stopped_cycle, status=status, waiting=run.waiting)
+            log.event(
+                "stopped", run.machine.stopped_cycle, status=status, waiting=run.machine.waiting
+            )
             if notify is not None:
-                notify(f"{status} at cycle {run.stopped_cycle:,}: looking for the cause and a cure")
+                notify(
+                    f"{status} at cycle {run.machine.stopped_cycle:,}: looking for the cause and a cure"
+                )
         explained = run.explain(status, on_deadlock)
         if explained is not None:
             log.event(status, explained.cycle, code=explained.code, summary=explained.summary)
@@ -250,8 +254,8 @@ class _Run:
         self.log.event(
             "heartbeat",
             machine.clock.now,
-            elements=sum(channel.elements for channel in machine.channels),
-            waiting=sum(unit.wait is not None for unit in machine.units),
+            elements=machine.elements,
+            waiting=machine.waiting,
         )
         for loop in find_stuck(machine).cores:
             if loop[0].name not in self._loops_logged:
@@ -272,24 +276,14 @@ class _Run:
 
     def _snapshot(self) -> Snapshot:
         machine = self.machine
-        waiting = self.waiting
+        waiting = machine.waiting
         finished = sum(unit.finished for unit in machine.units)
         return Snapshot(
             cycle=max(unit.now for unit in machine.units),
-            elements=sum(channel.elements for channel in machine.channels),
+            elements=machine.elements,
             running=len(machine.units) - waiting - finished,
             waiting=waiting,
         )
-
-    @property
-    def stopped_cycle(self) -> int:
-        """The latest clock of the units that wait."""
-        return max((unit.now for unit in self.machine.units if unit.wait is not None), default=0)
-
-    @property
-    def waiting(self) -> int:
-        """How many units wait."""
-        return sum(unit.wait is not None for unit in self.machine.units)
 
     def explain(self, status: Status, on_deadlock: OnDeadlock) -> DeadlockReport | None:
         """Explain why the program does not get on, where it does not."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from fabric import Ports, ShapeError, Tile, TileType
+from fabric import Costs, Ports, ShapeError, StreamType, Tile, TileType
 from operators.pairing import uneven
 from operators.tensor import Tensor
 
-__all__ = ["Grid"]
+__all__ = ["Grid", "hand_out", "load_costs"]
 
 
 class Grid:
@@ -91,3 +91,22 @@ class Tiles:
             tile = Tile(*self._grid.tile, self._dtype, data, in_memory=True)
             self._made[number] = tile
         return tile
+
+
+async def hand_out(ports: Ports, tile: Tile, stop: int) -> None:
+    """Read ``tile`` from off-chip memory and send it; until then it takes room on chip."""
+    unit, size_bytes = ports.unit, tile.size_bytes
+    await ports.on_chip.allocate(unit, size_bytes, "a tile")
+    await ports.burst(tile.rows, tile.cols * tile.dtype.itemsize)
+    await ports.sink.send((tile, stop))
+    ports.on_chip.release(unit, size_bytes, unit.now)
+
+
+def load_costs(tiles: StreamType) -> Costs:
+    """Return what it costs to load a stream of tiles."""
+    tile_bytes = tiles.value.size_bytes
+    return Costs(
+        load_bytes=tiles.count * tile_bytes,
+        on_chip_bytes=2 * tile_bytes,
+        artifact_on_chip_bytes=tile_bytes,
+    )

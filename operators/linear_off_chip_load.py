@@ -25,7 +25,7 @@ from fabric import (
     drop,
     dtype_named,
 )
-from operators.grid import Grid
+from operators.grid import Grid, hand_out, load_costs
 from operators.structure import positions, row_major_strides
 from operators.tensor import Tensor
 
@@ -85,12 +85,7 @@ class LinearOffChipLoad(Operator):
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         (tiles,) = outputs
-        tile_bytes = tiles.value.size_bytes
-        return Costs(
-            load_bytes=tiles.count * tile_bytes,
-            on_chip_bytes=2 * tile_bytes,
-            artifact_on_chip_bytes=tile_bytes,
-        )
+        return load_costs(tiles)
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -113,18 +108,13 @@ class LinearOffChipLoad(Operator):
     async def _read(
         self, ports: Ports, view: list[tuple[Tile | None, int, int]], last_stop: int
     ) -> None:
-        unit, sink = ports.unit, ports.sink
         last = len(view) - 1
         for number, (tile, level, empty_dimension) in enumerate(view):
             stop = level + last_stop if number == last else level
             if tile is None:
-                await sink.send_bare(stop, empty_dimension)
+                await ports.sink.send_bare(stop, empty_dimension)
                 continue
-            size_bytes = tile.size_bytes
-            await ports.on_chip.allocate(unit, size_bytes, "a tile")
-            await ports.burst(tile.rows, tile.cols * tile.dtype.itemsize)
-            await sink.send((tile, stop))
-            ports.on_chip.release(unit, size_bytes, unit.now)
+            await hand_out(ports, tile, stop)
 
     @property
     def _grid(self) -> Grid:

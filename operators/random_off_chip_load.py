@@ -22,7 +22,7 @@ from fabric import (
     Wiring,
     dtype_named,
 )
-from operators.grid import Grid
+from operators.grid import Grid, hand_out, load_costs
 from operators.integers import check_integers, number_in
 from operators.tensor import Tensor
 
@@ -69,16 +69,11 @@ class RandomOffChipLoad(Operator):
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         (tiles,) = outputs
-        tile_bytes = tiles.value.size_bytes
-        return Costs(
-            load_bytes=tiles.count * tile_bytes,
-            on_chip_bytes=2 * tile_bytes,
-            artifact_on_chip_bytes=tile_bytes,
-        )
+        return load_costs(tiles)
 
     @override
     async def run(self, ports: Ports) -> None:
-        source, sink, unit = ports.source, ports.sink, ports.unit
+        source, sink = ports.source, ports.sink
         tile_type = ports.output_types[0].value
         assert isinstance(tile_type, TileType)
         grid = self._grid
@@ -89,11 +84,7 @@ class RandomOffChipLoad(Operator):
                 await sink.send_bare(stop, value.empty_dimension)
                 continue
             tile = tiles[grid.checked(number_in(value), ports)]
-            size_bytes = tile.size_bytes
-            await ports.on_chip.allocate(unit, size_bytes, "a tile")
-            await ports.burst(tile.rows, tile.cols * tile.dtype.itemsize)
-            await sink.send((tile, stop))
-            ports.on_chip.release(unit, size_bytes, unit.now)
+            await hand_out(ports, tile, stop)
 
     @property
     def _grid(self) -> Grid:

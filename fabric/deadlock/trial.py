@@ -92,9 +92,8 @@ class Trial:
             ending = "livelock"
         elif self._stopped:
             ending = "stopped"
-        waiting = [unit.now for unit in machine.units if unit.wait is not None]
-        cycle = max(waiting, default=0) if ending == "stuck" else run_cycles(machine)
-        return Outcome(ending, self._grown, cycle, self._loops, self._elements())
+        cycle = machine.stopped_cycle if ending == "stuck" else run_cycles(machine)
+        return Outcome(ending, self._grown, cycle, self._loops, self._machine.elements)
 
     def _rest(self) -> None:
         """Nothing can happen any more: grow, or stop."""
@@ -112,9 +111,6 @@ class Trial:
         self._scope.cancel()
 
     def _check(self) -> None:
-        if self._effort is not None and self._elements() > self._effort:
+        if self._effort is not None and self._machine.elements > self._effort:
             self._stopped = True
             self._machine.clock.stopping = True
-
-    def _elements(self) -> int:
-        return sum(channel.elements for channel in self._machine.channels)

@@ -19,31 +19,28 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 from unittest import mock
 
 import pytest
-from typing_extensions import override
 
 import operators
 from fabric import (
     Allocation,
     Channel,
-    Costs,
     Operator,
     Ports,
     Program,
-    Stream,
     StreamType,
     Tile,
-    Wiring,
     simulate,
 )
 from operators import Reassemble, SplitRows, bufferize, eager_merge, expand, partition, streamify
 from operators.pairing import Lockstep
 from operators.reshape import Reshape
+from tests.fabric.scripted import Relay
 from tests.operators import test_capacity, test_conformance_routing, test_eager_merge
 from tests.operators.cases import CASES
 from tests.operators.driving import NUMBER, Choices, Collect, Emit, run_cases
@@ -61,35 +58,12 @@ _sound = cache(_defined)
 """The same without a fault, once."""
 
 
-@dataclass(frozen=True)
-class Stage(Operator):
-    """Pass every element on, one cycle each."""
-
-    def __call__(self, source: Stream) -> Stream:
-        """Return the same stream."""
-        return self.wire(source)[0]
-
-    @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return (inputs[0].type,)
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
-
-    @override
-    async def run(self, ports: Ports) -> None:
-        while (element := await ports.source.receive()) is not None:
-            await ports.sink.send(element)
-            ports.unit.charge(1)
-
-
 def _pipeline() -> None:
     """Four stages pass 1,000 elements in 1,003 cycles; at depth 1 in 2,002."""
     for depth, cycles in ((2, 1_003), (1, 2_002)):
         with Program("pipeline", channel_depth=depth) as program:
             source = Emit(StreamType((1_000,), NUMBER), [(0, 0)] * 1_000, (0, *[1] * 999))()
-            Collect([])(Stage()(Stage()(source)))
+            Collect([])(Relay()(Relay()(source)))
         assert cycles == simulate(program).cycles
 
 
