@@ -113,13 +113,10 @@ def simulate(
         run.start_trace(folder, "trace", head)
         status = run.execute()
         if status in ("deadlock", "livelock"):
-            log.event(
-                "stopped", run.machine.stopped_cycle, status=status, waiting=run.machine.waiting
-            )
+            cycle = run.machine.stopped_cycle
+            log.event("stopped", cycle, status=status, waiting=run.machine.waiting)
             if notify is not None:
-                notify(
-                    f"{status} at cycle {run.machine.stopped_cycle:,}: looking for the cause and a cure"
-                )
+                notify(f"{status} at cycle {cycle:,}: looking for the cause and a cure")
         explained = run.explain(status, on_deadlock)
         if explained is not None:
             log.event(status, explained.cycle, code=explained.code, summary=explained.summary)
