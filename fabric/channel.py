@@ -16,7 +16,7 @@ import contextlib
 import types
 from collections import deque
 from collections.abc import Awaitable, Generator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -169,9 +169,10 @@ class Channel:
             self._wake_reader()
         return DONE
 
-    async def _send_later(self, element: Element) -> None:
-        await self._more_credits()
-        await self.send(element)
+    @types.coroutine
+    def _send_later(self, element: Element) -> Generator[Any, Any, None]:
+        yield from self._more_credits()
+        self.send(element)
 
     async def send_at(self, element: Element, requested_cycle: int) -> None:
         """Like ``send``, visible no earlier than ``requested_cycle``."""
@@ -214,6 +215,7 @@ class Channel:
         if not queue:
             await self._arrival()
             if not queue:
+                self.see_end()
                 return None
         sent, element = queue.popleft()
         unit = self.consumer
@@ -236,6 +238,7 @@ class Channel:
         if not queue:
             await self._arrival()
             if not queue:
+                self.see_end()
                 return None
         sent, element = queue[0]
         unit = self.consumer
@@ -303,32 +306,32 @@ class Channel:
             self.empty_cycles += cycle - unit.now
             unit.now = cycle
 
-    async def _arrival(self) -> None:
-        """Wait until there is an element, or see the end."""
-        if self.closed_cycle is None:
-            unit = self.consumer
-            self.reader = unit
-            wait = self._receiving
-            wait.since_cycle = unit.now
-            await self.clock.park(unit, wait)
-        if not self.queue and self.closed_cycle is not None:
-            self.see_end()
+    def _arrival(self) -> Awaitable[None]:
+        """Wait until there is an element, or the stream has ended."""
+        if self.closed_cycle is not None:
+            return DONE
+        unit = self.consumer
+        self.reader = unit
+        wait = self._receiving
+        wait.since_cycle = unit.now
+        return self.clock.park(unit, wait)
 
-    async def _more_credits(self) -> deque[int]:
-        if self.producer.now >= self.clock.pace_cycle:
-            await self.clock.keep_pace(self.producer)
+    @types.coroutine
+    def _more_credits(self) -> Generator[Any, Any, deque[int]]:
+        unit, clock = self.producer, self.clock
+        if unit.now >= clock.pace_cycle:
+            yield from clock.keep_pace(unit)
         if self._ungranted:
             grant = min(self._ungranted, _GRANT)
             self._ungranted -= grant
             self.credits.extend([-1] * grant)
-            await trio.lowlevel.checkpoint()
+            yield from trio.lowlevel.checkpoint()
             return self.credits
         if not self._returned:
-            unit = self.producer
             self.writer = unit
             wait = self._sending
             wait.since_cycle = unit.now
-            await self.clock.park(unit, wait)
+            yield from clock.park(unit, wait)
         batch = self._returned
         self._spent += len(batch)
         self._returned = self.credits

@@ -8,10 +8,12 @@ is neither, the program is over or deadlocked, and that is known at once.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+import types
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from trio.lowlevel import reschedule, wait_task_rescheduled
+from outcome import Value
+from trio.lowlevel import reschedule
 
 from fabric.unit import Unit, Wait
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["OffChipMemory", "VirtualClock"]
 
 _NEVER: Final = 1 << 62
+_WOKEN: Final = Value(None)
+"""What trio hands a unit that was woken, and not cancelled; made once."""
 
 
 class OffChipMemory(Protocol):
@@ -84,12 +88,13 @@ class VirtualClock:
         self._on_pace = on_pace
         self._pace_cycles = self.pace_cycle = pace_cycles
 
-    async def keep_pace(self, unit: Unit) -> None:
+    def keep_pace(self, unit: Unit) -> Generator[Any, Any, None]:
         """Wait until no other unit can run."""
         self._pacing.append(unit)
-        await self.park(unit, Wait("reach", (), unit.now))
+        return self.park(unit, Wait("reach", (), unit.now))
 
-    async def park(self, unit: Unit, wait: Wait) -> None:
+    @types.coroutine
+    def park(self, unit: Unit, wait: Wait) -> Generator[Any, Any, None]:
         """Suspend ``unit`` until somebody wakes it; the last unit to park advances the clock."""
         unit.wait = wait
         self.running = running = self.running - 1
@@ -97,7 +102,9 @@ class VirtualClock:
             self._settle()
         if unit.wait is not None:
             unit.parked = True
-            await wait_task_rescheduled(unit.abort)
+            outcome = yield unit.suspension
+            if outcome is not _WOKEN:
+                outcome.unwrap()
 
     def wake(self, unit: Unit) -> None:
         """Let ``unit`` run again; nothing happens where it runs already."""
@@ -108,7 +115,7 @@ class VirtualClock:
         if unit.parked:
             unit.parked = False
             assert unit.task is not None
-            reschedule(unit.task)
+            reschedule(unit.task, _WOKEN)
 
     def leave(self) -> None:
         """Count one unit less that can run."""

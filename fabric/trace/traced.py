@@ -133,6 +133,7 @@ class TracedChannel(Channel):
         if not queue:
             await self._arrival()
             if not queue:
+                self.see_end()
                 return None
         sent, element = queue.popleft()
         now = before
@@ -173,6 +174,7 @@ class TracedChannel(Channel):
         if not queue:
             await self._arrival()
             if not queue:
+                self.see_end()
                 return None
         sent, element = queue[0]
         now = before
