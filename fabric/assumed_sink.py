@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any, Final
 
 from fabric.channel import Channel
@@ -35,24 +36,24 @@ class AssumedSink:
             claim.dimension: claim for claim in claims if isinstance(claim.assumed, int)
         }
 
-    async def send(self, element: Element) -> None:
+    def send(self, element: Element) -> Awaitable[None]:
         """See ``Channel.send``."""
         self._count(element)
-        await self._channel.send(element)
+        return self._channel.send(element)
 
-    async def send_at(self, element: Element, requested_cycle: int) -> None:
+    def send_at(self, element: Element, requested_cycle: int) -> Awaitable[None]:
         """See ``Channel.send_at``."""
         self._count(element)
-        await self._channel.send_at(element, requested_cycle)
+        return self._channel.send_at(element, requested_cycle)
 
-    async def send_bare(self, level: int, empty_dimension: int) -> None:
+    def send_bare(self, level: int, empty_dimension: int) -> Awaitable[None]:
         """See ``Channel.send_bare``."""
         self._count((BareStop(level, empty_dimension), level))
-        await self._channel.send_bare(level, empty_dimension)
+        return self._channel.send_bare(level, empty_dimension)
 
-    async def reserve(self) -> None:
+    def reserve(self) -> Awaitable[None]:
         """See ``Channel.reserve``."""
-        await self._channel.reserve()
+        return self._channel.reserve()
 
     def put(self, element: Element) -> None:
         """See ``Channel.put``."""

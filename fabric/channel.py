@@ -179,17 +179,23 @@ class Channel:
         await self.reserve()
         self._append_at(element, requested_cycle)
 
-    async def reserve(self) -> None:
+    def reserve(self) -> Awaitable[None]:
         """Wait for a credit and take it; ``put`` spends it."""
         ready_credits = self.credits
         if not ready_credits:
-            ready_credits = await self._more_credits()
-        ready = ready_credits.popleft()
+            return self._reserve_later()
+        returned = ready_credits.popleft()
         unit = self.producer
-        if ready >= unit.now:
-            self.full_cycles += ready - unit.now
+        if returned >= unit.now:
+            self.full_cycles += returned - unit.now
             self.credit_cycles += 1
-            unit.now = ready + 1
+            unit.now = returned + 1
+        return DONE
+
+    @types.coroutine
+    def _reserve_later(self) -> Generator[Any, Any, None]:
+        yield from self._more_credits()
+        Channel.reserve(self)
 
     def _append_at(self, element: Element, requested_cycle: int) -> None:
         self.queue.append((max(requested_cycle - 1, self.producer.now), element))
@@ -204,10 +210,10 @@ class Channel:
         if self.reader is not None:
             self._wake_reader()
 
-    async def send_bare(self, level: int, empty_dimension: int) -> None:
+    def send_bare(self, level: int, empty_dimension: int) -> Awaitable[None]:
         """Send a bare stop: an empty tensor closes ``level`` dimensions."""
         self._bare_stops += 1
-        await self.send((BareStop(level, empty_dimension), level))
+        return self.send((BareStop(level, empty_dimension), level))
 
     async def receive(self) -> Element | None:
         """Dequeue the next element; None at the end of the stream."""
@@ -350,20 +356,24 @@ class Channel:
 class Discard:
     """Stands where nobody reads a secondary output: what is sent there is not produced."""
 
-    async def send(self, element: Element) -> None:
+    def send(self, element: Element) -> Awaitable[None]:
         """Do nothing."""
+        return DONE
 
-    async def send_at(self, element: Element, requested_cycle: int) -> None:
+    def send_at(self, element: Element, requested_cycle: int) -> Awaitable[None]:
         """Do nothing."""
+        return DONE
 
-    async def reserve(self) -> None:
+    def reserve(self) -> Awaitable[None]:
         """Do nothing."""
+        return DONE
 
     def put(self, element: Element) -> None:
         """Do nothing."""
 
-    async def send_bare(self, level: int, empty_dimension: int) -> None:
+    def send_bare(self, level: int, empty_dimension: int) -> Awaitable[None]:
         """Do nothing."""
+        return DONE
 
     def close(self) -> None:
         """Do nothing."""

@@ -111,7 +111,8 @@ class Partition(Operator):
                     raise differ(ports, source, selectors)
             else:
                 await self._route(ports, selector.hits, source, selectors)
-            await settle(ports, source, selectors)
+            if source.level != selectors.level:
+                await settle(ports, source, selectors)
         source.passed(await ports.inputs[0].peek())
         if source.element is not None:
             selectors.passed(None)
