@@ -20,7 +20,8 @@ def integer(number: int) -> Tile:
 def number_in(tile: Tile) -> int:
     """Return the number that ``tile`` carries."""
     assert tile.data is not None
-    return int(tile.data[0, 0])
+    number: int = tile.data.item()
+    return number
 
 
 def check_integers(operator: str, *streams: Stream) -> None:

@@ -83,7 +83,7 @@ class Map(ComputeOperator):
                 inputs.take()
                 continue
             result = placed(function.apply(*values), in_memory=self.to_memory)
-            load = sum(load_cycles(unit, value) for value in values)
+            load = sum([load_cycles(unit, value) for value in values])
             store = unit.transfer(size_bytes(result)) if self.to_memory else 0
             unit.charge(max(load, function.cycles(unit, *values), store))
             await sink.send((result, stop))

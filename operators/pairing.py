@@ -99,23 +99,23 @@ class Lockstep:
         Raises:
             OperatorError: the structures differ, or one input ended before another.
         """
-        elements = [await source.peek() for source in self._ports.inputs]
-        if len(elements) == 1:
-            (element,) = elements
+        tracks = self._tracks
+        if len(tracks) == 1:
+            element = await tracks[0].source.peek()
             if element is None:
                 return None
             return unpacked(element[:1]) if self._unpack else [element[0]], element[1]
-        for track, each in zip(self._tracks, elements, strict=True):
-            track.passed(each)
-        present = [each for each in elements if each is not None]
-        if not present:
+        for track in tracks:
+            track.passed(await track.source.peek())
+        values = [track.element[0] for track in tracks if track.element is not None]
+        if not values:
             return None
-        values = [value for value, _ in present]
-        stop = present[0][1]
-        if len(present) < len(elements) or not _alike(values):
-            raise differ(self._ports, *self._tracks)
-        if any(level != stop for _, level in present):
-            stop = await self._settle()
+        if len(values) < len(tracks) or not _alike(values):
+            raise differ(self._ports, *tracks)
+        stop = tracks[0].stop
+        for track in tracks:
+            if track.stop != stop:
+                stop = await self._settle()
         return unpacked(values) if self._unpack else values, stop
 
     def take(self) -> None:
@@ -143,7 +143,7 @@ def _alike(values: list[Value]) -> bool:
             each.__class__ is BareStop and each.empty_dimension == first.empty_dimension
             for each in values
         )
-    return all(each.__class__ is not BareStop for each in values)
+    return BareStop not in map(type, values)
 
 
 async def _closing(ports: Ports, low: Track, high: Track) -> BareStop:

@@ -114,7 +114,9 @@ class Reassemble(Operator):
             if await source.peek() is None:
                 await ports.starve(source)
             arrivals.append((source.head_cycle, source))
-        return sorted(arrivals, key=lambda pair: pair[0])
+        if len(arrivals) > 1:
+            arrivals.sort(key=lambda pair: pair[0])
+        return arrivals
 
     async def _forward(self, ports: Ports, source: Source, arrival: int, closing: int) -> None:
         """Send one sub-tensor; its last element closes ``closing`` dimensions more."""
