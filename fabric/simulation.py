@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import trio
 
 from fabric import accounting
-from fabric.deadlock.describe import explain_deadlock, explain_livelock
+from fabric.deadlock.describe import cured, describe_deadlock, explain_livelock
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.files import write_files
 from fabric.deadlock.livelock import LIVELOCK_CYCLES, LivelockWatch
 from fabric.deadlock.remedy import EFFORT_ELEMENTS
+from fabric.deadlock.tokens import Tokens
 from fabric.deadlock.waits import find_stuck
 from fabric.elaborate import elaborate
 from fabric.errors import ConfigurationError, FabricError
@@ -112,14 +113,9 @@ def simulate(
         run.log = log
         run.start_trace(folder, "trace", head)
         status = run.execute()
+        explained = None
         if status in ("deadlock", "livelock"):
-            cycle = run.machine.stopped_cycle
-            log.event("stopped", cycle, status=status, waiting=run.machine.waiting)
-            if notify is not None:
-                notify(f"{status} at cycle {cycle:,}: looking for the cause and a cure")
-        explained = run.explain(status, on_deadlock)
-        if explained is not None:
-            log.event(status, explained.cycle, code=explained.code, summary=explained.summary)
+            explained = run.explain(status, on_deadlock, folder, notify)
             if folder is not None:
                 notes += write_files(folder, explained)
             if on_deadlock == "grow" and explained.remedy.depths:
@@ -180,6 +176,7 @@ class _Run:
             elaborate(program),
             functional=settings.functional,
             depths=settings.depths,
+            capacity_bytes=program.hardware.on_chip.capacity_bytes,
             on_quiescence=self._stop,
             on_heartbeat=self._beat,
             beat_cycles=HEARTBEAT_CYCLES,
@@ -282,14 +279,30 @@ class _Run:
             waiting=waiting,
         )
 
-    def explain(self, status: Status, on_deadlock: OnDeadlock) -> DeadlockReport | None:
-        """Explain why the program does not get on, where it does not."""
+    def explain(
+        self,
+        status: Literal["deadlock", "livelock"],
+        on_deadlock: OnDeadlock,
+        folder: Path | None,
+        notify: Callable[[str], object] | None,
+    ) -> DeadlockReport:
+        """Explain why the program does not get on, and look for a remedy."""
+        machine, cycle = self.machine, self.machine.stopped_cycle
+        self.log.event("stopped", cycle, status=status, waiting=machine.waiting)
+        if notify is not None:
+            notify(f"{status} at cycle {cycle:,}: looking for the cause and a cure")
         if status == "livelock":
-            return explain_livelock(self.machine, self._watch)
-        if status != "deadlock":
-            return None
-        effort = EFFORT_ELEMENTS if on_deadlock == "report" else None
-        return explain_deadlock(self.machine, self._settings.depths, effort=effort)
+            report = explain_livelock(machine, self._watch)
+        else:
+            why_not = "the search for a remedy has not ended"
+            report = describe_deadlock(machine, find_stuck(machine), Tokens(machine), why_not)
+            if folder is not None:
+                # What is known is kept, should the search be killed.
+                write_files(folder, report)
+            effort = EFFORT_ELEMENTS if on_deadlock == "report" else None
+            report = cured(report, machine.plan, self._settings.depths, effort=effort)
+        self.log.event(status, report.cycle, code=report.code, summary=report.summary)
+        return report
 
     def report(
         self,

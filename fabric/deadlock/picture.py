@@ -121,7 +121,8 @@ def _behind(report: DeadlockReport) -> list[BlockedUnit]:
 
 
 def _state(unit: BlockedUnit) -> str:
-    return f"{unit.operation}, since {unit.since_cycle:,}"
+    since = "" if unit.since_cycle is None else f", since {unit.since_cycle:,}"
+    return f"{unit.operation}{since}"
 
 
 def _label(unit: BlockedUnit) -> str:

@@ -22,7 +22,7 @@ from fabric.cli import main
 from fabric.deadlock import remedy
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import LINES, report_lines
-from fabric.deadlock.trial import Trial
+from fabric.deadlock.trial import Outcome, Trial
 from fabric.elaborate import elaborate
 from fabric.hardware import HbmDescription
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
@@ -108,6 +108,27 @@ class TestFiles:
         }
         assert [stopped, expected] == events
 
+    def test_written_before_the_search(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What is known is in the folder while a remedy is looked for, should that be killed."""
+        found = []
+        whole = Trial.run
+
+        def look(trial: Trial) -> Outcome:
+            (file,) = tmp_path.glob("*/deadlock.json")
+            found.append(msgspec.json.decode(file.read_bytes(), type=DeadlockReport))
+            return whole(trial)
+
+        monkeypatch.setattr(Trial, "run", look)
+        report = simulate(CASES["pack_rows"].build(), log_dir=tmp_path)
+
+        assert report.deadlock is not None
+        assert {"the search for a remedy has not ended"} == {each.remedy.why_not for each in found}
+        assert [report.deadlock["loops"]] * len(found) == [
+            each.as_json()["loops"] for each in found
+        ]
+
     def test_cannot_be_written(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A file that cannot be written is a warning; the report is the same."""
         whole = Path.write_text
@@ -171,7 +192,7 @@ class TestGrow:
         found = stuck("pack_rows").deadlock
         assert found is not None
 
-        expected = "the search for depths was interrupted"
+        expected = "the search for a remedy was interrupted"
         assert ("FAB-D001", [], expected) == (
             found["code"],
             found["remedy"]["depths"],
