@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
@@ -50,6 +51,17 @@ class Progress(Protocol):
         """Show snapshots until cancelled."""
 
 
+@contextmanager
+def _frozen() -> Iterator[None]:
+    """Let what there is stay: the collector need not walk through it again and again."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+@_frozen()
 def simulate(
     program: Program,
     *,
@@ -204,8 +216,7 @@ class _Run:
         return status
 
     def _execute(self) -> Status:
-        # What is wired stays: the collector need not walk through it again and again.
-        gc.freeze()
+        gc.freeze()  # the machine, too
         start = time.perf_counter()
         interrupts = self._interrupts
         try:
@@ -215,8 +226,6 @@ class _Run:
             # Interrupted in the middle of what it did, trio may complain about anything.
             if not interrupts.seen:
                 raise
-        finally:
-            gc.unfreeze()
         self.wall_seconds = time.perf_counter() - start
         self._log_finished()
         if interrupts.seen:

@@ -80,7 +80,7 @@ def pending_table(machine: Machine) -> Table:
     rows = [
         row
         for channel in machine.channels
-        if isinstance(channel, TracedChannel)
+        if channel.queue and isinstance(channel, TracedChannel)
         for row in channel.pending
     ]
     columns = np.array(rows, np.int64).reshape(-1, len(LONG_COLUMNS)).T
