@@ -296,13 +296,17 @@ class _Run:
         notify: Callable[[str], object] | None,
     ) -> DeadlockReport:
         """Explain why the program does not get on, and look for a remedy."""
-        machine, cycle = self.machine, self.machine.stopped_cycle
-        self.log.event("stopped", cycle, status=status, waiting=machine.waiting)
-        if notify is not None:
-            notify(f"{status} at cycle {cycle:,}: looking for the cause and a cure")
+        machine = self.machine
         if status == "livelock":
+            # Where what moves was when it was stopped differs from run to run: that is not said.
             report = explain_livelock(machine, self._watch)
+            waiting = len(report.behind)
+            self.log.event("stopped", report.cycle, status=status, waiting=waiting)
         else:
+            cycle = machine.stopped_cycle
+            self.log.event("stopped", cycle, status=status, waiting=machine.waiting)
+            if notify is not None:
+                notify(f"{status} at cycle {cycle:,}: looking for the cause and a cure")
             why_not = "the search for a remedy has not ended"
             report = describe_deadlock(machine, find_stuck(machine), Tokens(machine), why_not)
             if folder is not None:

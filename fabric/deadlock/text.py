@@ -44,7 +44,7 @@ def one_line(report: DeadlockReport) -> DeadlockReport:
         names[_NAMES - 2 : -1] = [f"({len(names) - _NAMES + 1} more)"]
     if loop.units[0].unit in loop.units[-1].waits_for:
         names.append(names[0])
-    words = [loop.code, f"cycle {report.cycle}", f"loop {'>'.join(names)}"]
+    words = [loop.code, *_stopped_at(report, "cycle {}"), f"loop {'>'.join(names)}"]
     full = [
         f"{channel.option}({channel.depth})"
         for channel in loop.channels
@@ -93,7 +93,13 @@ def _verdict(report: DeadlockReport) -> str:
     else:
         what = f"{first.units[0].unit} waits for what never comes"
     behind = f", {len(report.behind):,} behind" if report.behind else ""
-    return f"error[{report.code}]: {report.kind} at cycle {report.cycle:,}: {what}{behind}"
+    at = "".join(_stopped_at(report, " at cycle {:,}"))
+    return f"error[{report.code}]: {report.kind}{at}: {what}{behind}"
+
+
+def _stopped_at(report: DeadlockReport, said: str) -> list[str]:
+    """Say when it stopped; what moves for ever does not."""
+    return [] if report.code == "FAB-L001" else [said.format(report.cycle)]
 
 
 def _operators(count: int, verb: str = "") -> str:
