@@ -150,6 +150,27 @@ class TestRefusals:
 
         assert (2, "", f"fabric: {message}\n") == (printed.status, printed.out, printed.err)
 
+    @pytest.mark.parametrize(
+        ("options", "found"), [((), "none"), (("--vcd", "--perfetto"), "--vcd and --perfetto")]
+    )
+    def test_one_form(
+        self,
+        capsys: pytest.CaptureFixture[str],
+        slow: Path,
+        tmp_path: Path,
+        options: tuple[str, ...],
+        found: str,
+    ) -> None:
+        """A trace is exported in one form: usage, and nothing is written."""
+        output = tmp_path / "out"
+        printed = Printed(capsys, "export", slow, *options, "-o", output)
+
+        assert (2, "", False) == (printed.status, printed.out, output.exists())
+        assert (
+            f"Error: Expected one of --perfetto, --jsonl, --vcd, --csv: found {found}."
+            == printed.err.splitlines()[-1]
+        )
+
     def test_damage_is_said(
         self, capsys: pytest.CaptureFixture[str], slow: Path, tmp_path: Path
     ) -> None:
