@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -13,7 +14,14 @@ from fabric.report import Report
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["check_object", "print_json", "print_text", "run_object", "stdout_console"]
+__all__ = [
+    "check_object",
+    "print_json",
+    "print_text",
+    "program_prints",
+    "run_object",
+    "stdout_console",
+]
 
 _PIPED_COLUMNS: Final = 100
 _CHECK_FIELDS: Final = (
@@ -43,6 +51,11 @@ def check_object(**known: Any) -> dict[str, Any]:
 def print_json(value: dict[str, Any]) -> None:
     """Print one JSON object."""
     print_text(json.dumps(_finite(value), indent=2, default=_plain, allow_nan=False) + "\n")
+
+
+def program_prints(*, as_json: bool) -> contextlib.AbstractContextManager[object]:
+    """Where standard output is for one object, send what the user's code prints to stderr."""
+    return contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
 
 
 def print_text(text: str) -> None:
