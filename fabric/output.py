@@ -13,10 +13,13 @@ from fabric.report import Report
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 __all__ = [
     "check_object",
+    "is_narrow",
     "print_json",
+    "print_line",
     "print_text",
     "program_prints",
     "run_object",
@@ -75,6 +78,27 @@ def stdout_console() -> Console:
 
     fixed = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPED_COLUMNS
     return Console(width=fixed, highlight=False)
+
+
+def is_narrow(console: Console) -> bool:
+    """Whether lines that fit where output is piped do not fit on ``console``."""
+    return console.width < _PIPED_COLUMNS
+
+
+def print_line(console: Console, text: Text, indent: int = 2) -> None:
+    """Print a line however long; a narrow console gets it in parts, broken between words.
+
+    Args:
+        console: where to.
+        text: the line.
+        indent: of all parts but the first.
+    """
+    if not is_narrow(console):
+        console.print(text, soft_wrap=True)
+        return
+    for number, part in enumerate(text.wrap(console, console.width - indent)):
+        part.rstrip()
+        console.print(" " * indent if number else "", part, sep="")
 
 
 def _finite(value: Any) -> Any:
