@@ -334,7 +334,7 @@ class Channel:
             grant = min(self._ungranted, _GRANT)
             self._ungranted -= grant
             self.credits.extend([-1] * grant)
-            yield from trio.lowlevel.checkpoint()
+            yield from trio.lowlevel.checkpoint()  # noqa: ASYNC105 - as a generator awaits
             return self.credits
         if not self._returned:
             self.writer = unit
@@ -359,24 +359,14 @@ class Channel:
 class Discard:
     """Stands where nobody reads a secondary output: what is sent there is not produced."""
 
-    def send(self, element: Element) -> Awaitable[None]:
+    def send(self, *_: object) -> Awaitable[None]:
         """Do nothing."""
         return DONE
 
-    def send_at(self, element: Element, requested_cycle: int) -> Awaitable[None]:
-        """Do nothing."""
-        return DONE
-
-    def reserve(self) -> Awaitable[None]:
-        """Do nothing."""
-        return DONE
+    send_at = reserve = send_bare = send
 
     def put(self, element: Element) -> None:
         """Do nothing."""
-
-    def send_bare(self, level: int, empty_dimension: int) -> Awaitable[None]:
-        """Do nothing."""
-        return DONE
 
     def close(self) -> None:
         """Do nothing."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numba
+import numpy.ma  # noqa: F401 - a compiled function's first call wants it, in the middle of a run
 
 __all__ = ["advance", "was_compiled_now"]
 

@@ -49,6 +49,7 @@ class Machine:
         *,
         functional: bool,
         depths: Mapping[str, int],
+        capacity_bytes: int | None,
         on_quiescence: Callable[[], None],
         on_heartbeat: Callable[[], None],
         beat_cycles: int,
@@ -60,6 +61,7 @@ class Machine:
             plan: the program.
             functional: tiles have data.
             depths: of single channels, by ``consumer.input``.
+            capacity_bytes: of the on-chip memory; None for no limit.
             on_quiescence: called when nothing can happen any more.
             on_heartbeat: called about every ``beat_cycles``.
             beat_cycles: between two heartbeats.
@@ -68,7 +70,6 @@ class Machine:
         Raises:
             ConfigurationError: a depth names no channel or is below 1.
         """
-        program = plan.program
         self.plan = plan
         self.clock = VirtualClock(on_quiescence, on_heartbeat, beat_cycles)
         self.units = tuple(_unit(node, plan) for node in plan.nodes)
@@ -76,7 +77,7 @@ class Machine:
             recorder.check(self.units)
         self.channels = self._channels(depths, recorder)
         on_chip = OnChipMemory if recorder is None else recorder.on_chip_memory
-        self.on_chip = on_chip(program.hardware.on_chip.capacity_bytes, self.clock)
+        self.on_chip = on_chip(capacity_bytes, self.clock)
         self.off_chip = self._memory(Hbm if recorder is None else recorder.hbm)
         self.clock.memory = self.off_chip
         self.stored: dict[str, Any] = {}

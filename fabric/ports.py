@@ -104,10 +104,17 @@ class Ports:
         for source in self.inputs:
             source.see_end()
 
-    async def starve(self, source: Source) -> None:
-        """Wait for an element of a stream that has ended: the program will be found stuck."""
+    async def starve(self, source: Source, seen_stop: int, awaited_stop: int) -> None:
+        """Wait for an element of a stream that has ended: the program will be found stuck.
+
+        Args:
+            source: the stream.
+            seen_stop: level of its last stop, 0 for none.
+            awaited_stop: the lowest level that would do, 0 where no stop is needed.
+        """
         unit = self.unit
-        await self.clock.park(unit, Wait("receive", (source,), unit.now))
+        stops = (seen_stop, awaited_stop) if awaited_stop else None
+        await self.clock.park(unit, Wait("receive", (source,), unit.now, stops=stops))
 
 
 def _refuse_wrong(source: Source) -> None:

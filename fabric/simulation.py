@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
@@ -12,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import trio
 
 from fabric import accounting
-from fabric.deadlock.describe import explain_deadlock, explain_livelock
+from fabric.deadlock.describe import cured, describe_deadlock, explain_livelock
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.files import write_files
 from fabric.deadlock.livelock import LIVELOCK_CYCLES, LivelockWatch
 from fabric.deadlock.remedy import EFFORT_ELEMENTS
+from fabric.deadlock.tokens import Tokens
 from fabric.deadlock.waits import find_stuck
 from fabric.elaborate import elaborate
 from fabric.errors import ConfigurationError, FabricError
@@ -50,6 +52,17 @@ class Progress(Protocol):
         """Show snapshots until cancelled."""
 
 
+@contextmanager
+def _frozen() -> Iterator[None]:
+    """Let what there is stay: the collector need not walk through it again and again."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+@_frozen()
 def simulate(
     program: Program,
     *,
@@ -113,14 +126,9 @@ def simulate(
         run.log = log
         run.start_trace(folder, "trace", head)
         status = run.execute()
+        explained = None
         if status in ("deadlock", "livelock"):
-            cycle = run.machine.stopped_cycle
-            log.event("stopped", cycle, status=status, waiting=run.machine.waiting)
-            if notify is not None:
-                notify(f"{status} at cycle {cycle:,}: looking for the cause and a cure")
-        explained = run.explain(status, on_deadlock)
-        if explained is not None:
-            log.event(status, explained.cycle, code=explained.code, summary=explained.summary)
+            explained = run.explain(status, on_deadlock, folder, notify)
             if folder is not None:
                 notes += write_files(folder, explained)
             if on_deadlock == "grow" and explained.remedy.depths:
@@ -181,6 +189,7 @@ class _Run:
             elaborate(program),
             functional=settings.functional,
             depths=settings.depths,
+            capacity_bytes=program.hardware.on_chip.capacity_bytes,
             on_quiescence=self._stop,
             on_heartbeat=self._beat,
             beat_cycles=HEARTBEAT_CYCLES,
@@ -208,8 +217,7 @@ class _Run:
         return status
 
     def _execute(self) -> Status:
-        # What is wired stays: the collector need not walk through it again and again.
-        gc.freeze()
+        gc.freeze()  # the machine, too
         start = time.perf_counter()
         interrupts = self._interrupts
         try:
@@ -223,8 +231,6 @@ class _Run:
             # Interrupted in the middle of what it did, trio may complain about anything.
             if not interrupts.seen:
                 raise
-        finally:
-            gc.unfreeze()
         self.wall_seconds = time.perf_counter() - start
         self._log_finished()
         if interrupts.seen:
@@ -295,14 +301,34 @@ class _Run:
             waiting=waiting,
         )
 
-    def explain(self, status: Status, on_deadlock: OnDeadlock) -> DeadlockReport | None:
-        """Explain why the program does not get on, where it does not."""
+    def explain(
+        self,
+        status: Literal["deadlock", "livelock"],
+        on_deadlock: OnDeadlock,
+        folder: Path | None,
+        notify: Callable[[str], object] | None,
+    ) -> DeadlockReport:
+        """Explain why the program does not get on, and look for a remedy."""
+        machine = self.machine
         if status == "livelock":
-            return explain_livelock(self.machine, self._watch)
-        if status != "deadlock":
-            return None
-        effort = EFFORT_ELEMENTS if on_deadlock == "report" else None
-        return explain_deadlock(self.machine, self._settings.depths, effort=effort)
+            # Where what moves was when it was stopped differs from run to run: that is not said.
+            report = explain_livelock(machine, self._watch)
+            waiting = len(report.behind)
+            self.log.event("stopped", report.cycle, status=status, waiting=waiting)
+        else:
+            cycle = machine.stopped_cycle
+            self.log.event("stopped", cycle, status=status, waiting=machine.waiting)
+            if notify is not None:
+                notify(f"{status} at cycle {cycle:,}: looking for the cause and a cure")
+            why_not = "the search for a remedy has not ended"
+            report = describe_deadlock(machine, find_stuck(machine), Tokens(machine), why_not)
+            if folder is not None:
+                # What is known is kept, should the search be killed.
+                write_files(folder, report)
+            effort = EFFORT_ELEMENTS if on_deadlock == "report" else None
+            report = cured(report, machine.plan, self._settings.depths, effort=effort)
+        self.log.event(status, report.cycle, code=report.code, summary=report.summary)
+        return report
 
     def report(
         self,

@@ -29,9 +29,11 @@ class Wait:
         channels: the channels it waits for; empty for the clock, the HBM and the capacity.
         since_cycle: its clock when it began to wait.
         any_of: one of the channels is enough (a merge); else all are needed.
+        stops: level of the last stop seen, and the lowest that would do, where a stream has to
+            close dimensions; None elsewhere.
     """
 
-    __slots__ = ("any_of", "channels", "operation", "since_cycle")
+    __slots__ = ("any_of", "channels", "operation", "since_cycle", "stops")
 
     def __init__(
         self,
@@ -40,12 +42,14 @@ class Wait:
         since_cycle: int,
         *,
         any_of: bool = False,
+        stops: tuple[int, int] | None = None,
     ) -> None:
         """Describe a wait; a channel keeps one for each of its ends and only sets the cycle."""
         self.operation: Final = operation
         self.channels: Final = channels
         self.since_cycle = since_cycle
         self.any_of: Final = any_of
+        self.stops: Final = stops
 
 
 class Unit:
@@ -173,7 +177,7 @@ def _suspension(abort: Callable[[Any], trio.lowlevel.Abort]) -> object:
 
     Made once for a unit, it takes 2 of the 4 microseconds of a switch away.
     """
-    waiting = trio.lowlevel.wait_task_rescheduled(abort)
+    waiting = trio.lowlevel.wait_task_rescheduled(abort)  # noqa: ASYNC105 - asked, not awaited
     told: object = waiting.send(None)
     waiting.close()
     return told

@@ -28,6 +28,7 @@ class Field(NamedTuple):
 
 FIELDS: Final[dict[str, Field]] = {
     "any_of": Field("", "whether one of the channels that a unit waits for is enough"),
+    "awaited_stop": Field("", "lowest level that would close a sub-tensor whose stream has ended"),
     "bare": Field("", "whether the element is a bare stop, which carries no value"),
     "bytes": Field("bytes", "moved, whole requests each"),
     "busy_cycles": Field("cycles", "charged for work"),
@@ -48,6 +49,7 @@ FIELDS: Final[dict[str, Field]] = {
     "empty_cycles": Field("cycles", "waited for an element or the end of a stream"),
     "end_cycle": Field("cycles", "the first cycle after it"),
     "expected": Field("elements", "of the whole stream by its shape; null where data decide"),
+    "feedback": Field("", "file:line of the Feedback that a channel of a loop closes, if it does"),
     "file": Field("", "the user's file in which the operator was wired"),
     "finished": Field("", "whether the unit's operator has ended"),
     "flops": Field("FLOPs", "floating-point operations done"),
@@ -56,6 +58,9 @@ FIELDS: Final[dict[str, Field]] = {
     "hbm_cycles": Field("cycles", "waited for the HBM"),
     "held": Field("elements", "sent and not dequeued, bare stops included"),
     "held_bytes": Field("bytes", "on chip, allocated by the unit and not released"),
+    "in_all": Field(
+        "elements", "of a stream in a loop, from end to end: a number or an expression"
+    ),
     "kind": Field("", "of a unit: compute, memory or routing"),
     "line": Field("", "the line in the user's file"),
     "loop": Field("", "units that can never go on while others still do"),
@@ -66,6 +71,9 @@ FIELDS: Final[dict[str, Field]] = {
     "operators": Field("", "how many operators the program has"),
     "order": Field("", "place in the unit's own sequence of operations, from 0"),
     "parameters": Field("", "of the program's build()"),
+    "per_output": Field(
+        "elements", "of a stream in a loop, for one output of its reader, if over 1"
+    ),
     "producer": Field("", "the unit that writes a channel"),
     "program": Field("", "the program's file"),
     "reader": Field("", "a channel as --depth names it: consumer.input"),
@@ -73,8 +81,10 @@ FIELDS: Final[dict[str, Field]] = {
     "requests": Field("requests", "of one burst to the HBM"),
     "reserved_cycle": Field("cycles", "the producer had its credit; its clock after the wait"),
     "seen_cycle": Field("cycles", "the consumer first saw the element; its clock after the wait"),
+    "seen_stop": Field("", "level of the last stop of a stream that ended inside a sub-tensor"),
     "send_wait_cycles": Field("cycles", "the producer waited for a slot and for its credit"),
     "sent_cycle": Field("cycles", "the producer put the element into the channel"),
+    "shape": Field("", "of a stream in a loop, outermost dimension first"),
     "since_cycle": Field("cycles", "when a unit that waits for ever began to"),
     "start_cycle": Field("cycles", "the first cycle of it"),
     "status": Field("", "completed, deadlock, livelock, error or interrupted"),
@@ -139,8 +149,12 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
         "unit", "cycle", "busy_cycles", "flops", "finished", "waits_for", "any_of",
         "wanted_bytes", "held_bytes", "since_cycle",
     ),
-    "waiting": ("unit", "channel", "elements", "held", "closed_cycle"),
+    "waiting": (
+        "unit", "channel", "elements", "held", "closed_cycle", "in_all", "shape", "per_output",
+        "feedback", "seen_stop", "awaited_stop",
+    ),
 }  # fmt: skip
 """The tables of ``trace query``: a row of ``operations`` for every step of a unit, of ``waits``
 for every wait longer than 0 cycles, of ``states`` for every unit at the end of the recording, of
-``waiting`` for every channel such a unit then waits for."""
+``waiting`` for every channel such a unit then waits for; its columns from ``in_all`` to
+``feedback`` are null for units that are in no loop."""

@@ -112,7 +112,7 @@ class Reassemble(Operator):
         arrivals = []
         for source in selected:
             if await source.peek() is None:
-                await ports.starve(source)
+                await ports.starve(source, seen_stop=0, awaited_stop=0)
             arrivals.append((source.head_cycle, source))
         if len(arrivals) > 1:
             arrivals.sort(key=lambda pair: pair[0])
@@ -122,10 +122,11 @@ class Reassemble(Operator):
         """Send one sub-tensor; its last element closes ``closing`` dimensions more."""
         unit, sink, rank = ports.unit, ports.sink, self.rank
         earliest = arrival + self.switch_cycles
+        stop = 0
         while True:
             element = await source.peek()
             if element is None:
-                await ports.starve(source)
+                await ports.starve(source, seen_stop=stop, awaited_stop=rank)
                 return
             value, stop = element
             ended = stop >= rank

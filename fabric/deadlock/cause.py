@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.deadlock.tokens import Tokens, sent
 from fabric.deadlock.waits import is_lost, lost_room
-from fabric.stream import Feedback
 
 if TYPE_CHECKING:
-    from fabric.channel import Channel
     from fabric.unit import Unit, Wait
 
 __all__ = ["cause", "code", "hint", "needs"]
@@ -125,10 +123,7 @@ def hint(loop: list[Unit], tokens: Tokens) -> str:
                 "read has to be released: this is a fault of an operator"
             )
         case "FAB-D006":
-            return (
-                "Room has to come free earlier, or [on_chip] capacity_bytes of the hardware file "
-                "has to be larger (not tried)"
-            )
+            return "Room has to come free earlier"
         case _:
             return ""
 
@@ -160,10 +155,19 @@ def _clause(unit: Unit, tokens: Tokens) -> str:
         noun = "element" if count == 1 and not of else "elements"
         return (
             f"{name} needs element {channel.elements + 1:,} from {channel.producer.name}, which "
-            f"ended at cycle {channel.closed_cycle:,} after {count:,}{of} {noun}"
+            f"ended at cycle {channel.closed_cycle:,} after {count:,}{of} {noun}{_stops(wait)}"
         )
     group = _group(unit, tokens)
     return f"{name} {f'{group} and ' if group else ''}needs {needs(unit, tokens)}"
+
+
+def _stops(wait: Wait) -> str:
+    """Say which stop a stream that ended has left out, where it had to close something."""
+    if wait.stops is None:
+        return ""
+    seen, awaited = wait.stops
+    last = f"a stop of level {seen:,}" if seen else "no stop"
+    return f"; its last element carries {last}, and one of level {awaited:,} is awaited"
 
 
 def _group(unit: Unit, tokens: Tokens) -> str:
@@ -187,17 +191,13 @@ def _missing_token(loop: list[Unit], tokens: Tokens) -> str:
     closing = []
     for unit in loop:
         for channel in _wait(unit).channels:
-            stream = _read_stream(channel, tokens)
-            if channel.producer in inside and isinstance(stream, Feedback):
-                place = f"{Path(stream.place.file).name}:{stream.place.line}"
-                closing.append(f"{channel.name}, the Feedback of {place}")
+            place = tokens.feedback(channel)
+            if channel.producer in inside and place is not None:
+                closing.append(
+                    f"{channel.name}, the Feedback of {Path(place.file).name}:{place.line}"
+                )
     where = " or ".join(closing)
     return f"The loop needs an initial element on {where}" if where else ""
-
-
-def _read_stream(channel: Channel, tokens: Tokens) -> object:
-    edge = tokens.edge(channel)
-    return edge.consumer.inputs[edge.input]
 
 
 def _wanted(unit: Unit, tokens: Tokens) -> int:

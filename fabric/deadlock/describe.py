@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from fabric.deadlock.cause import cause, code, hint, needs
@@ -15,6 +16,7 @@ from fabric.deadlock.document import (
     Remedy,
 )
 from fabric.deadlock.remedy import find_remedy
+from fabric.deadlock.room import find_capacity
 from fabric.deadlock.text import one_line
 from fabric.deadlock.tokens import Tokens
 from fabric.deadlock.waits import Stuck, find_stuck
@@ -24,10 +26,11 @@ if TYPE_CHECKING:
 
     from fabric.channel import Channel
     from fabric.deadlock.livelock import LivelockWatch
+    from fabric.elaborate import Plan
     from fabric.machine import Machine
     from fabric.unit import Unit
 
-__all__ = ["describe_deadlock", "explain_deadlock", "explain_livelock"]
+__all__ = ["cured", "describe_deadlock", "explain_livelock"]
 
 _EVENTS: Final = 8
 """How many of the last events are reported."""
@@ -36,37 +39,34 @@ _NAMES: Final = 4
 """How many units of a livelock its cause names."""
 
 
-def explain_deadlock(
-    machine: Machine, depths: Mapping[str, int], *, effort: int | None
+def describe_deadlock(
+    machine: Machine, stuck: Stuck, tokens: Tokens, why_no_remedy: str
 ) -> DeadlockReport:
-    """Explain why no unit of ``machine`` can go on, and search for depths that help.
+    """Describe why the units of ``machine`` that are ``stuck``, at least one, can never go on."""
+    loops = [_loop(machine, loop, stuck, tokens) for loop in stuck.cores]
+    return _report(machine, loops, stuck, tokens, _no_remedy(why_no_remedy))
+
+
+def cured(
+    report: DeadlockReport, plan: Plan, depths: Mapping[str, int], *, effort: int | None
+) -> DeadlockReport:
+    """Return ``report`` with a remedy that was tried.
 
     Args:
-        machine: at rest.
-        depths: of single channels, by option, that it was built with.
+        report: of a deadlock.
+        plan: the program.
+        depths: of single channels, by option, with which it got stuck.
         effort: see ``find_remedy``.
     """
-    stuck = find_stuck(machine)
-    tokens = Tokens(machine)
-    loops = [_loop(machine, loop, stuck, tokens) for loop in stuck.cores]
-    names = frozenset(frozenset(unit.name for unit in loop) for loop in stuck.cores)
-    remedy = Remedy([], None, False, 0, "the search for depths was interrupted")
+    names = frozenset(frozenset(unit.unit for unit in loop.units) for loop in report.loops)
+    remedy = _no_remedy("the search for a remedy was interrupted")
     try:
-        remedy = find_remedy(machine.plan, depths, names, effort=effort)
+        remedy = find_remedy(plan, depths, names, effort=effort)
+        if not remedy.depths and any(loop.code == "FAB-D006" for loop in report.loops):
+            remedy = find_capacity(plan, depths, names, remedy)
     except* KeyboardInterrupt:
         pass
-    return _report(machine, loops, stuck, tokens, remedy)
-
-
-def describe_deadlock(
-    machine: Machine, tokens: Tokens, why_no_remedy: str
-) -> DeadlockReport | None:
-    """Describe a machine at rest without searching for depths; None where all can go on."""
-    stuck = find_stuck(machine)
-    if not stuck.cores:
-        return None
-    loops = [_loop(machine, loop, stuck, tokens) for loop in stuck.cores]
-    return _report(machine, loops, stuck, tokens, Remedy([], None, False, 0, why_no_remedy))
+    return one_line(replace(report, remedy=remedy))
 
 
 def explain_livelock(machine: Machine, watch: LivelockWatch) -> DeadlockReport:
@@ -102,8 +102,11 @@ def explain_livelock(machine: Machine, watch: LivelockWatch) -> DeadlockReport:
         ),
         hint="An element has to leave the loop, or the loop has to end",
     )
-    remedy = Remedy([], None, False, 0, "no depth helps")
-    return _report(machine, [loop], stuck, tokens, remedy)
+    return _report(machine, [loop], stuck, tokens, _no_remedy("no depth helps"))
+
+
+def _no_remedy(why_not: str) -> Remedy:
+    return Remedy([], None, None, False, 0, why_not)
 
 
 def _report(
@@ -156,6 +159,7 @@ def _blocked(machine: Machine, unit: Unit, stuck: Stuck, tokens: Tokens) -> Bloc
         needs=needs(unit, tokens),
         since_cycle=wait.since_cycle,
         any_of=wait.any_of,
+        stops=wait.stops,
     )
 
 
@@ -169,7 +173,9 @@ def _blocked_as(
     needs: str,
     since_cycle: int | None = None,
     any_of: bool = False,
+    stops: tuple[int, int] | None = None,
 ) -> BlockedUnit:
+    seen_stop, awaited_stop = stops or (None, None)
     return BlockedUnit(
         unit=unit.name,
         operator=type(machine.plan.nodes[unit.index].operator).__name__,
@@ -181,6 +187,8 @@ def _blocked_as(
         file=unit.place.file,
         line=unit.place.line,
         needs=needs,
+        seen_stop=seen_stop,
+        awaited_stop=awaited_stop,
     )
 
 

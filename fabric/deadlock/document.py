@@ -14,6 +14,7 @@ __all__ = [
     "KINDS",
     "SCHEMA",
     "BlockedUnit",
+    "Capacity",
     "ChannelState",
     "DeadlockReport",
     "Depth",
@@ -48,6 +49,8 @@ class BlockedUnit:
         since_cycle: its clock when it began to wait; None in a livelock.
         file, line: where it was wired.
         needs: what would let it go on, in words.
+        seen_stop, awaited_stop: level of the last stop of a stream that ended in the middle of a
+            sub-tensor, and the lowest that would have closed it; None elsewhere.
     """
 
     unit: str
@@ -60,6 +63,8 @@ class BlockedUnit:
     file: str
     line: int
     needs: str
+    seen_stop: int | None
+    awaited_stop: int | None
 
 
 @dataclass(frozen=True)
@@ -126,18 +131,37 @@ class Depth:
 
 
 @dataclass(frozen=True)
+class Capacity:
+    """The on-chip memory made larger.
+
+    Attributes:
+        before_bytes, after_bytes: ``capacity_bytes`` in the section ``[on_chip]`` of the hardware.
+        rejected_cycle: where the program stops with one byte less; None where that was not tried.
+        same_loop: it stops in the same loop then.
+    """
+
+    before_bytes: int
+    after_bytes: int
+    rejected_cycle: int | None
+    same_loop: bool
+
+
+@dataclass(frozen=True)
 class Remedy:
-    """Depths with which the program completes.
+    """Depths, or an on-chip capacity, with which the program completes.
 
     Attributes:
         depths: none where no depth helps, or none was found.
-        cycles: of a run from cycle 0 with these depths; None where none completed.
-        irreducible: none of the depths can be lowered by one, the others kept.
+        capacity: where no depth helps and a larger on-chip memory does; else None.
+        cycles: of a run from cycle 0 with these depths or this capacity; None where none completed.
+        irreducible: none of the depths can be lowered by one with the others kept, nor the
+            capacity by a byte.
         trials: runs it took.
-        why_not: the reason, where there are no depths, or why they may be larger than needed.
+        why_not: the reason, where there is neither, or why they may be larger than needed.
     """
 
     depths: list[Depth]
+    capacity: Capacity | None
     cycles: int | None
     irreducible: bool
     trials: int

@@ -14,8 +14,14 @@ __all__ = ["dot", "svg"]
 _BEHIND_SHOWN: Final = 200
 """Units behind the loops that are drawn."""
 
-_BOX: Final = (190, 40)
+_BOX: Final = (220, 40)
+_GAP: Final = 20
+_TOP: Final = 40
+_ROW_WIDTH: Final = 1_200
+"""Loops, and the units behind them, are set in rows about this wide."""
+
 _RED, _GREY = "#b00020", "#666666"
+_CAPTION: Final = "red: a loop; grey: behind it; an arrow goes from who waits to whom it waits for"
 
 
 def dot(report: DeadlockReport) -> str:
@@ -41,9 +47,14 @@ def svg(report: DeadlockReport) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" font-family="monospace" font-size="11">',
         f"<title>{escape(report.summary)}</title>",
-        '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
-        'markerHeight="7" orient="auto"><path d="M0 0 L8 4 L0 8 z"/></marker></defs>',
+        *(
+            f'<defs><marker id="tip{colour[1:]}" viewBox="0 0 8 8" refX="8" refY="4" '
+            f'markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0 L8 4 L0 8 z" '
+            f'fill="{colour}"/></marker></defs>'
+            for colour in (_RED, _GREY)
+        ),
         f'<rect width="{width}" height="{height}" fill="white"/>',
+        f'<text x="{_GAP}" y="20" fill="{_GREY}">{_CAPTION}</text>',
     ]
     for unit, peer, core in _arrows(report):
         if peer in places:
@@ -51,7 +62,7 @@ def svg(report: DeadlockReport) -> str:
             colour = _RED if core else _GREY
             parts.append(
                 f'<line x1="{x1:.0f}" y1="{y1:.0f}" x2="{x2:.0f}" y2="{y2:.0f}" '
-                f'stroke="{colour}" marker-end="url(#tip)"/>'
+                f'stroke="{colour}" marker-end="url(#tip{colour[1:]})"/>'
             )
     core_names = {unit.unit for loop in report.loops for unit in loop.units}
     shown = [*(unit for loop in report.loops for unit in loop.units), *_behind(report)]
@@ -62,7 +73,8 @@ def svg(report: DeadlockReport) -> str:
             f"<g><title>{escape(unit.unit)}: needs {escape(unit.needs)}</title>"
             f'<rect x="{x - box_width / 2:.0f}" y="{y - box_height / 2:.0f}" width="{box_width}" '
             f'height="{box_height}" fill="white" stroke="{colour}"/>'
-            f'<text x="{x:.0f}" y="{y - 4:.0f}" text-anchor="middle">{escape(unit.unit)}</text>'
+            f'<text x="{x:.0f}" y="{y - 4:.0f}" text-anchor="middle"{_squeezed(unit.unit)}>'
+            f"{escape(unit.unit)}</text>"
             f'<text x="{x:.0f}" y="{y + 12:.0f}" text-anchor="middle" fill="{colour}">'
             f"{escape(_state(unit))}</text></g>"
         )
@@ -73,28 +85,31 @@ def _places(report: DeadlockReport) -> tuple[dict[str, tuple[float, float]], int
     """Place the middle of every box; return places, width and height of the picture."""
     box_width, box_height = _BOX
     places: dict[str, tuple[float, float]] = {}
-    left, bottom = 20.0, 0.0
+    left, top, bottom, right = float(_GAP), float(_TOP), float(_TOP), 0.0
     for loop in report.loops:
         count = len(loop.units)
-        radius = 0.0 if count == 1 else max(80.0, count * (box_width + 20) / (2 * math.pi))
-        middle = left + radius + box_width / 2, 20 + radius + box_height
+        radius = 70.0 * (count - 1) if count < 3 else max(140.0, count * (box_width + _GAP) / 6)
+        if left > _GAP and left + 2 * radius + box_width > _ROW_WIDTH:
+            left, top = float(_GAP), bottom + _GAP
+        middle = left + radius + box_width / 2, top + radius + box_height / 2
         for number, unit in enumerate(loop.units):
             angle = 2 * math.pi * number / count
             places[unit.unit] = (
                 middle[0] + radius * math.sin(angle),
                 middle[1] - radius * math.cos(angle),
             )
-        left += 2 * radius + box_width + 40
-        bottom = max(bottom, middle[1] + radius + box_height)
-    columns = max(4, int(left // (box_width + 20)))
+        left += 2 * radius + box_width + 2 * _GAP
+        right = max(right, left - _GAP)
+        bottom = max(bottom, middle[1] + radius + box_height / 2)
     behind = _behind(report)
+    columns = max(3, round(max(right, _ROW_WIDTH)) // (box_width + _GAP))
     for number, unit in enumerate(behind):
-        places[unit.unit] = (
-            20 + box_width / 2 + number % columns * (box_width + 20),
-            bottom + box_height + number // columns * (box_height + 30),
-        )
+        row, column = divmod(number, columns)
+        x = _GAP + box_width / 2 + column * (box_width + _GAP)
+        places[unit.unit] = x, bottom + box_height * 1.5 + row * (box_height + 30)
+        right = max(right, x + box_width / 2 + _GAP)
     rows = -(-len(behind) // columns)
-    width = max(left, columns * (box_width + 20) + 40 if behind else 0)
+    width = max(right, len(_CAPTION) * 7.0)
     return places, round(width), round(bottom + rows * (box_height + 30) + box_height)
 
 
@@ -120,8 +135,16 @@ def _behind(report: DeadlockReport) -> list[BlockedUnit]:
     return report.behind[:_BEHIND_SHOWN]
 
 
+def _squeezed(name: str) -> str:
+    """Return what lets a long name fit into its box."""
+    fits = (_BOX[0] - 10) // 7
+    room = f' textLength="{_BOX[0] - 10}" lengthAdjust="spacingAndGlyphs"'
+    return room if len(name) > fits else ""
+
+
 def _state(unit: BlockedUnit) -> str:
-    return f"{unit.operation}, since {unit.since_cycle:,}"
+    since = "" if unit.since_cycle is None else f", since {unit.since_cycle:,}"
+    return f"{unit.operation}{since}"
 
 
 def _label(unit: BlockedUnit) -> str:

@@ -20,7 +20,7 @@ from fabric.deadlock.trial import Outcome, Trial
 if TYPE_CHECKING:
     from fabric.elaborate import Plan
 
-__all__ = ["EFFORT_ELEMENTS", "find_remedy"]
+__all__ = ["EFFORT_ELEMENTS", "find_remedy", "gave_up"]
 
 EFFORT_ELEMENTS: Final = 400_000
 """Elements that all trials of a report may deliver together."""
@@ -49,6 +49,12 @@ def find_remedy(
             lowering of the depths only.
     """
     return _Search(plan, depths, loops, effort).run()
+
+
+def gave_up(doing: str, trials: int) -> str:
+    """Say that the effort was used up after so many ``trials``."""
+    runs = "1 run" if trials == 1 else f"{trials:,} runs"
+    return f"gave up {doing} after {runs} and {EFFORT_ELEMENTS:,} elements"
 
 
 class _Search:
@@ -82,6 +88,7 @@ class _Search:
         why_not = "" if finished else self._gave_up("lowering the depths further")
         return Remedy(
             [self._depth(option, found) for option in sorted(found)],
+            None,
             cycles.cycle,
             finished,
             self._trials,
@@ -90,8 +97,7 @@ class _Search:
 
     def _grow(self, found: Mapping[str, int]) -> Outcome:
         effort = None if self._unlimited else self._left
-        outcome = Trial(self._plan, self._start | dict(found), grow=True, effort=effort).run()
-        self._trials += 1
+        outcome = self._trial(found, grow=True, effort=effort)
         if not self._unlimited:
             self._left -= outcome.elements
         if not outcome.grown:
@@ -155,14 +161,22 @@ class _Search:
         if key not in self._known:
             if self._left <= 0:
                 return None
-            depths = self._start | dict(found)
-            outcome = Trial(self._plan, depths, grow=False, effort=self._left).run()
-            self._trials += 1
+            outcome = self._trial(found, grow=False, effort=self._left)
             self._left -= outcome.elements
             if outcome.ending == "stopped":
                 return None
             self._known[key] = outcome
         return self._known[key]
+
+    def _trial(self, found: Mapping[str, int], *, grow: bool, effort: int | None) -> Outcome:
+        self._trials += 1
+        return Trial(
+            self._plan,
+            self._start | dict(found),
+            grow=grow,
+            effort=effort,
+            capacity_bytes=self._plan.program.hardware.on_chip.capacity_bytes,
+        ).run()
 
     def _key(self, found: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
         """Return what the machine sees: depths that are as they were do not count."""
@@ -195,8 +209,7 @@ class _Search:
             why_not = f"no depth helps: with {deeper} the program still stops, at {stuck}"
         else:
             why_not = "no depth helps"
-        return Remedy([], None, False, self._trials, why_not)
+        return Remedy([], None, None, False, self._trials, why_not)
 
     def _gave_up(self, doing: str) -> str:
-        runs = "1 run" if self._trials == 1 else f"{self._trials:,} runs"
-        return f"gave up {doing} after {runs} and {EFFORT_ELEMENTS:,} elements"
+        return gave_up(doing, self._trials)

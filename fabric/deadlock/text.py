@@ -9,7 +9,15 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from fabric.deadlock.document import BlockedUnit, ChannelState, DeadlockReport, Loop, Remedy
+from fabric.deadlock.document import (
+    BlockedUnit,
+    Capacity,
+    ChannelState,
+    DeadlockReport,
+    Depth,
+    Loop,
+    Remedy,
+)
 
 __all__ = ["LINES", "one_line", "report_lines"]
 
@@ -36,7 +44,7 @@ def one_line(report: DeadlockReport) -> DeadlockReport:
         names[_NAMES - 2 : -1] = [f"({len(names) - _NAMES + 1} more)"]
     if loop.units[0].unit in loop.units[-1].waits_for:
         names.append(names[0])
-    words = [loop.code, f"cycle {report.cycle}", f"loop {'>'.join(names)}"]
+    words = [loop.code, *_stopped_at(report, "cycle {}"), f"loop {'>'.join(names)}"]
     full = [
         f"{channel.option}({channel.depth})"
         for channel in loop.channels
@@ -47,6 +55,8 @@ def one_line(report: DeadlockReport) -> DeadlockReport:
     if len(report.loops) > 1:
         words.append(f"and {len(report.loops) - 1} more")
     fixes = [f"{depth.option}={depth.after}" for depth in report.remedy.depths]
+    if report.remedy.capacity is not None:
+        fixes.append(f"capacity_bytes={report.remedy.capacity.after_bytes}")
     if len(fixes) > _NAMES:
         fixes[_NAMES - 1 :] = [f"({len(fixes) - _NAMES + 1} more)"]
     words.append(f"fix {','.join(fixes)}(checked)" if fixes else "fix none")
@@ -83,7 +93,13 @@ def _verdict(report: DeadlockReport) -> str:
     else:
         what = f"{first.units[0].unit} waits for what never comes"
     behind = f", {len(report.behind):,} behind" if report.behind else ""
-    return f"error[{report.code}]: {report.kind} at cycle {report.cycle:,}: {what}{behind}"
+    at = "".join(_stopped_at(report, " at cycle {:,}"))
+    return f"error[{report.code}]: {report.kind}{at}: {what}{behind}"
+
+
+def _stopped_at(report: DeadlockReport, said: str) -> list[str]:
+    """Say when it stopped; what moves for ever does not."""
+    return [] if report.code == "FAB-L001" else [said.format(report.cycle)]
 
 
 def _operators(count: int, verb: str = "") -> str:
@@ -197,26 +213,36 @@ def _wrapped(text: str, limit: int, indent: str = "    ") -> list[str]:
 
 def _remedies(report: DeadlockReport) -> list[str]:
     remedy = report.remedy
-    if not remedy.depths:
+    if remedy.cycles is None:
         hints = list(dict.fromkeys(loop.hint for loop in report.loops if loop.hint))
         if len(hints) > _LOOPS:
             hints[_LOOPS - 1 :] = [f"And so on for {len(hints) - _LOOPS + 1:,} more loops"]
         lines = [_wrapped(f"{sentence}.", 3) for sentence in (remedy.why_not, *hints)]
         return _section("remedy", [line for sentence in lines for line in sentence])
     title = f"remedy (checked by a re-run: completes at cycle {remedy.cycles:,})"
-    return _section(title, [*_aligned(list(_depths(remedy)), "    "), *_limits(remedy)])
+    found = _aligned(list(_depths(remedy)), "    ")
+    if remedy.capacity is not None:
+        found = _capacity(remedy.capacity)
+    return _section(title, [*found, *_limits(remedy)])
+
+
+def _capacity(found: Capacity) -> list[str]:
+    change = f"capacity {found.before_bytes:,} -> {found.after_bytes:,} bytes"
+    key = f"[on_chip] capacity_bytes = {found.after_bytes}"
+    return _aligned([(change, key, _rejected(found, found.after_bytes - 1))], "    ")
+
+
+def _rejected(found: Capacity | Depth, less: int) -> str:
+    if found.rejected_cycle is None:
+        return ""
+    same = "the same loop" if found.same_loop else "stops"
+    return f"{less:,} is not enough: {same} at cycle {found.rejected_cycle:,}"
 
 
 def _depths(remedy: Remedy) -> Iterator[tuple[str, ...]]:
     for depth in remedy.depths[:_DEPTHS]:
-        rejected = ""
-        if depth.rejected_cycle is not None:
-            same = "the same loop" if depth.same_loop else "stops"
-            rejected = (
-                f"{depth.after - 1:,} is not enough: {same} at cycle {depth.rejected_cycle:,}"
-            )
         change = f"depth of {depth.option} {depth.before:,} -> {depth.after:,}"
-        yield change, f"--depth {depth.option}={depth.after}", rejected
+        yield change, f"--depth {depth.option}={depth.after}", _rejected(depth, depth.after - 1)
     if len(remedy.depths) > _DEPTHS:
         left_out = len(remedy.depths) - _DEPTHS
         yield (f"and {left_out:,} more in deadlock.json; --on-deadlock grow runs with all of them",)
@@ -224,7 +250,8 @@ def _depths(remedy: Remedy) -> Iterator[tuple[str, ...]]:
 
 def _limits(remedy: Remedy) -> list[str]:
     if remedy.why_not:
-        return _wrapped(f"They may be larger than needed: {remedy.why_not}.", 2)
+        larger = "They" if remedy.capacity is None else "It"
+        return _wrapped(f"{larger} may be larger than needed: {remedy.why_not}.", 2)
     if len(remedy.depths) > 1:
         return ["    None of them can be lowered by one with the others kept."]
     return []

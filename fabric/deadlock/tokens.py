@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from fabric.deadlock.document import ChannelState
+from fabric.stream import Feedback
 from fabric.values import BareStop
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from fabric.dims import Dim
     from fabric.elaborate import Edge
     from fabric.machine import Machine
+    from fabric.place import Place
 
 __all__ = ["Tokens", "sent"]
 
@@ -50,6 +52,12 @@ class Tokens:
         for dim in self._shape(channel):
             count *= self._valued(dim)
         return count
+
+    def feedback(self, channel: Channel) -> Place | None:
+        """Return where the ``Feedback`` that ``channel`` closes was declared; else None."""
+        edge = self._edges[channel]
+        stream = edge.consumer.inputs[edge.input]
+        return stream.place if isinstance(stream, Feedback) else None
 
     def per_output(self, channel: Channel) -> int | None:
         """Return how many elements of ``channel`` make one of its consumer's first output.

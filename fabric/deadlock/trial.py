@@ -36,6 +36,7 @@ class Outcome(NamedTuple):
         cycle: of its end, or where the last of the units that wait came to rest.
         loops: names of the units of each loop it stopped in.
         elements: how many it delivered.
+        peak_bytes: the most that was held on chip in any cycle.
     """
 
     ending: Ending
@@ -43,13 +44,20 @@ class Outcome(NamedTuple):
     cycle: int
     loops: frozenset[frozenset[str]]
     elements: int
+    peak_bytes: int
 
 
 class Trial:
     """One run from cycle 0 in timing mode, in which channels may grow where it stops."""
 
     def __init__(
-        self, plan: Plan, depths: Mapping[str, int], *, grow: bool, effort: int | None
+        self,
+        plan: Plan,
+        depths: Mapping[str, int],
+        *,
+        grow: bool,
+        effort: int | None,
+        capacity_bytes: int | None,
     ) -> None:
         """Build the machine.
 
@@ -58,6 +66,7 @@ class Trial:
             depths: of single channels, by option.
             grow: add slots to the shallowest full channel of every loop, and go on.
             effort: elements after which the trial is stopped; None for no limit.
+            capacity_bytes: of the on-chip memory; None for no limit.
         """
         self._grow = grow
         self._effort = effort
@@ -69,6 +78,7 @@ class Trial:
             plan,
             functional=False,
             depths=depths,
+            capacity_bytes=capacity_bytes,
             on_quiescence=self._rest,
             on_heartbeat=self._check,
             beat_cycles=_CHECK_CYCLES,
@@ -93,7 +103,9 @@ class Trial:
         elif self._stopped:
             ending = "stopped"
         cycle = machine.stopped_cycle if ending == "stuck" else run_cycles(machine)
-        return Outcome(ending, self._grown, cycle, self._loops, self._machine.elements)
+        return Outcome(
+            ending, self._grown, cycle, self._loops, machine.elements, machine.on_chip.peak_bytes
+        )
 
     def _rest(self) -> None:
         """Nothing can happen any more: grow, or stop."""

@@ -127,7 +127,11 @@ class Trace:
         )
         self._last(
             "waiting",
-            "SELECT * REPLACE (nullif(closed_cycle, -1) AS closed_cycle) FROM read_parquet({file})",
+            "SELECT * REPLACE (nullif(closed_cycle, -1) AS closed_cycle, "
+            "nullif(in_all, '') AS in_all, nullif(shape, '') AS shape, "
+            "nullif(per_output, -1) AS per_output, nullif(feedback, '') AS feedback, "
+            "nullif(seen_stop, -1) AS seen_stop, nullif(awaited_stop, -1) AS awaited_stop) "
+            "FROM read_parquet({file})",
             TABLES["waiting"],
         )
         database.execute(views.VIEWS)

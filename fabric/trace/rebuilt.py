@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from typing_extensions import override
 
@@ -16,6 +17,8 @@ from fabric.unit import Unit, Wait
 from fabric.values import BareStop
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fabric.clock import VirtualClock
     from fabric.deadlock.tokens import Tokens
     from fabric.elaborate import Edge
@@ -50,27 +53,42 @@ class _RecordedChannel(Channel):
         return self._last_taken
 
 
+class _Told(NamedTuple):
+    """What the shapes told of a channel in a loop, when the trace was written."""
+
+    in_all: str | None
+    shape: str | None
+    per_output: int | None
+    feedback: str | None
+
+
 class _RecordedTokens:
-    """Counts of a rebuilt machine, in the place of ``Tokens``.
+    """Counts of a rebuilt machine, in the place of ``Tokens``."""
 
-    How many elements a stream should carry is known where data do not decide it.
-    """
-
-    def __init__(self, machine: Machine, expected: dict[Channel, int | None]) -> None:
+    def __init__(self, machine: Machine, told: Mapping[Channel, _Told]) -> None:
         """Use the counts that ``machine`` was rebuilt with."""
         self.machine: Final = machine
-        self._expected: Final = expected
+        self._told: Final = told
         self._edges: Final = dict(zip(machine.channels, machine.plan.edges, strict=True))
 
     def edge(self, channel: Channel) -> Edge:
         return self._edges[channel]
 
     def expected(self, channel: Channel) -> int | str:
-        count = self._expected[channel]
-        return "unknown" if count is None else count
+        in_all = self._told[channel].in_all
+        if in_all is None:
+            return "unknown"
+        return int(in_all) if in_all.isdigit() else in_all
 
-    def per_output(self, _channel: Channel) -> None:
-        """Say that it is not known."""
+    def feedback(self, channel: Channel) -> Place | None:
+        feedback = self._told[channel].feedback
+        if feedback is None:
+            return None
+        file, _, line = feedback.rpartition(":")
+        return Place(file, int(line))
+
+    def per_output(self, channel: Channel) -> int | None:
+        return self._told[channel].per_output
 
     def state(self, channel: Channel) -> ChannelState:
         return ChannelState(
@@ -81,7 +99,7 @@ class _RecordedTokens:
             sent=sent(channel),
             taken=channel.elements,
             expected=str(self.expected(channel)),
-            shape="",
+            shape=self._told[channel].shape or "",
             ended_cycle=channel.closed_cycle,
         )
 
@@ -89,13 +107,20 @@ class _RecordedTokens:
 def rebuilt(trace: Trace) -> tuple[Machine, Tokens]:
     """Return the machine at the last recorded state, and its counts."""
     units, operators = _units(trace)
-    channels, expected, edges = _channels(trace, units)
-    for unit, operation, any_of, since, waited in trace.rows(
-        "SELECT unit, waits_for, any_of, since_cycle, list(channel ORDER BY waiting.rowid) "
+    channels, edges = _channels(trace, units)
+    told: defaultdict[Channel, _Told] = defaultdict(lambda: _Told(None, None, None, None))
+    for number, *each in trace.rows(
+        "SELECT channel, in_all, shape, per_output, feedback FROM waiting WHERE in_all IS NOT NULL"
+    ):
+        told[channels[number]] = _Told(*each)
+    for unit, operation, any_of, since, waited, seen, awaited in trace.rows(
+        "SELECT unit, waits_for, any_of, since_cycle, list(channel ORDER BY waiting.rowid), "
+        "any_value(seen_stop), any_value(awaited_stop) "
         "FROM states LEFT JOIN waiting USING (unit) WHERE waits_for IS NOT NULL GROUP BY ALL"
     ):
         on = tuple(channels[number] for number in waited if number is not None)
-        units[unit].wait = Wait(operation, on, since, any_of=bool(any_of))
+        stops = None if awaited is None else (seen, awaited)
+        units[unit].wait = Wait(operation, on, since, any_of=bool(any_of), stops=stops)
     machine = cast(
         "Machine",
         SimpleNamespace(
@@ -109,7 +134,7 @@ def rebuilt(trace: Trace) -> tuple[Machine, Tokens]:
             ),
         ),
     )
-    return machine, cast("Tokens", _RecordedTokens(machine, expected))
+    return machine, cast("Tokens", _RecordedTokens(machine, told))
 
 
 def _units(trace: Trace) -> tuple[list[Unit], list[str]]:
@@ -125,19 +150,14 @@ def _units(trace: Trace) -> tuple[list[Unit], list[str]]:
     return units, operators
 
 
-def _channels(
-    trace: Trace, units: list[Unit]
-) -> tuple[list[Channel], dict[Channel, int | None], list[Any]]:
+def _channels(trace: Trace, units: list[Unit]) -> tuple[list[Channel], list[Any]]:
     channels: list[_RecordedChannel] = []
-    expected: dict[Channel, int | None] = {}
     edges = []
-    for name, reader, depth, producer, consumer, count, carries in trace.rows(
-        "SELECT name, reader, depth, producer, consumer, expected, carries "
-        "FROM channels ORDER BY channel"
+    for name, reader, depth, producer, consumer, carries in trace.rows(
+        "SELECT name, reader, depth, producer, consumer, carries FROM channels ORDER BY channel"
     ):
         channel = _RecordedChannel(name, depth, units[producer], units[consumer])
         channels.append(channel)
-        expected[channel] = count
         value = BufferType((), cast("Any", None)) if carries == "buffer" else None
         output = SimpleNamespace(value=value)
         edges.append(
@@ -165,7 +185,7 @@ def _channels(
         "SELECT DISTINCT channel, closed_cycle FROM waiting WHERE closed_cycle IS NOT NULL"
     ):
         channels[number].closed_cycle = closed
-    return list(channels), expected, edges
+    return list(channels), edges
 
 
 def _on_chip(trace: Trace, units: list[Unit]) -> SimpleNamespace:

@@ -11,6 +11,8 @@ from itertools import count
 from struct import calcsize
 from typing import Final
 
+import numpy as np
+
 __all__ = [
     "ALLOCATE",
     "BURST",
@@ -73,7 +75,8 @@ class Packed:
         """Start empty, with room for ``rows``."""
         self.columns: Final = columns
         self.limit: Final = rows * calcsize(f"={len(columns)}q")
-        self.buffer: Final = bytearray(self.limit)
+        # Memory that is not touched before it is used.
+        self.buffer: Final = np.zeros(self.limit, np.uint8).data
         self.offset = 0
 
 

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fabric.deadlock.tokens import Tokens
+from fabric.deadlock.waits import find_stuck
 from fabric.trace.rows import LONG_COLUMNS
 from fabric.trace.traced import TracedChannel
 from fabric.unit import ComputeUnit
 from fabric.vocabulary import FIELDS, TABLES
 
 if TYPE_CHECKING:
+    from fabric.channel import Channel
     from fabric.machine import Machine
     from fabric.stream_type import StreamType, ValueType
 
@@ -77,7 +80,7 @@ def pending_table(machine: Machine) -> Table:
     rows = [
         row
         for channel in machine.channels
-        if isinstance(channel, TracedChannel)
+        if channel.queue and isinstance(channel, TracedChannel)
         for row in channel.pending
     ]
     columns = np.array(rows, np.int64).reshape(-1, len(LONG_COLUMNS)).T
@@ -107,21 +110,39 @@ def state_table(machine: Machine) -> Table:
 def waiting_table(machine: Machine) -> Table:
     """Return one row for each channel that a parked unit waits for."""
     number = {channel: index for index, channel in enumerate(machine.channels)}
-    rows = [
-        (
-            unit.index,
-            number[channel],
-            channel.elements,
-            len(channel.queue),
-            -1 if channel.closed_cycle is None else channel.closed_cycle,
-        )
-        for unit in machine.units
-        if unit.wait is not None
-        for channel in unit.wait.channels
-    ]
-    names = ("unit", "channel", "elements", "held", "closed_cycle")
-    columns = np.array(rows, np.int64).reshape(-1, len(names)).T
-    return dict(zip(names, np.ascontiguousarray(columns), strict=True))
+    loops = find_stuck(machine).cores
+    in_loop = {unit for loop in loops for unit in loop}
+    tokens = Tokens(machine) if loops else None
+    table: dict[str, list[Any]] = {column: [] for column in TABLES["waiting"]}
+    for unit in machine.units:
+        wait = unit.wait
+        for channel in () if wait is None else wait.channels:
+            known = tokens if unit in in_loop else None
+            row = (
+                unit.index,
+                number[channel],
+                channel.elements,
+                len(channel.queue),
+                -1 if channel.closed_cycle is None else channel.closed_cycle,
+                *_told(channel, known),
+                *((wait and wait.stops) or (-1, -1)),
+            )
+            for column, value in zip(table.values(), row, strict=True):
+                column.append(value)
+    texts = ("in_all", "shape", "feedback")
+    return {
+        name: _texts(values) if name in texts else _numbers(values)
+        for name, values in table.items()
+    }
+
+
+def _told(channel: Channel, tokens: Tokens | None) -> tuple[str, str, int, str]:
+    """Return what the shapes tell of a channel; nothing without ``tokens``."""
+    if tokens is None:
+        return "", "", -1, ""
+    state, place = tokens.state(channel), tokens.feedback(channel)
+    feedback = "" if place is None else f"{place.file}:{place.line}"
+    return state.expected, state.shape, tokens.per_output(channel) or -1, feedback
 
 
 def _static_count(stream: StreamType) -> int:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from fabric.deadlock.describe import describe_deadlock
-from fabric.deadlock.text import report_lines
+from fabric.deadlock.document import DeadlockReport
+from fabric.deadlock.text import one_line, report_lines
+from fabric.deadlock.waits import find_stuck
 from fabric.trace.rebuilt import rebuilt
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fabric.deadlock.document import DeadlockReport
     from fabric.trace.reader import Trace
 
 __all__ = ["analysed", "print_deadlock"]
@@ -20,9 +24,33 @@ _WHY_NO_REMEDY: Final = "a trace cannot be run with other depths: `run` tries th
 
 
 def analysed(trace: Trace) -> DeadlockReport | None:
-    """Return the report of the loops at the last recorded state; None where all can go on."""
+    """Return the report of the loops at the last recorded state; None where all can go on.
+
+    A trace cannot be run with other depths, and of a livelock it has but a piece: the remedy of a
+    deadlock and the report of a livelock are those that the run wrote beside its trace.
+    """
     machine, tokens = rebuilt(trace)
-    return describe_deadlock(machine, tokens, _WHY_NO_REMEDY)
+    stuck = find_stuck(machine)
+    written = _written(trace)
+    if not stuck.cores:
+        return written if written is not None and written.code == "FAB-L001" else None
+    found = describe_deadlock(machine, stuck, tokens, _WHY_NO_REMEDY)
+    if written is None or _units(written) != _units(found):
+        return found
+    return one_line(replace(found, remedy=written.remedy))
+
+
+def _written(trace: Trace) -> DeadlockReport | None:
+    """Return what the run itself wrote about its end, where it came to that."""
+    try:
+        text = (trace.folder.parent / "deadlock.json").read_bytes()
+        return msgspec.json.decode(text, type=DeadlockReport)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _units(report: DeadlockReport) -> list[list[str]]:
+    return [[unit.unit for unit in loop.units] for loop in report.loops]
 
 
 def print_deadlock(trace: Trace, console: Console) -> None:

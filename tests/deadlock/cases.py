@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from operators import (
     Streamify,
     Tensor,
 )
-from tests.deadlock.parts import Leak, Script, feedback, gather, relay, sink, source
+from tests.deadlock.parts import Leak, Rows, Script, feedback, gather, relay, sink, source
 
 __all__ = ["CASES", "Case"]
 
@@ -36,6 +37,7 @@ class Case:
         depths: that a remedy has to name; None where no depth helps.
         loops: sizes of its loops.
         given: depths it is run with.
+        capacity_bytes: the on-chip memory that a remedy has to name; None where none helps.
     """
 
     build: Callable[[], Program]
@@ -43,9 +45,11 @@ class Case:
     depths: dict[str, int] | None
     loops: tuple[int, ...]
     given: dict[str, int] = field(default_factory=dict)
+    capacity_bytes: int | None = None
 
 
 CASES: dict[str, Case] = {}
+Build = TypeVar("Build", bound=Callable[..., Program])
 
 
 def case(
@@ -54,11 +58,12 @@ def case(
     depths: dict[str, int] | None = None,
     loops: tuple[int, ...],
     given: dict[str, int] | None = None,
-) -> Callable[[Callable[[], Program]], Callable[[], Program]]:
+    capacity_bytes: int | None = None,
+) -> Callable[[Build], Build]:
     """Add the function to ``CASES`` under its name."""
 
-    def add(build: Callable[[], Program]) -> Callable[[], Program]:
-        CASES[build.__name__] = Case(build, code, depths, loops, given or {})
+    def add(build: Build) -> Build:
+        CASES[build.__name__] = Case(build, code, depths, loops, given or {}, capacity_bytes)
         return build
 
     return add
@@ -324,6 +329,16 @@ def selector_of_an_ended_stream() -> Program:
 
 
 @case("FAB-D003", loops=(1,))
+def cut_off_sub_tensor() -> Program:
+    """The second sub-tensor ends without the stop that closes it."""
+    with Program("cut-off-sub-tensor") as program:
+        route = Flatten(0, 1)(Selectors(np.zeros((2, 1), int), width=1)())
+        rows = Rows((0, 1, 0, 2, 0, 1, 0), name="rows")()
+        sink("y", Reassemble(rank=2)([rows], route))
+    return program
+
+
+@case("FAB-D003", loops=(1,))
 def ended_behind_a_chain() -> Program:
     """The same, with an operator before and one behind it, and a count that was promised."""
     with Program("ended-behind-a-chain") as program:
@@ -375,11 +390,38 @@ def on_a_small_chip(capacity_bytes: int, name: str) -> Program:
         return Program(name)
 
 
-@case("FAB-D006", loops=(5,))
-def two_buffers() -> Program:
+TWO_BUFFERS_BYTES = (8 + 8 + 1) * 2048
+"""Two buffers of eight tiles, and the tile that one of the loads has asked for."""
+
+
+@case("FAB-D006", loops=(5,), capacity_bytes=TWO_BUFFERS_BYTES)
+def two_buffers(capacity_bytes: int = 10 * 2048) -> Program:
     """Two buffers fill at once, and the chip holds no two of them."""
-    with on_a_small_chip(10 * 2048, "two-buffers") as program:
+    with on_a_small_chip(capacity_bytes, "two-buffers") as program:
         for name in "ab":
             tiles = LinearOffChipLoad(Tensor((128, 64)), tile=(16, 64))()
             LinearOffChipStore(name)(Streamify()(Bufferize(rank=2)(tiles)))
+    return program
+
+
+@case("FAB-D006", loops=(5, 2))
+def two_buffers_and_a_ring() -> Program:
+    """The same beside a loop that no room on chip releases."""
+    with two_buffers() as program:
+        ring("turn", 2)
+    return program
+
+
+# ------------------------------------------------------------------- moving for ever
+
+
+@case("FAB-L001", loops=(2,))
+def round_and_round() -> Program:
+    """Two operators pass an element to each other for ever; a reader waits behind them."""
+    with Program("round-and-round") as program:
+        loop = feedback(1)
+        (started,) = Script(("r0", "s0"), once=("s0",), name="start")(loop)
+        turned, never = Script(("r0", "s0"), counts=(1, 1), name="turn")(started)
+        loop.connect(turned)
+        sink("y", never)
     return program

@@ -100,7 +100,12 @@ class _Walk:
         found = set()
         while ahead:
             state = ahead.pop()
-            following = [after for number in range(count) for after in self._moves(state, number)]
+            following = [
+                after
+                for number in range(count)
+                if state.places[number] >= 0
+                for after in self._moves(state, number)
+            ]
             if not following:
                 completed = all(place < 0 for place in state.places)
                 found.add(Outcome(completed, tuple(map(len, state.rows)), state.sent))
@@ -113,11 +118,9 @@ class _Walk:
         return found
 
     def _moves(self, state: _State, number: int) -> Iterator[_State]:
-        """Yield what the states can be after process ``number`` has done its next step."""
+        """Yield what the states can be after process ``number``, which goes on, has done a step."""
         process = self._processes[number]
         place = state.places[number]
-        if place < 0:
-            return
         if place == len(process.steps):
             yield self._ended(state, number)
             return
@@ -146,7 +149,7 @@ class _Walk:
         if row:
             kept = row[0] if step in {"keep", "r1"} else hand
             rows = _with(state.rows, channel, row[1:])
-            yield self._next(state._replace(rows=rows), number, kept)
+            yield self._next(_State(state.places, state.hands, rows, state.sent), number, kept)
         elif state.places[self._writer[channel]] < 0:
             yield self._ended(state, number)
 
@@ -169,23 +172,24 @@ class _Walk:
         rows = state.rows
         if state.places[self._reader[channel]] >= 0:
             rows = _with(rows, channel, (*rows[channel], value))
-        return state._replace(rows=rows, sent=_with(state.sent, channel, state.sent[channel] + 1))
+        sent = _with(state.sent, channel, state.sent[channel] + 1)
+        return _State(state.places, state.hands, rows, sent)
 
     def _next(self, state: _State, number: int, hand: int) -> _State:
         process = self._processes[number]
         place = state.places[number] + 1
         if place == len(process.steps) and process.loop_to is not None:
             place = process.loop_to
-        return state._replace(
-            places=_with(state.places, number, place), hands=_with(state.hands, number, hand)
-        )
+        places = _with(state.places, number, place)
+        hands = _with(state.hands, number, hand) if hand != state.hands[number] else state.hands
+        return _State(places, hands, state.rows, state.sent)
 
     def _ended(self, state: _State, number: int) -> _State:
         """Nobody holds up a writer whose reader has ended: what is left there is gone."""
         rows = state.rows
         for channel in self._processes[number].inputs:
             rows = _with(rows, channel, ())
-        return state._replace(places=_with(state.places, number, -1), rows=rows)
+        return _State(_with(state.places, number, -1), state.hands, rows, state.sent)
 
 
 def _with(values: tuple[T, ...], index: int, value: T) -> tuple[T, ...]:

@@ -24,7 +24,7 @@ from fabric import (
     Wiring,
 )
 
-__all__ = ["Leak", "Script", "feedback", "gather", "join", "relay", "sink", "source"]
+__all__ = ["Leak", "Rows", "Script", "feedback", "gather", "join", "relay", "sink", "source"]
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,35 @@ async def _step(ports: Ports, step: str) -> bool:
         case "c":
             ports.unit.charge(number)
     return True
+
+
+@dataclass(frozen=True)
+class Rows(Operator):
+    """Elements with the stops given, whatever the shape [2, 2, 2] says.
+
+    Attributes:
+        stops: level of each element's stop, 0 for none.
+    """
+
+    stops: tuple[int, ...]
+
+    def __call__(self) -> Stream:
+        """Return the stream."""
+        return self.wire()[0]
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (StreamType((2, 2, 2), BoolType()),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for stop in self.stops:
+            await ports.sink.send((True, stop))
+            ports.unit.charge(1)
 
 
 @dataclass(frozen=True)

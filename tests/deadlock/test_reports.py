@@ -22,11 +22,11 @@ from fabric.cli import main
 from fabric.deadlock import remedy
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import LINES, report_lines
-from fabric.deadlock.trial import Trial
+from fabric.deadlock.trial import Outcome, Trial
 from fabric.elaborate import elaborate
 from fabric.hardware import HbmDescription
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
-from tests.deadlock.cases import CASES, fork_join, ring
+from tests.deadlock.cases import CASES, fork_join, ring, round_and_round
 from tests.deadlock.parts import Script, feedback, relay, sink, source
 from tests.schedules import SCHEDULES, schedule
 
@@ -108,6 +108,27 @@ class TestFiles:
         }
         assert [stopped, expected] == events
 
+    def test_written_before_the_search(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What is known is in the folder while a remedy is looked for, should that be killed."""
+        found = []
+        whole = Trial.run
+
+        def look(trial: Trial) -> Outcome:
+            (file,) = tmp_path.glob("*/deadlock.json")
+            found.append(msgspec.json.decode(file.read_bytes(), type=DeadlockReport))
+            return whole(trial)
+
+        monkeypatch.setattr(Trial, "run", look)
+        report = simulate(CASES["pack_rows"].build(), log_dir=tmp_path)
+
+        assert report.deadlock is not None
+        assert {"the search for a remedy has not ended"} == {each.remedy.why_not for each in found}
+        assert [report.deadlock["loops"]] * len(found) == [
+            each.as_json()["loops"] for each in found
+        ]
+
     def test_cannot_be_written(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A file that cannot be written is a warning; the report is the same."""
         whole = Path.write_text
@@ -171,7 +192,7 @@ class TestGrow:
         found = stuck("pack_rows").deadlock
         assert found is not None
 
-        expected = "the search for depths was interrupted"
+        expected = "the search for a remedy was interrupted"
         assert ("FAB-D001", [], expected) == (
             found["code"],
             found["remedy"]["depths"],
@@ -193,52 +214,32 @@ class TestGrow:
 
 
 class TestLivelock:
-    def build(self) -> Program:
-        """Return two relays that pass an element round for ever, and a reader that waits."""
-        with Program("spin") as program:
-            loop = feedback(1)
-            (started,) = Script(("r0", "s0"), once=("s0",), name="start")(loop)
-            turned, never = Script(("r0", "s0"), counts=(1, 1), name="turn")(started)
-            loop.connect(turned)
-            sink("y", never)
-        return program
+    def test_status(self) -> None:
+        """A livelock is told apart from a deadlock, and has its exit status."""
+        found = simulate(round_and_round(), livelock_cycles=10_000)
 
-    def test_found(self) -> None:
-        """Who moves and gets nowhere is named, as a heuristic, with how to change it."""
-        program = self.build()
-        start, turn, _ = program.nodes
-        found = simulate(program, livelock_cycles=10_000)
-        assert found.deadlock is not None
-
-        expected = f"""\
-error[FAB-L001]: livelock (a heuristic) at cycle 0: 2 operators moving in a loop, 1 behind
-
-  the loop
-    1  start  moving  .0 -> turn.0       test_reports.py:{start.place.line}
-    2  turn   moving  .0 -> start.0      test_reports.py:{turn.place.line}
-
-  cause
-    start and turn pass elements on and on. For 10,000 cycles no sink received, no unit charged
-    work, and no burst of the off-chip memory completed. This is a heuristic: --livelock-cycles
-    sets how long it waits.
-
-  remedy
-    no depth helps.
-    An element has to leave the loop, or the loop has to end.
-
-  behind it: y; finished: 0"""
-        lines = report_lines(msgspec.convert(found.deadlock, DeadlockReport))
-        assert expected == "\n".join(lines)
         assert ("livelock", 3) == (found.status, found.exit_status)
 
     @pytest.mark.parametrize("order", SCHEDULES)
     def test_schedules(self, order: str | int) -> None:
         """The report does not depend on where the loop was when it was stopped."""
         with schedule(order):
-            found = simulate(self.build(), livelock_cycles=10_000).as_json()
-        expected = simulate(self.build(), livelock_cycles=10_000).as_json()
+            found = simulate(round_and_round(), livelock_cycles=10_000).as_json()
+        expected = simulate(round_and_round(), livelock_cycles=10_000).as_json()
 
         assert expected | {"wall_seconds": None} == found | {"wall_seconds": None}
+
+    def test_log(self, tmp_path: Path) -> None:
+        """The log does not depend on where the loop was, either, except for heartbeats."""
+        texts = set()
+        for order in SCHEDULES:
+            with schedule(order):
+                report = simulate(round_and_round(), livelock_cycles=10_000, log_dir=tmp_path)
+            assert report.log_dir is not None
+            text = (Path(report.log_dir) / "events.jsonl").read_text(encoding="utf-8")
+            texts.add("".join(line for line in text.splitlines() if "heartbeat" not in line))
+
+        assert 1 == len(texts)
 
     def test_work_is_progress(self) -> None:
         """A loop that works is slow, not stuck: it is let run to its end."""

@@ -176,6 +176,8 @@ LOOP = Loop(
             file="programs/small.py",
             line=12,
             needs="element 1 from relay",
+            seen_stop=None,
+            awaited_stop=None,
         )
     ],
     channels=[],
@@ -191,7 +193,7 @@ DEADLOCK = DeadlockReport(
     loops=[LOOP],
     behind=[],
     finished=3,
-    remedy=Remedy([], None, irreducible=False, trials=1, why_not="no depth helps"),
+    remedy=Remedy([], None, None, irreducible=False, trials=1, why_not="no depth helps"),
     last_events=[],
     summary="FAB-D002",
 )
