@@ -218,6 +218,11 @@ class TestUnusable:
                 ["--depth", "a.0=0"],
                 "Invalid value for '--depth': 'a.0=0': expected CHANNEL=N with N at least 1",
             ),
+            (
+                ["--depth", f"a.0={'9' * 5000}"],
+                f"Invalid value for '--depth': 'a.0={'9' * 5000}': "
+                "expected CHANNEL=N with N at least 1",
+            ),
         ],
     )
     def test_usage(
