@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any, Final
+from typing import Final
 
 from fabric.channel import Channel
+from fabric.outside import wrong_element
 from fabric.stream import Claim
 from fabric.values import BareStop, Element
 
@@ -73,14 +74,17 @@ class AssumedSink:
         self._close(len(self._counts) - 1)
 
     def _count(self, element: Element) -> None:
-        value: Any = element[0]
+        try:
+            value, stop = element
+        except (TypeError, ValueError):
+            raise TypeError(wrong_element(element, self._channel.name)) from None
         counts = self._counts
         empty = 0
         if value.__class__ is BareStop:
             empty = value.empty_dimension
         else:
             counts[0] += 1
-        for dimension in range(min(element[1], len(counts) - 1)):
+        for dimension in range(min(stop, len(counts) - 1)):
             # Inside an empty dimension there are no groups to close.
             if dimension >= empty or counts[dimension]:
                 self._close(dimension)

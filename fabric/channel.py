@@ -126,7 +126,10 @@ class Channel:
     @property
     def elements(self) -> int:
         """Values dequeued so far."""
-        waiting = sum(element[0].__class__ is BareStop for _, element in self.queue)
+        waiting = sum(
+            element.__class__ is tuple and element[0].__class__ is BareStop
+            for _, element in self.queue
+        )
         return self._dequeued - (self._bare_stops - waiting)
 
     @property

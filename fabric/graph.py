@@ -62,7 +62,7 @@ class Operator:
         raise NotImplementedError
 
     async def run(self, ports: Ports) -> None:
-        """Read the inputs and write the outputs until the inputs end."""
+        """Read the inputs and write the outputs until the inputs end; await nothing else."""
         raise NotImplementedError
 
     def wire(self, *inputs: Stream) -> tuple[Stream, ...]:

@@ -39,7 +39,7 @@ def load_program(path: Path | str, parameters: Sequence[str], hardware: Hardware
 
     Args:
         path: of the program file.
-        parameters: ``NAME=VALUE``, for ``build``; of two values for one name the last counts.
+        parameters: ``NAME=VALUE``, for ``build``; each name once.
         hardware: what the program leaves open comes from here.
 
     Raises:

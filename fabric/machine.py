@@ -16,7 +16,8 @@ from fabric.errors import ConfigurationError, FabricError, OperatorError
 from fabric.graph import ComputeOperator, Node
 from fabric.hbm import Hbm
 from fabric.memory import OnChipMemory
-from fabric.place import raising_place
+from fabric.outside import watch_first_send
+from fabric.place import Place, deepest_place, is_own, raising_place
 from fabric.ports import Ports, Sink
 from fabric.unit import ComputeUnit, MemoryUnit, Unit
 
@@ -141,6 +142,30 @@ class Machine:
             return None
         return self.failures[self.failed_at.index(min(self.failed_at))]
 
+    def fail_outside(self) -> bool:
+        """Fail the units that wait for what no unit, memory or clock will ever bring.
+
+        To be called while no task can run.
+
+        Returns:
+            Whether there are any.
+        """
+        if self._abandoned:
+            return False
+        failed = {index for _, index in self.failed_at}
+        outside = [
+            unit
+            for unit in self.units
+            if unit.wait is None and not unit.finished and unit.index not in failed
+        ]
+        for unit in outside:
+            assert unit.task is not None
+            place = deepest_place(unit.task.iter_await_frames())
+            what = "awaits something outside of the fabric: expected its channels only"
+            node = self.plan.nodes[unit.index]
+            self._fail(unit, _failure(what, place, node, self.ports[unit.index]))
+        return bool(outside)
+
     def _fail(self, unit: Unit, error: FabricError) -> None:
         self.failures.append(error)
         self.failed_at.append((unit.now, unit.index))
@@ -163,9 +188,12 @@ class Machine:
             depth = depths.get(edge.key, self.plan.program.channel_depth)
             ends = self.units[edge.producer.index], self.units[edge.consumer.index]
             if recorder is None:
-                channels.append(Channel(edge.name, depth, *ends, self.clock))
+                channel = Channel(edge.name, depth, *ends, self.clock)
             else:
-                channels.append(recorder.channel(edge.name, depth, *ends, self.clock, number))
+                channel = recorder.channel(edge.name, depth, *ends, self.clock, number)
+            if not is_own(type(edge.producer.operator).run):
+                watch_first_send(channel)
+            channels.append(channel)
         return tuple(channels)
 
     def _memory(self, make: Callable[..., Hbm]) -> Hbm | None:
@@ -226,13 +254,16 @@ def _unit(node: Node, plan: Plan) -> Unit:
 
 
 def _wrapped(error: BaseException, node: Node, ports: Ports) -> OperatorError:
+    return _failure(f"{type(error).__name__}: {error}", raising_place(error), node, ports)
+
+
+def _failure(what: str, place: Place | None, node: Node, ports: Ports) -> OperatorError:
+    """Return the error of ``node``, which came to grief in line ``place`` of the user's code."""
     unit = ports.unit
     element = ports.inputs[0].elements if ports.inputs else 0
-    place = raising_place(error)
-    raised = "" if place is None else f" ({place})"
+    where = "" if place is None else f" ({place})"
     return OperatorError(
-        f"{node.name}: {type(error).__name__}: {error}{raised}, at cycle {unit.now:,}, "
-        f"element {element:,}",
+        f"{node.name}: {what}{where}, at cycle {unit.now:,}, element {element:,}",
         operator=node.name,
         cycle=unit.now,
         element=element,

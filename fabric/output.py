@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -12,8 +13,18 @@ from fabric.report import Report
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
-__all__ = ["check_object", "print_json", "print_text", "run_object", "stdout_console"]
+__all__ = [
+    "check_object",
+    "is_narrow",
+    "print_json",
+    "print_line",
+    "print_text",
+    "program_prints",
+    "run_object",
+    "stdout_console",
+]
 
 _PIPED_COLUMNS: Final = 100
 _CHECK_FIELDS: Final = (
@@ -45,6 +56,11 @@ def print_json(value: dict[str, Any]) -> None:
     print_text(json.dumps(_finite(value), indent=2, default=_plain, allow_nan=False) + "\n")
 
 
+def program_prints(*, as_json: bool) -> contextlib.AbstractContextManager[object]:
+    """Where standard output is for one object, send what the user's code prints to stderr."""
+    return contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
+
+
 def print_text(text: str) -> None:
     """Print ``text`` as it is; a reader that has gone away is no error."""
     encoding = sys.stdout.encoding or "utf-8"
@@ -62,6 +78,27 @@ def stdout_console() -> Console:
 
     fixed = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPED_COLUMNS
     return Console(width=fixed, highlight=False)
+
+
+def is_narrow(console: Console) -> bool:
+    """Whether lines that fit where output is piped do not fit on ``console``."""
+    return console.width < _PIPED_COLUMNS
+
+
+def print_line(console: Console, text: Text, indent: int = 2) -> None:
+    """Print a line however long; a narrow console gets it in parts, broken between words.
+
+    Args:
+        console: where to.
+        text: the line.
+        indent: of all parts but the first.
+    """
+    if not is_narrow(console):
+        console.print(text, soft_wrap=True)
+        return
+    for number, part in enumerate(text.wrap(console, console.width - indent)):
+        part.rstrip()
+        console.print(" " * indent if number else "", part, sep="")
 
 
 def _finite(value: Any) -> Any:

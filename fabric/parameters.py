@@ -30,8 +30,8 @@ def parameter_values(
         file: of the program, for messages.
 
     Raises:
-        ProgramError: ``build`` takes no such parameter, the text is not of its type, or a parameter
-            without a default is not given.
+        ProgramError: ``build`` takes no such parameter, it is given twice, the text is not of its
+            type, or a parameter without a default is not given.
     """
     line = build.__code__.co_firstlineno
     takes = {
@@ -45,6 +45,7 @@ def parameter_values(
         for name, parameter in takes.items()
         if parameter.default is not inspect.Parameter.empty
     }
+    before: dict[str, str] = {}
     for item in given:
         name, separator, text = item.partition("=")
         if not separator:
@@ -56,6 +57,14 @@ def parameter_values(
                 file=file,
                 line=line,
             )
+        if name in before:
+            raise ProgramError(
+                f"parameter {name} of build() is given twice, as -p {before[name]} and -p {item}: "
+                "expected one value",
+                file=file,
+                line=line,
+            )
+        before[name] = item
         default = values.get(name)
         annotation = annotations.get(name, str if default is None else type(default))
         try:
@@ -92,7 +101,7 @@ def _convert(text: str, annotation: Any) -> Any:
 
 
 def _custom(wanted: type, text: str) -> Any:
-    if issubclass(wanted, Path):
+    if issubclass(wanted, Path) and text:
         return wanted(text)
     raise TypeError(f"text cannot be turned into a {wanted.__name__}")
 
@@ -100,6 +109,8 @@ def _custom(wanted: type, text: str) -> Any:
 def _spelled(annotation: Any, found: str) -> str:
     if typing.get_origin(annotation) is typing.Literal:
         return one_of([str(value) for value in typing.get_args(annotation)], found)
+    if not found and Path in (annotation, *typing.get_args(annotation)):
+        return "a path"
     if typing.get_origin(annotation) is None and isinstance(annotation, type):
         return annotation.__name__
     return str(annotation).replace("typing.", "")

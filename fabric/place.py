@@ -6,9 +6,11 @@ import os
 import sys
 import sysconfig
 import traceback
+from collections.abc import Iterable
+from types import FrameType
 from typing import Final, NamedTuple
 
-__all__ = ["Place", "calling_place", "raising_place"]
+__all__ = ["Place", "calling_place", "deepest_place", "is_own", "raising_place"]
 
 _ROOT: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _OWN: Final = tuple(os.path.join(_ROOT, name) + os.sep for name in ("fabric", "operators"))
@@ -48,10 +50,21 @@ def calling_place() -> Place:
 
 def raising_place(error: BaseException) -> Place | None:
     """Return the deepest line of the user's code in the traceback of ``error``, if any."""
+    return deepest_place(traceback.walk_tb(error.__traceback__))
+
+
+def deepest_place(frames: Iterable[tuple[FrameType, int]]) -> Place | None:
+    """Return the last line of the user's code among ``frames``, outermost first, if any."""
     place = None
-    for frame, line in traceback.walk_tb(error.__traceback__):
+    for frame, line in frames:
         file = frame.f_code.co_filename
         # Compiled libraries name sources that are not there.
         if os.path.isfile(file) and not file.startswith((*_OWN, *_LIBRARIES)):
             place = Place(file, line)
     return place
+
+
+def is_own(function: object) -> bool:
+    """Whether ``function`` is written in the fabric or its operators, not by a user."""
+    code = getattr(function, "__code__", None)
+    return code is not None and code.co_filename.startswith(_OWN)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fabric.assumed_sink import AssumedSink
 from fabric.channel import Channel, Discard
+from fabric.errors import OperatorError
+from fabric.outside import wrong_element
 from fabric.unit import ComputeUnit, Unit, Wait
 
 if TYPE_CHECKING:
@@ -93,6 +95,7 @@ class Ports:
         cycle = self.unit.now
         while True:
             for source in self.inputs:
+                _refuse_wrong(source)
                 source.discard(cycle)
             going_on = tuple(source for source in self.inputs if source.closed_cycle is None)
             if not going_on:
@@ -112,3 +115,23 @@ class Ports:
         unit = self.unit
         stops = (seen_stop, awaited_stop) if awaited_stop else None
         await self.clock.park(unit, Wait("receive", (source,), unit.now, stops=stops))
+
+
+def _refuse_wrong(source: Source) -> None:
+    """Blame the producer where what is left over is no element; None looks like the end.
+
+    Raises:
+        OperatorError: it is none.
+    """
+    for sent_cycle, element in source.queue:
+        wrong = wrong_element(element, source.name)
+        if wrong is not None:
+            producer = source.producer
+            raise OperatorError(
+                f"{producer.name}: {wrong}, at cycle {sent_cycle:,}",
+                operator=producer.name,
+                cycle=sent_cycle,
+                element=source.elements,
+                file=producer.place.file,
+                line=producer.place.line,
+            )

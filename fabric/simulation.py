@@ -25,6 +25,7 @@ from fabric.errors import ConfigurationError, FabricError
 from fabric.interrupts import Interrupts
 from fabric.machine import Machine
 from fabric.measured import measured_sizes
+from fabric.outside import IdleClock
 from fabric.program import Program
 from fabric.progress import Snapshot
 from fabric.report import Comparison, Report, Status
@@ -221,7 +222,11 @@ class _Run:
         interrupts = self._interrupts
         try:
             with interrupts.handled():
-                trio.run(self._main, restrict_keyboard_interrupt_to_checkpoints=True)
+                trio.run(
+                    self._main,
+                    clock=IdleClock(self._idle),
+                    restrict_keyboard_interrupt_to_checkpoints=True,
+                )
         except BaseException:
             # Interrupted in the middle of what it did, trio may complain about anything.
             if not interrupts.seen:
@@ -250,6 +255,14 @@ class _Run:
 
     def _stop(self) -> None:
         self._scope.cancel()
+
+    def _idle(self) -> bool:
+        """End a run in which units count as running, but no task can run."""
+        machine = self.machine
+        if not machine.clock.running or self._scope.cancel_called or not machine.fail_outside():
+            return False
+        self._scope.cancel()
+        return True
 
     def _beat(self) -> None:
         machine = self.machine

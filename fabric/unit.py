@@ -5,6 +5,7 @@ Every cycle between 0 and a unit's clock is counted under exactly one cause.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -115,9 +116,9 @@ class Unit:
         return trio.lowlevel.Abort.SUCCEEDED
 
     def charge(self, cycles: int) -> None:
-        """Work for ``cycles``, at least 0."""
-        if cycles < 0:
-            raise ValueError(f"{cycles} cycles are charged: expected at least 0")
+        """Work for ``cycles``, at least 0; integers of numpy are as good as Python's."""
+        if type(cycles) is not int or cycles < 0:
+            cycles = _whole(cycles, "cycles are charged")
         self.now += cycles
         self.busy_cycles += cycles
 
@@ -146,6 +147,8 @@ class ComputeUnit(Unit):
 
     def compute(self, flops: int) -> int:
         """Count ``flops`` as done and return the cycles they take."""
+        if type(flops) is not int or flops < 0:
+            flops = _whole(flops, "FLOPs are computed")
         self.flops += flops
         return -(-flops // self.flops_per_cycle)
 
@@ -156,6 +159,17 @@ class MemoryUnit(Unit):
     kind: UnitKind = "memory"
 
     __slots__ = ()
+
+
+def _whole(number: Any, done: str) -> int:
+    """Return ``number``, of any integer type, as an integer of Python's, which never wraps."""
+    try:
+        whole = operator.index(number)
+    except TypeError:
+        raise TypeError(f"{number!r} {done}: expected an integer") from None
+    if whole < 0:
+        raise ValueError(f"{whole} {done}: expected at least 0")
+    return whole
 
 
 def _suspension(abort: Callable[[Any], trio.lowlevel.Abort]) -> object:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from fabric.dims import Dim, free_symbols, short_text
 from fabric.graph import Node
+from fabric.output import print_line
 from fabric.symbolic.check import Check
 from fabric.symbolic.folding import operator_text, types_text
 from fabric.symbolic.metrics import Accounting, intensity, largest
@@ -52,30 +53,31 @@ def print_check(check: Check, file: str, console: Console) -> None:
     if unbound:
         console.print()
         known = f"; the program's data decide {bound:,} of them: --data" if bound else ""
-        console.print(f"{len(unbound):,} symbols: --set NAME=VALUE{known}", soft_wrap=True)
-        console.print(f"  {_symbol_names(unbound)}", soft_wrap=True)
+        print_line(console, Text(f"{len(unbound):,} symbols: --set NAME=VALUE{known}"))
+        print_line(console, Text(f"  {_symbol_names(unbound)}"))
     for warning in check.warnings[:_WARNINGS_SHOWN]:
-        console.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
+        print_line(console, Text.assemble(("warning: ", "yellow"), warning))
     if len(check.warnings) > _WARNINGS_SHOWN:
         console.print(f"and {len(check.warnings) - _WARNINGS_SHOWN:,} more warnings: --json")
 
 
 def _wiring(group: tuple[Node, ...], console: Console) -> None:
     first = group[0]
-    console.print(
+    print_line(
+        console,
         Text.assemble(
             (_name(group), "bold"),
             f"  {operator_text(first)}",
             (f"  {_place(first)}", "dim"),
         ),
-        soft_wrap=True,
+        4,
     )
     for label, streams in (
         ("in ", [[node.input_types for node in group]]),
         ("out", [[node.output_types for node in group]]),
     ):
         for text in dict.fromkeys(_ports(streams[0])):
-            console.print(Text(f"  {label} {text}"), soft_wrap=True)
+            print_line(console, Text(f"  {label} {text}"), 6)
 
 
 def _ports(types: list[tuple[Any, ...]]) -> Iterator[str]:
@@ -126,11 +128,12 @@ def _metrics(check: Check, console: Console) -> None:
     for name, paper, artifact in formulas:
         if name.startswith(("FLOPs per", "cycles of")):
             continue
-        console.print(Text(f"{name} ="), soft_wrap=True)
-        same = paper == artifact
-        console.print(Text(f"  {'' if same else 'paper     '}{paper}"), soft_wrap=True)
-        if not same:
-            console.print(Text(f"  artifact  {artifact}"), soft_wrap=True)
+        console.print(f"{name} =")
+        if paper == artifact:
+            print_line(console, Text(f"  {paper}"))
+            continue
+        print_line(console, Text(f"  paper     {paper}"), 12)
+        print_line(console, Text(f"  artifact  {artifact}"), 12)
 
 
 def _is_formula(text: str) -> bool:
@@ -179,4 +182,4 @@ def _most_on_chip(check: Check, console: Console) -> None:
         f"of one operator: {one.name}",
         f"  {most:,} bytes, {_place(one)}",
     ):
-        console.print(Text(text), soft_wrap=True)
+        print_line(console, Text(text))

@@ -43,6 +43,7 @@ Numbers = NDArray[np.int64]
 HEAD_DIM = 64
 QUERIES = 8  # query heads per key-value head
 BLOCK = 16  # neighbouring requests of one region, coarse
+MOST = 2**31 - 1  # regions, rows of a tile
 
 
 def build(
@@ -67,9 +68,17 @@ def build(
         channel_depth: of every channel.
         seed: of the drawn lengths and of all data.
     """
-    for name, value in (("requests", requests), ("regions", regions), ("tile_n", tile_n)):
-        if value is not None and value < 1:
-            raise ConfigurationError(f"{name} is {value}: expected at least 1")
+    for name, value, least in (
+        ("requests", 1 if requests is None else requests, 1),
+        ("regions", regions, 1),
+        ("tile_n", tile_n, 1),
+        ("seed", seed, 0),
+    ):
+        if value < least:
+            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
+    for name, value in (("regions", regions), ("tile_n", tile_n)):
+        if value > MOST:
+            raise ConfigurationError(f"{name} is {value}: expected at most {MOST:,}")
     if kv is None:
         lengths = draw_lengths(64 if requests is None else requests, seed)
     else:

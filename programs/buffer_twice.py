@@ -32,6 +32,9 @@ def build(size: int = 64, tile: int = 16, seed: int = 0) -> Program:
         tile: rows and columns of a tile; it divides ``size``.
         seed: of the numbers.
     """
+    for name, value, least in (("size", size, 1), ("seed", seed, 0)):
+        if value < least:
+            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
     if tile < 1 or size % tile:
         raise ConfigurationError(f"tile is {tile}: expected a divisor of size={size}")
     x: NDArray[np.float64] = np.random.default_rng(seed).standard_normal((size, size))

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric import Program, Stream
+from fabric import ConfigurationError, Program, Stream
 from operators import (
     Accum,
     CacheReadAddresses,
@@ -54,6 +54,13 @@ def build(
         rows: tokens of a tile, for static tiling.
         seed: of lengths and numbers.
     """
+    for name, value, least in (
+        ("sequences", sequences, 0),
+        ("longest", longest, 1),
+        ("seed", seed, 0),
+    ):
+        if value < least:
+            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
     random = np.random.default_rng(seed)
     lengths = random.integers(1, longest + 1, sequences)
     lengths[1::3] = 0
@@ -73,7 +80,7 @@ def build(
         LinearOffChipStore("y")(Promote(0)(lines))
 
     def reference() -> NDArray[np.float64]:
-        kept = np.concatenate([part[:length] for part, length in zip(x, lengths, strict=True)])
+        kept = x[np.arange(longest) < lengths[:, np.newaxis]]
         inner = kept @ up
         result: NDArray[np.float64] = inner / (1 + np.exp(-inner)) @ down
         return result

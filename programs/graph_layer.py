@@ -13,7 +13,7 @@ import numpy as np
 from layers.ragged import RaggedIntegers
 from numpy.typing import NDArray
 
-from fabric import Program, Stream
+from fabric import ConfigurationError, Program, Stream
 from operators import (
     Accum,
     Add,
@@ -38,10 +38,17 @@ def build(vertices: int = 10, most_neighbours: int = 6, seed: int = 0) -> Progra
     """Wire the layer for a random graph.
 
     Args:
-        vertices: at least 1; every fourth has no neighbours.
+        vertices: every fourth has no neighbours.
         most_neighbours: of one vertex.
         seed: of the graph and all numbers.
     """
+    for name, value, least in (
+        ("vertices", vertices, 0),
+        ("most_neighbours", most_neighbours, 1),
+        ("seed", seed, 0),
+    ):
+        if value < least:
+            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
     random = np.random.default_rng(seed)
     counts = random.integers(1, most_neighbours + 1, vertices)
     counts[::4] = 0
@@ -61,7 +68,7 @@ def build(vertices: int = 10, most_neighbours: int = 6, seed: int = 0) -> Progra
         LinearOffChipStore("y")(Promote(0)(Map(SiLU())(Map(Add())(*parts))))
 
     def reference() -> NDArray[np.float64]:
-        sums = np.array([x[each].sum(axis=0) for each in neighbours])
+        sums = np.array([x[each].sum(axis=0) for each in neighbours]).reshape(x.shape)
         inner = x @ own + sums @ others
         result: NDArray[np.float64] = inner / (1 + np.exp(-inner))
         return result

@@ -68,7 +68,7 @@ def build(
     """
     size = MODELS[model]
     regions = size.experts if regions is None else regions
-    _check(size, batch, tile_n if tiling == "static" else 1, tile_f, regions)
+    _check(size, batch, tile_n if tiling == "static" else 1, tile_f, regions, seed)
     if routing is None:
         choice = draw_routing(batch, size.top_k, size.experts, seed)
     else:
@@ -128,10 +128,12 @@ def build(
     return program
 
 
-def _check(size: Model, batch: int, tile_n: int, tile_f: int, regions: int) -> None:
-    for name, value in (("batch", batch), ("tile_n", tile_n)):
-        if value < 1:
-            raise ConfigurationError(f"{name} is {value}: expected at least 1")
+def _check(size: Model, batch: int, tile_n: int, tile_f: int, regions: int, seed: int) -> None:
+    for name, value, least in (("batch", batch, 1), ("tile_n", tile_n, 1), ("seed", seed, 0)):
+        if value < least:
+            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
+    if tile_n > (most := 2**31 - 1):
+        raise ConfigurationError(f"tile_n is {tile_n}: expected at most {most:,}")
     for name, value, what, whole in (
         ("tile_f", tile_f, "inner dimension", size.inter),
         ("regions", regions, "number of experts", size.experts),

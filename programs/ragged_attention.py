@@ -14,7 +14,7 @@ import numpy as np
 from layers.softmax import RunningMaximum, Shifted, WeightedSum
 from numpy.typing import NDArray
 
-from fabric import Program
+from fabric import ConfigurationError, Program
 from operators import (
     Accum,
     CacheReadAddresses,
@@ -43,6 +43,13 @@ def build(requests: int = 8, longest: int = 5, seed: int = 0) -> Program:
         longest: tiles of the longest possible cache.
         seed: of lengths and numbers.
     """
+    for name, value, least in (
+        ("requests", requests, 0),
+        ("longest", longest, 1),
+        ("seed", seed, 0),
+    ):
+        if value < least:
+            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
     random = np.random.default_rng(seed)
     lengths = random.integers(1, longest + 1, requests)  # in tiles
     lengths[1::3] = 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fabric import Program
+from fabric import ConfigurationError, Program
 from operators import (
     Accum,
     FlatMap,
@@ -38,8 +38,8 @@ COLS = 64  # columns of a weight tile
 
 def build(tokens: int = 10, experts: int = 2, seed: int = 0) -> Program:
     """Wire the program for random tokens, weights and routing."""
-    if tokens < 0 or experts < 1:
-        raise ValueError(f"{tokens} tokens, {experts} experts: expected at least 0 and 1")
+    if tokens < 0 or experts < 1 or seed < 0:
+        raise ConfigurationError(f"{tokens=}, {experts=}, {seed=}: expected at least 0, 1 and 0")
     random = np.random.default_rng(seed)
     x = random.standard_normal((tokens, HIDDEN)).astype(np.float32)
     weights = random.standard_normal((experts, HIDDEN, OUTPUT)).astype(np.float32)

@@ -44,11 +44,23 @@ def build(
         tile_inter: columns of a gate and up tile; it divides ``inter``.
         seed: of all data.
     """
+    for name, value, least in (
+        ("batch", batch, 1),
+        ("hidden", hidden, 1),
+        ("inter", inter, 1),
+        ("seed", seed, 0),
+    ):
+        if value < least:
+            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
+    if max(batch, hidden, inter) > (most := 2**31 - 1):
+        raise ConfigurationError(
+            f"batch, hidden and inter are {batch}, {hidden} and {inter}: expected at most {most:,}"
+        )
     for name, tile, what, whole in (
         ("tile_batch", tile_batch, "batch", batch),
         ("tile_inter", tile_inter, "inter", inter),
     ):
-        if whole < 1 or tile < 1 or whole % tile:
+        if tile < 1 or whole % tile:
             raise ConfigurationError(f"{name} is {tile}: expected a divisor of {what}={whole}")
 
     def random(part: int, rows: int, cols: int) -> Tensor:

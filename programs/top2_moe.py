@@ -46,6 +46,9 @@ def build(tokens: int = 12, experts: int = 6, seed: int = 0) -> Program:
         experts: at least 4; those with odd numbers get no token.
         seed: of everything.
     """
+    for name, value, least in (("tokens", tokens, 0), ("seed", seed, 0)):
+        if value < least:
+            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
     if experts < 4:
         raise ConfigurationError(f"experts is {experts}: expected at least 4, two of them in use")
     random = np.random.default_rng(seed)
@@ -56,7 +59,7 @@ def build(tokens: int = 12, experts: int = 6, seed: int = 0) -> Program:
     shares = random.uniform(0.2, 0.8, (tokens, 2))
 
     # A token waits until both of its experts' tiles are full, and all others wait behind it.
-    with Program("top2-moe", mode="functional", channel_depth=2 * tokens) as program:
+    with Program("top2-moe", mode="functional", channel_depth=max(1, 2 * tokens)) as program:
         rows = Flatten(0, 1)(LinearOffChipLoad(x, tile=(1, HIDDEN))())  # [1, T] of 1x32
         route = Selectors(choice, experts)()  # [1, T], two hits each
         single = Selectors(choice[:, :, np.newaxis], experts)()  # [1, T, 2], one hit each

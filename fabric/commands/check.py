@@ -48,13 +48,19 @@ def command(
     known.update(hardware=hardware.as_dict())
 
     from fabric.loader import load_program
+    from fabric.output import (
+        check_object,
+        print_json,
+        print_text,
+        program_prints,
+        stdout_console,
+    )
     from fabric.symbolic.check import check
 
-    loaded = load_program(program, parameters, hardware)
-    known.update(parameters=loaded.parameters)
-    checked = check(loaded.program, sizes, data=data)
-
-    from fabric.output import check_object, print_json, print_text, stdout_console
+    with program_prints(as_json=as_json):
+        loaded = load_program(program, parameters, hardware)
+        known.update(parameters=loaded.parameters)
+        checked = check(loaded.program, sizes, data=data)
 
     if as_json:
         print_json(check_object(**known, status="checked", **checked.as_json()))

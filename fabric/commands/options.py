@@ -48,8 +48,10 @@ def numbers(given: Sequence[str], form: str, least: int) -> dict[str, int]:
     found = {}
     for item in given:
         name, _, number = item.rpartition("=")
-        if not name or not number.isdecimal() or int(number) < least:
+        # Python reads no number of thousands of digits.
+        value = int(number) if number.isdecimal() and len(number) < 1000 else -1
+        if not name or value < least:
             what = form.rpartition("=")[2]
             raise click.BadParameter(f"{item!r}: expected {form} with {what} at least {least}")
-        found[name] = int(number)
+        found[name] = value
     return found

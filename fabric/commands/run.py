@@ -102,23 +102,26 @@ def command(
     options = _trace_options(trace, trace_window, trace_nodes)
 
     from fabric.loader import load_program
+    from fabric.output import program_prints
     from fabric.simulation import simulate
 
-    loaded = load_program(program, parameters, hardware)
-    known.update(parameters=loaded.parameters)
-    report = simulate(
-        loaded.program,
-        mode=mode,
-        depths=depths,
-        log_dir=log_dir,
-        parameters=loaded.parameters,
-        program_file=program,
-        progress=_progress(),
-        trace=options,
-        on_deadlock=on_deadlock,
-        livelock_cycles=livelock_cycles,
-        notify=lambda text: click.echo(f"fabric: {text}", err=True),
-    )
+    progress = _progress()
+    with program_prints(as_json=as_json):
+        loaded = load_program(program, parameters, hardware)
+        known.update(parameters=loaded.parameters)
+        report = simulate(
+            loaded.program,
+            mode=mode,
+            depths=depths,
+            log_dir=log_dir,
+            parameters=loaded.parameters,
+            program_file=program,
+            progress=progress,
+            trace=options,
+            on_deadlock=on_deadlock,
+            livelock_cycles=livelock_cycles,
+            notify=lambda text: click.echo(f"fabric: {text}", err=True),
+        )
     (_print_object if as_json else _print_report)(report)
     kernel = sys.modules.get("fabric.hbm_kernel")
     if kernel is not None and kernel.was_compiled_now():

@@ -103,10 +103,18 @@ def diff(run_a: Path, run_b: Path, rows: int) -> None:
 
 @command.command("export")
 @_RUN
-@click.option("--perfetto", "form", flag_value="perfetto", help="For ui.perfetto.dev.")
-@click.option("--jsonl", "form", flag_value="jsonl", help="The lines structlog would have written.")
-@click.option("--vcd", "form", flag_value="vcd", help="For GTKWave and Surfer.")
-@click.option("--csv", "form", flag_value="csv", help="The transfers as a table.")
+@click.option(
+    "--perfetto", "forms", flag_value="perfetto", multiple=True, help="For ui.perfetto.dev."
+)
+@click.option(
+    "--jsonl",
+    "forms",
+    flag_value="jsonl",
+    multiple=True,
+    help="The lines structlog would have written.",
+)
+@click.option("--vcd", "forms", flag_value="vcd", multiple=True, help="For GTKWave and Surfer.")
+@click.option("--csv", "forms", flag_value="csv", multiple=True, help="The transfers as a table.")
 @click.option(
     "-o",
     "output",
@@ -114,13 +122,14 @@ def diff(run_a: Path, run_b: Path, rows: int) -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     required=True,
 )
-def export(run: Path, form: str | None, output: Path) -> None:
+def export(run: Path, forms: tuple[str, ...], output: Path) -> None:
     """Write the trace in another form; 1 cycle is 1 ns in Perfetto and VCD."""
-    if form is None:
-        raise click.UsageError("Missing option: one of --perfetto, --jsonl, --vcd, --csv.")
+    if len(forms) != 1:
+        found = " and ".join(f"--{form}" for form in forms) or "none"
+        raise click.UsageError(f"Expected one of --perfetto, --jsonl, --vcd, --csv: found {found}.")
     from fabric.trace.export import EXPORTS
 
-    count = EXPORTS[form](_opened(run), output)
+    count = EXPORTS[forms[0]](_opened(run), output)
     click.echo(f"{count:,} events in {output}", err=True)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
+from fabric.output import print_line
 from fabric.trace.critical import Step, critical_path, phases
 from fabric.trace.roots import Root, Roots
 from fabric.trace.tables import print_table, print_title
@@ -97,7 +98,7 @@ def print_stalls(trace: Trace, console: Console, shown: int) -> None:
     print_roots(accounts, console, shown)
     print_path(accounts, console, shown)
     console.print()
-    console.print(Text(accounts.verdict(), "bold"), soft_wrap=True)
+    print_line(console, Text(accounts.verdict(), "bold"))
 
 
 def print_units(accounts: Accounts, console: Console, shown: int) -> None:
@@ -120,7 +121,7 @@ def print_units(accounts: Accounts, console: Console, shown: int) -> None:
     ]
     print_title(console, "Where the cycles went", f", each row sums to {accounts.cycles:,} cycles")
     titles = ("unit", *(title for title, _ in columns), "mostly", "wired at")
-    print_table(console, titles, rows, shown)
+    print_table(console, titles, rows, shown, spare=("wired at", "mostly", "idle"))
 
 
 def print_roots(accounts: Accounts, console: Console, shown: int) -> None:
@@ -137,7 +138,7 @@ def print_roots(accounts: Accounts, console: Console, shown: int) -> None:
     ]
     note = f", {stalled:,} stalled cycles of all units, each charged to the end of its chain"
     print_title(console, "Whom they were waiting for", note)
-    print_table(console, ("root", "cycles", "%", "units stalled"), rows, shown)
+    print_table(console, ("root", "cycles", "%", "units stalled"), rows, shown, spare=())
 
 
 def print_path(accounts: Accounts, console: Console, shown: int) -> None:
@@ -148,13 +149,14 @@ def print_path(accounts: Accounts, console: Console, shown: int) -> None:
         (names.root(root), cycles, percent(cycles, accounts.cycles))
         for root, cycles in _ranked(accounts.on_path())
     ]
-    print_table(console, ("through", "cycles", "%"), rows, shown)
+    print_table(console, ("through", "cycles", "%"), rows, shown, spare=())
     print_title(console, "Critical path over time")
     stretches = [
         (start, end, f"{100 * share:.1f}", names.root(root))
         for start, end, root, share in phases(accounts.timelines, accounts.path)
     ]
-    print_table(console, ("from", "to", "% of it", "mostly through"), stretches, len(stretches))
+    columns = ("from", "to", "% of it", "mostly through")
+    print_table(console, columns, stretches, len(stretches), spare=())
 
 
 def _ranked(counted: Any) -> list[Any]:

@@ -236,7 +236,9 @@ class TracedChannel(Channel):
         seen = self._seen or (-1, -1, 0)
         # An element whose dequeue is being recorded just now is not in the queue any more.
         sent = list(self._sent)[len(self._sent) - len(self.queue) :]
-        for number, (stamps, (_, (value, stop))) in enumerate(zip(sent, self.queue, strict=True)):
+        for number, (stamps, (_, element)) in enumerate(zip(sent, self.queue, strict=True)):
+            # A user's operator may have sent something else.
+            value, stop = element if element.__class__ is tuple else (element, 0)
             level = ~stop if isinstance(value, BareStop) else stop
             key = (self.number, self._last + number + 1, level)
             rows.append((*key, -1, -1, seen[2], *_complete(stamps), *seen[:2]))

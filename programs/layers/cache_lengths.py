@@ -15,6 +15,7 @@ __all__ = ["draw_lengths", "read_lengths"]
 MEDIAN_TOKENS = 1024
 SPREAD = 1.0
 LONGEST_TOKENS = 8192
+LONGEST_READ = 2**31 - 1
 
 
 def draw_lengths(requests: int, seed: int) -> NDArray[np.int64]:
@@ -45,10 +46,11 @@ def read_lengths(file: Path, requests: int | None) -> NDArray[np.int64]:
             f"{who}: holds {len(lengths):,} lengths: expected at least "
             f"{'1' if requests is None else f'requests={requests:,}'}"
         )
-    lengths = lengths[:requests].astype(np.int64)
-    if int(lengths.min()) < 0:
-        request = int(np.argmin(lengths))
+    lengths = lengths[:requests]
+    wrong = np.flatnonzero((lengths < 0) | (lengths > LONGEST_READ))
+    if len(wrong):
         raise ConfigurationError(
-            f"{who}: request {request} has length {lengths[request]}: expected at least 0"
+            f"{who}: request {wrong[0]} has length {lengths[wrong[0]]}: "
+            f"expected 0 to {LONGEST_READ:,}"
         )
-    return lengths
+    return lengths.astype(np.int64)

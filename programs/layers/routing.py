@@ -47,7 +47,7 @@ def read_routing(file: Path, tokens: int, top_k: int, experts: int) -> NDArray[n
         raise ConfigurationError(
             f"{who}: data has {len(data):,} rows: expected at least batch={tokens:,}"
         )
-    data = data[:tokens].astype(np.int64)
+    data = data[:tokens]
     outside = np.argwhere((data < 0) | (data >= experts))
     if len(outside):
         row, slot = outside[0]
@@ -62,7 +62,7 @@ def read_routing(file: Path, tokens: int, top_k: int, experts: int) -> NDArray[n
             f"{who}: row {row} names expert {ordered[row, slot]} twice: "
             "expected different experts in a row"
         )
-    return data
+    return data.astype(np.int64)
 
 
 def _array(file: Path, who: str) -> NDArray[Any]:

@@ -79,7 +79,8 @@ class TestText:
         assert (0, "") == (status, err)
         assert out.startswith(SMALL_TEXT)
         assert (
-            "linear_off_chip_store_1..2 x2  LinearOffChipStore  small.py:12\n"
+            "linear_off_chip_store_1..2 x2  LinearOffChipStore\n"
+            "    small.py:12\n"
             "  in  [D_route[0..1]] of 1x32 bfloat16\n"
         ) in out
         assert (
@@ -88,7 +89,8 @@ class TestText:
             "  artifact  128*D_route[0] + 128*D_route[1]\n"
         ) in out
         assert (
-            "2 symbols: --set NAME=VALUE; the program's data decide 2 of them: --data\n"
+            "2 symbols: --set NAME=VALUE; the program's data decide 2\n"
+            "  of them: --data\n"
             "  D_route[0..1]\n"
         ) in out
 
@@ -112,6 +114,29 @@ class TestText:
             "of one operator: linear_off_chip_load_1\n"
             "  128 bytes, small.py:8\n"
         ) in out
+
+    def test_lines_that_do_not_fit(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A narrow terminal gets them in parts, broken between words; others get them whole."""
+        monkeypatch.setenv("COLUMNS", "40")
+        _, narrow, _ = run(capsys, "check", "small.py")
+        monkeypatch.setenv("COLUMNS", "100")
+        _, wide, _ = run(capsys, "check", "small.py")
+        monkeypatch.delenv("COLUMNS")
+        _, piped, _ = run(capsys, "check", "small.py")
+
+        assert wide == piped
+        assert max(map(len, narrow.splitlines())) <= 40
+        assert (
+            "linear_off_chip_store_1..2 x2\n"
+            "    LinearOffChipStore  small.py:12\n"
+            "  in  [D_route[0..1]] of 1x32\n"
+            "      bfloat16\n"
+        ) in narrow
+        assert ("  artifact  128*D_route[0] +\n            128*D_route[1]\n") in narrow
+        wiring = narrow.split()[: narrow.split().index("paper")]
+        assert wiring == wide.split()[: len(wiring)]
 
     def test_one_program_one_text(self, capsys: pytest.CaptureFixture[str]) -> None:
         """Two checks print the same."""

@@ -116,6 +116,34 @@ class TestRun:
 
         assert (3, "<class 'program_typed.Relay'>") == (found["stop"], found["where"])
 
+    @pytest.mark.parametrize(("command", "said"), [("run", 5), ("check", 2)])
+    def test_program_that_prints(
+        self, capsys: pytest.CaptureFixture[str], command: str, said: int
+    ) -> None:
+        """With ``--json`` the object has standard output for itself; else prints stay there."""
+        program = Path(PROGRAM).read_text(encoding="utf-8")
+        program = program.replace("def build(", "print('said')\n\n\ndef build(")
+        program = program.replace("    with Program(", "    print('said')\n    with Program(")
+        program = program.replace(
+            "            ports.unit.charge(",
+            "            print('said')\n            ports.unit.charge(",
+        )
+        Path("talks.py").write_text(program, encoding="utf-8")
+        as_json = Output(capsys, command, "talks.py", "--json")
+        as_text = Output(capsys, command, "talks.py")
+
+        assert "talks.py" == as_json.object["program"]
+        assert said * ["said"] == [line for line in as_json.err.splitlines() if line == "said"]
+        assert said * ["said"] == as_text.out.splitlines()[:said]
+
+    def test_program_that_prints_and_fails(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Also where there is no report."""
+        Path("talks.py").write_text("print('said')\nraise ValueError('no')\n", encoding="utf-8")
+        output = Output(capsys, "run", "talks.py", "--json")
+
+        assert (2, "error") == (output.status, output.object["status"])
+        assert "said\nfabric: talks.py:2: the file raised ValueError: no\n" == output.err
+
     def test_depth(self, capsys: pytest.CaptureFixture[str]) -> None:
         """One channel's depth is set by the name of its reader."""
         assert 0 == Output(capsys, "run", PROGRAM, "--depth", "total_1.0=7").status
@@ -189,6 +217,11 @@ class TestUnusable:
             (
                 ["--depth", "a.0=0"],
                 "Invalid value for '--depth': 'a.0=0': expected CHANNEL=N with N at least 1",
+            ),
+            (
+                ["--depth", f"a.0={'9' * 5000}"],
+                f"Invalid value for '--depth': 'a.0={'9' * 5000}': "
+                "expected CHANNEL=N with N at least 1",
             ),
         ],
     )

@@ -79,12 +79,6 @@ class TestParameters:
 
         assert load(path, "b=y").parameters == {"a": 1, "b": "y"}
 
-    def test_last_counts(self, write: Write) -> None:
-        """A script's parameter can be overridden by adding one."""
-        path = write("def build(a: int = 1):\n    return Program('p')\n")
-
-        assert load(path, "a=2", "a=3").parameters == {"a": 3}
-
     def test_without_annotation(self, write: Write) -> None:
         """The default's type stands in for an annotation."""
         path = write("def build(a=1, b=None):\n    return Program('p')\n")
@@ -196,6 +190,8 @@ class TestRefused:
             ),
             ("n: int = 1", "n=ten", "parameter n of build() is 'ten': expected int"),
             ("n: int = 1", "n=", "parameter n of build() is '': expected int"),
+            ("n: Path", "n=", "parameter n of build() is '': expected a path"),
+            ("n: Path | None = None", "n=", "parameter n of build() is '': expected a path"),
             ("n: int | None = 1", "n=x", "parameter n of build() is 'x': expected int | None"),
             ("n: dict = None", "n=x", "parameter n of build() is 'x': expected dict"),
             ("n: Program = None", "n=x", "parameter n of build() is 'x': expected Program"),
@@ -223,6 +219,17 @@ class TestRefused:
         path = write("def build(n: int = 1):\n    return Program('p')\n")
 
         assert refused(path, "n") == "-p n: expected NAME=VALUE"
+
+    @pytest.mark.parametrize("again", ["a=3", "a=2"])
+    def test_parameter_twice(self, write: Write, again: str) -> None:
+        """Nobody can tell which of two values is meant."""
+        path = write("def build(a: int = 1, b: int = 1):\n    return Program('p')\n")
+
+        expected = (
+            f"user.py:5: parameter a of build() is given twice, as -p a=2 and -p {again}: "
+            "expected one value"
+        )
+        assert expected == refused(path, "a=2", "b=2", again)
 
     def test_build_raises(self, write: Write) -> None:
         """The deepest line of the user's code is named, in whichever of their files."""

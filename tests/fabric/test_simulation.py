@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import trio
 from typing_extensions import override
 
 from fabric import (
@@ -18,8 +20,12 @@ from fabric import (
     ProgramError,
     Report,
     StreamType,
+    Tile,
     simulate,
 )
+from fabric.place import Place
+from fabric.trace.options import TraceOptions
+from fabric.unit import ComputeUnit
 from tests.fabric.scripted import Charge, Relay, Stage, Ticks
 from tests.schedules import SCHEDULES, schedule
 
@@ -50,6 +56,59 @@ class _Stops(Charge):
     async def run(self, ports: Ports) -> None:
         for _ in range(self.after):
             await ports.source.receive()
+
+
+@dataclass(frozen=True)
+class _Works(Relay):
+    """Charge ``cycles`` for every element."""
+
+    cycles: Any = 1
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        while (element := await ports.source.receive()) is not None:
+            await ports.sink.send(element)
+            ports.unit.charge(self.cycles)
+
+
+@dataclass(frozen=True)
+class _Sends(Relay):
+    """Send ``element`` instead of what comes."""
+
+    element: Any = None
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        while await ports.source.receive() is not None:
+            await ports.sink.send(self.element)
+
+
+@dataclass(frozen=True)
+class _RunsOn(Relay):
+    """Pass on what comes, also the None at the end."""
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        while True:
+            element: Any = await ports.source.receive()
+            await ports.sink.send(element)
+
+
+@dataclass(frozen=True)
+class _Waits(Relay):
+    """Await something else than the fabric before every element."""
+
+    seconds: float | None = None
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        while (element := await ports.source.receive()) is not None:
+            if self.seconds is None:
+                await trio.Event().wait()
+            else:
+                await trio.sleep(self.seconds)
+            await ports.sink.send(element)
+            ports.unit.charge(1)
 
 
 def _without_host(report: Report) -> Report:
@@ -171,6 +230,151 @@ class TestErrors:
             report = _without_host(simulate(_failing()))
 
         assert _without_host(simulate(_failing())) == report
+
+
+def _failed(operator: Relay, **settings: Any) -> str:
+    """Return the message of a run in which ``operator``, named wrong, fails."""
+    with Program("failing") as program:
+        Charge()(Relay()(operator(Ticks(10)())))
+    report = simulate(program, **settings)
+    assert "error" == report.status
+    assert report.error is not None
+    assert __file__ == report.error["file"]
+    assert _line_of("Charge()(Relay()(operator(Ticks(10)())))") == report.error["line"]
+    message: str = report.error["message"]
+    return message
+
+
+class TestCharged:
+    @pytest.mark.parametrize(
+        ("cycles", "message"),
+        [
+            (1.5, "TypeError: 1.5 cycles are charged: expected an integer"),
+            (2.0, "TypeError: 2.0 cycles are charged: expected an integer"),
+            (None, "TypeError: None cycles are charged: expected an integer"),
+            (-1, "ValueError: -1 cycles are charged: expected at least 0"),
+            (np.int64(-1), "ValueError: -1 cycles are charged: expected at least 0"),
+        ],
+    )
+    def test_no_number_of_cycles(self, cycles: Any, message: str) -> None:
+        """What is no whole number of cycles is refused where it is charged."""
+        line = _line_of("ports.unit.charge(self.cycles)")
+        assert (f"wrong: {message} ({__file__}:{line}), at cycle 1, element 1") == _failed(
+            _Works(name="wrong", cycles=cycles)
+        )
+
+    def test_integers_of_numpy(self) -> None:
+        """They are as good as Python's, and the clock does not wrap where they would."""
+        reports = []
+        for cycles in (100, np.int8(100), np.uint64(100)):
+            with Program("same") as program:
+                Charge()(_Works(cycles=cycles)(Ticks(10)()))
+            reports.append(_without_host(simulate(program)))
+
+        assert 1001 == reports[0].cycles
+        assert reports[1] == reports[0] == reports[2]
+        assert {int} == {type(unit.busy_cycles) for each in reports for unit in each.units}
+        assert {int} == {type(each.cycles) for each in reports}
+
+    def test_no_number_of_operations(self) -> None:
+        """Nor does a unit compute a part of an operation."""
+        unit = ComputeUnit("unit", 0, Place("p.py", 1), flops_per_cycle=4, bytes_per_cycle=64)
+        part: Any = 1.5
+        with pytest.raises(TypeError) as caught:
+            unit.compute(part)
+
+        assert "1.5 FLOPs are computed: expected an integer" == str(caught.value)
+        assert (2, 5) == (unit.compute(np.uint8(5)), unit.flops)  # type: ignore[arg-type]
+        assert int is type(unit.flops)
+
+
+class TestSent:
+    @pytest.mark.parametrize(
+        ("element", "found"),
+        [
+            (None, "None"),
+            (True, "True"),
+            ((True, 0, 0), "(True, 0, 0)"),
+            ((True, None), "(True, None)"),
+            (Tile(2, 3, np.dtype(np.int8)), "Tile(2x3 int8)"),
+            (np.zeros(2), "array([0., 0.])"),
+        ],
+    )
+    @pytest.mark.parametrize("traced", [False, True])
+    def test_first_element(self, element: Any, found: str, traced: bool, tmp_path: Path) -> None:
+        """The one who sends it is blamed, not the one who reads it."""
+        settings = {"trace": TraceOptions(), "log_dir": tmp_path} if traced else {}
+        line = _line_of("await ports.sink.send(self.element)")
+        assert (
+            f"wrong: TypeError: {found} is sent on wrong.0 -> relay_1.0: "
+            "expected a tuple (value, level of the stop) "
+            f"({__file__}:{line}), at cycle 1, element 1"
+        ) == _failed(_Sends(name="wrong", element=element), **settings)
+
+    def test_behind_an_assumed_shape(self) -> None:
+        """Also where elements are counted on their way."""
+        with Program("failing") as program:
+            Charge()(_Sends(name="wrong")(Ticks(10)()).assume(10))
+        report = simulate(program)
+
+        line = _line_of("await ports.sink.send(self.element)")
+        assert report.error is not None
+        assert (
+            "wrong: TypeError: None is sent on wrong.0 -> charge_1.0: "
+            "expected a tuple (value, level of the stop) "
+            f"({__file__}:{line}), at cycle 1, element 1"
+        ) == report.error["message"]
+
+    @pytest.mark.parametrize("name", SCHEDULES)
+    def test_none_after_the_end(self, name: str | int) -> None:
+        """None looks like the end; what comes after it shows that it is not."""
+        with schedule(name):
+            message = _failed(_RunsOn(name="wrong"))
+        assert (
+            "wrong: None is sent on wrong.0 -> relay_1.0: "
+            "expected a tuple (value, level of the stop), at cycle 12"
+        ) == message
+
+
+class TestAwaited:
+    @pytest.mark.parametrize("name", SCHEDULES)
+    @pytest.mark.parametrize(
+        ("seconds", "awaits"),
+        [(None, "await trio.Event().wait()"), (3600.0, "await trio.sleep(self.seconds)")],
+    )
+    def test_something_else(self, name: str | int, seconds: float | None, awaits: str) -> None:
+        """The run ends at once, with the line that waits for what never comes."""
+        with schedule(name):
+            message = _failed(_Waits(name="wrong", seconds=seconds))
+        assert (
+            "wrong: awaits something outside of the fabric: expected its channels only "
+            f"({__file__}:{_line_of(awaits)}), at cycle 1, element 1"
+        ) == message
+
+    def test_beside_a_failure(self) -> None:
+        """A unit that waits for ever does not keep another one's error from being told."""
+        with Program("failing") as program:
+            stream = Ticks(10)()
+            Charge()(_Waits()(stream))
+            Charge()(_Fails(name="early")(stream))
+        report = simulate(program)
+
+        assert report.error is not None
+        line = _line_of('raise KeyError("no such row")')
+        assert (
+            f"early: KeyError: 'no such row' ({__file__}:{line}), at cycle 0, element 0"
+            == report.error["message"]
+        )
+
+    def test_a_turn_for_the_others(self) -> None:
+        """Letting trio run something else is no wait."""
+        with Program("polite") as program:
+            Charge()(_Waits(name="same", seconds=0)(Ticks(10)()))
+        polite = simulate(program)
+        with Program("polite") as program:
+            Charge()(Relay(name="same")(Ticks(10)()))
+
+        assert ("completed", simulate(program).cycles) == (polite.status, polite.cycles)
 
 
 def _line_of(text: str) -> int:

@@ -87,19 +87,34 @@ class TestAttention:
 
 
 class TestParameters:
-    @pytest.mark.parametrize("name", ["requests", "regions", "tile_n"])
-    def test_values_that_cannot_be(self, name: str) -> None:
+    @pytest.mark.parametrize(
+        ("name", "value", "expected"),
+        [
+            ("requests", 0, "at least 1"),
+            ("regions", 0, "at least 1"),
+            ("tile_n", 0, "at least 1"),
+            ("seed", -1, "at least 0"),
+            ("regions", 2**31, "at most 2,147,483,647"),
+            ("tile_n", 10**30, "at most 2,147,483,647"),
+        ],
+    )
+    def test_values_that_cannot_be(self, name: str, value: int, expected: str) -> None:
         """The message says what was expected."""
         with pytest.raises(ConfigurationError) as caught:
-            program("attention", None, **{name: 0})
-        assert f"{name} is 0: expected at least 1" == caught.value.message
+            program("attention", None, **{name: value})
+        assert f"{name} is {value}: expected {expected}" == caught.value.message
 
 
 class TestLengthFiles:
     @pytest.mark.parametrize(
         ("values", "given", "message"),
         [
-            ([3, -1], {}, "request 1 has length -1: expected at least 0"),
+            ([3, -1], {}, "request 1 has length -1: expected 0 to 2,147,483,647"),
+            (
+                np.array([3, 2**64 - 1], np.uint64),
+                {},
+                "request 1 has length 18446744073709551615: expected 0 to 2,147,483,647",
+            ),
             ([3.5], {}, "holds float64 [1]: expected integers [requests]"),
             ([[3]], {}, "holds int64 [1, 1]: expected integers [requests]"),
             ([3], {"requests": 2}, "holds 1 lengths: expected at least requests=2"),

@@ -100,6 +100,8 @@ class TestParameters:
         [
             ({"batch": 0}, "batch is 0: expected at least 1"),
             ({"tile_n": 0}, "tile_n is 0: expected at least 1"),
+            ({"tile_n": 10**30}, f"tile_n is {10**30}: expected at most 2,147,483,647"),
+            ({"seed": -1}, "seed is -1: expected at least 0"),
             ({"tile_f": 48}, "tile_f is 48: expected a divisor of the inner dimension, 128"),
             ({"regions": 3}, "regions is 3: expected a divisor of the number of experts, 8"),
             ({"regions": 0}, "regions is 0: expected a divisor of the number of experts, 8"),
@@ -122,6 +124,10 @@ class TestRoutingFiles:
             (np.tile([0, 1], (3, 1)), "data has 3 rows: expected at least batch=4"),
             (np.array([[0, 1]] * 3 + [[0, 8]]), "row 3 names expert 8: expected 0 to 7"),
             (np.array([[0, -1]] * 4), "row 0 names expert -1: expected 0 to 7"),
+            (
+                np.array([[0, 2**64 - 1]] * 4, np.uint64),
+                "row 0 names expert 18446744073709551615: expected 0 to 7",
+            ),
             (
                 np.array([[0, 1]] * 2 + [[7, 7]] * 2),
                 "row 2 names expert 7 twice: expected different experts in a row",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fabric import simulate
+from fabric import ConfigurationError, simulate
 from tests.programs.loading import program
 from tests.schedules import SCHEDULES, schedule
 
@@ -28,6 +28,20 @@ class TestSimplifiedMoe:
         assert functional.cycles == timing.cycles
         assert functional.units == timing.units
         assert timing.verified is None
+
+    @pytest.mark.parametrize(
+        ("given", "found"),
+        [
+            ({"tokens": -1}, "tokens=-1, experts=2, seed=0"),
+            ({"experts": 0}, "tokens=10, experts=0, seed=0"),
+            ({"seed": -1}, "tokens=10, experts=2, seed=-1"),
+        ],
+    )
+    def test_values_that_cannot_be(self, given: dict[str, int], found: str) -> None:
+        """The message says what was given and what was expected."""
+        with pytest.raises(ConfigurationError) as caught:
+            program("simplified_moe", None, **given)
+        assert f"{found}: expected at least 0, 1 and 0" == caught.value.message
 
     @pytest.mark.parametrize("name", SCHEDULES)
     def test_any_schedule(self, name: str | int) -> None:

@@ -50,3 +50,22 @@ class TestSwiglu:
         with pytest.raises(ConfigurationError) as caught:
             program("swiglu", None, **{name: tile})
         assert f"{name} is {tile}: expected a divisor of {whole}" == caught.value.message
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({"batch": 0}, "batch is 0: expected at least 1"),
+            ({"hidden": -1}, "hidden is -1: expected at least 1"),
+            ({"inter": 0}, "inter is 0: expected at least 1"),
+            ({"seed": -1}, "seed is -1: expected at least 0"),
+            (
+                {"hidden": 10**30},
+                f"batch, hidden and inter are 64, {10**30} and 512: expected at most 2,147,483,647",
+            ),
+        ],
+    )
+    def test_sizes_that_cannot_be(self, given: dict[str, int], message: str) -> None:
+        """The message says what was expected."""
+        with pytest.raises(ConfigurationError) as caught:
+            program("swiglu", None, **given)
+        assert message == caught.value.message

@@ -64,6 +64,19 @@ class TestTables:
         assert (0, "") == (printed.status, printed.err)
         assert STALLS == printed.out
 
+    def test_narrow_terminal(
+        self,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+        slow: Path,
+    ) -> None:
+        """What matters least is left out, and no name is folded."""
+        monkeypatch.setenv("COLUMNS", "60")
+        printed = Printed(capsys, "stalls", slow)
+
+        assert (0, "") == (printed.status, printed.err)
+        assert NARROW == printed.out
+
     def test_summary(self, capsys: pytest.CaptureFixture[str], stuck: Path) -> None:
         """What was recorded, and who had not ended."""
         printed = Printed(capsys, "summary", stuck)
@@ -149,6 +162,27 @@ class TestRefusals:
         printed = Printed(capsys, *(each.replace("{run}", str(slow)) for each in arguments))
 
         assert (2, "", f"fabric: {message}\n") == (printed.status, printed.out, printed.err)
+
+    @pytest.mark.parametrize(
+        ("options", "found"), [((), "none"), (("--vcd", "--perfetto"), "--vcd and --perfetto")]
+    )
+    def test_one_form(
+        self,
+        capsys: pytest.CaptureFixture[str],
+        slow: Path,
+        tmp_path: Path,
+        options: tuple[str, ...],
+        found: str,
+    ) -> None:
+        """A trace is exported in one form: usage, and nothing is written."""
+        output = tmp_path / "out"
+        printed = Printed(capsys, "export", slow, *options, "-o", output)
+
+        assert (2, "", False) == (printed.status, printed.out, output.exists())
+        assert (
+            f"Error: Expected one of --perfetto, --jsonl, --vcd, --csv: found {found}."
+            == printed.err.splitlines()[-1]
+        )
 
     def test_damage_is_said(
         self, capsys: pytest.CaptureFixture[str], slow: Path, tmp_path: Path
@@ -241,6 +275,33 @@ from  to  % of it  mostly through
    0  52     96.2  unit_2
 
 Bound by unit_2: 96.2 % of the critical path (chains.py:17).
+"""
+
+NARROW = """\
+Where the cycles went, each row sums to 52 cycles
+                           back-
+unit    busy  starved  pressured  idle  mostly
+unit_2    50        2          0     0  from unit_1
+unit_1     0        3         20    29  to unit_2
+unit_0     0        0          4    48  to unit_1
+
+Whom they were waiting for, 29 stalled cycles of all
+  units, each charged to the end of its chain
+root                cycles     %  units stalled
+unit_2                  18  62.1              1
+hops between units      11  37.9              3
+
+Critical path
+through             cycles     %
+unit_2                  50  96.2
+hops between units       2   3.8
+
+Critical path over time
+from  to  % of it  mostly through
+   0  52     96.2  unit_2
+
+Bound by unit_2: 96.2 % of the critical path
+  (chains.py:17).
 """
 SHOWN = """\
 Cycle 20
