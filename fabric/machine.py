@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from trio import CancelScope, open_nursery
-from trio.lowlevel import current_task
+from trio.lowlevel import Task, current_task
 
 from fabric.assumed_sink import AssumedSink
 from fabric.channel import Channel, Discard
@@ -83,6 +84,7 @@ class Machine:
         self.stored: dict[str, Any] = {}
         self.failures: list[FabricError] = []
         self.failed_at: list[tuple[int, int]] = []
+        self._unit_of: dict[Task, Unit] = {}
         self._abandoned = False
         self.assumed: list[AssumedSink] = []
         self.ports = self._ports(functional)
@@ -104,6 +106,7 @@ class Machine:
         ports = self.ports[node.index]
         unit = ports.unit
         unit.task = current_task()
+        self._unit_of[unit.task] = unit
         if self._abandoned:
             return
         try:
@@ -142,15 +145,16 @@ class Machine:
             return None
         return self.failures[self.failed_at.index(min(self.failed_at))]
 
-    def fail_outside(self) -> bool:
-        """Fail the units that wait for what no unit, memory or clock will ever bring.
+    def end_outside(self, scope: CancelScope) -> bool:
+        """End a run whose units wait for what no unit, memory or clock will ever bring.
 
-        To be called while no task can run.
+        To be called while no task can run: then a unit that counts as running waits for something
+        outside of the fabric.
 
         Returns:
-            Whether there are any.
+            Whether there were any, and ``scope`` has been cancelled.
         """
-        if self._abandoned:
+        if self._abandoned or scope.cancel_called or not self.clock.running:
             return False
         failed = {index for _, index in self.failed_at}
         outside = [
@@ -164,7 +168,20 @@ class Machine:
             what = "awaits something outside of the fabric: expected its channels only"
             node = self.plan.nodes[unit.index]
             self._fail(unit, _failure(what, place, node, self.ports[unit.index]))
+        if outside:
+            scope.cancel()
         return bool(outside)
+
+    def refuse_child(self, scope: CancelScope, parent: Task) -> None:
+        """End the run where ``parent``, which has just started a task, is that of an operator."""
+        unit = self._unit_of.get(parent)
+        if unit is not None:
+            frames = reversed(list(traceback.walk_stack(None)))
+            what = "starts a task of its own: expected one that awaits its channels in turn"
+            node = self.plan.nodes[unit.index]
+            error = _failure(what, deepest_place(frames), node, self.ports[unit.index])
+            self._fail(unit, error)
+            scope.cancel()
 
     def _fail(self, unit: Unit, error: FabricError) -> None:
         self.failures.append(error)

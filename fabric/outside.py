@@ -1,7 +1,8 @@
 """Operators that break the fabric's rules, found without slowing those that keep to them.
 
 An operator awaits nothing but the fabric: where it awaits an event of trio's, say, it counts as
-running, and nothing ever comes to rest. And it sends tuples of a value and a stop: where it sends
+running, and nothing ever comes to rest. It does so in one task: its unit waits for one thing at a
+time. And it sends tuples of a value and a stop: where it sends
 something else, its reader would fail in its stead.
 """
 
@@ -19,7 +20,7 @@ from typing_extensions import override
 from fabric.channel import Channel
 from fabric.values import Element
 
-__all__ = ["IdleClock", "watch_first_send", "wrong_element"]
+__all__ = ["ChildTasks", "IdleClock", "watch_first_send", "wrong_element"]
 
 
 class IdleClock(trio.abc.Clock):
@@ -42,6 +43,19 @@ class IdleClock(trio.abc.Clock):
         if self._on_idle():
             return 0
         return deadline if math.isinf(deadline) else deadline - time.perf_counter()
+
+
+class ChildTasks(trio.abc.Instrument):
+    """Sees tasks start: a unit has one task, and waits for one thing at a time."""
+
+    def __init__(self, on_start: Callable[[trio.lowlevel.Task], object]) -> None:
+        """Call ``on_start`` with the task that started another one."""
+        self._on_start: Final = on_start
+
+    @override
+    def task_spawned(self, task: trio.lowlevel.Task) -> None:
+        if task.parent_nursery is not None:
+            self._on_start(task.parent_nursery.parent_task)
 
 
 _watching: dict[type[Channel], type[Channel]] = {}

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -25,7 +26,7 @@ from fabric.errors import ConfigurationError, FabricError
 from fabric.interrupts import Interrupts
 from fabric.machine import Machine
 from fabric.measured import measured_sizes
-from fabric.outside import IdleClock
+from fabric.outside import ChildTasks, IdleClock
 from fabric.program import Program
 from fabric.progress import Snapshot
 from fabric.report import Comparison, Report, Status
@@ -224,7 +225,8 @@ class _Run:
             with interrupts.handled():
                 trio.run(
                     self._main,
-                    clock=IdleClock(self._idle),
+                    clock=IdleClock(partial(self.machine.end_outside, self._scope)),
+                    instruments=[ChildTasks(partial(self.machine.refuse_child, self._scope))],
                     restrict_keyboard_interrupt_to_checkpoints=True,
                 )
         except BaseException:
@@ -255,14 +257,6 @@ class _Run:
 
     def _stop(self) -> None:
         self._scope.cancel()
-
-    def _idle(self) -> bool:
-        """End a run in which units count as running, but no task can run."""
-        machine = self.machine
-        if not machine.clock.running or self._scope.cancel_called or not machine.fail_outside():
-            return False
-        self._scope.cancel()
-        return True
 
     def _beat(self) -> None:
         machine = self.machine

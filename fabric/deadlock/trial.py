@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import trio
@@ -11,6 +12,7 @@ from fabric.accounting import run_cycles
 from fabric.deadlock.livelock import LIVELOCK_CYCLES, LivelockWatch
 from fabric.deadlock.waits import find_stuck, growable
 from fabric.machine import Machine
+from fabric.outside import IdleClock
 
 if TYPE_CHECKING:
     from fabric.elaborate import Plan
@@ -92,7 +94,12 @@ class Trial:
     def run(self) -> Outcome:
         """Run to the end, to a stop that no growth releases, or until it takes too long."""
         machine = self._machine
-        trio.run(machine.run, self._scope, restrict_keyboard_interrupt_to_checkpoints=True)
+        trio.run(
+            machine.run,
+            self._scope,
+            clock=IdleClock(partial(machine.end_outside, self._scope)),
+            restrict_keyboard_interrupt_to_checkpoints=True,
+        )
         ending: Ending = "stuck"
         if machine.failures:
             ending = "failed"

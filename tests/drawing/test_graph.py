@@ -139,7 +139,6 @@ class TestLanguages:
         ]
         assert '"[ceil(D_selectors_1[0..1]/4), 4] of 4x64 x2"' in {label for *_, label in edges}
 
-    @pytest.mark.filterwarnings("ignore::DeprecationWarning")
     def test_dot_in_a_parser(self) -> None:
         """A parser of the language reads the same."""
         picture = picture_of(elaborate(wired("moe", model="tiny", batch=16)))

@@ -111,6 +111,17 @@ class _Waits(Relay):
             ports.unit.charge(1)
 
 
+@dataclass(frozen=True)
+class _InTasks(Relay):
+    """Receive in tasks of its own."""
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ports.source.receive)
+            nursery.start_soon(ports.source.receive)
+
+
 def _without_host(report: Report) -> Report:
     return replace(report, wall_seconds=None, log_dir=None)
 
@@ -349,6 +360,17 @@ class TestAwaited:
         assert (
             "wrong: awaits something outside of the fabric: expected its channels only "
             f"({__file__}:{_line_of(awaits)}), at cycle 1, element 1"
+        ) == message
+
+    @pytest.mark.parametrize("name", SCHEDULES)
+    def test_in_tasks_of_its_own(self, name: str | int) -> None:
+        """A unit has one task: others would wait in its name."""
+        with schedule(name):
+            message = _failed(_InTasks(name="wrong"))
+        line = _line_of("nursery.start_soon(ports.source.receive)")
+        assert (
+            "wrong: starts a task of its own: expected one that awaits its channels in turn "
+            f"({__file__}:{line}), at cycle 0, element 0"
         ) == message
 
     def test_beside_a_failure(self) -> None:
