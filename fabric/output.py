@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 __all__ = [
+    "PIPED_COLUMNS",
     "check_object",
-    "is_narrow",
     "print_json",
     "print_line",
     "print_text",
@@ -26,7 +26,12 @@ __all__ = [
     "stdout_console",
 ]
 
-_PIPED_COLUMNS: Final = 100
+_NARROW: Final = 100
+"""On wider consoles a line is printed whole, however long it is."""
+
+PIPED_COLUMNS: Final = 10_000
+"""What is read by another program is not folded."""
+
 _CHECK_FIELDS: Final = (
     "program",
     "parameters",
@@ -73,16 +78,11 @@ def print_text(text: str) -> None:
 
 
 def stdout_console() -> Console:
-    """Return a console as wide as the terminal, or of a fixed width where output is piped."""
+    """Return a console as wide as the terminal; lines that are piped are not broken."""
     from rich.console import Console
 
-    fixed = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPED_COLUMNS
+    fixed = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPED_COLUMNS
     return Console(width=fixed, highlight=False)
-
-
-def is_narrow(console: Console) -> bool:
-    """Whether lines that fit where output is piped do not fit on ``console``."""
-    return console.width < _PIPED_COLUMNS
 
 
 def print_line(console: Console, text: Text, indent: int = 2) -> None:
@@ -93,7 +93,7 @@ def print_line(console: Console, text: Text, indent: int = 2) -> None:
         text: the line.
         indent: of all parts but the first.
     """
-    if not is_narrow(console):
+    if console.width >= _NARROW:
         console.print(text, soft_wrap=True)
         return
     for number, part in enumerate(text.wrap(console, console.width - indent)):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from fabric.errors import ConfigurationError
+from fabric.output import PIPED_COLUMNS
 from fabric.trace.queries import QUERIES
 from fabric.trace.tables import print_table
 from fabric.vocabulary import TABLES
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from fabric.trace.reader import Trace
 
 __all__ = ["print_answer"]
-
-_PIPED_COLUMNS: Final = 10_000
-"""What is read by another program is not folded."""
 
 
 def print_answer(trace: Trace, console: Console, query: str) -> None:
@@ -43,6 +41,6 @@ def print_answer(trace: Trace, console: Console, query: str) -> None:
             f"{', '.join(TABLES)}, or one of {', '.join(QUERIES)}"
         ) from None
     if not sys.stdout.isatty():
-        console.width = _PIPED_COLUMNS
+        console.width = PIPED_COLUMNS
     columns = [column[0] for column in relation.description]
     print_table(console, columns, rows, len(rows))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rich.table import Table
 from rich.text import Text
 
-from fabric.output import is_narrow, print_line
+from fabric.output import print_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,14 +46,16 @@ def print_table(
         columns: their titles.
         rows: a cell for each column.
         shown: rows at most.
-        spare: columns to leave out on a narrow console, the first one first; then names are cut
-            in the middle. Nothing is left out or cut where None.
+        spare: columns to leave out where the table is too wide, the first one first; then names
+            are cut in the middle. Where None, nothing is left out, and long cells are folded.
     """
     cells = [[_cell(value) for value in row] for row in rows[:shown]]
     texts = [any(_is_text(row[number]) for row in rows) for number in range(len(columns))]
     widths = [max((len(row[n]) for row in cells), default=0) for n in range(len(columns))]
     kept = list(range(len(columns)))
-    if spare is not None and is_narrow(console):
+    heads = map(len, columns)
+    natural = sum(max(pair) + _GAP for pair in zip(heads, widths, strict=True)) - _GAP
+    if spare is not None and natural > console.width:
         columns = [title.replace("-", "-\n") for title in columns]
         kept, widths = _fitted(console.width, columns, widths, texts, spare)
         cells = [

@@ -24,7 +24,7 @@ def _printed(width: int, spare: tuple[str, ...] | None = ("wired at", "mostly"))
 
 class TestTable:
     def test_wide(self) -> None:
-        """With 100 columns or more a table is what it is without spare columns."""
+        """Where there is room a table is what it is without spare columns."""
         expected = """\
 unit                         busy  back-pressured  mostly                    wired at
 load_gate_of_expert_22  1,234,567              89  from broadcast_pack_22_0  experts.py:101
