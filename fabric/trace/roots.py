@@ -8,10 +8,12 @@ The cycles in which an element or a credit was already on its way are charged to
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from itertools import pairwise
 from typing import Final, NamedTuple
+
+import numpy as np
 
 from fabric.trace.timeline import Interval, Timelines
 
@@ -32,6 +34,7 @@ class Root(NamedTuple):
 
 HOP: Final = Root("hop", -1)
 UNTRACED: Final = Root("untraced", -1)
+_MEMORIES: Final = ("hbm", "capacity")
 
 
 class Roots:
@@ -41,27 +44,31 @@ class Roots:
         """Resolve all waits; a wait's roots are a slice of its peer's."""
         self._timelines: Final = timelines
         units = len(timelines.names)
-        self._starts: Final[list[list[int]]] = [[] for _ in range(units)]
-        self._roots: Final[list[list[Root]]] = [[] for _ in range(units)]
+        # A root is a number here: that of the unit that works, and so on as in this list.
+        self._known: Final = [
+            *(Root("unit", unit) for unit in range(units)),
+            *(Root(kind, unit) for kind in _MEMORIES for unit in range(units)),
+            HOP,
+            UNTRACED,
+        ]
+        self._starts: Final = [array("q") for _ in range(units)]
+        self._roots: Final = [array("q") for _ in range(units)]
         self._ends: Final = [0] * units
         self._next: Final = [0] * units
-        self._self: Final = [Root("unit", unit) for unit in range(units)]
         for unit in range(units):
             self._build(unit, timelines.final[unit])
 
     def charged(self, unit: int) -> Counter[Root]:
         """Return the stalled cycles of ``unit`` by root."""
         first, last = self._timelines.first, self._timelines.last
-        cycles: Counter[Root] = Counter()
-        starts, roots = self._starts[unit], self._roots[unit]
-        own = self._self[unit]
-        spans = pairwise([*starts, self._ends[unit]])
-        for (start, end), root in zip(spans, roots, strict=True):
-            if root is not own:
-                length = min(end, last) - max(start, first)
-                if length > 0:
-                    cycles[root] += length
-        return cycles
+        starts = np.array(self._starts[unit], np.int64)
+        roots = np.array(self._roots[unit], np.int64)
+        ends = np.append(starts[1:], self._ends[unit])
+        lengths = np.minimum(ends, last) - np.maximum(starts, first)
+        counted = (roots != unit) & (lengths > 0)
+        cycles = np.zeros(len(self._known), np.int64)
+        np.add.at(cycles, roots[counted], lengths[counted])
+        return Counter({self._known[root]: int(cycles[root]) for root in np.flatnonzero(cycles)})
 
     def _build(self, unit: int, target: int) -> None:
         """Resolve ``unit`` up to ``target``, and before it whatever that needs."""
@@ -97,20 +104,21 @@ class Roots:
 
     def _work_until(self, unit: int, cycle: int) -> None:
         if cycle > self._ends[unit]:
-            root = self._self[unit] if self._timelines.traced[unit] else UNTRACED
+            root = unit if self._timelines.traced[unit] else len(self._known) - 1
             self._append(unit, self._ends[unit], root)
             self._ends[unit] = cycle
 
     def _resolve(self, unit: int, wait: Interval) -> None:
         if wait.peer < 0:
-            self._append(unit, wait.start, Root(wait.cause, unit))
+            kind = 1 + _MEMORIES.index(wait.cause)
+            self._append(unit, wait.start, kind * len(self._ends) + unit)
         else:
             end = min(wait.until, self._ends[wait.peer])
             if end > wait.start:
                 self._copy(unit, wait.peer, wait.start, end)
             if wait.end > max(end, wait.start):
                 latency = wait.until + 1 < wait.end and wait.cause == "empty"
-                root = self._self[wait.peer] if latency else HOP
+                root = wait.peer if latency else len(self._known) - 2
                 self._append(unit, max(end, wait.start), root)
         self._ends[unit] = wait.end
 
@@ -123,6 +131,6 @@ class Roots:
         self._starts[unit].extend(starts[low + 1 : high])
         self._roots[unit].extend(roots[low + 1 : high])
 
-    def _append(self, unit: int, start: int, root: Root) -> None:
+    def _append(self, unit: int, start: int, root: int) -> None:
         self._starts[unit].append(start)
         self._roots[unit].append(root)

@@ -56,7 +56,9 @@ class Accounts:
         self.by_number: Final = {each.unit: each for each in self.units}
         roots = Roots(self.timelines)
         self.by_unit: Final = {unit: roots.charged(unit) for unit in traced}
-        self.charged: Final[Counter[Root]] = sum(self.by_unit.values(), Counter())
+        self.charged: Final[Counter[Root]] = Counter()
+        for each in self.by_unit.values():
+            self.charged.update(each)
         self.path: Final[list[Step]] = critical_path(self.timelines)
 
     def on_path(self) -> Counter[Root]:
@@ -127,12 +129,13 @@ def print_units(accounts: Accounts, console: Console, shown: int) -> None:
 def print_roots(accounts: Accounts, console: Console, shown: int) -> None:
     """Print what the stalled cycles were really waiting for."""
     stalled = sum(accounts.charged.values())
+    units = Counter(root for each in accounts.by_unit.values() for root in each)
     rows = [
         (
             accounts.names.root(root),
             cycles,
             percent(cycles, stalled),
-            sum(root in each for each in accounts.by_unit.values()),
+            units[root],
         )
         for root, cycles in _ranked(accounts.charged)
     ]
