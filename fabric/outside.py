@@ -34,9 +34,7 @@ class IdleClock(trio.abc.Clock):
     def start_clock(self) -> None:
         pass
 
-    @override
-    def current_time(self) -> float:
-        return time.perf_counter()
+    current_time = staticmethod(time.perf_counter)
 
     @override
     def deadline_to_sleep_time(self, deadline: float) -> float:
