@@ -100,6 +100,11 @@ def simulate(
         raise ConfigurationError(f"mode is {mode!r}: expected timing or functional")
     if trace is not None and log_dir is None:
         raise ConfigurationError("a trace is asked for without a log folder: expected log_dir")
+    if trio.lowlevel.in_trio_run():
+        raise ConfigurationError(
+            "simulate() is called inside of trio: expected a thread of its own, as in "
+            "await trio.to_thread.run_sync(simulate, program)"
+        )
     settings = _Settings(mode == "functional", dict(depths or {}), progress, livelock_cycles, trace)
     run = _Run(program, settings)
     folder = None if log_dir is None else new_run_folder(log_dir, program.name)
@@ -249,7 +254,7 @@ class _Run:
             host.cancel_scope.cancel()
 
     def _stop(self) -> None:
-        self._scope.cancel()
+        self.machine.stop(self._scope)
 
     def _beat(self) -> None:
         machine = self.machine

@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 from typing_extensions import override
 
 from fabric import (
     BoolType,
+    ConfigurationError,
     Feedback,
     Ports,
     Program,
     ProgramError,
     Report,
+    Stream,
     StreamType,
     simulate,
 )
@@ -50,6 +53,43 @@ class _Stops(Charge):
     async def run(self, ports: Ports) -> None:
         for _ in range(self.after):
             await ports.source.receive()
+
+
+@dataclass(frozen=True)
+class _GivesUp(Relay):
+    """Wait for each element in a scope that is cancelled."""
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await Relay.run(self, ports)
+
+
+@dataclass(frozen=True)
+class _Delegates(Relay):
+    """Let a task of its own do the work."""
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(Relay.run, self, ports)
+
+
+@dataclass(frozen=True)
+class _LastWords(Relay):
+    """Send, work and wait all the same when the run ends, shielded from that."""
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        try:
+            await Relay.run(self, ports)
+        finally:
+            with trio.CancelScope(shield=True):
+                ports.unit.charge(7)
+                await ports.sink.send((True, 0))
+                await ports.source.receive()
+                raise ValueError("too late")
 
 
 def _without_host(report: Report) -> Report:
@@ -172,6 +212,49 @@ class TestErrors:
 
         assert _without_host(simulate(_failing())) == report
 
+    @pytest.mark.parametrize(
+        ("operator", "message"),
+        [
+            (
+                _GivesUp,
+                "x has cancelled a wait of its own: expected none, such as by a timeout: the "
+                "host's time says nothing about cycles",
+            ),
+            (
+                _Delegates,
+                "x waits for the fabric in a task that it has started itself: expected no "
+                "nursery, an operator is one task",
+            ),
+        ],
+    )
+    @pytest.mark.parametrize("name", SCHEDULES)
+    def test_own_use_of_trio(self, name: str | int, operator: type[Relay], message: str) -> None:
+        """An operator that cancels its waits, or waits in tasks of its own, is told so."""
+        with Program("own") as program:
+            Charge()(operator(name="x")(Stage(9, work_cycles=(0, 50))()[0]))
+
+        with schedule(name):
+            report = simulate(program)
+        assert report.error is not None
+        assert message == report.error["message"]
+
+    def test_inside_trio(self) -> None:
+        """A program that uses trio itself is told where to run a simulation."""
+        with Program("fine") as program:
+            Charge()(Ticks(3)())
+
+        async def host() -> str:
+            with pytest.raises(ConfigurationError) as caught:
+                simulate(program)
+            report = await trio.to_thread.run_sync(simulate, program)
+            assert "completed" == report.status
+            return caught.value.message
+
+        assert (
+            "simulate() is called inside of trio: expected a thread of its own, as in "
+            "await trio.to_thread.run_sync(simulate, program)"
+        ) == trio.run(host)
+
 
 def _line_of(text: str) -> int:
     lines = Path(__file__).read_text().splitlines()
@@ -202,6 +285,26 @@ class TestOutcomes:
         assert "deadlock" == report.status
         assert 3 == report.exit_status
         assert report.deadlock is not None
+
+    @pytest.mark.parametrize("name", SCHEDULES)
+    def test_last_words(self, name: str | int) -> None:
+        """What operators do while a run is ended does not change what is said about it."""
+
+        def ring(operator: type[Relay]) -> dict[str, Any] | None:
+            with Program("ring") as program:
+                loop = Feedback(StreamType((1,), BoolType()))
+                stream: Stream = loop
+                for number in range(3):
+                    stream = operator(name=f"relay_{number}")(stream)
+                loop.connect(stream)
+            with schedule(name):
+                report = simulate(program).deadlock
+            assert report is not None
+            for unit in report["loops"][0]["units"]:
+                del unit["operator"], unit["line"]
+            return report
+
+        assert ring(Relay) == ring(_LastWords)
 
     @pytest.mark.parametrize("name", SCHEDULES)
     def test_any_schedule(self, name: str | int) -> None:

@@ -48,7 +48,7 @@ def test_completed(name: str, tmp_path: Path) -> None:
 
 
 def test_killed_with_a_loop(tmp_path: Path) -> None:
-    """A run that goes on beside a loop and is killed shows the loop."""
+    """A run that goes on beside a loop and is killed shows the loop, and nobody who can go on."""
     command = [sys.executable, "-m", "fabric", "run", str(_ROOT / "tests/fabric/beside_a_loop.py")]
     command += ["--trace", "events", "--log-dir", str(tmp_path)]
     folder = tmp_path / "beside-1" / "trace"
@@ -62,6 +62,7 @@ def test_killed_with_a_loop(tmp_path: Path) -> None:
     assert found is not None
     assert "FAB-D002" == found.code
     assert [["relay_1"]] == [[unit.unit for unit in loop.units] for loop in found.loops]
+    assert (0, []) == (found.cycle, found.behind)
 
 
 def _but_for_the_remedy(report: dict[str, Any]) -> dict[str, Any]:
