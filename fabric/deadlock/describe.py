@@ -102,8 +102,11 @@ def explain_livelock(machine: Machine, watch: LivelockWatch) -> DeadlockReport:
         ),
         hint="An element has to leave the loop, or the loop has to end",
     )
-    behind = [unit for unit in machine.units if unit.index in stuck.needs and unit not in moving]
-    return _report(machine, [loop], behind, stuck, tokens, _no_remedy("no depth helps"))
+    # Loops that do not move at all are not behind it, and where they rest is the same in each run.
+    loops = [loop, *(_loop(machine, core, stuck, tokens) for core in stuck.cores)]
+    told = {*moving, *(unit for core in stuck.cores for unit in core)}
+    behind = [unit for unit in machine.units if unit.index in stuck.needs and unit not in told]
+    return _report(machine, loops, behind, stuck, tokens, _no_remedy("no depth helps"))
 
 
 def _no_remedy(why_not: str) -> Remedy:

@@ -31,12 +31,13 @@ def analysed(trace: Trace) -> DeadlockReport | None:
     whole report where the trace has no state.
     """
     written = _written(trace)
-    if not trace.has_state:
-        return written if trace.status != "completed" else None
+    known = trace.has_state and trace.status != "livelock"
+    if written is not None and not known and trace.status != "completed":
+        return written
     machine, tokens = rebuilt(trace)
     stuck = find_stuck(machine)
-    if not stuck.cores:
-        return written if written is not None and written.code == "FAB-L001" else None
+    if not trace.has_state or not stuck.cores:
+        return None
     found = describe_deadlock(machine, stuck, tokens, _WHY_NO_REMEDY)
     if written is None or _units(written) != _units(found):
         return found
