@@ -298,6 +298,14 @@ class Channel:
             if self.writer is not None:
                 self._wake_writer()
 
+    def stop(self) -> None:
+        """Carry nothing more and wake nobody: the run is over."""
+        self.reader = self.writer = None
+        self._spent += len(self._returned)
+        self._ungranted = 0
+        self._returned = deque()
+        self.credits = deque()
+
     def see_end(self) -> None:
         """Let the consumer's clock move to the end of the stream, which is there."""
         assert self.closed_cycle is not None

@@ -76,6 +76,9 @@ def _fail_with(error: Exception, arguments: list[str], known: dict[str, Any]) ->
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
         return _fail(arguments, known, ExitStatus.USAGE, reason, error.filename)
+    if isinstance(error, RuntimeError) and str(error) == "Query interrupted":
+        # What DuckDB makes of a KeyboardInterrupt.
+        return _fail(arguments, known, ExitStatus.INTERRUPTED, "interrupted")
     traceback.print_exception(error)
     message = f"a fault of the fabric: {type(error).__name__}: {error}"
     return _fail(arguments, known, ExitStatus.WRONG, message)

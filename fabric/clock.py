@@ -15,16 +15,21 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from outcome import Value
 from trio.lowlevel import reschedule
 
+from fabric.errors import ProgramError
 from fabric.unit import Unit, Wait
 
 if TYPE_CHECKING:
     from fabric.channel import Channel
 
-__all__ = ["OffChipMemory", "VirtualClock"]
+__all__ = ["OffChipMemory", "Stopped", "VirtualClock"]
 
 _NEVER: Final = 1 << 62
 _WOKEN: Final = Value(None)
 """What trio hands a unit that was woken, and not cancelled; made once."""
+
+
+class Stopped(BaseException):
+    """Ends an operator that goes on although the run has stopped."""
 
 
 class OffChipMemory(Protocol):
@@ -53,6 +58,7 @@ class VirtualClock:
         running: units that can run.
         memory: advanced only while nothing else can run.
         stopping: let what can run come to rest, then stop instead of advancing.
+        stopped: the run is over; what operators do while they are cancelled does not count.
         pace_cycle: a unit whose clock is past it waits for the others to come to rest.
     """
 
@@ -69,6 +75,7 @@ class VirtualClock:
         self.now = 0
         self.running = 0
         self.stopping = False
+        self.stopped = False
         self.memory: OffChipMemory | None = None
         self._on_quiescence: Final = on_quiescence
         self._on_heartbeat: Final = on_heartbeat
@@ -95,16 +102,38 @@ class VirtualClock:
 
     @types.coroutine
     def park(self, unit: Unit, wait: Wait) -> Generator[Any, Any, None]:
-        """Suspend ``unit`` until somebody wakes it; the last unit to park advances the clock."""
+        """Suspend ``unit`` until somebody wakes it; the last unit to park advances the clock.
+
+        Raises:
+            ProgramError: the operator has cancelled itself.
+        """
         unit.wait = wait
         self.running = running = self.running - 1
         if not running:
-            self._settle()
+            self._rest()
         if unit.wait is not None:
             unit.parked = True
             outcome = yield unit.suspension
             if outcome is not _WOKEN:
+                self._cancelled(unit)
                 outcome.unwrap()
+
+    def _cancelled(self, unit: Unit) -> None:
+        """Refuse a cancellation that is the operator's own: the units that can run are counted."""
+        if not self.stopped:
+            self.wake(unit)
+            raise ProgramError(
+                f"{unit.name} has cancelled a wait of its own: expected none, such as by a "
+                "timeout: the host's time says nothing about cycles"
+            )
+
+    def _rest(self) -> None:
+        if not self.stopped:
+            self._settle()
+        if self.stopped:
+            # Whoever parks from here on comes here, too.
+            self.running = 1
+            raise Stopped
 
     def wake(self, unit: Unit) -> None:
         """Let ``unit`` run again; nothing happens where it runs already."""

@@ -158,7 +158,7 @@ class Execution:
             host.cancel_scope.cancel()
 
     def _stop(self) -> None:
-        self._scope.cancel()
+        self.machine.stop(self._scope)
 
     def _beat(self) -> None:
         machine = self.machine

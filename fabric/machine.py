@@ -6,12 +6,13 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from trio import CancelScope, open_nursery
-from trio.lowlevel import Task, current_task
+from outcome import Error
+from trio import Cancelled, CancelScope, open_nursery
+from trio.lowlevel import Task, current_task, reschedule
 
 from fabric.assumed_sink import AssumedSink
 from fabric.channel import Channel, Discard
-from fabric.clock import VirtualClock
+from fabric.clock import Stopped, VirtualClock
 from fabric.elaborate import Plan
 from fabric.errors import ConfigurationError, FabricError, OperatorError
 from fabric.graph import ComputeOperator, Node
@@ -20,7 +21,7 @@ from fabric.memory import OnChipMemory
 from fabric.outside import watch_first_send
 from fabric.place import Place, deepest_place, is_own, raising_place
 from fabric.ports import Ports, Sink
-from fabric.unit import ComputeUnit, MemoryUnit, Unit
+from fabric.unit import ComputeUnit, MemoryUnit, Unit, Wait
 
 if TYPE_CHECKING:
     from fabric.trace.recorder import Recorder
@@ -86,12 +87,14 @@ class Machine:
         self.failed_at: list[tuple[int, int]] = []
         self._unit_of: dict[Task, Unit] = {}
         self._abandoned = False
+        self._at_rest: list[tuple[Unit, Wait | None, int]] = []
         self.assumed: list[AssumedSink] = []
         self.ports = self._ports(functional)
 
     def abandon(self) -> None:
-        """Start no operator any more."""
+        """Start no operator any more; those that have started are about to be cancelled."""
         self._abandoned = True
+        self.clock.stopped = True
 
     async def run(self, scope: CancelScope) -> None:
         """Let the operators run until all have ended, or until ``scope`` is cancelled."""
@@ -100,6 +103,24 @@ class Machine:
             async with open_nursery() as nursery:
                 for node in self.plan.nodes:
                     nursery.start_soon(self.operate, node, name=node.name)
+        for unit, wait, now in self._at_rest:
+            unit.wait, unit.now = wait, now
+
+    def stop(self, scope: CancelScope) -> None:
+        """Cancel the operators; the machine stays as it is, whatever they still do.
+
+        They may send in a ``finally``, or shield themselves: those are ended, too.
+        """
+        self._at_rest = [(unit, unit.wait, unit.now) for unit in self.units]
+        for channel in self.channels:
+            channel.stop()
+        self.clock.stopped = True
+        scope.cancel()
+        for unit in self.units:
+            if unit.parked:
+                unit.parked = False
+                assert unit.task is not None
+                reschedule(unit.task, Error(Stopped()))
 
     async def operate(self, node: Node) -> None:
         """Run one operator until it ends; an error ends it too and is kept."""
@@ -111,15 +132,20 @@ class Machine:
             return
         try:
             await node.operator.run(ports)
+            if self.clock.stopped:
+                return
             for sink in ports.outputs:
                 sink.close()
             await ports.drain()
-        except FabricError as error:
-            if error.file is None:
-                error.file, error.line = node.place
-            self._fail(unit, error)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - users raise anything
-            self._fail(unit, _wrapped(error, node, ports))
+        except Cancelled:
+            raise
+        except BaseException as error:
+            first = _first_of(error)
+            if isinstance(first, KeyboardInterrupt):
+                raise
+            if self.clock.stopped:
+                return
+            self._fail(node, ports, first)
         else:
             unit.finished = True
         self.clock.leave()
@@ -166,10 +192,10 @@ class Machine:
             assert unit.task is not None
             place = deepest_place(unit.task.iter_await_frames())
             what = "awaits something outside of the fabric: expected its channels only"
-            node = self.plan.nodes[unit.index]
-            self._fail(unit, _failure(what, place, node, self.ports[unit.index]))
+            node, ports = self.plan.nodes[unit.index], self.ports[unit.index]
+            self._fail(node, ports, _failure(what, place, node, ports))
         if outside:
-            scope.cancel()
+            self.stop(scope)
         return bool(outside)
 
     def refuse_child(self, scope: CancelScope, parent: Task) -> None:
@@ -178,14 +204,17 @@ class Machine:
         if unit is not None:
             frames = reversed(list(traceback.walk_stack(None)))
             what = "starts a task of its own: expected one that awaits its channels in turn"
-            node = self.plan.nodes[unit.index]
-            error = _failure(what, deepest_place(frames), node, self.ports[unit.index])
-            self._fail(unit, error)
-            scope.cancel()
+            node, ports = self.plan.nodes[unit.index], self.ports[unit.index]
+            self._fail(node, ports, _failure(what, deepest_place(frames), node, ports))
+            self.stop(scope)
 
-    def _fail(self, unit: Unit, error: FabricError) -> None:
+    def _fail(self, node: Node, ports: Ports, error: BaseException) -> None:
+        if not isinstance(error, FabricError):
+            error = _wrapped(error, node, ports)
+        elif error.file is None:
+            error.file, error.line = node.place
         self.failures.append(error)
-        self.failed_at.append((unit.now, unit.index))
+        self.failed_at.append((ports.unit.now, node.index))
         self.clock.stopping = True
 
     def _channels(
@@ -268,6 +297,13 @@ def _unit(node: Node, plan: Plan) -> Unit:
     if operator.kind == "memory":
         return MemoryUnit(node.name, node.index, node.place, bytes_per_cycle=bytes_per_cycle)
     return Unit(node.name, node.index, node.place, bytes_per_cycle=bytes_per_cycle)
+
+
+def _first_of(error: BaseException) -> BaseException:
+    """Return the first error of a group, as a nursery raises it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _wrapped(error: BaseException, node: Node, ports: Ports) -> OperatorError:

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import trio
+
 from fabric import accounting
 from fabric.deadlock.describe import cured, describe_deadlock, explain_livelock
 from fabric.deadlock.document import DeadlockReport
@@ -86,6 +88,11 @@ def simulate(
         raise ConfigurationError(f"mode is {mode!r}: expected timing or functional")
     if trace is not None and log_dir is None:
         raise ConfigurationError("a trace is asked for without a log folder: expected log_dir")
+    if trio.lowlevel.in_trio_run():
+        raise ConfigurationError(
+            "simulate() is called inside of trio: expected a thread of its own, as in "
+            "await trio.to_thread.run_sync(simulate, program)"
+        )
     settings = Settings(mode == "functional", dict(depths or {}), progress, livelock_cycles, trace)
     run = Execution(program, settings)
     folder = None if log_dir is None else new_run_folder(log_dir, program.name)

@@ -44,7 +44,7 @@ def describe_deadlock(
 ) -> DeadlockReport:
     """Describe why the units of ``machine`` that are ``stuck``, at least one, can never go on."""
     loops = [_loop(machine, loop, stuck, tokens) for loop in stuck.cores]
-    return _report(machine, loops, stuck, tokens, _no_remedy(why_no_remedy))
+    return _report(machine, loops, stuck.tail, stuck, tokens, _no_remedy(why_no_remedy))
 
 
 def cured(
@@ -102,7 +102,11 @@ def explain_livelock(machine: Machine, watch: LivelockWatch) -> DeadlockReport:
         ),
         hint="An element has to leave the loop, or the loop has to end",
     )
-    return _report(machine, [loop], stuck, tokens, _no_remedy("no depth helps"))
+    # Loops that do not move at all are not behind it, and where they rest is the same in each run.
+    loops = [loop, *(_loop(machine, core, stuck, tokens) for core in stuck.cores)]
+    told = {*moving, *(unit for core in stuck.cores for unit in core)}
+    behind = [unit for unit in machine.units if unit.index in stuck.needs and unit not in told]
+    return _report(machine, loops, behind, stuck, tokens, _no_remedy("no depth helps"))
 
 
 def _no_remedy(why_not: str) -> Remedy:
@@ -110,12 +114,14 @@ def _no_remedy(why_not: str) -> Remedy:
 
 
 def _report(
-    machine: Machine, loops: list[Loop], stuck: Stuck, tokens: Tokens, remedy: Remedy
+    machine: Machine,
+    loops: list[Loop],
+    behind: list[Unit],
+    stuck: Stuck,
+    tokens: Tokens,
+    remedy: Remedy,
 ) -> DeadlockReport:
-    in_loop = {unit.unit for loop in loops for unit in loop.units}
-    resting = [unit for unit in machine.units if not unit.finished and unit.name not in in_loop]
-    waiting = [unit for unit in machine.units if unit.index in stuck.needs]
-    at_rest = waiting if loops[0].code != "FAB-L001" else [u for u in waiting if u in resting]
+    at_rest = [*behind, *(unit for core in stuck.cores for unit in core)]
     return one_line(
         DeadlockReport(
             schema=SCHEMA,
@@ -124,11 +130,7 @@ def _report(
             kind=KINDS[loops[0].code],
             cycle=max((unit.now for unit in at_rest), default=0),
             loops=loops,
-            behind=[
-                _blocked(machine, unit, stuck, tokens)
-                for unit in resting
-                if unit.index in stuck.needs
-            ],
+            behind=[_blocked(machine, unit, stuck, tokens) for unit in behind],
             finished=sum(unit.finished for unit in machine.units),
             remedy=remedy,
             last_events=_last_events(stuck),

@@ -20,8 +20,12 @@ def write_files(folder: Path, report: DeadlockReport) -> list[str]:
     }
     failed = []
     for name, text in texts.items():
+        beside = folder / f"{name}.tmp"
         try:
-            (folder / name).write_text(text, encoding="utf-8")
+            # What was written before stays until there is all of it.
+            beside.write_text(text, encoding="utf-8")
+            beside.replace(folder / name)
         except OSError as error:
+            beside.unlink(missing_ok=True)
             failed.append(f"{folder / name} could not be written: {error.strerror}")
     return failed

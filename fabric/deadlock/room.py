@@ -43,7 +43,7 @@ def find_capacity(
         why_not = f"{remedy.why_not}; {gave_up('looking for room', search.trials)}"
         return replace(remedy, why_not=why_not, trials=search.trials)
     if whole.ending != "completed":
-        why_not = f"{remedy.why_not}, nor does more room on chip"
+        why_not = f"{remedy.why_not}, nor does more room on chip alone"
         return replace(remedy, why_not=why_not, trials=search.trials)
     enough, cycles = unlimited.peak_bytes, whole.cycle
     less: Outcome | None = None

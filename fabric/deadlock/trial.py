@@ -127,7 +127,7 @@ class Trial:
                     self._grown[self._options[channel]] = channel.depth
                 return
             self._loops = frozenset(frozenset(unit.name for unit in loop) for loop in loops)
-        self._scope.cancel()
+        machine.stop(self._scope)
 
     def _check(self) -> None:
         if self._effort is not None and self._machine.elements > self._effort:

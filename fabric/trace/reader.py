@@ -26,6 +26,7 @@ class Trace:
         status: how the run ended; ``killed`` where it did not say.
         cycles: of the run; the last recorded cycle where it was killed.
         problems: sentences about what is missing.
+        has_state: it says what units waited for, and for which elements.
         window: the cycles that were traced, the last one not included.
         database: the tables of ``fabric.vocabulary``.
     """
@@ -38,6 +39,7 @@ class Trace:
         """
         self.folder: Final = run / "trace" if (run / "trace").is_dir() else run
         self.problems: list[str] = []
+        self.has_state = True
         self.meta: Final = self._meta(run)
         self.database: Final = duckdb.connect()
         request_bytes = self.meta.get("hardware", {}).get("hbm", {}).get("request_bytes", 0)
@@ -147,14 +149,19 @@ class Trace:
                 )
 
     def _last(self, name: str, select: str, columns: tuple[str, ...]) -> None:
-        """Make table ``name`` of its newest file that can be read."""
-        for file in sorted(self.folder.glob(f"{name}-*.parquet"), reverse=True):
+        """Make table ``name`` of the last state that was written whole: ``states`` comes last."""
+        numbers = [file.stem for file in self.folder.glob("states-*.parquet")]
+        file = self.folder / f"{max(numbers, default='').replace('states', name)}.parquet"
+        if file.exists():
             try:
                 self.database.execute(f"CREATE TABLE {name} AS {select.format(file=literal(file))}")
             except duckdb.Error as error:
                 self.problems.append(f"{file.name} is damaged, it is left out: {_reason(error)}")
+                self.has_state = False
             else:
                 return
+        elif name == "states":
+            self.has_state = False
         names = ", ".join(f'"{column}" BIGINT' for column in columns)
         self.database.execute(f"CREATE TABLE {name} ({names})")
 

@@ -24,16 +24,20 @@ _WHY_NO_REMEDY: Final = "a trace cannot be run with other depths: `run` tries th
 
 
 def analysed(trace: Trace) -> DeadlockReport | None:
-    """Return the report of the loops at the last recorded state; None where all can go on.
+    """Return the report of the loops at the last recorded state; None where it has none.
 
     A trace cannot be run with other depths, and of a livelock it has but a piece: the remedy of a
-    deadlock and the report of a livelock are those that the run wrote beside its trace.
+    deadlock and the report of a livelock are those that the run wrote beside its trace. So is the
+    whole report where the trace has no state.
     """
+    written = _written(trace)
+    known = trace.has_state and trace.status != "livelock"
+    if written is not None and not known and trace.status != "completed":
+        return written
     machine, tokens = rebuilt(trace)
     stuck = find_stuck(machine)
-    written = _written(trace)
-    if not stuck.cores:
-        return written if written is not None and written.code == "FAB-L001" else None
+    if not trace.has_state or not stuck.cores:
+        return None
     found = describe_deadlock(machine, stuck, tokens, _WHY_NO_REMEDY)
     if written is None or _units(written) != _units(found):
         return found
@@ -61,6 +65,9 @@ def print_deadlock(trace: Trace, console: Console) -> None:
         console.print(verdict, style="bold red", soft_wrap=True, markup=False)
         for line in lines:
             console.print(line, soft_wrap=True, markup=False)
+        return
+    if not trace.has_state:
+        console.print("The trace does not say what units waited for.")
         return
     ((waiting, finished, units),) = trace.rows(
         "SELECT count(waits_for), count(*) FILTER (finished), count(*) FROM states"

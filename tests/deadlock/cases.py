@@ -425,3 +425,11 @@ def round_and_round() -> Program:
         loop.connect(turned)
         sink("y", never)
     return program
+
+
+@case("FAB-L001", loops=(2, 2))
+def round_and_round_beside_a_ring() -> Program:
+    """The same beside a loop in which nothing moves at all."""
+    with round_and_round() as program:
+        ring("rest", 2)
+    return program

@@ -131,12 +131,36 @@ class TestFiles:
             each.as_json()["loops"] for each in found
         ]
 
+    def test_written_whole_or_not_at_all(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where there is no room for the report with its remedy, the one without it stays."""
+        whole = Path.write_text
+        given: list[str] = []
+
+        def fill(path: Path, text: str, **kwargs: str) -> int:
+            given.append(path.name)
+            if given.count(path.name) < 2 or not path.name.startswith("deadlock"):
+                return whole(path, text, **kwargs)
+            whole(path, text[:100], **kwargs)
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(Path, "write_text", fill)
+        report = simulate(CASES["pack_rows"].build(), log_dir=tmp_path)
+
+        assert report.log_dir is not None
+        kept = msgspec.json.decode(
+            (Path(report.log_dir) / "deadlock.json").read_bytes(), type=DeadlockReport
+        )
+        assert "the search for a remedy has not ended" == kept.remedy.why_not
+        assert [] == list(Path(report.log_dir).glob("*.tmp"))
+
     def test_cannot_be_written(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A file that cannot be written is a warning; the report is the same."""
         whole = Path.write_text
 
         def refuse(path: Path, *args: str, **kwargs: str) -> int:
-            if path.name == "deadlock.svg":
+            if path.name.startswith("deadlock.svg"):
                 raise OSError(28, "No space left on device")
             return whole(path, *args, **kwargs)
 

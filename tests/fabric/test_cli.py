@@ -19,6 +19,7 @@ import pytest
 import fabric.simulation
 from fabric.cli import main
 from fabric.report import Report
+from fabric.trace.reader import Trace
 
 PROGRAM = str(Path(__file__).with_name("small_program.py"))
 COMMAND = [sys.executable, "-m", "fabric"]
@@ -202,6 +203,20 @@ class TestStatus:
             output.object["error"],
         )
         assert "fabric: interrupted" == output.err.strip()
+
+    def test_interrupted_query(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """DuckDB has its own name for Ctrl-C."""
+        assert 0 == Output(capsys, "run", PROGRAM, "--trace", "events").status
+        (folder,) = Path("logs").glob("small-*")
+
+        def interrupt(_: Trace) -> None:
+            raise RuntimeError("Query interrupted")
+
+        monkeypatch.setattr(Trace, "_segments", interrupt)
+        output = Output(capsys, "trace", "stalls", str(folder))
+        assert (130, "fabric: interrupted") == (output.status, output.err.strip())
 
 
 class TestUnusable:

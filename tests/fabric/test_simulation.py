@@ -14,11 +14,13 @@ from typing_extensions import override
 
 from fabric import (
     BoolType,
+    ConfigurationError,
     Feedback,
     Ports,
     Program,
     ProgramError,
     Report,
+    Stream,
     StreamType,
     Tile,
     simulate,
@@ -120,6 +122,33 @@ class _InTasks(Relay):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ports.source.receive)
             nursery.start_soon(ports.source.receive)
+
+
+@dataclass(frozen=True)
+class _GivesUp(Relay):
+    """Wait for each element in a scope that is cancelled."""
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await Relay.run(self, ports)
+
+
+@dataclass(frozen=True)
+class _LastWords(Relay):
+    """Send, work and wait all the same when the run ends, shielded from that."""
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        try:
+            await Relay.run(self, ports)
+        finally:
+            with trio.CancelScope(shield=True):
+                ports.unit.charge(7)
+                await ports.sink.send((True, 0))
+                await ports.source.receive()
+                raise ValueError("too late")
 
 
 def _without_host(report: Report) -> Report:
@@ -241,6 +270,33 @@ class TestErrors:
             report = _without_host(simulate(_failing()))
 
         assert _without_host(simulate(_failing())) == report
+
+    @pytest.mark.parametrize("name", SCHEDULES)
+    def test_own_cancellation(self, name: str | int) -> None:
+        """An operator that cancels its own waits is told so."""
+        with schedule(name):
+            message = _failed(_GivesUp(name="wrong"))
+        assert (
+            "wrong has cancelled a wait of its own: expected none, such as by a timeout: the "
+            "host's time says nothing about cycles"
+        ) == message
+
+    def test_inside_trio(self) -> None:
+        """A program that uses trio itself is told where to run a simulation."""
+        with Program("fine") as program:
+            Charge()(Ticks(3)())
+
+        async def host() -> str:
+            with pytest.raises(ConfigurationError) as caught:
+                simulate(program)
+            report = await trio.to_thread.run_sync(simulate, program)
+            assert "completed" == report.status
+            return caught.value.message
+
+        assert (
+            "simulate() is called inside of trio: expected a thread of its own, as in "
+            "await trio.to_thread.run_sync(simulate, program)"
+        ) == trio.run(host)
 
 
 def _failed(operator: Relay, **settings: Any) -> str:
@@ -428,6 +484,26 @@ class TestOutcomes:
         assert "deadlock" == report.status
         assert 3 == report.exit_status
         assert report.deadlock is not None
+
+    @pytest.mark.parametrize("name", SCHEDULES)
+    def test_last_words(self, name: str | int) -> None:
+        """What operators do while a run is ended does not change what is said about it."""
+
+        def ring(operator: type[Relay]) -> dict[str, Any] | None:
+            with Program("ring") as program:
+                loop = Feedback(StreamType((1,), BoolType()))
+                stream: Stream = loop
+                for number in range(3):
+                    stream = operator(name=f"relay_{number}")(stream)
+                loop.connect(stream)
+            with schedule(name):
+                report = simulate(program).deadlock
+            assert report is not None
+            for unit in report["loops"][0]["units"]:
+                del unit["operator"], unit["line"]
+            return report
+
+        assert ring(Relay) == ring(_LastWords)
 
     @pytest.mark.parametrize("name", SCHEDULES)
     def test_any_schedule(self, name: str | int) -> None:

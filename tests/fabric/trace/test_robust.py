@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -13,10 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from fabric import ConfigurationError
 from fabric.trace.reader import Trace
 from fabric.trace.stalls import Accounts
+from fabric.trace.stuck import analysed, print_deadlock
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import program, record
 
@@ -109,14 +112,35 @@ def test_damaged_segment(name: str, kept: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["states", "pending", "waiting"])
 def test_damaged_snapshot(name: str, tmp_path: Path) -> None:
-    """Without the last states, what the operations say remains."""
-    _, whole = record(program("pack_rows"), tmp_path)
+    """Without the last states, what the operations say remains, and what the run said itself."""
+    report, whole = record(program("pack_rows"), tmp_path)
     (whole.folder / f"{name}-000001.parquet").write_bytes(b"PAR1")
 
     trace = Trace(whole.folder)
     (problem,) = trace.problems
     assert problem.startswith(f"{name}-000001.parquet is damaged, it is left out: ")
     Accounts(trace)
+    said = analysed(trace)
+    assert said is not None
+    assert report.deadlock == said.as_json()
+
+    (whole.folder.parent / "deadlock.json").unlink()
+    printed = io.StringIO()
+    print_deadlock(trace, Console(file=printed, width=100))
+    assert "The trace does not say what units waited for.\n" == printed.getvalue()
+
+
+def test_killed_in_a_snapshot(tmp_path: Path) -> None:
+    """A state of which not all was written is not mixed with the one before."""
+    report, whole = record(program("pack_rows"), tmp_path)
+    for name in ("pending", "waiting"):
+        (whole.folder / f"{name}-000002.parquet").write_bytes(b"of another moment")
+
+    trace = Trace(whole.folder)
+    said = analysed(trace)
+    assert [] == trace.problems
+    assert said is not None
+    assert report.deadlock == said.as_json()
 
 
 def test_damaged_static_table(tmp_path: Path) -> None:
