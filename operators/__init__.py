@@ -57,3 +57,10 @@ from operators.selectors import Selectors as Selectors
 from operators.streamify import Streamify as Streamify
 from operators.tensor import Tensor as Tensor
 from operators.zip import Zip as Zip
+
+# The modules are attributes, too: map and zip would take the place of Python's own.
+__all__ = [
+    name
+    for name, what in vars().items()
+    if getattr(what, "__module__", "").startswith(("fabric.", "operators."))
+]

@@ -106,7 +106,8 @@ def explain_livelock(machine: Machine, watch: LivelockWatch) -> DeadlockReport:
     loops = [loop, *(_loop(machine, core, stuck, tokens) for core in stuck.cores)]
     told = {*moving, *(unit for core in stuck.cores for unit in core)}
     behind = [unit for unit in machine.units if unit.index in stuck.needs and unit not in told]
-    return _report(machine, loops, behind, stuck, tokens, _no_remedy("no depth helps"))
+    why_not = "no depth was tried: what moves does not wait for room"
+    return _report(machine, loops, behind, stuck, tokens, _no_remedy(why_not))
 
 
 def _no_remedy(why_not: str) -> Remedy:

@@ -28,7 +28,6 @@ EFFORT_ELEMENTS: Final = 400_000
 _REASONS: Final = {
     "livelock": "with deeper channels it moves for ever and gets nowhere",
     "completed": "a run in timing mode completes with the depths given",
-    "failed": "with deeper channels it fails with an error",
 }
 
 
@@ -201,6 +200,8 @@ class _Search:
     def _nothing(self, outcome: Outcome, found: Mapping[str, int]) -> Remedy:
         if outcome.ending == "stopped":
             why_not = self._gave_up("looking")
+        elif outcome.failure is not None:
+            why_not = f"no depth helps: with deeper channels it fails: {outcome.failure}"
         elif outcome.ending in _REASONS:
             why_not = f"no depth helps: {_REASONS[outcome.ending]}"
         elif found:

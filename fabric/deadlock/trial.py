@@ -39,6 +39,7 @@ class Outcome(NamedTuple):
         loops: names of the units of each loop it stopped in.
         elements: how many it delivered.
         peak_bytes: the most that was held on chip in any cycle.
+        failure: the error, where it failed.
     """
 
     ending: Ending
@@ -47,6 +48,7 @@ class Outcome(NamedTuple):
     loops: frozenset[frozenset[str]]
     elements: int
     peak_bytes: int
+    failure: str | None
 
 
 class Trial:
@@ -110,8 +112,15 @@ class Trial:
         elif self._stopped:
             ending = "stopped"
         cycle = machine.stopped_cycle if ending == "stuck" else run_cycles(machine)
+        failure = machine.first_failure()
         return Outcome(
-            ending, self._grown, cycle, self._loops, machine.elements, machine.on_chip.peak_bytes
+            ending,
+            self._grown,
+            cycle,
+            self._loops,
+            machine.elements,
+            machine.on_chip.peak_bytes,
+            None if failure is None else failure.message,
         )
 
     def _rest(self) -> None:

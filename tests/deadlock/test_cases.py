@@ -65,7 +65,7 @@ class TestCase:
         remedy = explained(run(name)).remedy
         depths = {depth.option: depth.after for depth in remedy.depths}
         if remedy.capacity is None and not depths:
-            assert remedy.why_not.startswith("no depth helps")
+            assert remedy.why_not.startswith(("no depth helps", "no depth was tried"))
             return
         if remedy.capacity is not None:
             assert name == two_buffers.__name__

@@ -28,7 +28,7 @@ from fabric.elaborate import elaborate
 from fabric.hardware import HbmDescription
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.deadlock.cases import CASES, fork_join, ring, round_and_round
-from tests.deadlock.parts import Script, feedback, relay, sink, source
+from tests.deadlock.parts import Script, feedback, gather, relay, sink, source
 from tests.schedules import SCHEDULES, schedule
 
 PROGRAM = str(Path(__file__).parent / "pack_rows_program.py")
@@ -224,6 +224,19 @@ class TestGrow:
             found["remedy"]["depths"],
             found["remedy"]["why_not"],
         )
+
+    def test_fails(self) -> None:
+        """Where deeper channels lead to an error, the error is told."""
+        with Program("fails") as program:
+            rows = source("rows", 8)
+            tiles = gather("pack", rows, 4)
+            steps = ("r0", *["r1"] * 4, "s7")
+            sink("y", Script(steps, counts=(2,), name="join")(tiles, rows)[0])
+        found = simulate(program).deadlock
+        assert found is not None
+
+        expected = "no depth helps: with deeper channels it fails: join: IndexError: "
+        assert found["remedy"]["why_not"].startswith(expected)
 
     def test_effort(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Depths are lowered as far as the effort goes, and the report says that it gave up."""
