@@ -18,8 +18,6 @@ from collections import deque
 from collections.abc import Awaitable, Generator
 from typing import TYPE_CHECKING, Any, Final
 
-import trio
-
 from fabric.errors import ConfigurationError
 from fabric.unit import Unit, Wait
 from fabric.values import BareStop, Element, drop
@@ -342,7 +340,7 @@ class Channel:
             grant = min(self._ungranted, _GRANT)
             self._ungranted -= grant
             self.credits.extend([-1] * grant)
-            yield from trio.lowlevel.checkpoint()  # noqa: ASYNC105 - as a generator awaits
+            yield from clock.conductor.give_way(unit)
             return self.credits
         if not self._returned:
             self.writer = unit

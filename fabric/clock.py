@@ -12,9 +12,7 @@ import types
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from outcome import Value
-from trio.lowlevel import reschedule
-
+from fabric.conductor import WOKEN, Conductor
 from fabric.errors import ProgramError
 from fabric.unit import Unit, Wait
 
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["OffChipMemory", "Stopped", "VirtualClock"]
 
 _NEVER: Final = 1 << 62
-_WOKEN: Final = Value(None)
-"""What trio hands a unit that was woken, and not cancelled; made once."""
 
 
 class Stopped(BaseException):
@@ -56,6 +52,7 @@ class VirtualClock:
     Attributes:
         now: every event before this cycle has happened.
         running: units that can run.
+        conductor: lets units that were woken go on.
         memory: advanced only while nothing else can run.
         stopping: let what can run come to rest, then stop instead of advancing.
         stopped: the run is over; what operators do while they are cancelled does not count.
@@ -76,6 +73,7 @@ class VirtualClock:
         self.running = 0
         self.stopping = False
         self.stopped = False
+        self.conductor: Final = Conductor()
         self.memory: OffChipMemory | None = None
         self._on_quiescence: Final = on_quiescence
         self._on_heartbeat: Final = on_heartbeat
@@ -114,7 +112,7 @@ class VirtualClock:
         if unit.wait is not None:
             unit.parked = True
             outcome = yield unit.suspension
-            if outcome is not _WOKEN:
+            if outcome is not WOKEN:
                 self._cancelled(unit)
                 outcome.unwrap()
 
@@ -143,8 +141,7 @@ class VirtualClock:
         self.running += 1
         if unit.parked:
             unit.parked = False
-            assert unit.task is not None
-            reschedule(unit.task, _WOKEN)
+            self.conductor.resume(unit)
 
     def leave(self) -> None:
         """Count one unit less that can run."""

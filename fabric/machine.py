@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from outcome import Error
@@ -99,10 +100,13 @@ class Machine:
     async def run(self, scope: CancelScope) -> None:
         """Let the operators run until all have ended, or until ``scope`` is cancelled."""
         self.clock.running = len(self.units)
-        with scope:
-            async with open_nursery() as nursery:
-                for node in self.plan.nodes:
-                    nursery.start_soon(self.operate, node, name=node.name)
+        async with open_nursery() as host:
+            host.start_soon(self.clock.conductor.run, partial(self._fail_outside, scope))
+            with scope:
+                async with open_nursery() as nursery:
+                    for node in self.plan.nodes:
+                        nursery.start_soon(self.operate, node, name=node.name)
+            host.cancel_scope.cancel()
         for unit, wait, now in self._at_rest:
             unit.wait, unit.now = wait, now
 
@@ -128,6 +132,12 @@ class Machine:
         unit = ports.unit
         unit.task = current_task()
         self._unit_of[unit.task] = unit
+        if is_own(type(node.operator).run):
+            unit.step = unit.task.coro.send
+        await self._operate(node, ports)
+        await self.clock.conductor.end(unit)
+
+    async def _operate(self, node: Node, ports: Ports) -> None:
         if self._abandoned:
             return
         try:
@@ -147,7 +157,7 @@ class Machine:
                 return
             self._fail(node, ports, first)
         else:
-            unit.finished = True
+            ports.unit.finished = True
         self.clock.leave()
 
     @property
@@ -188,15 +198,18 @@ class Machine:
             for unit in self.units
             if unit.wait is None and not unit.finished and unit.index not in failed
         ]
-        for unit in outside:
+        self._fail_outside(scope, *outside)
+        return bool(outside)
+
+    def _fail_outside(self, scope: CancelScope, *units: Unit) -> None:
+        for unit in units:
             assert unit.task is not None
             place = deepest_place(unit.task.iter_await_frames())
             what = "awaits something outside of the fabric: expected its channels only"
             node, ports = self.plan.nodes[unit.index], self.ports[unit.index]
             self._fail(node, ports, _failure(what, place, node, ports))
-        if outside:
+        if units:
             self.stop(scope)
-        return bool(outside)
 
     def refuse_child(self, scope: CancelScope, parent: Task) -> None:
         """End the run where ``parent``, which has just started a task, is that of an operator."""

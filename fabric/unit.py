@@ -75,6 +75,7 @@ class Unit:
     __slots__ = (
         "busy_cycles",
         "bytes_per_cycle",
+        "cancelled",
         "capacity_cycles",
         "finished",
         "flops",
@@ -86,6 +87,7 @@ class Unit:
         "parked",
         "place",
         "reach_ticket",
+        "step",
         "suspension",
         "task",
         "wait",
@@ -108,11 +110,14 @@ class Unit:
         self.finished = False
         self.task: trio.lowlevel.Task | None = None
         self.reach_ticket = 0
+        self.step: Callable[[Any], object] | None = None
+        self.cancelled = False
         self.suspension: Final = _suspension(self._abort)
 
     def _abort(self, _: object) -> trio.lowlevel.Abort:
         """Let trio cancel the parked task; nobody may wake it any more."""
         self.parked = False
+        self.cancelled = True
         return trio.lowlevel.Abort.SUCCEEDED
 
     def charge(self, cycles: int) -> None:

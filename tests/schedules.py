@@ -1,4 +1,4 @@
-"""Forced schedules: the order in which trio runs what is ready, chosen by the test.
+"""Forced schedules: the order in which what is ready runs, chosen by the test.
 
 trio shuffles the tasks of a batch on purpose. Inside ``schedule`` their order is the one asked for,
 so that a test can say that a report does not depend on it.
@@ -7,12 +7,15 @@ so that a test can say that a report does not depend on it.
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Iterator, MutableSequence
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
 from trio._core import _run as trio_run
+
+from fabric import conductor
 
 __all__ = ["SCHEDULES", "schedule"]
 
@@ -39,10 +42,31 @@ class _Order:
         return self._random.uniform(low, high)
 
 
+class _Ready(deque[Any]):
+    """Stands in for the units that the conductor lets go on."""
+
+    def __init__(self, name: str | int) -> None:
+        super().__init__()
+        self._name = name
+        self._random = random.Random(name)
+
+    def popleft(self) -> Any:
+        """Return the unit that comes next in this order."""
+        if self._name == "reversed":
+            return self.pop()
+        if self._name != "natural":
+            self.rotate(self._random.randrange(len(self)))
+        return super().popleft()
+
+
 @contextmanager
 def schedule(name: str | int) -> Iterator[None]:
-    """Run the tasks of every batch oldest first (``natural``), ``reversed``, or by a seed."""
+    """Run what is ready oldest first (``natural``), ``reversed``, or by a seed.
+
+    That holds for the tasks of each of trio's batches, and for the units of the conductor.
+    """
     with (
+        mock.patch.object(conductor, "deque", lambda: _Ready(name)),
         mock.patch.object(trio_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True),
         mock.patch.object(trio_run, "_r", _Order(name)),
     ):
