@@ -54,24 +54,29 @@ class Conductor:
         Args:
             on_foreign: called with a unit that awaits something outside of the fabric.
         """
-        ready = self._ready
         while True:
             self._conducting = True
-            for _ in range(_TURN):
-                if not ready:
-                    break
-                unit = ready.popleft()
-                # A unit that was cancelled meanwhile is trio's.
-                if not unit.cancelled:
-                    assert unit.step is not None
-                    if unit.step(WOKEN) is not unit.suspension:
-                        on_foreign(unit)
-            self._conducting = False
-            if ready:
+            try:
+                self._conduct(on_foreign)
+            finally:
+                self._conducting = False
+            if self._ready:
                 await checkpoint()
             else:
                 self._asleep = current_task()
                 await wait_task_rescheduled(self._abort)
+
+    def _conduct(self, on_foreign: Callable[[Unit], object]) -> None:
+        ready = self._ready
+        for _ in range(_TURN):
+            if not ready:
+                return
+            unit = ready.popleft()
+            # A unit that was cancelled meanwhile is trio's.
+            if not unit.cancelled:
+                assert unit.step is not None
+                if unit.step(WOKEN) is not unit.suspension:
+                    on_foreign(unit)
 
     @types.coroutine
     def give_way(self, unit: Unit) -> Generator[Any, Any, None]:

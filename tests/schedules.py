@@ -10,6 +10,7 @@ import random
 from collections import deque
 from collections.abc import Iterator, MutableSequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -66,7 +67,7 @@ def schedule(name: str | int) -> Iterator[None]:
     That holds for the tasks of each of trio's batches, and for the units of the conductor.
     """
     with (
-        mock.patch.object(conductor, "deque", lambda: _Ready(name)),
+        mock.patch.object(conductor, "deque", partial(_Ready, name)),
         mock.patch.object(trio_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True),
         mock.patch.object(trio_run, "_r", _Order(name)),
     ):
