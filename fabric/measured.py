@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fabric.dims import Dim, free_symbols
 from fabric.stream import Feedback
@@ -13,22 +13,33 @@ from fabric.symbolic.substitution import Size, Substitution, followed
 if TYPE_CHECKING:
     from fabric.machine import Machine
 
-__all__ = ["measured_sizes"]
+__all__ = ["Measured", "measured_sizes"]
 
 
-def measured_sizes(machine: Machine) -> dict[Any, Size]:
-    """Return a size for every symbol of the program's streams; 0 where no channel shows it.
+class Measured(NamedTuple):
+    """The sizes of a run.
 
-    The size of a ragged symbol is the mean over its groups.
+    Attributes:
+        sizes: of every symbol of the program's streams; 0 where no channel shows it. The size of
+            a ragged symbol is the mean over its groups.
+        guessed: symbols of which only a product with others is known, and what follows from them.
     """
+
+    sizes: dict[Any, Size]
+    guessed: frozenset[Any]
+
+
+def measured_sizes(machine: Machine) -> Measured:
+    """Count what the channels carried."""
     program = machine.plan.program
     shapes = _carried(machine)
     sizes: dict[Any, Size] = {}
+    guessed: set[Any] = set()
     # A shape with two unknowns tells one of them when another channel has told the other; where
     # no channel does, only their product counts.
     while shapes:
-        waiting = [each for each in shapes if not _bind(sizes, *each)]
-        if len(waiting) == len(shapes) and not _choose(sizes, waiting):
+        waiting = [each for each in shapes if not _bind(sizes, guessed, *each)]
+        if len(waiting) == len(shapes) and not _choose(sizes, guessed, waiting):
             break
         shapes = waiting
     sizes = followed(sizes, program)
@@ -36,7 +47,10 @@ def measured_sizes(machine: Machine) -> dict[Any, Size]:
         for type_ in (*node.input_types, *node.output_types):
             for symbol in {symbol for dim in type_.shape for symbol in free_symbols(dim)}:
                 sizes.setdefault(symbol, 0)
-    return followed(sizes, program)
+    for symbol, stands_for in program.absorbed.items():
+        if free_symbols(stands_for) & guessed:
+            guessed.add(symbol)
+    return Measured(followed(sizes, program), frozenset(guessed))
 
 
 def _carried(machine: Machine) -> list[tuple[tuple[Dim, ...], int]]:
@@ -51,7 +65,9 @@ def _carried(machine: Machine) -> list[tuple[tuple[Dim, ...], int]]:
     return [each for each in shapes if not all(isinstance(dim, int) for dim in each[0])]
 
 
-def _choose(sizes: dict[Any, Size], shapes: list[tuple[tuple[Dim, ...], int]]) -> bool:
+def _choose(
+    sizes: dict[Any, Size], guessed: set[Any], shapes: list[tuple[tuple[Dim, ...], int]]
+) -> bool:
     """Set one of a shape's unknowns to 1 where it has elements; return whether one was."""
     for shape, elements in shapes:
         unknown = [dim for dim in shape if not free_symbols(dim) <= sizes.keys()]
@@ -61,11 +77,12 @@ def _choose(sizes: dict[Any, Size], shapes: list[tuple[tuple[Dim, ...], int]]) -
             and all(getattr(dim, "is_Symbol", False) for dim in unknown)
         ):
             sizes[unknown[0]] = 1
+            guessed.add(unknown[0])
             return True
     return False
 
 
-def _bind(sizes: dict[Any, Size], shape: tuple[Dim, ...], elements: int) -> bool:
+def _bind(sizes: dict[Any, Size], guessed: set[Any], shape: tuple[Dim, ...], elements: int) -> bool:
     """Learn from a channel with this shape; return whether it can teach nothing more."""
     unknown = [dim for dim in shape if not free_symbols(dim) <= sizes.keys()]
     if not unknown:
@@ -79,4 +96,6 @@ def _bind(sizes: dict[Any, Size], shape: tuple[Dim, ...], elements: int) -> bool
         return False
     size = Fraction(elements) / known
     sizes[last] = int(size) if size.denominator == 1 else size
+    if any(free_symbols(dim) & guessed for dim in shape):
+        guessed.add(last)
     return True

@@ -201,7 +201,8 @@ def _report(
     machine = run.machine
     program = machine.plan.program
     cycles = accounting.run_cycles(machine)
-    sizes = measured_sizes(machine)
+    measured = measured_sizes(machine)
+    sizes = measured.sizes
     metrics = metrics_of(machine.plan, Substitution(sizes))
     fields = accounting.totals(machine, cycles, metrics)
     comparison = Comparison()
@@ -216,7 +217,7 @@ def _report(
     if status == "completed":
         try:
             check_assumptions(machine, sizes)
-            comparison = compare(machine, sizes, metrics)
+            comparison = compare(machine, measured, metrics)
             wrong = mismatches(program, machine.stored) if run.settings.functional else None
             fields["extra"] = {
                 name: program.ask(f"extra[{name!r}]", compute)

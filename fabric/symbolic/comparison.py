@@ -14,11 +14,12 @@ from fabric.symbolic.substitution import Size, Substitution, followed
 
 if TYPE_CHECKING:
     from fabric.machine import Machine
+    from fabric.measured import Measured
 
 __all__ = ["check_assumptions", "compare"]
 
 
-def compare(machine: Machine, measured: dict[Any, Size], metrics: Metrics) -> Comparison:
+def compare(machine: Machine, measured: Measured, metrics: Metrics) -> Comparison:
     """Compare a completed run with its program's metrics.
 
     Args:
@@ -30,9 +31,9 @@ def compare(machine: Machine, measured: dict[Any, Size], metrics: Metrics) -> Co
     program = plan.program
     bound = followed(program.sizes, program)
     warnings = [
-        f"the program binds {symbol.name} to {size:,}, but the run had {measured[symbol]:,}"
+        f"the program binds {symbol.name} to {size:,}, but the run had {measured.sizes[symbol]:,}"
         for symbol, size in bound.items()
-        if symbol in measured and measured[symbol] != size
+        if measured.sizes.get(symbol, size) != size
     ]
     units = machine.units
     sides = [node.operator.off_chip for node in plan.nodes]
@@ -60,13 +61,13 @@ def compare(machine: Machine, measured: dict[Any, Size], metrics: Metrics) -> Co
     )
     exact = not any(map(_has_ragged_tiles, plan.nodes))
     warnings += [text for row in totals if not row.agrees and (text := _told(row, exact))]
-    sizes = Substitution(measured)
+    sizes = Substitution(measured.sizes)
     elements = tuple(_count(sizes, edge.type) for edge in plan.edges)
     warnings += [
         f"{channel.name}: {channel.elements:,} elements measured, {expected:,} expected: this is "
         "a fault of the fabric, or of an operator's shapes"
         for channel, edge, expected in zip(machine.channels, plan.edges, elements, strict=True)
-        if channel.elements != expected and _is_exact(edge.type, expected)
+        if channel.elements != expected and _is_exact(edge.type, expected, measured.guessed)
     ]
     return Comparison(totals, elements, tuple(warnings))
 
@@ -103,13 +104,15 @@ def _count(sizes: Substitution, stream: StreamType) -> int:
     return count
 
 
-def _is_exact(stream: StreamType, expected: int) -> bool:
+def _is_exact(stream: StreamType, expected: int, guessed: frozenset[Any]) -> bool:
     """Whether the elements of a stream follow from the sizes measured.
 
     The mean of a product is not the product of two ragged sizes' means; and two sizes that no
-    other channel shows cannot be told apart: they count as 0.
+    other channel shows cannot be told apart: they count as 0, or are guessed.
     """
     symbols = [symbol for dim in stream.shape for symbol in free_symbols(dim)]
+    if not guessed.isdisjoint(symbols):
+        return False
     return sum(map(is_ragged, symbols)) < 2 and (expected > 0 or not symbols)
 
 

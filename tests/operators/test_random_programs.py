@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fabric import Report, Tile, simulate
+from fabric import (
+    Program,
+    Report,
+    Selector,
+    SelectorType,
+    StreamType,
+    Tile,
+    TileType,
+    simulate,
+)
+from operators import Accum, Consumer, Flatten, Parallelize, Partition, Reassemble, Sum
 from tests import definitions
-from tests.operators.driving import Choices, decode
+from tests.operators.driving import Choices, Emit, decode
 from tests.operators.random_programs import Random
 from tests.operators.test_schedules import counted
 from tests.schedules import SCHEDULES, schedule
@@ -61,3 +72,25 @@ def test_random_programs_are_as_composed() -> None:
 def test_random_programs_are_as_composed_exhaustively() -> None:
     """10,000 programs: outputs as composed, cycles under another schedule and mode the same."""
     _check(10_000)
+
+
+def test_sizes_that_are_guessed_blame_nobody() -> None:
+    """Two sizes of which only the product shows are guessed; what follows from them is no fault."""
+    one = TileType(1, 1, np.dtype(np.float32))
+    narrow, wide = SelectorType(1), SelectorType(2)
+    once = [(Selector(hits, 1), 0) for hits in ((), (0,), ())]
+    second = [(Selector(hits, 2), 0) for hits in ((), (1,), ())]
+    with Program("guessed", channel_depth=16) as program:
+        (kept,) = Partition(1)(
+            Emit(StreamType((3,), one), [(Tile(1, 1, one.dtype), 0)] * 3)(),
+            Emit(StreamType((3,), narrow), once)(),
+        )
+        rows = Reassemble()([kept], Emit(StreamType((3,), narrow), once)())
+        route = Emit(StreamType((3,), wide), second)()
+        joined = Reassemble(rank=1)(Partition(2, rank=1)(rows, route), route)
+        shares = Parallelize(2, rank=1)(Flatten(1, 2)(joined))
+        for share in shares:
+            Consumer()(Accum(Sum())(share))
+
+    report = simulate(program, mode="timing")
+    assert ("completed", ()) == (report.status, report.warnings)
