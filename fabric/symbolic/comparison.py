@@ -59,7 +59,11 @@ def compare(machine: Machine, measured: Measured, metrics: Metrics) -> Compariso
         )
         if not free_symbols(row.expected)
     )
-    exact = not any(map(_has_ragged_tiles, plan.nodes))
+    guessed = measured.guessed
+    exact = not (
+        any(map(_has_ragged_tiles, plan.nodes))
+        or any(_hangs_on_means(edge.type, guessed) for edge in plan.edges)
+    )
     warnings += [text for row in totals if not row.agrees and (text := _told(row, exact))]
     sizes = Substitution(measured.sizes)
     elements = tuple(_count(sizes, edge.type) for edge in plan.edges)
@@ -67,7 +71,7 @@ def compare(machine: Machine, measured: Measured, metrics: Metrics) -> Compariso
         f"{channel.name}: {channel.elements:,} elements measured, {expected:,} expected: this is "
         "a fault of the fabric, or of an operator's shapes"
         for channel, edge, expected in zip(machine.channels, plan.edges, elements, strict=True)
-        if channel.elements != expected and _is_exact(edge.type, expected, measured.guessed)
+        if channel.elements != expected and _is_exact(edge.type, expected, guessed)
     ]
     return Comparison(totals, elements, tuple(warnings))
 
@@ -107,13 +111,16 @@ def _count(sizes: Substitution, stream: StreamType) -> int:
 def _is_exact(stream: StreamType, expected: int, guessed: frozenset[Any]) -> bool:
     """Whether the elements of a stream follow from the sizes measured.
 
-    The mean of a product is not the product of two ragged sizes' means; and two sizes that no
-    other channel shows cannot be told apart: they count as 0, or are guessed.
+    Two sizes that no other channel shows cannot be told apart where their product is 0.
     """
+    symbols = any(free_symbols(dim) for dim in stream.shape)
+    return not _hangs_on_means(stream, guessed) and (expected > 0 or not symbols)
+
+
+def _hangs_on_means(stream: StreamType, guessed: frozenset[Any]) -> bool:
+    """Whether the count of a stream is that of means, of which the product is not the mean."""
     symbols = [symbol for dim in stream.shape for symbol in free_symbols(dim)]
-    if not guessed.isdisjoint(symbols):
-        return False
-    return sum(map(is_ragged, symbols)) < 2 and (expected > 0 or not symbols)
+    return sum(map(is_ragged, symbols)) > 1 or not guessed.isdisjoint(symbols)
 
 
 def _told(row: Compared, exact: bool) -> str | None:
