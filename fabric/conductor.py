@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import types
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Any, Final
 
 from outcome import Value
@@ -48,16 +48,12 @@ class Conductor:
             task, self._asleep = self._asleep, None
             reschedule(task)
 
-    async def run(self, on_foreign: Callable[[Unit], object]) -> None:
-        """Conduct until cancelled.
-
-        Args:
-            on_foreign: called with a unit that awaits something outside of the fabric.
-        """
+    async def run(self) -> None:
+        """Conduct until cancelled."""
         while True:
             self._conducting = True
             try:
-                self._conduct(on_foreign)
+                self._conduct()
             finally:
                 self._conducting = False
             if self._ready:
@@ -66,7 +62,7 @@ class Conductor:
                 self._asleep = current_task()
                 await wait_task_rescheduled(self._abort)
 
-    def _conduct(self, on_foreign: Callable[[Unit], object]) -> None:
+    def _conduct(self) -> None:
         ready = self._ready
         for _ in range(_TURN):
             if not ready:
@@ -75,8 +71,7 @@ class Conductor:
             # A unit that was cancelled meanwhile is trio's.
             if not unit.cancelled:
                 assert unit.step is not None
-                if unit.step(WOKEN) is not unit.suspension:
-                    on_foreign(unit)
+                unit.step(WOKEN)
 
     @types.coroutine
     def give_way(self, unit: Unit) -> Generator[Any, Any, None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from outcome import Error
@@ -101,7 +100,7 @@ class Machine:
         """Let the operators run until all have ended, or until ``scope`` is cancelled."""
         self.clock.running = len(self.units)
         async with open_nursery() as host:
-            host.start_soon(self.clock.conductor.run, partial(self._fail_outside, scope))
+            host.start_soon(self.clock.conductor.run)
             with scope:
                 async with open_nursery() as nursery:
                     for node in self.plan.nodes:
@@ -132,7 +131,7 @@ class Machine:
         unit = ports.unit
         unit.task = current_task()
         self._unit_of[unit.task] = unit
-        if is_own(type(node.operator).run):
+        if type(node.operator).__module__.startswith(("fabric.", "operators.")):
             unit.step = unit.task.coro.send
         await self._operate(node, ports)
         await self.clock.conductor.end(unit)
@@ -198,18 +197,15 @@ class Machine:
             for unit in self.units
             if unit.wait is None and not unit.finished and unit.index not in failed
         ]
-        self._fail_outside(scope, *outside)
-        return bool(outside)
-
-    def _fail_outside(self, scope: CancelScope, *units: Unit) -> None:
-        for unit in units:
+        for unit in outside:
             assert unit.task is not None
             place = deepest_place(unit.task.iter_await_frames())
             what = "awaits something outside of the fabric: expected its channels only"
             node, ports = self.plan.nodes[unit.index], self.ports[unit.index]
             self._fail(node, ports, _failure(what, place, node, ports))
-        if units:
+        if outside:
             self.stop(scope)
+        return bool(outside)
 
     def refuse_child(self, scope: CancelScope, parent: Task) -> None:
         """End the run where ``parent``, which has just started a task, is that of an operator."""

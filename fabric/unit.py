@@ -68,6 +68,9 @@ class Unit:
         flops: floating-point operations done.
         wait: set while the unit is parked.
         finished: its operator has ended.
+        suspension: what its task tells trio when it parks, the same each time.
+        step: goes on with its coroutine; None where only trio does that.
+        cancelled: trio has cancelled its wait, and goes on with it itself.
     """
 
     kind: UnitKind = "routing"

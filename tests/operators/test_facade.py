@@ -1,8 +1,37 @@
-"""What the package offers by name."""
+"""What the package offers by name, and to those who extend it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import trio
+from typing_extensions import override
+
 import operators
+from fabric import Ports, Program, Report, simulate
+from operators import Consumer, Flatten, LinearOffChipLoad, Partition, Selectors, Tensor
+
+
+@dataclass(frozen=True)
+class _Polite(Partition):
+    """Let trio run something else before each sub-tensor, or await what never comes."""
+
+    for_ever: bool = False
+
+    @override
+    async def _route(self, ports: Ports, *others: Any) -> None:
+        await (trio.Event().wait() if self.for_ever else trio.lowlevel.checkpoint())
+        await super()._route(ports, *others)
+
+
+def _routed(partition: Partition) -> Report:
+    with Program("routed") as program:
+        route = Flatten(0, 1)(Selectors(np.zeros((6, 1), int), width=1)())
+        tiles = Flatten(0, 2)(LinearOffChipLoad(Tensor((96, 64)), tile=(16, 64))())
+        Consumer()(*partition(tiles, route))
+    return simulate(program, mode="timing")
 
 
 def test_star() -> None:
@@ -11,3 +40,13 @@ def test_star() -> None:
 
     assert {"Map", "Zip", "Broadcast", "INTEGER", "narrow"} <= offered
     assert not offered & {"map", "zip", "functions", "annotations"}
+
+
+def test_extended() -> None:
+    """An operator that a user extends is trio's to run: it may await what any other may."""
+    plain, polite = _routed(Partition(1)), _routed(_Polite(1))
+    stuck = _routed(_Polite(1, for_ever=True))
+
+    assert ("completed", plain.cycles) == (polite.status, polite.cycles)
+    assert stuck.error is not None
+    assert "awaits something outside of the fabric" in stuck.error["message"]
