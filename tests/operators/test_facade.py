@@ -22,7 +22,9 @@ class _Polite(Partition):
 
     @override
     async def _route(self, ports: Ports, *others: Any) -> None:
-        await (trio.Event().wait() if self.for_ever else trio.lowlevel.checkpoint())
+        await trio.lowlevel.checkpoint()
+        if self.for_ever:
+            await trio.Event().wait()
         await super()._route(ports, *others)
 
 
