@@ -201,8 +201,7 @@ class Machine:
             assert unit.task is not None
             place = deepest_place(unit.task.iter_await_frames())
             what = "awaits something outside of the fabric: expected its channels only"
-            node, ports = self.plan.nodes[unit.index], self.ports[unit.index]
-            self._fail(node, ports, _failure(what, place, node, ports))
+            self._fail_at(unit, what, place)
         if outside:
             self.stop(scope)
         return bool(outside)
@@ -213,9 +212,13 @@ class Machine:
         if unit is not None:
             frames = reversed(list(traceback.walk_stack(None)))
             what = "starts a task of its own: expected one that awaits its channels in turn"
-            node, ports = self.plan.nodes[unit.index], self.ports[unit.index]
-            self._fail(node, ports, _failure(what, deepest_place(frames), node, ports))
+            self._fail_at(unit, what, deepest_place(frames))
             self.stop(scope)
+
+    def _fail_at(self, unit: Unit, what: str, place: Place | None) -> None:
+        """Keep that the operator of ``unit`` did ``what`` in line ``place`` of the user's code."""
+        node, ports = self.plan.nodes[unit.index], self.ports[unit.index]
+        self._fail(node, ports, _failure(what, place, node, ports))
 
     def _fail(self, node: Node, ports: Ports, error: BaseException) -> None:
         if not isinstance(error, FabricError):
