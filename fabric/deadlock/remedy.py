@@ -84,7 +84,7 @@ class _Search:
         found = {option: n for option, n in found.items() if n != self._before(option)}
         cycles = self._try(found)
         assert cycles is not None
-        why_not = "" if finished else self._gave_up("lowering the depths further")
+        why_not = "" if finished else gave_up("lowering the depths further", self._trials)
         return Remedy(
             [self._depth(option, found) for option in sorted(found)],
             None,
@@ -199,7 +199,7 @@ class _Search:
 
     def _nothing(self, outcome: Outcome, found: Mapping[str, int]) -> Remedy:
         if outcome.ending == "stopped":
-            why_not = self._gave_up("looking")
+            why_not = gave_up("looking", self._trials)
         elif outcome.failure is not None:
             why_not = f"no depth helps: with deeper channels it fails: {outcome.failure}"
         elif outcome.ending in _REASONS:
@@ -211,6 +211,3 @@ class _Search:
         else:
             why_not = "no depth helps"
         return Remedy([], None, None, False, self._trials, why_not)
-
-    def _gave_up(self, doing: str) -> str:
-        return gave_up(doing, self._trials)
