@@ -24,12 +24,15 @@ from operators.functions import MatmulSum as MatmulSum
 from operators.functions import Maximum as Maximum
 from operators.functions import Mul as Mul
 from operators.functions import Reduction as Reduction
+from operators.functions import RescaledSum as RescaledSum
 from operators.functions import RetileCol as RetileCol
 from operators.functions import RetileRow as RetileRow
 from operators.functions import RowAppend as RowAppend
 from operators.functions import RowMaximum as RowMaximum
 from operators.functions import RowSum as RowSum
+from operators.functions import RunningMaximum as RunningMaximum
 from operators.functions import SetOffset as SetOffset
+from operators.functions import ShiftedExp as ShiftedExp
 from operators.functions import SignalAllRead as SignalAllRead
 from operators.functions import SiLU as SiLU
 from operators.functions import Split as Split
@@ -48,6 +51,7 @@ from operators.metadata import Metadata as Metadata
 from operators.parallelize import Parallelize as Parallelize
 from operators.partition import Partition as Partition
 from operators.promote import Promote as Promote
+from operators.ragged_integers import RaggedIntegers as RaggedIntegers
 from operators.random_off_chip_load import RandomOffChipLoad as RandomOffChipLoad
 from operators.random_off_chip_store import RandomOffChipStore as RandomOffChipStore
 from operators.reassemble import Reassemble as Reassemble

@@ -10,7 +10,6 @@ Computes: y[v] = silu(x[v] @ own + (sum over the neighbours u of v of x[u]) @ ot
 from __future__ import annotations
 
 import numpy as np
-from layers.ragged import RaggedIntegers
 from numpy.typing import NDArray
 
 from fabric import ConfigurationError, Program, Stream
@@ -24,6 +23,7 @@ from operators import (
     Map,
     Matmul,
     Promote,
+    RaggedIntegers,
     RandomOffChipLoad,
     SiLU,
     Streamify,

@@ -11,7 +11,6 @@ Computes: y[r] = softmax(q[r] @ k[r].T / sqrt(64)) @ v[r], zeros where a request
 from __future__ import annotations
 
 import numpy as np
-from layers.softmax import RunningMaximum, Shifted, WeightedSum
 from numpy.typing import NDArray
 
 from fabric import ConfigurationError, Program
@@ -28,7 +27,10 @@ from operators import (
     Metadata,
     Promote,
     RandomOffChipLoad,
+    RescaledSum,
+    RunningMaximum,
     Scan,
+    ShiftedExp,
 )
 
 HEAD = 64  # columns of q, k and v
@@ -66,8 +68,8 @@ def build(requests: int = 8, longest: int = 5, seed: int = 0) -> Program:
         values = RandomOffChipLoad(v, tile=(ROWS, HEAD))(places)
         scores = Map(Matmul(transposed=True))(queries, keys)  # [1, B, n~] of 1x8
         running = Scan(RunningMaximum())(scores)  # [1, B, n~] of (maximum, factor)
-        weights = Map(Shifted())(scores, running)  # [1, B, n~] of 1x8
-        sums = Accum(WeightedSum())(weights, values, running)  # [1, B] of (1x64, 1x1)
+        weights = Map(ShiftedExp())(scores, running)  # [1, B, n~] of 1x8
+        sums = Accum(RescaledSum())(weights, values, running)  # [1, B] of (1x64, 1x1)
         LinearOffChipStore("y")(Promote(0)(Map(Div())(sums)))  # [1, B, 1] of 1x64
 
     def reference() -> NDArray[np.float64]:

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.shared_data import shared
-
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 BLOCKS = [
@@ -35,8 +33,6 @@ def test_transcript(block: str, tmp_path: Path) -> None:
     here = tmp_path / "step-fabric"
     here.mkdir()
     (here / "programs").symlink_to(ROOT / "programs")
-    if "../shared" in block:
-        (tmp_path / "shared").symlink_to(shared("README.md").parent)
     environment = os.environ | {
         "COLUMNS": "100",
         "PYTHONPATH": str(ROOT),

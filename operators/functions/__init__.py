@@ -21,6 +21,9 @@ from operators.functions.rows import RowAppend as RowAppend
 from operators.functions.rows import RowMaximum as RowMaximum
 from operators.functions.rows import RowSum as RowSum
 from operators.functions.rows import SetOffset as SetOffset
+from operators.functions.softmax import RescaledSum as RescaledSum
+from operators.functions.softmax import RunningMaximum as RunningMaximum
+from operators.functions.softmax import ShiftedExp as ShiftedExp
 from operators.functions.split import Split as Split
 from operators.functions.split import SplitCols as SplitCols
 from operators.functions.split import SplitRows as SplitRows

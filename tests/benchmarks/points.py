@@ -57,9 +57,9 @@ class Point:
     hardware: str = "paper.toml"
 
 
-def swiglu_points(shared: Path) -> Iterator[Point]:
+def swiglu_points(data: Path) -> Iterator[Point]:
     """The layer of figure 8 in all published tilings."""
-    for row in _rows(shared, "swiglu"):
+    for row in _rows(data, "swiglu"):
         rows, cols = row["tile_batch"], row["tile_inter"]
         yield Point(
             f"SwiGLU {rows}x256x{cols}",
@@ -77,32 +77,32 @@ def swiglu_points(shared: Path) -> Iterator[Point]:
         )
 
 
-def attention_points(shared: Path) -> Iterator[Point]:
+def attention_points(data: Path) -> Iterator[Point]:
     """Figures 14 and 21: every trace with every strategy."""
     columns = {
         "coarse": "static_coarse_cycles",
         "interleaved": "static_interleave_cycles",
         "dynamic": "dynamic_cycles",
     }
-    for row in _rows(shared, "attention"):
+    for row in _rows(data, "attention"):
         for strategy, column in columns.items():
             yield Point(
                 f"attention b{row['batch']} {row['start']}-{row['end']} {strategy}",
                 "attention.py",
-                (f"strategy={strategy}", f"kv={shared / 'traces/kv_lengths' / row['trace']}"),
+                (f"strategy={strategy}", f"kv={data / 'traces/kv_lengths' / row['trace']}"),
                 (Bound("attention.csv", "cycles", _int(row[column]), 1),),
             )
 
 
-def moe_points(shared: Path) -> Iterator[Point]:
+def moe_points(data: Path) -> Iterator[Point]:
     """The settings of ``reference_cycles.csv`` with the authors' numbers for the same ones."""
-    published = _published_moe(shared)
+    published = _published_moe(data)
     names = ("model", "batch", "tiling", "tile_n", "tile_f", "regions", "flops_per_cycle")
-    for row in _rows(shared, "reference_cycles"):
+    for row in _rows(data, "reference_cycles"):
         setting = tuple(row[name] for name in names)
         known = published.get(setting, ()) if row["channel_depth"] == "2" else ()
         parameters = [f"{name}={row[name]}" for name in (*names, "channel_depth") if row[name]]
-        routing = shared / "traces/expert_routing" / row["routing"]
+        routing = data / "traces/expert_routing" / row["routing"]
         tile = row["tile_n"] or "dynamic"
         yield Point(
             f"{row['model'].split('-')[0]} b{row['batch']} tile {tile}, {row['regions']} regions, "
@@ -113,11 +113,11 @@ def moe_points(shared: Path) -> Iterator[Point]:
         )
 
 
-def closed_form_points(shared: Path) -> Iterator[Point]:
+def closed_form_points(data: Path) -> Iterator[Point]:
     """The rows of ``moe_closed_forms.csv``: bytes and operations, no cycles."""
-    for row in _rows(shared, "moe_closed_forms"):
+    for row in _rows(data, "moe_closed_forms"):
         model, tiling = _MODELS[row["model"]], row["tiling"]
-        routing = shared / "traces/expert_routing" / row["trace"]
+        routing = data / "traces/expert_routing" / row["trace"]
         # Only at the depth the authors had to choose do all of them run to their end.
         parameters = [f"model={model}", f"batch={row['batch']}", f"tiling={tiling}"]
         parameters += [f"tile_f={row['tile_F']}", "channel_depth=1024", f"routing={routing}"]
@@ -140,12 +140,12 @@ def closed_form_points(shared: Path) -> Iterator[Point]:
         )
 
 
-def _published_moe(shared: Path) -> dict[tuple[str, ...], list[Bound]]:
+def _published_moe(data: Path) -> dict[tuple[str, ...], list[Bound]]:
     """The authors' own numbers, which scatter, by model, batch, tiling, sizes and bandwidth."""
     found: dict[tuple[str, ...], list[Bound]] = {}
     tables = (("moe_tiling", "op_flops_per_cycle"), ("moe_time_multiplexing", "unit_flops"))
     for table, bandwidth in tables:
-        for row in _rows(shared, table):
+        for row in _rows(data, table):
             dynamic = row["tiling"] == "dynamic"
             setting = (
                 _MODELS[row["model"]],
@@ -185,8 +185,8 @@ def _published_moe(shared: Path) -> dict[tuple[str, ...], list[Bound]]:
     return found
 
 
-def _rows(shared: Path, name: str) -> list[dict[str, str]]:
-    with (shared / "published" / f"{name}.csv").open(newline="") as file:
+def _rows(data: Path, name: str) -> list[dict[str, str]]:
+    with (data / "published" / f"{name}.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 
 

@@ -35,7 +35,7 @@ from tests.benchmarks.points import (
 )
 
 ROOT = Path(__file__).parents[2]
-SHARED = Path(os.environ.get("STEP_FABRIC_SHARED", ROOT.parent / "shared"))
+DATA = ROOT / "programs" / "data"
 HEAD = (
     "| point | cycles | published | by | error | traffic MB | seconds "
     "| original | ratio | peak MB | |\n"
@@ -76,10 +76,10 @@ def main(arguments: Sequence[str]) -> int:
     points = [
         point
         for point in itertools.chain(
-            moe_points(SHARED),
-            closed_form_points(SHARED) if options.closed_forms else (),
-            attention_points(SHARED),
-            swiglu_points(SHARED),
+            moe_points(DATA),
+            closed_form_points(DATA) if options.closed_forms else (),
+            attention_points(DATA),
+            swiglu_points(DATA),
         )
         if options.only in point.label
     ]

@@ -8,9 +8,10 @@ from fabric import Hardware, Program
 from fabric.hardware_file import load_hardware
 from fabric.loader import load_program
 
-__all__ = ["PROGRAMS", "program"]
+__all__ = ["DATA", "PROGRAMS", "program"]
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
+DATA = PROGRAMS / "data"
 
 
 def program(name: str, hardware: str | None = None, **parameters: object) -> Program:

@@ -16,8 +16,7 @@ from tests.benchmarks.points import (
     closed_form_points,
     moe_points,
 )
-from tests.programs.loading import PROGRAMS
-from tests.shared_data import shared
+from tests.programs.loading import DATA, PROGRAMS
 
 FAST = (3, 4, 14, 18, 20)
 """Static and dynamic tiling, a long run, and time-multiplexing, of the reference settings."""
@@ -27,8 +26,8 @@ QUICK = (*range(6, 9), *range(12, 15), *range(24, 54))
 
 
 def points(series: Callable[[Path], Iterator[Point]]) -> list[Point]:
-    """Return the points of a series; the test is skipped where the data are missing."""
-    return list(series(shared("published").parent))
+    """Return the points of a series."""
+    return list(series(DATA))
 
 
 def check(point: Point) -> None:

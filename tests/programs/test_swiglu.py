@@ -7,8 +7,7 @@ import csv
 import pytest
 
 from fabric import ConfigurationError, simulate
-from tests.programs.loading import program
-from tests.shared_data import shared
+from tests.programs.loading import DATA, program
 
 HARDWARE = "hdl_validation.toml"
 
@@ -17,7 +16,7 @@ class TestSwiglu:
     @pytest.mark.parametrize("row", range(10))
     def test_published(self, row: int) -> None:
         """Within 1 cycle of the authors' simulator; the off-chip bytes are equal."""
-        with shared("published/swiglu.csv").open() as file:
+        with (DATA / "published/swiglu.csv").open() as file:
             published = list(csv.DictReader(file))[row]
         tiles = {name: int(published[name]) for name in ("tile_batch", "tile_inter")}
         report = simulate(program("swiglu", HARDWARE, **tiles))

@@ -7,19 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.shared_data import shared
-from tests.symbolic.programs import data_metrics, wired
+from tests.symbolic.programs import PROGRAMS, data_metrics, wired
 
+DATA = PROGRAMS / "data"
 MODELS = {"Mixtral-8x7B": "mixtral-8x7b", "Qwen3-30B-A3B": "qwen3-30b-a3b"}
 
 
 def rows(file: str) -> list[dict[str, str]]:
-    """The rows of a published table; none where the reference data are missing."""
-    try:
-        path = shared(f"published/{file}")
-    except pytest.skip.Exception:
-        return []
-    with path.open(encoding="utf-8", newline="") as table:
+    """The rows of a published table."""
+    with (DATA / "published" / file).open(encoding="utf-8", newline="") as table:
         return list(csv.DictReader(table))
 
 
@@ -31,7 +27,7 @@ def layer(row: dict[str, str], **more: Any) -> Any:
         "moe",
         model=MODELS[row["model"]],
         batch=row["batch"],
-        routing=shared(f"traces/expert_routing/{row['trace']}"),
+        routing=DATA / "traces/expert_routing" / row["trace"],
         tiling=tiling,
         tile_f=row["tile_F"],
         **tile,

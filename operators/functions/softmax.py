@@ -1,4 +1,8 @@
-"""A softmax whose scores come piece by piece: running maximum, shifted exponentials, sums."""
+"""A softmax whose scores come piece by piece: running maximum, shifted exponentials, sums.
+
+Together they are the inner loop of FlashAttention (arXiv 2205.14135, algorithm 1): no row of scores
+is ever held as a whole. ``programs/ragged_attention.py`` shows them at work.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,18 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import Dim, ShapeError, Tile, TileType, TupleType
-from operators import Function, Reduction, narrow, wide
+from operators.functions.base import Array, Function, narrow, wide
+from operators.functions.reduction import Reduction
 
-__all__ = ["RunningMaximum", "Shifted", "WeightedSum"]
+__all__ = ["RescaledSum", "RunningMaximum", "ShiftedExp"]
 
 
 @dataclass(frozen=True)
 class RunningMaximum(Reduction):
     """The largest score of a row so far, and exp(the largest before - the largest now).
+
+    Columns that are not valid are never the largest. The factor of a first piece is 0. An Accum
+    of nothing gives minus infinity and 0.
 
     Shapes:
         scores: R x C; result: a tuple of two R x 1.
@@ -41,27 +49,44 @@ class RunningMaximum(Reduction):
     def update(self, state: Any, *inputs: Tile) -> Any:
         (scores,) = inputs
         if scores.data is None:
-            return scores.rows, None, None
+            return scores, None, None
+        largest = wide(scores.data[:, : scores.valid_cols]).max(
+            axis=1, keepdims=True, initial=-np.inf
+        )
         # Rounded at once: what is subtracted from the scores is what the stream carries.
-        largest = scores.data.max(axis=1, keepdims=True)
+        largest = wide(narrow(largest, scores.dtype))
         if state is None:
-            return scores.rows, largest, np.zeros_like(largest)
+            return scores, largest, np.zeros_like(largest)
         largest = np.maximum(state[1], largest)
-        return scores.rows, largest, np.exp(wide(state[1]) - wide(largest))
+        return scores, largest, np.exp(_difference(state[1], largest))
 
     @override
     def finish(self, state: Any, result: TupleType, functional: bool) -> tuple[Tile, ...]:
-        dtype = result.items[0].dtype if isinstance(result.items[0], TileType) else None
-        assert dtype is not None
-        rows, *columns = state
+        column = result.items[0]
+        assert isinstance(column, TileType)
+        if state is None:
+            rows = column.rows if isinstance(column.rows, int) else 0
+            start = (np.full((rows, 1), number, np.float32) for number in (-np.inf, 0))
+            return tuple(
+                Tile(rows, 1, column.dtype, narrow(data, column.dtype) if functional else None)
+                for data in start
+            )
+        scores, *columns = state
         return tuple(
-            Tile(rows, 1, dtype, None if data is None else narrow(data, dtype)) for data in columns
+            Tile(
+                scores.rows,
+                1,
+                column.dtype,
+                None if data is None else narrow(data, column.dtype),
+                valid_rows=scores.valid_rows,
+            )
+            for data in columns
         )
 
 
 @dataclass(frozen=True)
-class Shifted(Function):
-    """``exp(scores - maximum)``, five operations an element.
+class ShiftedExp(Function):
+    """``exp(scores - maximum)``, five operations an element; 0 in columns that are not valid.
 
     Shapes:
         scores: R x C; maximum and factor, which is not used: R x 1; result: R x C.
@@ -71,7 +96,14 @@ class Shifted(Function):
 
     @override
     def infer(self, *inputs: TileType) -> TileType:
-        return inputs[0]
+        scores, maximum, factor = inputs
+        for column in (maximum, factor):
+            if column.cols != 1 or column.rows != scores.rows:
+                raise ShapeError(
+                    f"ShiftedExp is given {scores}, {maximum} and {factor}: "
+                    "expected a maximum and a factor for each row"
+                )
+        return scores
 
     @override
     def flops(self, *inputs: Any) -> Any:
@@ -82,12 +114,25 @@ class Shifted(Function):
         scores, maximum, _ = inputs
         data = None
         if scores.data is not None and maximum.data is not None:
-            data = narrow(np.exp(wide(scores.data) - wide(maximum.data)), scores.dtype)
-        return Tile(scores.rows, scores.cols, scores.dtype, data)
+            largest, valid = wide(maximum.data), wide(scores.data[:, : scores.valid_cols])
+            powers = np.zeros(scores.data.shape, valid.dtype)
+            # A row that has no score yet has no weight either.
+            powers[:, : scores.valid_cols] = np.where(
+                np.isneginf(largest), 0, np.exp(_difference(valid, largest))
+            )
+            data = narrow(powers, scores.dtype)
+        return Tile(
+            scores.rows,
+            scores.cols,
+            scores.dtype,
+            data,
+            valid_rows=scores.valid_rows,
+            valid_cols=scores.valid_cols,
+        )
 
 
 @dataclass(frozen=True)
-class WeightedSum(Reduction):
+class RescaledSum(Reduction):
     """Sums of weighted values and of the weights, rescaled whenever the maximum grows.
 
     Shapes:
@@ -102,7 +147,7 @@ class WeightedSum(Reduction):
         weights, values = inputs[:2]
         if weights.cols != values.rows:
             raise ShapeError(
-                f"WeightedSum is given {weights} and {values}: expected as many columns as rows"
+                f"RescaledSum is given {weights} and {values}: expected as many columns as rows"
             )
         total = TileType(weights.rows, values.cols, weights.dtype)
         return TupleType((total, TileType(weights.rows, 1, weights.dtype)))
@@ -138,3 +183,10 @@ class WeightedSum(Reduction):
             Tile(len(data), data.shape[1], dtype, narrow(data, dtype) if functional else None)
             for data in (total, weight)
         )
+
+
+def _difference(scores: Array, largest: Array) -> Array:
+    """Return ``scores - largest``, 0 where they are equal: also where both are infinite."""
+    result = np.zeros(np.broadcast_shapes(scores.shape, largest.shape), scores.dtype)
+    np.subtract(scores, largest, out=result, where=scores != largest)
+    return result

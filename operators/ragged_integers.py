@@ -1,0 +1,87 @@
+"""RaggedIntegers: a source of lists of integers of any length, such as a graph's neighbours.
+
+Source: the ragged dimensions of Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1; the
+operator is not in the paper's tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import Costs, Operator, Ports, ShapeError, Stream, StreamType, Wiring
+from operators.integers import INTEGER, integer
+
+__all__ = ["RaggedIntegers"]
+
+_LARGEST = int(np.iinfo(INTEGER.dtype).max)
+
+
+@dataclass(frozen=True)
+class RaggedIntegers(Operator):
+    """Emit the numbers of ``lists``.
+
+    Shapes:
+        output: [1, len(lists), n] of 1x1 tiles, n ragged.
+
+    Timing:
+        One cycle an element.
+
+    Attributes:
+        lists: integers, none below 0; a list may be empty.
+    """
+
+    lists: Sequence[Sequence[int]]
+
+    def __call__(self) -> Stream:
+        """Return the stream of integers."""
+        (result,) = self.wire()
+        return result
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        for place, numbers in enumerate(self._lists()):
+            for number in numbers:
+                whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+                if not whole or not 0 <= number <= _LARGEST:
+                    raise ShapeError(
+                        f"RaggedIntegers is given {number!r} in list {place}: "
+                        f"expected integers from 0 to {_LARGEST:,}"
+                    )
+        length = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
+        return (StreamType((1, len(self.lists), length), INTEGER),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        sink, unit = ports.sink, ports.unit
+        lists = self._lists()
+        if not lists:
+            await sink.send_bare(2, 1)
+        for number, numbers in enumerate(lists):
+            closing = 2 if number == len(lists) - 1 else 1
+            if not numbers:
+                await sink.send_bare(closing, 0)
+            for place, each in enumerate(numbers):
+                await sink.send((integer(each), closing if place == len(numbers) - 1 else 0))
+                unit.charge(1)
+
+    def _lists(self) -> list[list[Any]]:
+        """Return the lists as Python's own.
+
+        Raises:
+            ShapeError: they are something else.
+        """
+        try:
+            return [list(numbers) for numbers in self.lists]
+        except TypeError:
+            raise ShapeError(
+                f"RaggedIntegers is given {self.lists!r}: expected a list of lists of integers"
+            ) from None
