@@ -48,10 +48,11 @@ def folded_sum(terms: Sequence[str]) -> str:
     groups: dict[str, list[str]] = {}
     for term in terms:
         groups.setdefault(without_numbers(term), []).append(term)
-    return " + ".join(
+    written = " + ".join(
         f"sum({merged_text(group)})" if len(group) > _TERMS_SHOWN else " + ".join(group)
         for group in groups.values()
     )
+    return written.replace(" + -", " - ")
 
 
 def _span(column: Sequence[str]) -> str:

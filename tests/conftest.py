@@ -21,3 +21,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--write-golden", action="store_true", help="write golden files instead of comparing"
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let exhaustive tests take as long as they take."""
+    for item in items:
+        if item.get_closest_marker("exhaustive") is not None:
+            item.add_marker(pytest.mark.timeout(0))

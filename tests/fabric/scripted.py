@@ -26,6 +26,7 @@ class Stage(_Costless):
         outputs: how many streams it makes.
         work_cycles: cycles per element, used in turn; before sending where ``works_first``.
         works_first: work between receiving and sending.
+        peeks: look at every element before taking it.
         clocks: the unit's clock after every operation is appended here.
     """
 
@@ -33,6 +34,7 @@ class Stage(_Costless):
     outputs: int = 1
     work_cycles: Sequence[int] = (1,)
     works_first: bool = False
+    peeks: bool = False
     clocks: list[int] = field(default_factory=list)
 
     def __call__(self, *inputs: Stream) -> tuple[Stream, ...]:
@@ -49,7 +51,12 @@ class Stage(_Costless):
         for number in range(self.count):
             work = self.work_cycles[number % len(self.work_cycles)]
             for source in ports.inputs:
-                assert await source.receive() is not None
+                if self.peeks:
+                    shown = await source.peek()
+                    assert shown is not None
+                    assert shown == source.take()
+                else:
+                    assert await source.receive() is not None
                 self.clocks.append(unit.now)
             if self.works_first:
                 unit.charge(work)
@@ -59,7 +66,7 @@ class Stage(_Costless):
             if not self.works_first:
                 unit.charge(work)
         for source in ports.inputs:
-            assert await source.receive() is None
+            assert await (source.peek() if self.peeks else source.receive()) is None
         self.clocks.append(unit.now)
 
 

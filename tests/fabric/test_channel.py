@@ -131,6 +131,8 @@ def _run(
             outputs=sum(edge[0] == node for edge in edges),
             work_cycles=(work,),
             works_first=first,
+            # A peek and a take are a receive.
+            peeks=bool(node % 2),
             name=f"n{node}",
         )
         for node, (work, first) in enumerate(nodes)

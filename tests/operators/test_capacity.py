@@ -35,6 +35,7 @@ from operators import (
     MatmulSum,
     Partition,
     Reassemble,
+    Repeat,
     RetileRow,
     Streamify,
     Sum,
@@ -143,6 +144,19 @@ def test_a_buffer_with_two_readers_is_held_until_the_later_is_done() -> None:
     assert [[[[1, 2]], [[3, 4]]], [[[1, 2]] * 5, [[3, 4]] * 5]] == found
     assert 8 == _waited(late)["bufferize_1"] - _waited(even)["bufferize_1"]
     assert (2 * TILE_BYTES, 0) == (memory.peak_bytes, memory.held_bytes)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_a_repeated_buffer_is_held_until_it_was_read_as_often(count: int) -> None:
+    """Every copy of the reference is a reader; the last gives the room back."""
+
+    def wire() -> list[Stream]:
+        buffers = Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
+        return [Streamify()(Repeat(count)(buffers))]
+
+    report, found, memory = _run(wire, 2)
+    assert [[[each] * count for each in ([1, 2], [3, 4], [5, 6])]] == found
+    assert ("completed", 0) == (report.status, memory.held_bytes)
 
 
 @pytest.mark.parametrize("hits", [(), (0,), (0, 1), (0, 1, 2)])

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fabric import Stream, Tile
+from fabric import Program, Stream, StreamType, Tile
 from operators import Expand, Flatten, Promote, Repeat, Reshape
 from tests import definitions
-from tests.operators.driving import FLOAT, encode, number_in, tile
+from tests.operators.driving import FLOAT, Emit, encode, number_in, tile
 from tests.operators.writing import run, write
 
 
@@ -53,6 +53,23 @@ def test_s4_promote_outermost() -> None:
     """S4: the last stop rises by one, the others stay."""
     found = _only(Promote(2), "0 1 2 3 5|S1 0 1 2 3 5|S2", 2, 5)
     assert found == "0 1 2 3 5|S1 0 1 2 3 5|S3"
+
+
+@pytest.mark.parametrize(
+    ("inside", "shape"),
+    [
+        (0, (2, 3, 4, 1)),
+        (1, (2, 3, 1, 4)),
+        (2, (2, 1, 3, 4)),
+        (3, (1, 2, 3, 4)),
+        (None, (1, 2, 3, 4)),
+    ],
+)
+def test_s4_promoted_shape(inside: int | None, shape: tuple[int, ...]) -> None:
+    """S4: a dimension of 1 with ``inside`` dimensions inside of it, outermost by default."""
+    with Program("shapes"):
+        tiles = Emit(StreamType((2, 3, 4), FLOAT), [])()
+        assert shape == Promote(inside)(tiles).shape
 
 
 def test_s4_promote_outermost_by_default() -> None:

@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 from fabric import Program, ProgramError, Stream
-from fabric.dims import dim_text
+from fabric.dims import dim_text, symbol
 from fabric.elaborate import elaborate
+from fabric.symbolic.check import check
 from fabric.symbolic.chosen import chosen_sizes
-from fabric.symbolic.metrics import metrics_of
+from fabric.symbolic.metrics import largest, metrics_of
 from fabric.symbolic.substitution import Substitution
 from operators import (
     Accum,
+    Consumer,
     EagerMerge,
     Flatten,
     LinearOffChipLoad,
@@ -20,6 +22,7 @@ from operators import (
     Map,
     Matmul,
     Partition,
+    Promote,
     Reassemble,
     RetileRow,
     Selectors,
@@ -90,6 +93,27 @@ class TestByHand:
         assert (2 + 5) * 64 == metrics.paper.store_bytes
         assert 2 * 5 * 64 == store.costs.on_chip_bytes
 
+    def test_free_symbols(self) -> None:
+        """Those of the bytes and those of the FLOPs, in the order of the program."""
+        with Program("p") as program:
+            stored, computed = split([[0], [1], [0]])
+            LinearOffChipStore("y")(Promote(0)(stored))
+            Consumer()(Map(SiLU())(computed))
+
+        for given, free in (
+            ({}, ("D_route[0]", "D_route[1]")),
+            ({"D_route[0]": 2}, ("D_route[1]",)),
+            ({"D_route[1]": 1}, ("D_route[0]",)),
+        ):
+            assert free == check(program, given, data=False).free_symbols
+
+    def test_largest(self) -> None:
+        """The largest number, as text where symbols are beside it; of nothing 0."""
+        assert 0 == largest(())
+        assert 7 == largest((3, 7, 5))
+        assert "max(0, m, n)" == largest((symbol("n"), symbol("m")))
+        assert "max(7, n)" == largest((7, symbol("n"), 3))
+
     def test_ragged_dimensions_absorb(self) -> None:
         """Flattening a ragged dimension makes a new one, whose size follows."""
         with Program("p") as program:
@@ -113,8 +137,6 @@ class HitGroup:
 
     def __call__(self, source: Stream) -> Stream:
         """Return the group."""
-        from operators import Promote
-
         return Promote()(source)
 
 

@@ -1,0 +1,140 @@
+"""Which tests run which line, and how long each takes: collected once, by the tests themselves."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Final
+
+from coverage import CoverageData
+
+from tests.mutation.mutants import PACKAGES, Mutant
+
+__all__ = ["Covering", "environment"]
+
+_UNKNOWN_SECONDS: Final = 1.0
+
+
+class Covering:
+    """The tests of every line.
+
+    Attributes:
+        known: every test that can be collected.
+    """
+
+    def __init__(self, root: Path, folder: Path, jobs: int) -> None:
+        """Read what ``folder`` has, or collect it first where the package has changed since."""
+        self._root = root
+        stamp = folder / "package.sha256"
+        if not stamp.exists() or stamp.read_text() != _digest(root):
+            _collect(root, folder, jobs)
+            stamp.write_text(_digest(root))
+        self._data = CoverageData(str(folder / "coverage"))
+        self._data.read()
+        times = (json.loads(line) for line in (folder / "seconds.jsonl").open(encoding="utf-8"))
+        self._seconds: dict[str, float] = {each["test"]: each["seconds"] for each in times}
+        self.known = set(_collected(root))
+
+    def seconds(self, test: str) -> float:
+        """Return how long a test took."""
+        return self._seconds.get(test, _UNKNOWN_SECONDS)
+
+    def tests(self, mutant: Mutant) -> list[str]:
+        """Return the tests that run the mutated line: its own module's first, then the quick ones.
+
+        A line outside of functions runs once a process, whichever test comes first: all tests of
+        its module are returned. A test that was written since counts as running everything.
+        """
+        lines = self._lines(mutant.file)
+        found = lines.get(mutant.line, set())
+        if not found or mutant.line not in _inside(self._root / mutant.file):
+            found = set().union(*lines.values())
+        new = {test for test in self.known if test not in self._seconds}
+        near = Path(mutant.file).stem
+
+        def order(test: str) -> tuple[bool, float]:
+            return near not in test.partition("::")[0], self.seconds(test)
+
+        return sorted((found | new) & self.known, key=order)
+
+    @cache  # noqa: B019 - lives as long as the process
+    def _lines(self, file: str) -> dict[int, set[str]]:
+        for name in self._data.measured_files():
+            if name.endswith(f"/{file}"):
+                contexts = self._data.contexts_by_lineno(name)
+                return {
+                    line: {test.partition("|")[0] for test in tests if test}
+                    for line, tests in contexts.items()
+                }
+        return {}
+
+    @cached_property
+    def total_seconds(self) -> float:
+        """How long all tests took, one after the other."""
+        return sum(self._seconds.values())
+
+
+def environment(root: Path) -> dict[str, str]:
+    """Return the environment in which tests of the tree at ``root`` run."""
+    return os.environ | {
+        "PYTHONPATH": str(root),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "NUMBA_CACHE_DIR": str(root / ".numba"),
+        "PYTHONHASHSEED": "0",
+    }
+
+
+def _collect(root: Path, folder: Path, jobs: int) -> None:
+    for old in ("coverage", "seconds.jsonl"):
+        (folder / old).unlink(missing_ok=True)
+    more = {
+        "COVERAGE_FILE": str(folder / "coverage"),
+        "MUTATION_SECONDS": str(folder / "seconds.jsonl"),
+    }
+    command = ["-q", "-n", str(jobs), "--cov", "--cov-context=test", "--cov-report="]
+    done = _pytest(root, [*command, "-p", "tests.mutation.plugin"], more)
+    if done.returncode:
+        raise SystemExit(f"{done.stdout[-4000:]}\nthe tests fail without any mutation")
+
+
+def _collected(root: Path) -> list[str]:
+    done = _pytest(root, ["--collect-only", "-q"], {})
+    return [line for line in done.stdout.splitlines() if line.startswith("tests/")]
+
+
+def _pytest(
+    root: Path, arguments: Sequence[str], more: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
+        cwd=root,
+        env=environment(root) | more,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _digest(root: Path) -> str:
+    digest = hashlib.sha256()
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def _inside(path: Path) -> frozenset[int]:
+    """Return the lines of a module that are inside of functions' bodies."""
+    lines: set[int] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines.update(range(node.body[0].lineno, (node.end_lineno or 0) + 1))
+    return frozenset(lines)

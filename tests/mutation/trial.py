@@ -1,0 +1,163 @@
+"""One mutant against the tests of its line, in a copy of the tree."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.mutation.covering import Covering, environment
+from tests.mutation.mutants import Mutant
+
+__all__ = ["Result", "Tree"]
+
+_CHUNK_SECONDS: Final = (4.0, 30.0, 120.0)
+"""Tests come in chunks of about so long: most mutants are caught by the first."""
+
+_LEAST_SECONDS: Final = 90.0
+_SLOWER: Final = 15.0
+"""How much longer than when they were collected tests may take: the machine is shared."""
+
+_MEMORY_BYTES: Final = 8 << 30
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a mutant.
+
+    Attributes:
+        outcome: ``caught``, ``hung`` (caught by the time it took), ``survived`` or ``not run``.
+        test: the one that caught it.
+        tests: how many were to run.
+        seconds: all of them took.
+    """
+
+    mutant: Mutant
+    outcome: str
+    test: str
+    tests: int
+    seconds: float
+
+
+class Tree:
+    """A copy of the tree in which mutants are tried, one after the other."""
+
+    def __init__(self, root: Path, copy: Path) -> None:
+        """Copy what git knows, and what it would."""
+        listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        names = subprocess.run(listed, cwd=root, capture_output=True, check=True).stdout
+        for name in filter(None, names.decode().split("\0")):
+            if (root / name).is_file():
+                (copy / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(root / name, copy / name)
+        self._root = copy
+        self._sound: dict[str, bool] = {}
+
+    def attempt(self, mutant: Mutant, covering: Covering) -> Result:
+        """Run the tests of the mutant's line until one fails."""
+        start = time.monotonic()
+        tests = covering.tests(mutant)
+        outcome, failed = ("survived", "") if tests else ("not run", "")
+        for chunk in _chunks(tests, covering):
+            seconds = [covering.seconds(test) for test in chunk]
+            with self._mutated(mutant):
+                outcome, failed = self._run(chunk, sum(seconds), max(seconds))
+            if outcome != "survived" and failed and not self._passes(failed, covering):
+                raise SystemExit(f"{failed} fails without any mutation")
+            if outcome != "survived":
+                break
+        return Result(mutant, outcome, failed, len(tests), time.monotonic() - start)
+
+    def _passes(self, test: str, covering: Covering) -> bool:
+        """Whether a test passes without any mutation."""
+        if test not in self._sound:
+            seconds = covering.seconds(test)
+            self._sound[test] = self._run([test], seconds, seconds)[0] == "survived"
+        return self._sound[test]
+
+    def _mutated(self, mutant: Mutant) -> _Mutated:
+        return _Mutated(self._root / mutant.file, mutant.source)
+
+    def _run(self, tests: Sequence[str], seconds: float, longest: float) -> tuple[str, str]:
+        arguments = self._root / "tests.txt"
+        arguments.write_text("\n".join(tests), encoding="utf-8")
+        limit = int(_LEAST_SECONDS + _SLOWER * longest)
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "--hypothesis-seed=0"]
+        command += ["-p", "no:cacheprovider", "-p", "no:randomly", f"--timeout={limit}"]
+        process = subprocess.Popen(
+            [*command, f"@{arguments}"],
+            cwd=self._root,
+            env=environment(self._root),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+            preexec_fn=_limit_memory,  # noqa: PLW1509 - before any thread
+        )
+        try:
+            said, _ = process.communicate(timeout=_LEAST_SECONDS + _SLOWER * seconds)
+        except subprocess.TimeoutExpired:
+            return "hung", ""
+        finally:
+            _end(process)
+        if process.returncode == 0:
+            return "survived", ""
+        failed = re.search(r"^(?:FAILED|ERROR) (tests/\S+::.*?)(?: - .*)?$", said, re.MULTILINE)
+        outcome = "hung" if "+ Timeout +" in said else "caught"
+        return outcome, failed[1] if failed is not None and failed[1] in tests else ""
+
+
+class _Mutated:
+    """While it is entered a module says something else; its time stamp differs, too."""
+
+    def __init__(self, path: Path, source: str) -> None:
+        self._path = path
+        self._source = source
+
+    def __enter__(self) -> None:
+        self._before = self._path.read_bytes()
+        self._stat = self._path.stat()
+        self._path.write_text(self._source, encoding="utf-8")
+
+    def __exit__(self, *_: object) -> None:
+        self._path.write_bytes(self._before)
+        os.utime(self._path, ns=(self._stat.st_atime_ns, self._stat.st_mtime_ns))
+
+
+def _chunks(tests: Sequence[str], covering: Covering) -> Iterator[list[str]]:
+    limits = [*_CHUNK_SECONDS]
+    chunk: list[str] = []
+    seconds = 0.0
+    for test in tests:
+        took = covering.seconds(test)
+        if chunk and seconds + took > limits[0]:
+            yield chunk
+            chunk, seconds = [], 0.0
+            limits = limits[1:] or limits
+        chunk.append(test)
+        seconds += took
+    if chunk:
+        yield chunk
+
+
+def _limit_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a process and what it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
