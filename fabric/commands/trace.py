@@ -127,10 +127,11 @@ def export(run: Path, forms: tuple[str, ...], output: Path) -> None:
     if len(forms) != 1:
         found = " and ".join(f"--{form}" for form in forms) or "none"
         raise click.UsageError(f"Expected one of --perfetto, --jsonl, --vcd, --csv: found {found}.")
+    from fabric.output import tell
     from fabric.trace.export import EXPORTS
 
     count = EXPORTS[forms[0]](_opened(run), output)
-    click.echo(f"{count:,} events in {output}", err=True)
+    tell(f"{count:,} events in {output}")
 
 
 @command.command("report")
@@ -144,10 +145,11 @@ def export(run: Path, forms: tuple[str, ...], output: Path) -> None:
 )
 def report(run: Path, output: Path) -> None:
     """Write one page that opens offline: graph, timeline, bandwidth, occupancy, stalls."""
+    from fabric.output import tell
     from fabric.trace.html.page import write_page
 
     write_page(_opened(run), output)
-    click.echo(f"report in {output}", err=True)
+    tell(f"report in {output}")
 
 
 def _show(run: Path, print_on: Callable[[Trace, Console], Any]) -> None:
@@ -163,9 +165,10 @@ def _show(run: Path, print_on: Callable[[Trace, Console], Any]) -> None:
 
 def _opened(run: Path) -> Trace:
     """Open the trace; say on stderr what is missing in it."""
+    from fabric.output import tell
     from fabric.trace.reader import Trace
 
     trace = Trace(run)
     for problem in trace.problems:
-        click.echo(f"fabric: warning: {run}: {problem}", err=True)
+        tell(f"fabric: warning: {run}: {problem}")
     return trace
