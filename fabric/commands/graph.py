@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from fabric.commands.options import program_options
+from fabric.commands.options import NamedPath, program_options
 
 __all__ = ["command"]
 
@@ -26,7 +26,7 @@ def _output(_context: click.Context, _parameter: click.Parameter, given: Path) -
     "-o",
     "output",
     metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=NamedPath(path_type=Path, dir_okay=False),
     required=True,
     callback=_output,
     help="Where to: .svg, .dot (Graphviz) or .mmd (Mermaid).",
@@ -36,7 +36,7 @@ def _output(_context: click.Context, _parameter: click.Parameter, given: Path) -
     "--run",
     "run_folder",
     metavar="RUN_DIR",
-    type=click.Path(path_type=Path),
+    type=NamedPath(path_type=Path),
     help="Show where the cycles of a finished run went.",
 )
 @click.pass_obj

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabric.commands.options import numbers, program_options
+from fabric.commands.options import NamedPath, numbers, program_options
 
 if TYPE_CHECKING:
     from fabric.progress import Progress
@@ -69,7 +69,7 @@ def _depths(
 @click.option(
     "--log-dir",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=NamedPath(path_type=Path),
     default=Path("logs"),
     show_default=True,
     help="The parent of the run's own folder.",
