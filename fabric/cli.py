@@ -19,7 +19,7 @@ import click
 from typing_extensions import override
 
 from fabric.errors import FabricError
-from fabric.output import check_object, print_json, run_object
+from fabric.output import check_object, print_json, run_object, tell
 from fabric.report import ExitStatus
 
 __all__ = ["main"]
@@ -96,7 +96,7 @@ def _fail(
 ) -> int:
     """Say on stderr why there is no report, and in JSON on stdout where that is wanted."""
     if say:
-        click.echo(f"fabric: {FabricError(message, file=file, line=line)}", err=True)
+        tell(f"fabric: {FabricError(message, file=file, line=line)}")
     if "--json" in arguments:
         if status == ExitStatus.INTERRUPTED:
             outcome: dict[str, Any] = {"status": "interrupted"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -120,7 +119,6 @@ class Execution:
         return status
 
     def _execute(self) -> Status:
-        gc.freeze()  # the machine, too
         start = time.perf_counter()
         interrupts = self._interrupts
         try:

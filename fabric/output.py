@@ -6,10 +6,14 @@ import contextlib
 import json
 import math
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+import click
+
 from fabric.report import Report
+from fabric.wording import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,6 +28,7 @@ __all__ = [
     "program_prints",
     "run_object",
     "stdout_console",
+    "tell",
 ]
 
 _NARROW: Final = 100
@@ -31,6 +36,12 @@ _NARROW: Final = 100
 
 PIPED_COLUMNS: Final = 10_000
 """What is read by another program is not folded."""
+
+_CONTROL: Final = re.compile(
+    "\x1b(?!\\[[0-9;]*m)|"
+    "[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""What moves a terminal's cursor, its title or the order of its letters; colours do not."""
 
 _CHECK_FIELDS: Final = (
     "program",
@@ -67,7 +78,8 @@ def program_prints(*, as_json: bool) -> contextlib.AbstractContextManager[object
 
 
 def print_text(text: str) -> None:
-    """Print ``text`` as it is; a reader that has gone away is no error."""
+    """Print ``text``; a reader that has gone away is no error."""
+    text = _harmless(text)
     encoding = sys.stdout.encoding or "utf-8"
     try:
         sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
@@ -77,12 +89,26 @@ def print_text(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def tell(text: str) -> None:
+    """Say ``text`` on standard error, where somebody listens."""
+    with contextlib.suppress(OSError):
+        click.echo(_harmless(text), err=True)
+
+
+def _harmless(text: str) -> str:
+    """Return ``text`` as it may go to a terminal, whatever files and users' errors have in it."""
+    return _CONTROL.sub(lambda found: visible(found[0]), text)
+
+
 def stdout_console() -> Console:
-    """Return a console as wide as the terminal; lines that are piped are not broken."""
+    """Return a console as wide as the terminal; lines that are piped are not broken.
+
+    What is printed on it is text, whatever brackets and colons users have put into names.
+    """
     from rich.console import Console
 
     fixed = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPED_COLUMNS
-    return Console(width=fixed, highlight=False)
+    return Console(width=fixed, highlight=False, markup=False, emoji=False)
 
 
 def print_line(console: Console, text: Text, indent: int = 2) -> None:

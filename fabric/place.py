@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Final, NamedTuple
 
+from fabric.wording import visible
+
 __all__ = ["Place", "calling_place", "deepest_place", "is_own", "raising_place"]
 
 _ROOT: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -45,7 +47,7 @@ def calling_place() -> Place:
         frame = frame.f_back
     if frame.f_code.co_name == "__call__" and frame.f_back is not None:
         frame = frame.f_back
-    return Place(frame.f_code.co_filename, frame.f_lineno)
+    return Place(visible(frame.f_code.co_filename), frame.f_lineno)
 
 
 def raising_place(error: BaseException) -> Place | None:
@@ -60,7 +62,7 @@ def deepest_place(frames: Iterable[tuple[FrameType, int]]) -> Place | None:
         file = frame.f_code.co_filename
         # Compiled libraries name sources that are not there.
         if os.path.isfile(file) and not file.startswith((*_OWN, *_LIBRARIES)):
-            place = Place(file, line)
+            place = Place(visible(file), line)
     return place
 
 

@@ -17,6 +17,7 @@ from fabric.graph import Node, Operator, Wiring, current_program
 from fabric.hardware import Hardware
 from fabric.place import Place, calling_place, raising_place
 from fabric.stream import Stream
+from fabric.wording import visible
 
 __all__ = ["Program", "hardware_scope"]
 
@@ -66,7 +67,7 @@ class Program:
         Raises:
             ConfigurationError: a depth or a bandwidth below 1.
         """
-        self.name: Final = name
+        self.name: Final = visible(name)
         self.mode: Final = mode
         self.hardware: Final = _hardware.get() or Hardware()
         self.place: Final = calling_place()
@@ -249,6 +250,7 @@ class Program:
             base = re.sub(r"(?<!^)(?=[A-Z])", "_", type(operator).__name__.lstrip("_")).lower()
             self._counts[base] = count = self._counts.get(base, 0) + 1
             name = f"{base}_{count}"
+        name = visible(name)
         if name in self._names:
             raise ProgramError(
                 f"{type(operator).__name__} is named {name!r}: expected a name not in use yet",

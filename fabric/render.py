@@ -15,6 +15,7 @@ from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import report_lines
 from fabric.errors import FabricError
 from fabric.report import Report, UnitCounters
+from fabric.wording import visible
 
 __all__ = ["render"]
 
@@ -52,7 +53,7 @@ def _header(report: Report, console: Console) -> None:
         None: ("", "green" if report.status == "completed" else "red"),
     }[report.verified]
     mode = "" if report.mode is None else f" in {report.mode} mode"
-    console.print(Text.assemble((report.name, "bold"), f"  {report.program}"))
+    console.print(Text.assemble((report.name, "bold"), f"  {visible(report.program)}"))
     console.print(Text.assemble((report.status + verdict, style), mode))
     console.print()
 

@@ -212,7 +212,9 @@ class Report:
     def _repr_html_(self) -> str:
         """What a notebook shows of it: what ``run`` prints."""
         consoles = importlib.import_module("rich.console")
-        console = consoles.Console(record=True, width=100, file=io.StringIO(), highlight=False)
+        console = consoles.Console(
+            record=True, width=100, file=io.StringIO(), highlight=False, markup=False, emoji=False
+        )
         # Rendering stands above reports: it is looked up, not imported.
         importlib.import_module("fabric.render").render(self, console)
         html: str = console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")

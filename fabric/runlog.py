@@ -17,6 +17,7 @@ import structlog
 
 from fabric.errors import ConfigurationError
 from fabric.report import Report, UnitCounters
+from fabric.wording import file_name
 
 __all__ = ["RunLog", "event_logger", "new_run_folder"]
 
@@ -26,16 +27,19 @@ HEARTBEAT_CYCLES: Final = 1_000_000
 def new_run_folder(parent: Path, name: str) -> Path:
     """Make and return ``parent/name-N`` with the first free number N.
 
+    The folder lies in ``parent`` whatever the name: what no file can be called is left out of it.
+
     Raises:
         ConfigurationError: the folder cannot be made.
     """
     number = 1
+    name = file_name(name)
     try:
         parent.mkdir(parents=True, exist_ok=True)
         taken = [
             int(path.name.removeprefix(f"{name}-"))
             for path in parent.glob(f"{name}-*")
-            if path.name.removeprefix(f"{name}-").isdigit()
+            if path.name.removeprefix(f"{name}-").isdecimal()
         ]
         number = max(taken, default=0) + 1
         while True:

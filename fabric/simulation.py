@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import trio
 
 from fabric import accounting
+from fabric.collector import only_young_garbage
 from fabric.deadlock.describe import cured, describe_deadlock, explain_livelock
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.files import write_files
@@ -39,17 +38,7 @@ Mode = Literal["timing", "functional"]
 OnDeadlock = Literal["report", "grow"]
 
 
-@contextmanager
-def _frozen() -> Iterator[None]:
-    """Let what there is stay: the collector need not walk through it again and again."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-
-
-@_frozen()
+@only_young_garbage()
 def simulate(
     program: Program,
     *,

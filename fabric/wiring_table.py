@@ -18,7 +18,7 @@ from fabric.symbolic.check import Check
 from fabric.symbolic.folding import operator_text, types_text
 from fabric.symbolic.metrics import Accounting, intensity, largest
 from fabric.symbolic.substitution import followed
-from fabric.wording import merged_text, without_numbers
+from fabric.wording import merged_text, visible, without_numbers
 
 __all__ = ["print_check"]
 
@@ -37,7 +37,7 @@ _TOTALS: Final[tuple[tuple[str, Callable[[Accounting], Dim]], ...]] = (
 def print_check(check: Check, file: str, console: Console) -> None:
     """Print ``check`` of the program in ``file``, on 60 columns or more."""
     program = check.plan.program
-    console.print(Text.assemble((program.name, "bold"), f"  {file}"))
+    console.print(Text.assemble((program.name, "bold"), f"  {visible(file)}"))
     console.print(
         f"{len(check.plan.nodes):,} operators, {len(check.plan.edges):,} channels, not run"
     )

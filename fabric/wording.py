@@ -7,12 +7,35 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["folded_sum", "merged_text", "one_of", "without_numbers"]
+__all__ = ["file_name", "folded_sum", "merged_text", "one_of", "visible", "without_numbers"]
 
 _NUMBER: Final = re.compile(r"\d+(?:\.\.\d+)?")
 """A number, or a range of them."""
 
 _TERMS_SHOWN: Final = 4
+
+_FILE_NAME_BYTES: Final = 100
+"""At most in the part of a file's name that users choose; file systems take 255 in all."""
+
+
+def visible(text: str) -> str:
+    r"""Return ``text`` with what cannot be seen written as Python does: ``\n``, ``\x1b``.
+
+    No terminal, picture, page or table takes such letters for anything but a part of a name.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
+        for letter in text
+    )
+
+
+def file_name(name: str) -> str:
+    """Return a name of a file for what is called ``name``: it leads to no other folder."""
+    safe = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in name)
+    short = safe.encode()[:_FILE_NAME_BYTES].decode(errors="ignore")
+    return short.lstrip(".") or "program"
 
 
 def one_of(known: Sequence[str], found: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from fabric.commands.options import program_options
+from fabric.commands.options import NamedPath, program_options
 
 __all__ = ["command"]
 
@@ -26,7 +26,7 @@ def _output(_context: click.Context, _parameter: click.Parameter, given: Path) -
     "-o",
     "output",
     metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=NamedPath(path_type=Path, dir_okay=False),
     required=True,
     callback=_output,
     help="Where to: .svg, .dot (Graphviz) or .mmd (Mermaid).",
@@ -36,7 +36,7 @@ def _output(_context: click.Context, _parameter: click.Parameter, given: Path) -
     "--run",
     "run_folder",
     metavar="RUN_DIR",
-    type=click.Path(path_type=Path),
+    type=NamedPath(path_type=Path),
     help="Show where the cycles of a finished run went.",
 )
 @click.pass_obj
@@ -62,11 +62,12 @@ def command(
     from fabric.drawing.svg import svg
     from fabric.elaborate import elaborate
     from fabric.loader import load_program
+    from fabric.output import print_text
 
     plan = elaborate(load_program(program, parameters, hardware).program)
     shares = None if run_folder is None else shares_of_run(run_folder, plan)
     picture = picture_of(plan, unfold=unfold, shares=shares)
     draw = {".svg": svg, ".dot": dot, ".mmd": mermaid}[output.suffix]
     output.write_text(draw(picture), encoding="utf-8")
-    click.echo(f"{len(picture.boxes):,} of {len(plan.nodes):,} operators drawn in {output}")
+    print_text(f"{len(picture.boxes):,} of {len(plan.nodes):,} operators drawn in {output}\n")
     return 0

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
+from typing_extensions import override
 
-__all__ = ["numbers", "program_options"]
+__all__ = ["NamedPath", "numbers", "program_options"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class NamedPath(click.Path):
+    """A path that has a name: an empty one, as an unset variable leaves it, is no path."""
+
+    @override
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not os.fspath(value):
+            self.fail("'': expected a path, found an empty one", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def program_options(command: Command) -> Command:
@@ -19,6 +31,7 @@ def program_options(command: Command) -> Command:
             "--hardware",
             "hardware_file",
             metavar="FILE.toml",
+            type=NamedPath(),
             help="The fabric; by default the paper's.",
         ),
         click.option(
@@ -28,7 +41,7 @@ def program_options(command: Command) -> Command:
             multiple=True,
             help="A parameter of the program's build().",
         ),
-        click.argument("program", metavar="PROGRAM.py"),
+        click.argument("program", metavar="PROGRAM.py", type=NamedPath()),
     ):
         command = option(command)
     return command

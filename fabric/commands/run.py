@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabric.commands.options import numbers, program_options
+from fabric.commands.options import NamedPath, numbers, program_options
 
 if TYPE_CHECKING:
     from fabric.progress import Progress
@@ -69,7 +69,7 @@ def _depths(
 @click.option(
     "--log-dir",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=NamedPath(path_type=Path),
     default=Path("logs"),
     show_default=True,
     help="The parent of the run's own folder.",
@@ -102,7 +102,7 @@ def command(
     options = _trace_options(trace, trace_window, trace_nodes)
 
     from fabric.loader import load_program
-    from fabric.output import program_prints
+    from fabric.output import program_prints, tell
     from fabric.simulation import simulate
 
     progress = _progress()
@@ -120,12 +120,12 @@ def command(
             trace=options,
             on_deadlock=on_deadlock,
             livelock_cycles=livelock_cycles,
-            notify=lambda text: click.echo(f"fabric: {text}", err=True),
+            notify=lambda text: tell(f"fabric: {text}"),
         )
     (_print_object if as_json else _print_report)(report)
     kernel = sys.modules.get("fabric.hbm_kernel")
     if kernel is not None and kernel.was_compiled_now():
-        click.echo("fabric: compiled the HBM's loop; the next runs start seconds sooner", err=True)
+        tell("fabric: compiled the HBM's loop; the next runs start seconds sooner")
     return report.exit_status
 
 
@@ -150,15 +150,15 @@ def _progress() -> Progress | None:
 
 
 def _print_object(report: Report) -> None:
-    from fabric.output import print_json
+    from fabric.output import print_json, tell
 
     print_json(report.as_json())
     for warning in report.warnings:
-        click.echo(f"fabric: warning: {warning}", err=True)
+        tell(f"fabric: warning: {warning}")
 
 
 def _print_report(report: Report) -> None:
-    from fabric.output import print_text, stdout_console
+    from fabric.output import print_text, stdout_console, tell
     from fabric.render import render
 
     console = stdout_console()
@@ -167,6 +167,6 @@ def _print_report(report: Report) -> None:
     print_text("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
     if report.wall_seconds is not None and report.cycles is not None:
         rate = report.cycles / max(report.wall_seconds, 1e-9)
-        click.echo(f"{report.wall_seconds:.2f} s, {rate:,.0f} cycles per second", err=True)
+        tell(f"{report.wall_seconds:.2f} s, {rate:,.0f} cycles per second")
     if report.log_dir is not None:
-        click.echo(f"log in {report.log_dir}", err=True)
+        tell(f"log in {report.log_dir}")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fabric.commands.options import NamedPath
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_RUN = click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+_RUN = click.argument("run", metavar="RUN", type=NamedPath(path_type=Path))
 _ROWS = click.option(
     "--rows",
     type=click.IntRange(min=1),
@@ -70,7 +72,7 @@ def show(run: Path, cycle: int, node: str | None) -> None:
 
 
 @command.command("query")
-@click.argument("run", metavar="[RUN]", type=click.Path(path_type=Path), required=False)
+@click.argument("run", metavar="[RUN]", type=NamedPath(path_type=Path), required=False)
 @click.argument("query", metavar="[QUERY]", required=False)
 @click.option("--list", "listing", is_flag=True, help="List the ready queries and the tables.")
 def query(run: Path | None, query: str | None, listing: bool) -> None:
@@ -90,8 +92,8 @@ def query(run: Path | None, query: str | None, listing: bool) -> None:
 
 
 @command.command("diff")
-@click.argument("run_a", metavar="RUN_A", type=click.Path(path_type=Path))
-@click.argument("run_b", metavar="RUN_B", type=click.Path(path_type=Path))
+@click.argument("run_a", metavar="RUN_A", type=NamedPath(path_type=Path))
+@click.argument("run_b", metavar="RUN_B", type=NamedPath(path_type=Path))
 @_ROWS
 def diff(run_a: Path, run_b: Path, rows: int) -> None:
     """Say where two runs part, and which units got slower."""
@@ -119,7 +121,7 @@ def diff(run_a: Path, run_b: Path, rows: int) -> None:
     "-o",
     "output",
     metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=NamedPath(path_type=Path, dir_okay=False),
     required=True,
 )
 def export(run: Path, forms: tuple[str, ...], output: Path) -> None:
@@ -127,10 +129,11 @@ def export(run: Path, forms: tuple[str, ...], output: Path) -> None:
     if len(forms) != 1:
         found = " and ".join(f"--{form}" for form in forms) or "none"
         raise click.UsageError(f"Expected one of --perfetto, --jsonl, --vcd, --csv: found {found}.")
+    from fabric.output import tell
     from fabric.trace.export import EXPORTS
 
     count = EXPORTS[forms[0]](_opened(run), output)
-    click.echo(f"{count:,} events in {output}", err=True)
+    tell(f"{count:,} events in {output}")
 
 
 @command.command("report")
@@ -139,15 +142,16 @@ def export(run: Path, forms: tuple[str, ...], output: Path) -> None:
     "-o",
     "output",
     metavar="FILE.html",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=NamedPath(path_type=Path, dir_okay=False),
     required=True,
 )
 def report(run: Path, output: Path) -> None:
     """Write one page that opens offline: graph, timeline, bandwidth, occupancy, stalls."""
+    from fabric.output import tell
     from fabric.trace.html.page import write_page
 
     write_page(_opened(run), output)
-    click.echo(f"report in {output}", err=True)
+    tell(f"report in {output}")
 
 
 def _show(run: Path, print_on: Callable[[Trace, Console], Any]) -> None:
@@ -163,9 +167,10 @@ def _show(run: Path, print_on: Callable[[Trace, Console], Any]) -> None:
 
 def _opened(run: Path) -> Trace:
     """Open the trace; say on stderr what is missing in it."""
+    from fabric.output import tell
     from fabric.trace.reader import Trace
 
     trace = Trace(run)
     for problem in trace.problems:
-        click.echo(f"fabric: warning: {run}: {problem}", err=True)
+        tell(f"fabric: warning: {run}: {problem}")
     return trace

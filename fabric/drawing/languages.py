@@ -27,8 +27,8 @@ def _dot(picture: Picture) -> Iterator[str]:
     yield '  node [shape=box, style="rounded,filled", fontname="monospace", fontsize=10];'
     yield '  edge [fontname="monospace", fontsize=9];'
     for number, box in enumerate(picture.boxes):
-        label = _quoted("\\n".join(_lines(box)), keep="\\n")
-        yield f'  n{number} [label={label}, fillcolor="{_FILL[box.kind]}"];'
+        label = "\\n".join(map(_escaped, _lines(box)))
+        yield f'  n{number} [label="{label}", fillcolor="{_FILL[box.kind]}"];'
     for arrow in picture.arrows:
         many = f" x{arrow.count}" if arrow.count > 1 else ""
         yield f"  n{arrow.source} -> n{arrow.target} [label={_quoted(arrow.label + many)}];"
@@ -54,11 +54,13 @@ def _lines(box: Box) -> list[str]:
     return lines
 
 
-def _quoted(text: str, keep: str = "") -> str:
-    """A DOT string; ``keep`` is an escape that stays one."""
-    parts = text.split(keep) if keep else [text]
-    safe = [part.replace("\\", "\\\\").replace('"', '\\"') for part in parts]
-    return f'"{keep.join(safe)}"'
+def _quoted(text: str) -> str:
+    return f'"{_escaped(text)}"'
+
+
+def _escaped(text: str) -> str:
+    """Return ``text`` as a part of a DOT string."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _entities(text: str) -> str:

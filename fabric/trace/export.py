@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fabric.trace.segments import literal
+from fabric.trace.paths import literal, plain
 
 if TYPE_CHECKING:
     from fabric.trace.reader import Trace
@@ -35,11 +35,12 @@ def _jsonl(trace: Trace, output: Path) -> int:
 def _csv(trace: Trace, output: Path) -> int:
     with output.open("wb"):
         pass  # says why, in the system's words, where the file cannot be written
-    trace.database.execute(
-        "COPY (SELECT c.name AS channel, t.* EXCLUDE (channel) FROM transfers t "
-        f"JOIN channels c USING (channel) ORDER BY taken_cycle NULLS LAST, t.channel, element) "
-        f"TO {literal(output)} (FORMAT csv, HEADER)"
-    )
+    with plain(output) as file:
+        trace.database.execute(
+            "COPY (SELECT c.name AS channel, t.* EXCLUDE (channel) FROM transfers t "
+            "JOIN channels c USING (channel) ORDER BY taken_cycle NULLS LAST, t.channel, element) "
+            f"TO {literal(file)} (FORMAT csv, HEADER, COMPRESSION none, USE_TMP_FILE false)"
+        )
     ((count,),) = trace.rows("SELECT count(*) FROM transfers")
     return int(count)
 

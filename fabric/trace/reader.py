@@ -10,8 +10,8 @@ import duckdb
 
 from fabric.errors import ConfigurationError
 from fabric.trace import views
+from fabric.trace.paths import literal, plain
 from fabric.trace.rows import LONG_COLUMNS, OPERATION_COLUMNS
-from fabric.trace.segments import literal
 from fabric.vocabulary import SCHEMA_VERSION, TABLES
 
 __all__ = ["Trace"]
@@ -41,13 +41,15 @@ class Trace:
         self.problems: list[str] = []
         self.has_state = True
         self.meta: Final = self._meta(run)
-        self.database: Final = duckdb.connect()
+        self.database: Final = duckdb.connect(config={"python_enable_replacements": False})
         request_bytes = self.meta.get("hardware", {}).get("hbm", {}).get("request_bytes", 0)
         self.database.execute(f"SET VARIABLE request_bytes = {int(request_bytes)}")
-        self._static("units", "*")
-        self._static("columns", "*")
-        self._static("channels", "* REPLACE (nullif(expected, -1) AS expected)")
-        self._segments()
+        with plain(self.folder) as folder:
+            self._plain = folder
+            self._static("units", "*")
+            self._static("columns", "*")
+            self._static("channels", "* REPLACE (nullif(expected, -1) AS expected)")
+            self._segments()
         end = self._json("end.json") or {}
         self.status: Final[str] = end.get("status", "killed")
         if not end:
@@ -73,6 +75,11 @@ class Trace:
 
     def _meta(self, run: Path) -> dict[str, Any]:
         meta = self._json("meta.json")
+        if meta is None and self.folder != run:
+            raise ConfigurationError(
+                f"{run}: the trace has no meta.json: the run was killed before it began to write, "
+                "there is nothing to show"
+            )
         if meta is None:
             raise ConfigurationError(
                 f"{run}: there is no trace here: expected the folder of a run with --trace events"
@@ -94,14 +101,27 @@ class Trace:
 
     def _static(self, name: str, columns: str) -> None:
         file = self.folder / f"{name}.parquet"
+        if not file.exists():
+            raise ConfigurationError(
+                f"{self.folder}: {file.name} is missing: the run was killed while it wrote its "
+                "first tables, there is nothing to show"
+            )
         try:
             self.database.execute(
-                f"CREATE TABLE {name} AS SELECT {columns} FROM read_parquet({literal(file)})"
+                f"CREATE TABLE {name} AS SELECT {columns} FROM {self._file(file)}"
             )
         except duckdb.Error as error:
             raise ConfigurationError(
-                f"{file}: {_reason(error)}: expected the table the run wrote first"
+                f"{file}: {self._reason(error)}: expected the table the run wrote first"
             ) from None
+
+    def _file(self, file: Path) -> str:
+        """Return what SQL calls the rows of ``file``: no pattern, no partition."""
+        return f"read_parquet({literal(self._plain / file.name)}, hive_partitioning = false)"
+
+    def _reason(self, error: Exception) -> str:
+        """Return what the database says, about the file as it is called here."""
+        return str(error).splitlines()[0].replace(str(self._plain), str(self.folder))
 
     def _segments(self) -> None:
         database = self.database
@@ -117,14 +137,14 @@ class Trace:
             ("operations", views.OPERATIONS),
         ):
             self._load(name, insert)
-        self._last("pending", "SELECT * FROM read_parquet({file})", LONG_COLUMNS)
+        self._last("pending", "SELECT * FROM {file}", LONG_COLUMNS)
         database.execute(
             "INSERT INTO recorded SELECT * FROM pending ANTI JOIN recorded USING (channel, element)"
         )
         self._last(
             "states",
             "SELECT * REPLACE (nullif(waits_for, '') AS waits_for, "
-            "nullif(since_cycle, -1) AS since_cycle) FROM read_parquet({file})",
+            "nullif(since_cycle, -1) AS since_cycle) FROM {file}",
             TABLES["states"],
         )
         self._last(
@@ -133,7 +153,7 @@ class Trace:
             "nullif(in_all, '') AS in_all, nullif(shape, '') AS shape, "
             "nullif(per_output, -1) AS per_output, nullif(feedback, '') AS feedback, "
             "nullif(seen_stop, -1) AS seen_stop, nullif(awaited_stop, -1) AS awaited_stop) "
-            "FROM read_parquet({file})",
+            "FROM {file}",
             TABLES["waiting"],
         )
         database.execute(views.VIEWS)
@@ -142,10 +162,10 @@ class Trace:
         files = sorted(self.folder.glob(f"{name}-*.parquet"))
         for file in files:
             try:
-                self.database.execute(insert.format(file=literal(file)))
+                self.database.execute(insert.format(file=self._file(file)))
             except duckdb.Error as error:
                 self.problems.append(
-                    f"{file.name} is damaged, its rows are left out: {_reason(error)}"
+                    f"{file.name} is damaged, its rows are left out: {self._reason(error)}"
                 )
 
     def _last(self, name: str, select: str, columns: tuple[str, ...]) -> None:
@@ -154,9 +174,12 @@ class Trace:
         file = self.folder / f"{max(numbers, default='').replace('states', name)}.parquet"
         if file.exists():
             try:
-                self.database.execute(f"CREATE TABLE {name} AS {select.format(file=literal(file))}")
+                rows = select.format(file=self._file(file))
+                self.database.execute(f"CREATE TABLE {name} AS {rows}")
             except duckdb.Error as error:
-                self.problems.append(f"{file.name} is damaged, it is left out: {_reason(error)}")
+                self.problems.append(
+                    f"{file.name} is damaged, it is left out: {self._reason(error)}"
+                )
                 self.has_state = False
             else:
                 return
@@ -172,7 +195,3 @@ class Trace:
             "recorded_operations UNION ALL SELECT max(cycle) FROM states)"
         )
         return int(last[0] or 0)
-
-
-def _reason(error: Exception) -> str:
-    return str(error).splitlines()[0]

@@ -126,6 +126,8 @@ class Recorder:
         self._snapshot()
         self._attempt("its end", lambda: self._json("end", {"status": status, "cycles": cycles}))
         self._writer.close()
+        self._rows.short.release()
+        self._rows.long.release()
 
     def _flush(self) -> None:
         rows = self._rows

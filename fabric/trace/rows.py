@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
+from mmap import mmap
 from struct import calcsize
 from typing import Final
-
-import numpy as np
 
 __all__ = [
     "ALLOCATE",
@@ -76,8 +75,12 @@ class Packed:
         self.columns: Final = columns
         self.limit: Final = rows * calcsize(f"={len(columns)}q")
         # Memory that is not touched before it is used.
-        self.buffer: Final = np.zeros(self.limit, np.uint8).data
+        self.buffer = memoryview(mmap(-1, self.limit))
         self.offset = 0
+
+    def release(self) -> None:
+        """Give the memory back at once; channels that are garbage may live on for a while."""
+        self.buffer = memoryview(b"")
 
 
 class Rows:

@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fabric.trace.paths import literal, plain
+
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["SegmentWriter", "literal"]
+__all__ = ["SegmentWriter"]
 
 
 class SegmentWriter:
@@ -36,10 +38,11 @@ class SegmentWriter:
         beside = self._folder / f"{name}.parquet.tmp"
         self._database.register("segment", columns)
         try:
-            self._database.execute(
-                f"COPY (SELECT * FROM segment) TO {literal(beside)} (FORMAT parquet, "
-                "PARQUET_VERSION v2, DICTIONARY_SIZE_LIMIT 1000, COMPRESSION zstd)"
-            )
+            with plain(self._folder) as folder:
+                self._database.execute(
+                    f"COPY (SELECT * FROM segment) TO {literal(folder / beside.name)} (FORMAT "
+                    "parquet, PARQUET_VERSION v2, DICTIONARY_SIZE_LIMIT 1000, COMPRESSION zstd)"
+                )
             beside.replace(target)
         except duckdb.Error as error:
             beside.unlink(missing_ok=True)
@@ -59,8 +62,3 @@ def _system_error(text: str) -> OSError:
         return OSError(text.splitlines()[0])
     number = int(found[1])
     return OSError(number, os.strerror(number))
-
-
-def literal(text: object) -> str:
-    """Return ``text`` as a string of SQL."""
-    return "'" + str(text).replace("'", "''") + "'"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from fabric.trace.tables import print_table, print_title
+from fabric.wording import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,9 +23,10 @@ def print_summary(trace: Trace, console: Console) -> None:
     """Print how the run ended, how much was recorded, and who still waits."""
     meta = trace.meta
     given = ", ".join(f"{name}={value}" for name, value in meta.get("parameters", {}).items())
-    console.print(Text.assemble((str(meta.get("name")), "bold"), f"  {meta.get('program')}"))
+    program = visible(str(meta.get("program")))
+    console.print(Text.assemble((str(meta.get("name")), "bold"), f"  {program}"))
     if given:
-        console.print(Text(given), soft_wrap=True)
+        console.print(Text(visible(given)), soft_wrap=True)
     console.print(f"{trace.status} in {meta.get('mode')} mode, {trace.cycles:,} cycles")
     if meta.get("window") is not None:
         first, last = meta["window"]

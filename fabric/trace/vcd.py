@@ -43,7 +43,9 @@ def write_vcd(trace: Trace, output: Path) -> int:
         changes += [(level.cycle, number, channels[channel], level.value) for level in levels]
     changes.sort()
     with output.open("w", encoding="ascii", errors="replace") as file:
-        file.write(f"$comment {trace.meta.get('name')}: 1 ns is 1 cycle $end\n")
+        # A word that begins with a dollar would end the comment.
+        title = str(trace.meta.get("name")).replace("$", "_")
+        file.write(f"$comment {title}: 1 ns is 1 cycle $end\n")
         states = ", ".join(f"{number} {state}" for number, state in enumerate(STATES))
         file.write(f"$comment state of a unit: {states} $end\n$timescale 1 ns $end\n")
         file.write("$scope module fabric $end\n")
@@ -80,14 +82,22 @@ def _states(lines: Timelines, unit: int) -> Iterator[tuple[int, int]]:
 def _scope(write: object, title: str, bits: int, codes: list[str], names: list[str]) -> None:
     assert callable(write)
     write(f"$scope module {title} $end\n")
-    for code, name in zip(codes, names, strict=True):
-        write(f"$var wire {bits} {code} {_identifier(name)} $end\n")
+    for code, name in zip(codes, _identifiers(names), strict=True):
+        write(f"$var wire {bits} {code} {name} $end\n")
     write("$upscope $end\n")
 
 
-def _identifier(name: str) -> str:
-    """Return ``name`` without what viewers read as the levels of a hierarchy."""
-    return re.sub(r"[^A-Za-z0-9_$]", "_", name)
+def _identifiers(names: list[str]) -> Iterator[str]:
+    """Yield ``names`` without what viewers read as the levels of a hierarchy, each another one."""
+    taken = set(names)
+    for name in names:
+        known = plain = re.sub(r"[^A-Za-z0-9_]", "_", name) or "_"
+        for number in itertools.count(2):
+            if known == name or known not in taken:
+                break
+            known = f"{plain}_{number}"
+        taken.add(known)
+        yield known
 
 
 def _codes() -> Iterator[str]:

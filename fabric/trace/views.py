@@ -15,10 +15,10 @@ SHORT: Final = """
 INSERT INTO recorded SELECT
     channel, element, stop, taken_order, taken_cycle, receive_wait_cycles, sent_order, sent_cycle,
     send_wait_cycles, -1, sent_order, sent_cycle, taken_order, taken_cycle
-FROM read_parquet({file})
+FROM {file}
 """
-LONG: Final = "INSERT INTO recorded SELECT * FROM read_parquet({file})"
-OPERATIONS: Final = "INSERT INTO recorded_operations SELECT * FROM read_parquet({file})"
+LONG: Final = "INSERT INTO recorded SELECT * FROM {file}"
+OPERATIONS: Final = "INSERT INTO recorded_operations SELECT * FROM {file}"
 
 VIEWS: Final = """
 CREATE TABLE transfers AS SELECT

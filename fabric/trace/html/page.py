@@ -14,6 +14,7 @@ from fabric.trace.html.graph import graph
 from fabric.trace.html.svg import element, table
 from fabric.trace.stalls import COLUMNS, Accounts
 from fabric.trace.stuck import analysed
+from fabric.wording import visible
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
@@ -97,7 +98,7 @@ def _head(trace: Trace, accounts: Accounts) -> str:
         notes += element("p", escape(kept), class_="quiet")
     return (
         element("h1", escape(str(meta.get("name"))))
-        + element("div", escape(program), class_="quiet")
+        + element("div", escape(visible(program)), class_="quiet")
         + element("div", escape(ran))
         + element("div", escape(verdict), class_="verdict bad" if failed else "verdict")
         + notes

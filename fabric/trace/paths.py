@@ -1,0 +1,42 @@
+"""Paths for the database, which reads more into some than the name of one file.
+
+``*``, ``?`` and ``[`` make a path a pattern, of which other files match; ``NAME=VALUE`` makes a
+folder a column; what stands before ``:`` is a protocol; and a name that is no UTF-8 cannot be said.
+Not all of that can be quoted: a path that has any of it goes to the database by another name.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+__all__ = ["literal", "plain"]
+
+_PLAIN: Final = re.compile(r"/[A-Za-z0-9_./ -]*")
+
+
+@contextmanager
+def plain(path: Path) -> Iterator[Path]:
+    """Return a path that is nothing but a path, and leads to where ``path`` does, for a while.
+
+    Raises:
+        OSError: there is no folder for temporary files.
+    """
+    absolute = path.absolute()
+    if _PLAIN.fullmatch(str(absolute)):
+        yield absolute
+        return
+    parent = tempfile.gettempdir()
+    with tempfile.TemporaryDirectory(dir=parent if _PLAIN.fullmatch(parent) else "/tmp") as folder:
+        other = Path(folder) / "trace"
+        other.symlink_to(absolute)
+        yield other
+
+
+def literal(text: object) -> str:
+    """Return ``text`` as a string of SQL."""
+    return "'" + str(text).replace("'", "''") + "'"

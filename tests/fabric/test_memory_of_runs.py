@@ -1,0 +1,80 @@
+"""Many runs in one process: what a run needed is given back."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from pathlib import Path
+
+import pytest
+
+from fabric import simulate
+from fabric.collector import only_young_garbage
+from fabric.machine import Machine
+from fabric.trace.options import TraceOptions
+from fabric.trace.recorder import Recorder
+from tests.fabric.trace.chains import chain
+
+
+@pytest.fixture
+def machines(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Machine]]:
+    """Return what is known of the machines that are built from here on."""
+    built: list[weakref.ref[Machine]] = []
+    build = Machine.__init__
+
+    def remember(machine: Machine, *arguments: object, **named: object) -> None:
+        built.append(weakref.ref(machine))
+        build(machine, *arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Machine, "__init__", remember)
+    return built
+
+
+@pytest.mark.parametrize("trace", [None, TraceOptions()])
+def test_young_garbage(
+    machines: list[weakref.ref[Machine]], tmp_path: Path, trace: TraceOptions | None
+) -> None:
+    """A machine is garbage that the collector finds without walking through all there is."""
+    # What the first one imports is no garbage.
+    simulate(chain(("s0",), ("r0",), elements=5), log_dir=tmp_path, trace=trace)
+    machines.clear()
+    gc.collect()
+    for _ in range(20):
+        simulate(chain(("s0",), ("r0", "s0"), elements=5), log_dir=tmp_path, trace=trace)
+        gc.collect(1)
+
+    assert 20 == len(machines)
+    assert [None] * 20 == [machine() for machine in machines]
+    assert 0 == gc.get_freeze_count()
+
+
+def test_thresholds() -> None:
+    """Runs side by side leave the collector as they have found it, whichever ends first."""
+    before = gc.get_threshold()
+    first, second = only_young_garbage(), only_young_garbage()
+    seen = []
+    for step in (first.__enter__, second.__enter__):
+        step()
+        seen.append(gc.get_threshold())
+    for run in (first, second):
+        seen.append(gc.get_threshold())
+        run.__exit__(None, None, None)
+
+    assert [(*before[:2], 1 << 30)] * 4 == seen
+    assert before == gc.get_threshold()
+
+
+def test_buffers_are_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The buffers of a trace, 24 MB, do not wait for the collector."""
+    recorders = []
+    finish = Recorder.finish
+
+    def remember(recorder: Recorder, status: str, cycles: int) -> None:
+        recorders.append(recorder)
+        finish(recorder, status, cycles)
+
+    monkeypatch.setattr(Recorder, "finish", remember)
+    simulate(chain(("s0",), ("r0",), elements=5), log_dir=tmp_path, trace=TraceOptions())
+
+    (recorder,) = recorders
+    assert [0, 0] == [len(each.buffer) for each in (recorder._rows.short, recorder._rows.long)]
