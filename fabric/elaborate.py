@@ -63,7 +63,7 @@ def elaborate(program: Program) -> Plan:
 
     Raises:
         ProgramError: the program is empty, reads a stream of another program, leaves a primary
-            output unread or a feedback unconnected.
+            output unread or a feedback unconnected, or has the name of an inferred Broadcast.
     """
     if not program.nodes:
         raise ProgramError(
@@ -87,6 +87,9 @@ def elaborate(program: Program) -> Plan:
                 )
             if len(found) > 1:
                 broadcast = _broadcast(node, stream, len(found))
+                program.names.refuse_taken(
+                    f"the Broadcast inferred behind {node.name}", broadcast.name, node.place
+                )
                 nodes.append(broadcast)
                 edges.append(Edge(node, port, broadcast, 0))
                 edges += [Edge(broadcast, k, *reader) for k, reader in enumerate(found)]

@@ -23,7 +23,18 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 Cycles: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Bytes: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**62)]
 DtypeName: TypeAlias = Literal[
-    "float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2", "int8", "int32"
+    "float32",
+    "float16",
+    "bfloat16",
+    "float8_e4m3",
+    "float8_e5m2",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
 ]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from fractions import Fraction
@@ -15,6 +14,7 @@ from fabric.dims import Dim, dim_text, is_ragged, symbol, undecided_in
 from fabric.errors import ConfigurationError, ProgramError, ShapeError
 from fabric.graph import Node, Operator, Wiring, current_program
 from fabric.hardware import Hardware
+from fabric.names import Extra, Names
 from fabric.place import Place, calling_place, raising_place
 from fabric.stream import Stream
 from fabric.wording import visible
@@ -48,6 +48,7 @@ class Program:
         nodes: in wiring order.
         expected: callables that compute the stored outputs, by name.
         extra: callables that compute further fields of the report, by name.
+        names: of its operators and stored outputs.
         sizes: of symbols, as the program's control data decide them.
         absorbed: what ragged symbols stand for, where their sum over a stream is that of it.
         mixtures: symbols for the size of elements from several streams: their counts and sizes.
@@ -79,13 +80,12 @@ class Program:
         )
         self.nodes: list[Node] = []
         self.expected: dict[str, Callable[[], Any]] = {}
-        self.extra: dict[str, Callable[[], object]] = {}
+        self.extra: Final = Extra()
+        self.names: Final = Names()
         self.sizes: dict[Any, int | Fraction] = {}
         self.absorbed: dict[Any, Dim] = {}
         self.mixtures: dict[Any, tuple[tuple[Dim, Dim], ...]] = {}
         self.undecided: list[tuple[Node, Dim, Dim]] = []
-        self._names: set[str] = set()
-        self._counts: dict[str, int] = {}
         self._symbols: set[str] = set()
         self._shared: dict[tuple[object, ...], Dim] = {}
         self._token: Any = None
@@ -199,7 +199,7 @@ class Program:
                     file=place.file,
                     line=place.line,
                 )
-        node = Node(operator, self._name(operator, place), place, inputs)
+        node = Node(operator, self.names.take(kind, operator.name, place), place, inputs)
         with undecided_in() as undecided:
             try:
                 types = operator.infer(Wiring(self, node.name), *inputs)
@@ -243,19 +243,3 @@ class Program:
         result = self.symbol(name, ragged=True)
         self.mixtures[result] = tuple(zip(counts, sizes, strict=True))
         return result
-
-    def _name(self, operator: Operator, place: Place) -> str:
-        name = operator.name
-        if name is None:
-            base = re.sub(r"(?<!^)(?=[A-Z])", "_", type(operator).__name__.lstrip("_")).lower()
-            self._counts[base] = count = self._counts.get(base, 0) + 1
-            name = f"{base}_{count}"
-        name = visible(name)
-        if name in self._names:
-            raise ProgramError(
-                f"{type(operator).__name__} is named {name!r}: expected a name not in use yet",
-                file=place.file,
-                line=place.line,
-            )
-        self._names.add(name)
-        return name

@@ -22,7 +22,7 @@ from fabric import (
     Wiring,
     check_same_shape,
 )
-from operators.integers import INTEGER, check_integers, integer, number_in
+from operators.integers import INTEGER, check_integers, count_in, integer
 from operators.pairing import Lockstep
 
 __all__ = ["CacheReadAddresses", "ExpertAddresses", "FilterLastTile"]
@@ -114,6 +114,10 @@ class CacheReadAddresses(_Generator):
         requests, lengths = inputs
         check_integers("CacheReadAddresses", requests, lengths)
         check_same_shape("CacheReadAddresses", requests, lengths)
+        if self.stride < 0:
+            raise ShapeError(
+                f"CacheReadAddresses has a stride of {self.stride} tiles: expected at least 0"
+            )
         tiles = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
         return (StreamType((*requests.shape, tiles), INTEGER),)
 
@@ -127,7 +131,8 @@ class CacheReadAddresses(_Generator):
             if isinstance(request, BareStop):
                 await sink.send_bare(stop + 1, request.empty_dimension + 1)
                 continue
-            first, count, start = number_in(request) * self.stride, number_in(length), unit.now
+            first = count_in(request, "a request") * self.stride
+            count, start = count_in(length, "a length"), unit.now
             if not count:
                 await sink.send_bare(stop + 1, 0)
             for number in range(count):
@@ -167,7 +172,7 @@ class FilterLastTile(_Generator):
             if isinstance(value, BareStop):
                 await sink.send_bare(stop + 1, value.empty_dimension + 1)
                 continue
-            count = number_in(value)
+            count = count_in(value, "a length")
             if not count:
                 await sink.send_bare(stop + 1, 0)
                 continue

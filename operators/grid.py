@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from fabric import Costs, Ports, ShapeError, StreamType, Tile, TileType
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric import Costs, Hardware, Ports, ShapeError, StreamType, Tile, TileType, dtype_named
+from operators.conversion import converted
 from operators.pairing import uneven
 from operators.tensor import Tensor
+from operators.view import numbers_below
 
-__all__ = ["Grid", "hand_out", "load_costs"]
+__all__ = ["Grid", "Tiles", "hand_out", "load_costs"]
 
 
 class Grid:
@@ -25,15 +31,21 @@ class Grid:
         """Cut ``tensor``; ``operator`` names who does so in an error.
 
         Raises:
-            ShapeError: the tiles do not divide the tensor's last two dimensions.
+            ShapeError: the tiles do not divide the tensor's last two dimensions, or the tensor
+                has a dimension below 0.
         """
         rows, cols = tile
         shape = tensor.shape
+        if any(size < 0 for size in shape):
+            raise ShapeError(
+                f"{operator} is given a tensor {list(shape)}: expected no dimension below 0"
+            )
         if len(shape) < 2 or rows < 1 or cols < 1 or shape[-2] % rows or shape[-1] % cols:
             raise ShapeError(
                 f"{operator} cuts a tensor {list(shape)} into tiles of {rows}x{cols}: "
                 "expected tiles that divide its last two dimensions"
             )
+        self._operator = operator
         self.tensor = tensor
         self.tile = tile
         self.shape = (*shape[:-2], shape[-2] // rows, shape[-1] // cols)
@@ -45,14 +57,14 @@ class Grid:
         Raises:
             OperatorError: there is no such tile.
         """
-        if number < self.count:
+        if 0 <= number < self.count:
             return number
-        raise uneven(
-            ports,
-            f"address {number:,} of a tensor {list(self.tensor.shape)} in tiles of "
-            f"{self.tile[0]}x{self.tile[1]}",
-            f"0 to {self.count - 1:,}",
-        )
+        raise uneven(ports, f"address {number:,} of {self}", numbers_below(self.count))
+
+    def __str__(self) -> str:
+        """The tensor and its tiles."""
+        rows, cols = self.tile
+        return f"a tensor {list(self.tensor.shape)} in tiles of {rows}x{cols}"
 
     def slices(self, number: int) -> tuple[slice, slice]:
         """Return where tile ``number`` is in the matrix that the tensor is stored as."""
@@ -61,25 +73,76 @@ class Grid:
         top, left = number // across * rows, number % across * cols
         return slice(top, top + rows), slice(left, left + cols)
 
-    def tiles(self, tile_type: TileType, functional: bool) -> Tiles:
-        """Return the tiles as a load hands them out."""
-        return Tiles(self, tile_type, functional)
+    def element_type(self, hardware: Hardware) -> np.dtype[Any]:
+        """Return the element type of the tiles: the tensor's own, or that of ``hardware``.
+
+        Raises:
+            ShapeError: the tensor's data are there, and the type would change a value.
+        """
+        dtype = self.tensor.dtype or dtype_named(hardware.tile.dtype)
+        self.check(dtype)
+        return dtype
+
+    def check(self, dtype: np.dtype[Any]) -> None:
+        """Refuse ``dtype`` for the data of the tensor, where they are there already.
+
+        Raises:
+            ShapeError: it would change a value.
+        """
+        try:
+            self.tensor.check(dtype)
+        except ValueError as error:
+            found, expected = self._changed(error)
+            raise ShapeError(f"{self._operator}: {found}: expected {expected}") from error
+
+    def tiles(self, ports: Ports) -> Tiles:
+        """Return the tiles as a load hands them out.
+
+        Single integers that the program gives are real in both modes: they may be addresses.
+
+        Raises:
+            OperatorError: the element type changes a value.
+        """
+        tile_type = ports.output_types[0].value
+        assert isinstance(tile_type, TileType)
+        stated = self.tensor.dtype
+        numbers = self.tile == (1, 1) and stated is not None and stated.kind in "iu"
+        dtype = tile_type.dtype
+        return Tiles(
+            self, dtype, self.matrix(ports, dtype) if numbers or ports.functional else None
+        )
+
+    def matrix(self, ports: Ports, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return the tensor as the matrix it is stored as.
+
+        Raises:
+            OperatorError: the element type changes a value.
+        """
+        shape = self.tensor.shape
+        data = self.tensor.array
+        try:
+            array = converted(data, dtype)
+        except ValueError as error:
+            raise uneven(ports, *self._changed(error)) from error
+        return array.reshape(math.prod(shape[:-1]), shape[-1])
+
+    def _changed(self, error: ValueError) -> tuple[str, str]:
+        """Return what was found and what was expected where a value would change."""
+        return (
+            f"a tensor {list(self.tensor.shape)} has {error}",
+            "values that stay what they are, or Tensor(..., dtype=...) of a type that holds them",
+        )
 
 
 class Tiles:
     """Tiles by number, each made once; without data they are all the same one."""
 
-    def __init__(self, grid: Grid, tile_type: TileType, functional: bool) -> None:
-        """Make tiles of ``grid``, with data in functional mode."""
+    def __init__(self, grid: Grid, dtype: np.dtype[Any], matrix: NDArray[Any] | None) -> None:
+        """Make tiles of ``grid`` with the data of ``matrix``, or without any."""
         self._grid = grid
-        self._dtype = tile_type.dtype
+        self._dtype = dtype
         self._made: dict[int, Tile] = {}
-        self._matrix = None
-        if functional:
-            tensor = grid.tensor
-            self._matrix = tensor.array.reshape(
-                math.prod(tensor.shape[:-1]), tensor.shape[-1]
-            ).astype(self._dtype)
+        self._matrix = matrix
 
     def __getitem__(self, number: int) -> Tile:
         """Return tile ``number``, which a reader has to load from memory."""

@@ -2,26 +2,65 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
-from fabric import ADDRESS_DTYPE, ShapeError, Stream, Tile, TileType
+from fabric import ADDRESS_DTYPE, ShapeError, Stream, Tile, TileType, ValueType
 
-__all__ = ["INTEGER", "check_integers", "integer", "number_in"]
+__all__ = ["INTEGER", "check_integers", "count_in", "integer", "is_integer", "number_in"]
 
 INTEGER = TileType(1, 1, ADDRESS_DTYPE)
-"""The type of an integer on a stream."""
+"""The type of an integer on a stream, as the generators make them."""
+
+_MOST: Final = int(np.iinfo(ADDRESS_DTYPE).max)
 
 
 def integer(number: int) -> Tile:
-    """Return the tile that carries ``number``; it comes from no memory."""
+    """Return the tile that carries ``number``; it comes from no memory.
+
+    Raises:
+        ValueError: it is below 0, or takes more than 64 bits.
+    """
+    if not 0 <= number <= _MOST:
+        raise ValueError(f"an integer on a stream is {number:,}: expected 0 to {_MOST:,}")
     return Tile(1, 1, ADDRESS_DTYPE, np.array([[number]], ADDRESS_DTYPE))
 
 
 def number_in(tile: Tile) -> int:
-    """Return the number that ``tile`` carries."""
-    assert tile.data is not None
+    """Return the number that ``tile`` carries.
+
+    Raises:
+        ValueError: it carries none, since it was computed without data.
+    """
+    if tile.data is None:
+        raise ValueError(
+            f"{tile} has no number in timing mode: expected one from Metadata, from an address "
+            "generator or loaded from a tensor of integers"
+        )
     number: int = tile.data.item()
     return number
+
+
+def count_in(tile: Tile, what: str) -> int:
+    """Return the number that ``tile`` carries, which counts ``what``.
+
+    Raises:
+        ValueError: it carries none, or one below 0.
+    """
+    number = number_in(tile)
+    if number < 0:
+        raise ValueError(f"{what} is {number:,}: expected at least 0")
+    return number
+
+
+def is_integer(value: ValueType) -> bool:
+    """Whether values of this type are integers: 1x1 tiles of an integer type."""
+    return (
+        isinstance(value, TileType)
+        and (value.rows, value.cols) == (1, 1)
+        and value.dtype.kind in "iu"
+    )
 
 
 def check_integers(operator: str, *streams: Stream) -> None:
@@ -31,5 +70,5 @@ def check_integers(operator: str, *streams: Stream) -> None:
         ShapeError: an element is something else.
     """
     for stream in streams:
-        if stream.value != INTEGER:
-            raise ShapeError(f"{operator} is given {stream}: expected {INTEGER}")
+        if not is_integer(stream.value):
+            raise ShapeError(f"{operator} is given {stream}: expected 1x1 tiles of integers")

@@ -5,8 +5,10 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 3.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from typing_extensions import override
@@ -23,13 +25,16 @@ from fabric import (
     TileType,
     Wiring,
     drop,
-    dtype_named,
 )
-from operators.grid import Grid, hand_out, load_costs
-from operators.structure import positions, row_major_strides
+from operators.grid import Grid, Tiles, hand_out, load_costs
+from operators.structure import row_major_strides
 from operators.tensor import Tensor
+from operators.view import LISTED, numbers_below, reach, walk
 
 __all__ = ["LinearOffChipLoad"]
+
+_Reading: TypeAlias = Iterable[tuple[Tile | None, int, int]]
+"""Each tile of a view with its stop, or None with its stop and the empty dimension."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,18 @@ class LinearOffChipLoad(Operator):
                 f"LinearOffChipLoad has a view of {list(shape)} and strides {list(strides)}: "
                 "expected one stride for each dimension"
             )
-        dtype = grid.tensor.dtype or dtype_named(wiring.hardware.tile.dtype)
+        if any(size < 0 for size in shape):
+            raise ShapeError(
+                f"LinearOffChipLoad has a view of {list(shape)}: expected no dimension below 0"
+            )
+        ends = reach(shape, strides)
+        if ends is not None and not 0 <= ends[0] <= ends[1] < grid.count:
+            raise ShapeError(
+                f"LinearOffChipLoad reads tiles {ends[0]:,} to {ends[1]:,} of {grid} with a view "
+                f"of {list(shape)} and strides {list(strides)}: "
+                f"expected {numbers_below(grid.count)}"
+            )
+        dtype = grid.element_type(wiring.hardware)
         outer = inputs[0].shape if inputs else (1,)
         return (StreamType((*outer, *shape), TileType(rows, cols, dtype)),)
 
@@ -89,32 +105,19 @@ class LinearOffChipLoad(Operator):
 
     @override
     async def run(self, ports: Ports) -> None:
-        tile_type = ports.output_types[0].value
-        assert isinstance(tile_type, TileType)
-        view = self._tiles(tile_type, ports.functional)
+        rank = len(self._view[0])
+        view = self._view_of(self._grid.tiles(ports))
         if not ports.inputs:
-            await self._read(ports, view, 0)
+            await _read(ports, view, rank, 0)
             return
         source, sink = ports.source, ports.sink
-        rank = len(self._view[0])
         while (reference := await source.receive()) is not None:
             value, stop = reference
             if isinstance(value, BareStop):
                 await sink.send_bare(stop + rank, value.empty_dimension + rank)
             else:
                 drop(value, ports.unit.now)
-                await self._read(ports, view, stop)
-
-    async def _read(
-        self, ports: Ports, view: list[tuple[Tile | None, int, int]], last_stop: int
-    ) -> None:
-        last = len(view) - 1
-        for number, (tile, level, empty_dimension) in enumerate(view):
-            stop = level + last_stop if number == last else level
-            if tile is None:
-                await ports.sink.send_bare(stop, empty_dimension)
-                continue
-            await hand_out(ports, tile, stop)
+                await _read(ports, view, rank, stop)
 
     @property
     def _grid(self) -> Grid:
@@ -126,14 +129,31 @@ class LinearOffChipLoad(Operator):
         strides = row_major_strides(shape) if self.strides is None else self.strides
         return shape, strides
 
-    def _tiles(self, tile_type: TileType, functional: bool) -> list[tuple[Tile | None, int, int]]:
-        """Return each tile of the view with its stop, or None with the empty dimension."""
-        shape, strides = self._view
-        grid = self._grid
-        tiles, count = grid.tiles(tile_type, functional), grid.count
-        return [
-            (None, stop, empty)
-            if empty is not None
-            else (tiles[sum(i * s for i, s in zip(index, strides, strict=True)) % count], stop, 0)
-            for index, stop, empty in positions(shape)
-        ]
+    def _view_of(self, tiles: Tiles) -> _Reading:
+        """Return the view over ``tiles``."""
+        view = _View(tiles, *self._view)
+        return list(view) if math.prod(self._view[0]) <= LISTED else view
+
+
+@dataclass(frozen=True)
+class _View:
+    """Tiles along a view, walked anew each time they are read."""
+
+    tiles: Tiles
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def __iter__(self) -> Iterator[tuple[Tile | None, int, int]]:
+        for item, stop, empty in walk(self.shape, self.strides):
+            yield None if item is None else self.tiles[item], stop, empty or 0
+
+
+async def _read(ports: Ports, view: _Reading, rank: int, last_stop: int) -> None:
+    """Read a view of ``rank`` dimensions; its last element closes ``last_stop`` more."""
+    for tile, level, empty_dimension in view:
+        # Only the last one closes all dimensions of the view.
+        stop = level + last_stop if level == rank else level
+        if tile is None:
+            await ports.sink.send_bare(stop, empty_dimension)
+        else:
+            await hand_out(ports, tile, stop)

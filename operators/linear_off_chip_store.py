@@ -44,7 +44,7 @@ class LinearOffChipStore(Operator):
         On chip, one tile while it is under way; off chip, every tile.
 
     Attributes:
-        output: the name of what is stored.
+        output: the name of what is stored, which no other operator stores.
     """
 
     kind: ClassVar = "memory"
@@ -61,6 +61,7 @@ class LinearOffChipStore(Operator):
         (source,) = inputs
         if not isinstance(source.value, TileType):
             raise ShapeError(f"LinearOffChipStore stores {source}: expected a stream of tiles")
+        wiring.store(self.output)
         return ()
 
     @override

@@ -20,7 +20,6 @@ from fabric import (
     StreamType,
     TileType,
     Wiring,
-    dtype_named,
 )
 from operators.grid import Grid, hand_out, load_costs
 from operators.integers import check_integers, number_in
@@ -62,8 +61,7 @@ class RandomOffChipLoad(Operator):
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         (addresses,) = inputs
         check_integers("RandomOffChipLoad", addresses)
-        tensor = self._grid.tensor
-        dtype = tensor.dtype or dtype_named(wiring.hardware.tile.dtype)
+        dtype = self._grid.element_type(wiring.hardware)
         return (StreamType(addresses.shape, TileType(*self.tile, dtype)),)
 
     @override
@@ -74,10 +72,8 @@ class RandomOffChipLoad(Operator):
     @override
     async def run(self, ports: Ports) -> None:
         source, sink = ports.source, ports.sink
-        tile_type = ports.output_types[0].value
-        assert isinstance(tile_type, TileType)
         grid = self._grid
-        tiles = grid.tiles(tile_type, ports.functional)
+        tiles = grid.tiles(ports)
         while (element := await source.receive()) is not None:
             value, stop = element
             if isinstance(value, BareStop):

@@ -5,6 +5,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 3.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -23,6 +24,7 @@ from fabric import (
     TileType,
     Wiring,
     check_same_shape,
+    dtype_name,
 )
 from operators.grid import Grid
 from operators.integers import check_integers, number_in
@@ -37,7 +39,8 @@ class RandomOffChipStore(Operator):
     """Write one tile for every address: tile n of the tensor, in row-major order of its tiles.
 
     In functional mode the output is the tensor as it was, with the tiles in their places. Stores
-    that give one name write to one tensor; that two of them write to one place is not ordered.
+    that give one name and the same tensor write to one; that two of them write to one place is
+    not ordered.
 
     Shapes:
         addresses: [D_a, ..., D_0] of 1x1 tiles; data: the same of tiles; output, which may stay
@@ -80,6 +83,14 @@ class RandomOffChipStore(Operator):
         if not isinstance(value, TileType) or (value.rows, value.cols) != grid.tile:
             rows, cols = grid.tile
             raise ShapeError(f"RandomOffChipStore stores {data}: expected tiles of {rows}x{cols}")
+        stated = grid.tensor.dtype
+        if stated is not None and stated != value.dtype:
+            raise ShapeError(
+                f"RandomOffChipStore stores {data} in a tensor of {dtype_name(stated)}: "
+                "expected one element type"
+            )
+        grid.check(value.dtype)
+        wiring.store(self.output, self.tensor, value.dtype)
         return (StreamType(addresses.shape, BoolType()),)
 
     @override
@@ -121,14 +132,8 @@ class RandomOffChipStore(Operator):
         assert isinstance(value, TileType)
         shape = grid.tensor.shape
         if self.output not in ports.stored:
-            ports.stored[self.output] = grid.tensor.array.astype(value.dtype)
-        stored = ports.stored[self.output]
-        if stored.shape != shape:
-            raise ValueError(
-                f"output {self.output!r} has shape {list(stored.shape)} already: "
-                f"expected {list(shape)}"
-            )
-        return stored.reshape(-1, shape[-1])
+            ports.stored[self.output] = grid.matrix(ports, value.dtype).reshape(shape)
+        return ports.stored[self.output].reshape(math.prod(shape[:-1]), shape[-1])
 
     @property
     def _grid(self) -> Grid:

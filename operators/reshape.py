@@ -27,9 +27,11 @@ from fabric import (
     artifact_bytes,
     at_least_one,
     ceil_div,
+    dtype_name,
     holds_buffers,
     is_static,
 )
+from operators.conversion import check_converts
 from operators.pairing import uneven
 
 __all__ = ["Reshape"]
@@ -112,6 +114,14 @@ class Reshape(Operator):
             isinstance(tile, TileType) and is_static(tile.rows) and is_static(tile.cols)
         ):
             raise ShapeError(f"Reshape pads {source}: expected a stream of tiles of a static size")
+        if self.pad is not None and isinstance(tile, TileType):
+            try:
+                check_converts(np.array(self.pad), tile.dtype)
+            except ValueError as error:
+                raise ShapeError(
+                    f"Reshape pads {source} with {self.pad}: expected a number that "
+                    f"{dtype_name(tile.dtype)} holds"
+                ) from error
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:

@@ -64,6 +64,14 @@ class Selectors(Operator):
                 f"Selectors names streams {int(choice.min())} to {int(choice.max())}: "
                 f"expected 0 to {self.width - 1}"
             )
+        ascending = np.sort(choice, axis=-1)
+        twice = np.argwhere(ascending[..., 1:] == ascending[..., :-1])
+        if len(twice):
+            place = tuple(twice[0].tolist())
+            raise ShapeError(
+                f"Selectors names stream {ascending[place]} twice in row {list(place[:-1])}: "
+                "expected each at most once"
+            )
         return (StreamType((1, *choice.shape[:-1]), SelectorType(self.width, choice.shape[-1])),)
 
     @override

@@ -5,6 +5,8 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 4.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -29,8 +31,9 @@ from fabric import (
     product,
     same,
 )
-from operators.pairing import Track, differ, settle
+from operators.pairing import Track, differ, settle, uneven
 from operators.structure import positions
+from operators.view import LISTED, numbers_below, reach, walk
 
 __all__ = ["Streamify"]
 
@@ -107,12 +110,17 @@ class Streamify(Operator):
             raise ShapeError(
                 f"Streamify reads {buffer} with strides: expected a buffer of a static shape"
             )
-        size = product(buffer.shape)
-        reach = [(count - 1) * stride for count, stride in zip(shape, strides, strict=True)]
-        low, high = sum(min(0, each) for each in reach), sum(max(0, each) for each in reach)
-        if min(shape) < 0 or (min(shape) > 0 and not 0 <= low <= high < size):
+        if min(shape) < 0:
             raise ShapeError(
-                f"Streamify reads tiles {low} to {high} of {buffer}: expected 0 to {size - 1}"
+                f"Streamify reads {buffer} with shape {shape}: expected no dimension below 0"
+            )
+        size = product(buffer.shape)
+        assert isinstance(size, int)
+        ends = reach(shape, strides)
+        if ends is not None and not 0 <= ends[0] <= ends[1] < size:
+            raise ShapeError(
+                f"Streamify reads tiles {ends[0]:,} to {ends[1]:,} of {buffer}: "
+                f"expected {numbers_below(size)}"
             )
         return shape
 
@@ -130,18 +138,18 @@ class Streamify(Operator):
             return
         source, unit = ports.source, ports.unit
         rank = len(ports.output_types[0].shape) - len(ports.input_types[0].shape)
-        passes = [stop for _, stop, _ in positions(self.repeats)]
-        inner = rank - len(self.repeats)
+        passes = len(self.repeats)
+        inner = rank - passes
         while (element := await source.peek()) is not None:
             value, stop = element
             if isinstance(value, BareStop):
                 await ports.sink.send_bare(stop + rank, value.empty_dimension + rank)
                 source.take()
                 continue
-            reading = self._reading(value)
-            for level in passes[:-1]:
-                await _read(ports, reading, inner + level)
-            await _read(ports, reading, rank + stop)
+            reading = self._reading(ports, value)
+            for _, level, _ in positions(self.repeats):
+                last_stop = rank + stop if level == passes else inner + level
+                await _read(ports, reading, inner, last_stop)
             source.take()
             drop(value, unit.now)
 
@@ -153,7 +161,7 @@ class Streamify(Operator):
         while (element := await source.peek()) is not None:
             here.passed(element)
             value = element[0]
-            reading = None if isinstance(value, BareStop) else self._reading(value)
+            reading = None if isinstance(value, BareStop) else self._reading(ports, value)
             ended = False
             while not ended:
                 guide = await reference.receive()
@@ -167,7 +175,7 @@ class Streamify(Operator):
                     await sink.send_bare(level + rank, what.empty_dimension + rank)
                 elif reading is not None:
                     drop(what, unit.now)
-                    await _read(ports, reading, rank + level)
+                    await _read(ports, reading, rank, rank + level)
                 ended = level >= repeats
             if reading is None and here.empty_dimension != there.empty_dimension:
                 raise differ(ports, here, there)
@@ -179,25 +187,43 @@ class Streamify(Operator):
             here.passed(None)
             raise differ(ports, here, there)
 
-    def _reading(self, buffer: BufferReference) -> list[Element]:
-        """Return what one reading gives; the last element closes all of its dimensions."""
+    def _reading(self, ports: Ports, buffer: BufferReference) -> Iterable[Element]:
+        """Return what one reading gives; its last element closes all of its dimensions.
+
+        Raises:
+            OperatorError: an affine reading of a buffer that is not as large as its type says.
+        """
         if self.shape is None or self.strides is None:
             return buffer.elements
-        strides = self.strides
-        return [
-            (buffer.elements[sum(i * s for i, s in zip(place, strides, strict=True))][0], stop)
-            if empty is None
-            else (BareStop(stop, empty), stop)
-            for place, stop, empty in positions(self.shape)
-        ]
+        buffer_type = ports.input_types[0].value
+        assert isinstance(buffer_type, BufferType)
+        if len(buffer.elements) != product(buffer_type.shape):
+            raise uneven(ports, f"a buffer of {len(buffer.elements):,} elements", str(buffer_type))
+        reading = _Reading(buffer.elements, self.shape, self.strides)
+        return list(reading) if math.prod(self.shape) <= LISTED else reading
 
 
-async def _read(ports: Ports, reading: list[Element], last_stop: int) -> None:
-    """Send one reading; its last element closes ``last_stop`` dimensions."""
+@dataclass(frozen=True)
+class _Reading:
+    """Elements of a buffer along a view, walked anew each time they are read."""
+
+    elements: list[Element]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def __iter__(self) -> Iterator[Element]:
+        for item, stop, empty in walk(self.shape, self.strides):
+            if item is not None:
+                yield self.elements[item][0], stop
+            elif empty is not None:
+                yield BareStop(stop, empty), stop
+
+
+async def _read(ports: Ports, reading: Iterable[Element], inner: int, last_stop: int) -> None:
+    """Send one reading of ``inner`` dimensions; its last element closes ``last_stop`` of them."""
     sink, unit = ports.sink, ports.unit
-    last = len(reading) - 1
-    for number, (value, stop) in enumerate(reading):
-        level = last_stop if number == last else stop
+    for value, stop in reading:
+        level = last_stop if stop == inner else stop
         if isinstance(value, BareStop):
             await sink.send_bare(level, value.empty_dimension)
         else:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric import dtype_named
+from operators.conversion import check_converts
 
 __all__ = ["Tensor"]
 
@@ -20,6 +21,9 @@ class Tensor:
     Attributes:
         shape: at least two dimensions; all but the last are rows of one matrix to the loads.
         dtype: the element type; the hardware's where None.
+
+    What is loaded has the values of the data: a floating-point type rounds them; where a value
+    would change otherwise, such as an integer that the type does not hold, that is an error.
     """
 
     def __init__(
@@ -34,16 +38,26 @@ class Tensor:
         Args:
             shape: at least two dimensions.
             data: an array or a callable that returns one, evaluated in functional mode only.
-            dtype: name of the element type; the hardware's where None.
+            dtype: name of the element type. Where None, an array of integers or booleans keeps
+                its own; else it is the hardware's.
         """
         self.shape = shape
-        self.dtype = None if dtype is None else dtype_named(dtype)
+        self.dtype = _own_type(data) if dtype is None else dtype_named(dtype)
         self._data = data
 
     @classmethod
     def of(cls, data: Tensor | NDArray[Any]) -> Tensor:
-        """Return a tensor as it is; wrap an array, its element type stays open."""
+        """Return a tensor as it is; wrap an array."""
         return data if isinstance(data, Tensor) else cls(data.shape, data)
+
+    def check(self, dtype: np.dtype[Any]) -> None:
+        """Refuse data that are there already and that ``dtype`` would change.
+
+        Raises:
+            ValueError: a value changes.
+        """
+        if isinstance(self._data, np.ndarray):
+            check_converts(self._data, dtype)
 
     @cached_property
     def array(self) -> NDArray[Any]:
@@ -62,3 +76,10 @@ class Tensor:
                 "expected the same shape"
             )
         return array
+
+
+def _own_type(data: object) -> np.dtype[Any] | None:
+    """Return the element type of an array of integers or booleans."""
+    if isinstance(data, np.ndarray) and data.dtype.kind in "biu":
+        return dtype_named(data.dtype.name)
+    return None

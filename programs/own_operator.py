@@ -31,7 +31,7 @@ class EverySecond(Operator):
 
 
 def build(tiles: int = 7) -> Program:
-    x = np.arange(tiles * 8).reshape(tiles, 8) % 13
+    x = np.arange(8.0 * tiles).reshape(tiles, 8) % 13
     with Program("own-operator", mode="functional") as program:
         rows = Flatten(0, 2)(LinearOffChipLoad(x, tile=(1, 8))())
         LinearOffChipStore("y")(Promote(0)(EverySecond()(rows)))

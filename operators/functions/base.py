@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric import ComputeUnit, Dim, ShapeError, TileType, Value, ValueType
+from operators.conversion import converted
 
 __all__ = ["Array", "Function", "narrow", "tile_types", "wide"]
 
@@ -26,7 +27,13 @@ _WIDE: Final = {
         (ml_dtypes.bfloat16, np.float32),
         (ml_dtypes.float8_e4m3fn, np.float32),
         (ml_dtypes.float8_e5m2, np.float32),
-        (np.int8, np.int32),
+        (np.bool_, np.int64),
+        (np.int8, np.int64),
+        (np.int16, np.int64),
+        (np.int32, np.int64),
+        (np.uint8, np.int64),
+        (np.uint16, np.int64),
+        (np.uint32, np.int64),
     )
 }
 
@@ -88,14 +95,25 @@ class Function:
 
 
 def wide(data: Array) -> Array:
-    """Return ``data`` for arithmetic: types of 16 bits and less are computed in 32 bits."""
+    """Return ``data`` for arithmetic: small floats in 32 bits, integers in 64."""
     wider = _WIDE.get(data.dtype)
     return data if wider is None else data.astype(wider)
 
 
 def narrow(data: Array, dtype: np.dtype[Any]) -> Array:
-    """Return a result rounded to the element type of its tile."""
-    return data if data.dtype == dtype else data.astype(dtype)
+    """Return a result rounded to the element type of its tile.
+
+    Raises:
+        ValueError: that is a type of integers or booleans, and it does not hold a value.
+    """
+    if data.dtype == dtype:
+        return data
+    if dtype.kind not in "biu":
+        return data.astype(dtype)
+    try:
+        return converted(data, dtype)
+    except ValueError as error:
+        raise ValueError(f"a result has {error}: expected values that the type holds") from error
 
 
 def tile_types(

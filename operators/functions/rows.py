@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from fabric import ShapeError, Tile, TileType, same
 from operators.functions.base import Array, Function, narrow, wide
-from operators.integers import INTEGER, integer, number_in
+from operators.integers import INTEGER, count_in, integer, is_integer
 
 __all__ = ["CacheWriteAddress", "RowAppend", "RowMaximum", "RowSum", "SetOffset"]
 
@@ -33,10 +33,10 @@ class _RowWise(Function):
         (x,) = inputs
         data = None
         if x.data is not None:
-            data = narrow(self.compute(wide(x.data[:, : x.valid_cols])), x.dtype)
+            data = narrow(self.compute(wide(x.data[:, : x.valid_cols]), x), x.dtype)
         return Tile(x.rows, 1, x.dtype, data, valid_rows=x.valid_rows)
 
-    def compute(self, data: Array) -> Array:
+    def compute(self, data: Array, tile: Tile) -> Array:
         """Return one number for each row, in the precision of ``data``."""
         raise NotImplementedError
 
@@ -46,7 +46,7 @@ class RowSum(_RowWise):
     """The sum of each row's valid columns, one operation an element."""
 
     @override
-    def compute(self, data: Array) -> Array:
+    def compute(self, data: Array, tile: Tile) -> Array:
         result: Array = data.sum(axis=1, keepdims=True)
         return result
 
@@ -56,8 +56,8 @@ class RowMaximum(_RowWise):
     """The largest of each row's valid columns, one operation an element."""
 
     @override
-    def compute(self, data: Array) -> Array:
-        lowest = -np.inf if data.dtype.kind == "f" else np.iinfo(data.dtype).min
+    def compute(self, data: Array, tile: Tile) -> Array:
+        lowest = -np.inf if data.dtype.kind == "f" else np.iinfo(tile.dtype).min
         result: Array = data.max(axis=1, keepdims=True, initial=lowest)
         return result
 
@@ -86,14 +86,16 @@ class SetOffset(_Bookkeeping):
     @override
     def infer(self, *inputs: TileType) -> TileType:
         tile, offset = inputs
-        if offset != INTEGER:
-            raise ShapeError(f"SetOffset is given {tile} and {offset}: expected a {INTEGER}")
+        if not is_integer(offset):
+            raise ShapeError(
+                f"SetOffset is given {tile} and {offset}: expected a 1x1 tile of an integer"
+            )
         return tile
 
     @override
     def apply(self, *inputs: Tile) -> Tile:
         tile, offset = inputs
-        valid_rows = number_in(offset)
+        valid_rows = count_in(offset, "SetOffset's offset")
         if valid_rows > tile.rows:
             raise ValueError(
                 f"SetOffset of {valid_rows} on a tile of {tile.rows} rows: expected at most as many"
@@ -158,15 +160,20 @@ class CacheWriteAddress(_Bookkeeping):
     @override
     def infer(self, *inputs: TileType) -> TileType:
         request, length = inputs
-        if request != INTEGER or length != INTEGER:
+        if not is_integer(request) or not is_integer(length):
             raise ShapeError(
-                f"CacheWriteAddress is given {request} and {length}: expected two of {INTEGER}"
+                f"CacheWriteAddress is given {request} and {length}: "
+                "expected two 1x1 tiles of integers"
+            )
+        if self.stride < 0:
+            raise ShapeError(
+                f"CacheWriteAddress has a stride of {self.stride} tiles: expected at least 0"
             )
         return INTEGER
 
     @override
     def apply(self, *inputs: Tile) -> Tile:
-        request, length = map(number_in, inputs)
+        request, length = count_in(inputs[0], "a request"), count_in(inputs[1], "a length")
         if not length:
             raise ValueError(f"request {request} has no tiles: expected at least 1 to write to")
         return integer(request * self.stride + length - 1)

@@ -28,7 +28,7 @@ def affine(
 ) -> Any:
     """Return the tensor of ``shape`` whose neighbours are ``strides`` items apart."""
     if not shape:
-        return items[first % len(items)]
+        return items[first]
     return [
         affine(items, shape[1:], strides[1:], first + index * strides[0])
         for index in range(shape[0])

@@ -104,7 +104,7 @@ class TestRefused:
             (
                 '[tile]\ndtype = "double"',
                 "[tile] dtype is 'double': expected one of float32, float16, bfloat16, "
-                "float8_e4m3, float8_e5m2, int8, int32",
+                "float8_e4m3, float8_e5m2, int8, int16, int32, int64, uint8, uint16, uint32",
             ),
             (
                 "[hbm]\nchanels = 3",

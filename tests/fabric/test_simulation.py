@@ -222,13 +222,50 @@ class TestWiring:
             Charge()(not_a_stream)
 
     def test_name_twice(self) -> None:
-        """Names are unique."""
+        """Names are unique; both lines are named."""
         with Program("twice"):
             stream = Ticks(3, name="a")()
-            with pytest.raises(
-                ProgramError, match=r"Charge is named 'a': expected a name not in use yet$"
-            ):
+            first = _line_of('stream = Ticks(3, name="a")()')
+            with pytest.raises(ProgramError) as caught:
                 Charge(name="a")(stream)
+        assert caught.value.message == (
+            f"Charge is named 'a', as the operator at {__file__}:{first} is: "
+            "expected a name not in use yet"
+        )
+        assert (__file__, first + 3) == (caught.value.file, caught.value.line)
+
+    def test_name_that_would_be_made(self) -> None:
+        """A name that the program gave is passed over, rather than blamed on who has none."""
+        with Program("made") as program:
+            Charge()(Relay()(Relay(name="relay_1")(Ticks(3)())))
+        assert ["ticks_1", "relay_1", "relay_2", "charge_1"] == [
+            node.name for node in program.nodes
+        ]
+
+    def test_name_of_a_broadcast(self) -> None:
+        """An inferred Broadcast does not share its name with an operator."""
+        with Program("broadcast") as program:
+            stream = Ticks(3, name="a")()
+            Charge(name="broadcast_a_0")(stream)
+            Charge()(stream)
+        with pytest.raises(ProgramError, match=r"the Broadcast inferred behind a is named"):
+            simulate(program)
+
+    def test_no_name(self) -> None:
+        """An empty name is none."""
+        with Program("empty"), pytest.raises(ProgramError, match=r"Ticks is named '': expected"):
+            Ticks(3, name="")()
+
+    def test_extra_field_twice(self) -> None:
+        """A further field of the report is computed by one callable; both lines are named."""
+        with Program("extra") as program:
+            Charge()(Ticks(3)())
+        program.extra["one"] = lambda: 1
+        first = _line_of('program.extra["one"] = lambda: 1')
+        with pytest.raises(ProgramError) as caught:
+            program.extra["one"] = lambda: 2
+        assert f"the first is at {__file__}:{first}: expected" in caught.value.message
+        assert {"one": 1} == simulate(program).extra
 
 
 def _failing() -> Program:

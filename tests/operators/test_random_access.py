@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric import Element, Program, Report, ShapeError, simulate
+from fabric import Element, Program, ProgramError, Report, ShapeError, simulate
 from operators import (
     CacheReadAddresses,
     Consumer,
@@ -15,11 +15,13 @@ from operators import (
     FilterLastTile,
     Flatten,
     LinearOffChipLoad,
+    LinearOffChipStore,
     Metadata,
     Parallelize,
     RandomOffChipLoad,
     RandomOffChipStore,
     Selectors,
+    Tensor,
 )
 from operators.integers import number_in
 from tests.operators.driving import Collect
@@ -169,7 +171,7 @@ class TestRandomOffChipLoad:
             RandomOffChipLoad(WEIGHTS, (32, 32))(LinearOffChipLoad(WEIGHTS, (256, 128))())
         assert caught.value.message == (
             "RandomOffChipLoad is given linear_off_chip_load_1.0 [1, 1, 1] of 256x128 bfloat16: "
-            "expected 1x1 uint64"
+            "expected 1x1 tiles of integers"
         )
 
     def test_tiles_that_do_not_divide(self) -> None:
@@ -221,17 +223,75 @@ class TestRandomOffChipStore:
             "expected tiles of 4x128"
         )
 
-    def test_two_tensors_of_one_name(self) -> None:
-        """Stores of one name share a tensor, so its shape is one."""
+    def test_two_stores_of_one_tensor(self) -> None:
+        """Stores that give one name and one tensor write to one output."""
+        tensor = np.zeros((64, 128), np.float32)
         with Program("store", mode="functional") as program:
-            for size in (128, 256):
-                matrix = np.zeros((size, 128), np.float32)
+            for place in (0, 1):
                 data = Flatten(0, 1)(LinearOffChipLoad(WEIGHTS[:32], (32, 128))())
-                RandomOffChipStore("y", matrix, (32, 128))(Metadata(np.arange(1))(), data)
-        report = simulate(program)
+                RandomOffChipStore("y", tensor, (32, 128))(Metadata(np.array([place]))(), data)
+        wanted = np.concatenate([WEIGHTS[:32], WEIGHTS[:32]])
+        program.expect(y=lambda: wanted)
 
-        assert report.error is not None
-        assert "output 'y' has shape" in report.error["message"]
+        assert simulate(program).verified is True
+        assert not tensor.any()
+
+    @pytest.mark.parametrize("other", [np.zeros((128, 128)), Tensor((256, 128))])
+    def test_two_tensors_of_one_name(self, other: Any) -> None:
+        """Which would be there before the first store was a matter of luck, whatever its shape."""
+        with Program("store"):
+            data = Flatten(0, 1)(LinearOffChipLoad(WEIGHTS[:32], (32, 128))())
+            place = Metadata(np.arange(1))()
+            RandomOffChipStore("y", np.zeros((128, 128)), (32, 128))(place, data)
+            with pytest.raises(ProgramError) as caught:
+                RandomOffChipStore("y", other, (32, 128))(place, data)
+        line = caught.value.line
+        assert line is not None
+        assert caught.value.message == (
+            "random_off_chip_store_2 stores an output 'y', as random_off_chip_store_1 does at "
+            f"{__file__}:{line - 2}: expected the same tensor object and element type as there, "
+            "or a name of its own"
+        )
+
+    def test_two_element_types_of_one_name(self) -> None:
+        """Neither's values are turned into the other's type."""
+        tensor = np.zeros((128, 128), np.float32)
+        with Program("store"):
+            place = Metadata(np.arange(1))()
+            single, half = (
+                Flatten(0, 1)(LinearOffChipLoad(Tensor((32, 128), dtype=dtype), (32, 128))())
+                for dtype in ("float32", "bfloat16")
+            )
+            RandomOffChipStore("y", tensor, (32, 128))(place, single)
+            with pytest.raises(ProgramError, match="same tensor object and element type"):
+                RandomOffChipStore("y", tensor, (32, 128))(place, half)
+
+    def test_two_linear_stores_of_one_name(self) -> None:
+        """Each would write the whole output; both lines are named."""
+        with Program("store"):
+            data = LinearOffChipLoad(WEIGHTS, (32, 128))()
+            LinearOffChipStore("y")(data)
+            with pytest.raises(ProgramError) as caught:
+                LinearOffChipStore("y", name="again")(data)
+        line = caught.value.line
+        assert line is not None
+        assert caught.value.message == (
+            "again stores an output 'y', as linear_off_chip_store_1 does at "
+            f"{__file__}:{line - 2}: expected a name of its own"
+        )
+
+    def test_both_kinds_of_one_name(self) -> None:
+        """A linear store shares its output with nobody."""
+        with Program("store"):
+            data = Flatten(0, 1)(LinearOffChipLoad(WEIGHTS, (256, 128))())
+            LinearOffChipStore("y")(data)
+            with pytest.raises(ProgramError, match="expected a name of its own"):
+                RandomOffChipStore("y", WEIGHTS, (256, 128))(Metadata(np.arange(1))(), data)
+
+    def test_output_without_a_name(self) -> None:
+        """Nothing could be expected of it."""
+        with Program("store"), pytest.raises(ProgramError, match="named '': expected a name"):
+            LinearOffChipStore("")(LinearOffChipLoad(WEIGHTS, (32, 128))())
 
 
 class TestParallelize:

@@ -107,13 +107,24 @@ def _lines(value: Tile) -> Any:
     return value.data.astype(float).tolist()
 
 
+def _strides(choices: Choices, shape: tuple[int, ...], items: int) -> tuple[int, ...]:
+    """Draw strides with which a view of ``shape`` stays among ``items``."""
+    last, strides = items - 1, []
+    for size in shape:
+        # A dimension of 1 and an empty view may have any stride.
+        free = size == 1 or 0 in shape
+        strides.append(choices.below(5 if free else min(2, last // (size - 1)) + 1))
+        last -= 0 if free else (size - 1) * strides[-1]
+    return tuple(strides)
+
+
 def load(choices: Choices) -> Case:
     """Read a tensor affinely for each element of a reference."""
     matrix, size = _matrix(choices)
     items = definitions.cut(matrix.tolist(), *size)
     dims = choices.below(3)
     shape = tuple(choices.pick((2, 1, 3, 0)) for _ in range(dims))
-    strides = tuple(choices.below(3) for _ in range(dims))
+    strides = _strides(choices, shape, len(items))
     reference = draw(choices, 1 + choices.below(2))
     expected = definitions.per_reference(
         definitions.affine(items, shape, strides), reference.dims, reference.tensor

@@ -102,7 +102,7 @@ class TestSetOffset:
         with pytest.raises(ShapeError) as caught:
             SetOffset().infer(TileType(2, 1, FLOAT), TileType(1, 1, FLOAT))
         assert caught.value.message == (
-            "SetOffset is given 2x1 float32 and 1x1 float32: expected a 1x1 uint64"
+            "SetOffset is given 2x1 float32 and 1x1 float32: expected a 1x1 tile of an integer"
         )
 
 

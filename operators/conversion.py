@@ -1,0 +1,109 @@
+"""Arrays as another element type: rounding is allowed, another value is not.
+
+A floating-point type rounds what it holds. That an integer is not exact in it, that a number
+does not fit, or that a fraction is cut off, changes a value: that is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric import dtype_name
+
+__all__ = ["check_converts", "converted"]
+
+_WHOLE: Final = "biu"
+"""Kinds of numpy's types that hold whole numbers only."""
+
+
+def converted(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return a copy of ``array`` as ``dtype``.
+
+    Raises:
+        ValueError: a value changes by more than the rounding of a floating-point number; it says
+            which, where and to what.
+    """
+    if array.dtype == dtype:
+        return array.copy()
+    source = _numbers(array, dtype)
+    with np.errstate(all="ignore"):
+        result = source.astype(dtype)
+        changed = _changed(source, result)
+    if not changed.any():
+        return result
+    place = tuple(np.argwhere(changed)[0].tolist())
+    raise ValueError(
+        f"{source[place]} at {list(place)}, which is {result[place]} as {dtype_name(dtype)}"
+    )
+
+
+def check_converts(array: NDArray[Any], dtype: np.dtype[Any]) -> None:
+    """Refuse what ``converted`` refuses, most often by one look at the extremes.
+
+    Raises:
+        ValueError: a value changes.
+    """
+    if array.dtype == dtype or not array.size or array.dtype.kind == "b":
+        return
+    if array.dtype.kind in "fiu" and dtype.kind != "b":
+        least, most = _range(array.dtype.kind in _WHOLE, dtype)
+        if array.dtype.kind != "f" or dtype.kind not in _WHOLE:
+            # A NaN is beyond both.
+            with np.errstate(invalid="ignore"):
+                if least <= array.min().item() and array.max().item() <= most:
+                    return
+    converted(array, dtype)
+
+
+def _range(whole: bool, dtype: np.dtype[Any]) -> tuple[float, float]:
+    """Return between which numbers nothing changes: all that are ``whole``, or all."""
+    if dtype.kind in _WHOLE:
+        integers = np.iinfo(dtype)
+        return int(integers.min), int(integers.max)
+    finfo: Any = vars(ml_dtypes)["finfo"]  # it has no annotations
+    info = finfo(dtype)
+    most = float(2 ** (int(info.nmant) + 1)) if whole else float(info.max)
+    return -most, most
+
+
+def _numbers(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return ``array`` as a type that numpy computes with."""
+    if array.dtype.kind in "biuf":
+        return array
+    if array.dtype.type.__module__.startswith("ml_dtypes"):
+        return array.astype(np.float64)
+    raise ValueError(f"elements of {array.dtype}, which are no numbers for {dtype_name(dtype)}")
+
+
+def _changed(source: NDArray[Any], result: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where ``result`` has another value than ``source``."""
+    from_whole, to_whole = source.dtype.kind in _WHOLE, result.dtype.kind in _WHOLE
+    changed: NDArray[np.bool_]
+    if from_whole and to_whole:
+        changed = source != result
+    elif from_whole:
+        changed = _differ(source, result.astype(np.float64))
+    elif to_whole:
+        changed = _differ(result, source.astype(np.float64))
+    else:
+        known = np.isfinite(result)
+        changed = ~known
+        if changed.any():
+            changed &= np.isfinite(source) | (np.isinf(source) & np.isnan(result))
+    return changed
+
+
+def _differ(whole: NDArray[Any], numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return where ``numbers`` are not exactly those of ``whole``."""
+    if whole.dtype.kind == "b":
+        return np.asarray(numbers != whole)
+    # Beyond the type's ends the way back says nothing; between them it cuts off fractions only.
+    info = np.iinfo(whole.dtype)
+    inside = (numbers >= float(info.min)) & (numbers < float(int(info.max) + 1))
+    alike: NDArray[np.bool_] = inside & (numbers.astype(whole.dtype) == whole)
+    alike &= np.trunc(numbers) == numbers
+    return ~alike

@@ -1,0 +1,402 @@
+"""Element types: integers stay what they are, and no value changes but by a float's rounding."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabric import (
+    Element,
+    Hardware,
+    Program,
+    ProgramError,
+    ShapeError,
+    Stream,
+    StreamType,
+    Tile,
+    TileType,
+    dtype_named,
+    simulate,
+)
+from operators import (
+    Accum,
+    Add,
+    Consumer,
+    Div,
+    Exp,
+    Flatten,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    Metadata,
+    Mul,
+    RandomOffChipLoad,
+    RandomOffChipStore,
+    Reshape,
+    RowMaximum,
+    Sum,
+    Tensor,
+)
+from operators.conversion import check_converts, converted
+from tests.operators.driving import Collect, Emit
+
+FLOATS = ("float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2")
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+_integers = st.one_of(
+    st.integers(-300, 300),
+    st.integers(-(2**63), 2**63 - 1),
+    st.integers(0, 63).flatmap(lambda bits: st.integers(-2, 2).map(lambda off: 2**bits + off)),
+)
+_floats = st.one_of(
+    st.floats(width=64),
+    _integers.map(float),
+    st.sampled_from([0.0, -0.0, 0.5, 448.0, 464.0, 465.0, 65504.0, 65520.0, 2.0**63, 2.0**64]),
+)
+
+
+def as_type(number: float, dtype: Any) -> float:
+    """Return one number rounded to a float type, through Python's floats."""
+    with np.errstate(over="ignore"):
+        return float(np.float64(number).astype(dtype))
+
+
+def refused(array: Any, dtype: Any) -> bool:
+    """Whether a conversion is refused; looking at it first says the same."""
+    answers = []
+    for convert in (converted, check_converts):
+        try:
+            convert(array, dtype)
+        except ValueError:
+            answers.append(True)
+        else:
+            answers.append(False)
+    assert answers[0] is answers[1]
+    return answers[0]
+
+
+class TestConverted:
+    @given(st.lists(_integers, min_size=1, max_size=4), st.sampled_from(FLOATS + INTEGERS))
+    def test_integers(self, numbers: list[int], name: str) -> None:
+        """Refused exactly where a number is not the same one, by Python's integers."""
+        array = np.array([each if each < 2**63 else each - 2**63 for each in numbers], np.int64)
+        dtype = dtype_named(name)
+        if name in INTEGERS:
+            info = np.iinfo(dtype)
+            kept = all(info.min <= each <= info.max for each in array.tolist())
+        else:
+            with np.errstate(over="ignore"):
+                rounded = [float(array[i : i + 1].astype(dtype)[0]) for i in range(len(array))]
+            kept = all(
+                math.isfinite(there) and Fraction(there) == here
+                for here, there in zip(array.tolist(), rounded, strict=True)
+            )
+
+        assert refused(array, dtype) is not kept
+        if kept:
+            assert array.tolist() == [int(each) for each in converted(array, dtype)]
+
+    @given(st.lists(_floats, min_size=1, max_size=4), st.sampled_from(FLOATS))
+    def test_floats_to_floats(self, numbers: list[float], name: str) -> None:
+        """Refused exactly where a finite number is not finite any more, or an infinity is none."""
+        dtype = dtype_named(name)
+        lost = any(
+            (math.isfinite(each) and not math.isfinite(as_type(each, dtype)))
+            or (math.isinf(each) and math.isnan(as_type(each, dtype)))
+            for each in numbers
+        )
+
+        assert refused(np.array(numbers), dtype) is lost
+
+    @given(st.lists(_floats, min_size=1, max_size=4), st.sampled_from((*INTEGERS, "bool")))
+    def test_floats_to_integers(self, numbers: list[float], name: str) -> None:
+        """Refused exactly where a number is no integer of the type, by Python's integers."""
+        low, high = (0, 1) if name == "bool" else _ends(name)
+        kept = all(
+            math.isfinite(each) and each == int(each) and low <= int(each) <= high
+            for each in numbers
+        )
+
+        assert refused(np.array(numbers), dtype_named(name)) is not kept
+
+    @pytest.mark.parametrize(
+        ("array", "name", "message"),
+        [
+            (np.array([[1, 256], [257, 3]]), "bfloat16", "257 at [1, 0], which is 256.0 as"),
+            (np.array([-1]), "uint64", "-1 at [0], which is 18446744073709551615 as uint64"),
+            (np.array([0.0, 1e5]), "float16", "100000.0 at [1], which is inf as float16"),
+            (np.array([1j]), "float32", "elements of complex128, which are no numbers for float32"),
+            (np.array(["a"]), "float32", "elements of <U1, which are no numbers for float32"),
+            (np.array([1.5], ml_dtypes.bfloat16), "int8", "1.5 at [0], which is 1 as int8"),
+        ],
+    )
+    def test_message(self, array: Any, name: str, message: str) -> None:
+        """It says the first value that changes, where it is and what it would be."""
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            converted(array, dtype_named(name))
+
+
+def _ends(name: str) -> tuple[int, int]:
+    info = np.iinfo(dtype_named(name))
+    return int(info.min), int(info.max)
+
+
+def _types(array: Any, mode: str = "functional") -> tuple[str, Any]:
+    """Load an array as it is; return the element type and what a reader sees."""
+    seen: list[Element] = []
+    with Program("own", mode=mode) as program:
+        stream = LinearOffChipLoad(array, (1, array.shape[-1]))()
+        Collect(seen)(stream)
+    assert simulate(program).error is None
+    value = stream.value
+    assert isinstance(value, TileType)
+    return value.dtype.name, [tile.data.tolist() for tile, _ in seen if tile.data is not None]
+
+
+class TestOwnType:
+    @pytest.mark.parametrize("name", [*INTEGERS, "bool"])
+    def test_integers_keep_theirs(self, name: str) -> None:
+        """The first and the last number of the type arrive as they are."""
+        ends = (False, True) if name == "bool" else _ends(name)
+        array = np.array([ends], dtype_named(name))
+
+        assert (name, [[list(ends)]]) == _types(array)
+        assert (name, []) == _types(array, "timing")
+
+    def test_floats_take_the_hardware_s(self) -> None:
+        """They are rounded to it, as everything there is."""
+        assert ("bfloat16", [[[1.1015625]]]) == _types(np.array([[1.1]]))
+
+    def test_the_order_of_bytes_is_none_of_the_type(self) -> None:
+        """Big-endian arrays are the same numbers."""
+        assert ("int32", [[[257]]]) == _types(np.array([[257]], ">i4"))
+
+    @pytest.mark.parametrize("name", ["uint8", "int16", "int64"])
+    def test_of_the_hardware(self, name: Any) -> None:
+        """A hardware file may say integers of any usual size; bytes follow."""
+        from fabric.hardware import TileDescription
+        from fabric.program import hardware_scope
+
+        with (
+            hardware_scope(Hardware(tile=TileDescription(dtype=name))),
+            Program("hardware", mode="functional") as program,
+        ):
+            LinearOffChipStore("y")(LinearOffChipLoad(np.full((2, 4), 3.0), (2, 4))())
+        program.expect(y=lambda: np.full((2, 4), 3))
+        report = simulate(program)
+
+        assert report.verified
+        assert 2 * 8 * np.dtype(name).itemsize == report.off_chip_traffic_bytes
+
+
+Wire = Callable[[], object]
+EXPECTED = (
+    "expected values that stay what they are, or Tensor(..., dtype=...) of a type that holds them"
+)
+
+
+def load(tensor: Tensor) -> None:
+    """Load one tile."""
+    Consumer()(LinearOffChipLoad(tensor, (1, tensor.shape[1]), name="load")())
+
+
+def random_store(tensor: Any, dtype: str = "bfloat16") -> None:
+    """Store a tile of ones in ``tensor``."""
+    data = Flatten(0, 2)(LinearOffChipLoad(Tensor((1, 2), np.ones((1, 2)), dtype=dtype), (1, 2))())
+    RandomOffChipStore("y", tensor, (1, 2), name="store")(
+        Flatten(0, 1)(Metadata(np.array([0]))()), data
+    )
+
+
+@pytest.mark.parametrize("mode", ["timing", "functional"])
+@pytest.mark.parametrize(
+    ("wire", "message"),
+    [
+        (
+            lambda: load(Tensor((1, 2), np.array([[1, 257]]), dtype="bfloat16")),
+            "LinearOffChipLoad: a tensor [1, 2] has 257 at [0, 1], which is 256.0 as bfloat16: "
+            f"{EXPECTED}",
+        ),
+        (
+            lambda: RandomOffChipLoad(Tensor((1, 1), np.array([[-1]]), dtype="uint8"), (1, 1))(
+                Metadata(np.array([0]))()
+            ),
+            "RandomOffChipLoad: a tensor [1, 1] has -1 at [0, 0], which is 255 as uint8: "
+            f"{EXPECTED}",
+        ),
+        (
+            lambda: load(Tensor((1, 1), np.array([[1e6]]), dtype="float16")),
+            "LinearOffChipLoad: a tensor [1, 1] has 1000000.0 at [0, 0], which is inf as float16: "
+            f"{EXPECTED}",
+        ),
+        (
+            lambda: random_store(np.array([[0.0, 1e39]])),
+            "RandomOffChipStore: a tensor [1, 2] has 1e+39 at [0, 1], which is inf as bfloat16: "
+            f"{EXPECTED}",
+        ),
+        (
+            lambda: random_store(np.array([[0, 257]])),
+            "RandomOffChipStore stores flatten_1.0 [1] of 1x2 bfloat16 in a tensor of int64: "
+            "expected one element type",
+        ),
+        (
+            lambda: random_store(Tensor((1, 2), dtype="float16")),
+            "RandomOffChipStore stores flatten_1.0 [1] of 1x2 bfloat16 in a tensor of float16: "
+            "expected one element type",
+        ),
+    ],
+)
+def test_known_while_wiring(wire: Wire, message: str, mode: str) -> None:
+    """Data that are there are looked at in both modes, at the line that loads them."""
+    with Program("wiring", mode=mode), pytest.raises(ProgramError) as caught:
+        wire()
+    assert message == caught.value.message
+    assert __file__ == caught.value.file
+
+
+@pytest.mark.parametrize(
+    ("wire", "message"),
+    [
+        (
+            lambda: load(Tensor((1, 2), lambda: [[1, 257]])),
+            "load: a tensor [1, 2] has 257 at [0, 1], which is 256.0 as bfloat16: "
+            f"{EXPECTED}, at cycle 0, element 0",
+        ),
+        (
+            lambda: Consumer()(
+                RandomOffChipLoad(
+                    Tensor((1, 2), lambda: [[1e9, 1]], dtype="float16"), (1, 2), name="load"
+                )(Metadata(np.array([0]))())
+            ),
+            "load: a tensor [1, 2] has 1000000000.0 at [0, 0], which is inf as float16: "
+            f"{EXPECTED}, at cycle 0, element 0",
+        ),
+        (
+            lambda: random_store(Tensor((1, 2), lambda: np.array([[257, 0]]))),
+            "store: a tensor [1, 2] has 257 at [0, 0], which is 256.0 as bfloat16: "
+            f"{EXPECTED}, at cycle 0, element 0",
+        ),
+    ],
+)
+def test_lazy_data_are_looked_at_when_they_are_made(wire: Wire, message: str) -> None:
+    """In functional mode; timing mode never makes them."""
+    for mode in ("functional", "timing"):
+        with Program("lazy", mode=mode) as program:
+            wire()
+        report = simulate(program)
+        if mode == "timing":
+            assert report.status == "completed"
+            continue
+        assert report.error is not None
+        assert (message, __file__) == (report.error["message"], report.error["file"])
+
+
+def test_lazy_integers_that_the_type_holds() -> None:
+    """Small ones are exact in every type."""
+    with Program("lazy", mode="functional") as program:
+        LinearOffChipStore("y")(LinearOffChipLoad(Tensor((1, 2), lambda: [[3, 256]]), (1, 2))())
+    program.expect(y=lambda: np.array([[3, 256]]))
+    assert simulate(program).verified
+
+
+class TestResults:
+    def run(self, function: Any, name: str, *operands: Any) -> Any:
+        """Return what a Map makes of arrays, or the error."""
+        seen: list[Element] = []
+        with Program("results", mode="functional") as program:
+            streams = [
+                LinearOffChipLoad(Tensor(each.shape, each, dtype=name), each.shape)()
+                for each in map(np.array, operands)
+            ]
+            Collect(seen)(Map(function, name="map")(*streams))
+        error = simulate(program).error
+        return error["message"] if error else seen[0][0].data.tolist()
+
+    @pytest.mark.parametrize(
+        ("function", "name", "operands", "changed"),
+        [
+            (Div(), "int32", ([[7]], [[2]]), "3.5 at [0, 0], which is 3 as int32"),
+            (Add(), "int8", ([[1, 100]], [[1, 100]]), "200 at [0, 1], which is -56 as int8"),
+            (
+                Mul(),
+                "int32",
+                ([[2**20]], [[2**20]]),
+                "1099511627776 at [0, 0], which is 0 as int32",
+            ),
+            (Add(), "bool", ([[True]], [[True]]), "2 at [0, 0], which is True as bool"),
+            (Exp(), "int16", ([[1]],), "2.718281828459045 at [0, 0], which is 2 as int16"),
+        ],
+    )
+    def test_that_do_not_fit(
+        self, function: Any, name: str, operands: tuple[Any, ...], changed: str
+    ) -> None:
+        """Fractions are not cut off and sums do not wrap; the operator and the line are named."""
+        message = self.run(function, name, *operands)
+
+        assert message.startswith(
+            f"map: ValueError: a result has {changed}: expected values that the type holds"
+        )
+
+    def test_that_fit(self) -> None:
+        """Whatever they are on the way."""
+        assert [[3]] == self.run(Div(), "int32", [[6]], [[2]])
+        assert [[2**30]] == self.run(Mul(), "int32", [[2**15]], [[2**15]])
+        assert [[127]] == self.run(RowMaximum(), "int8", [[-128, 127]])
+
+    def test_sums(self) -> None:
+        """An accumulator may pass the type's end, what it emits may not."""
+        for last, verified in ((-100, True), (100, None)):
+            x = np.array([[100], [100], [last]], np.int8)
+            with Program("sum", mode="functional") as program:
+                LinearOffChipStore("y")(
+                    Accum(Sum(), name="sum")(LinearOffChipLoad(x, (1, 1), (1, 3))())
+                )
+            program.expect(y=lambda: np.array([[100]]))
+            report = simulate(program)
+
+            assert verified is report.verified
+            if verified is None:
+                assert report.error is not None
+                assert "sum: ValueError: a result has 300 at [0, 0]" in report.error["message"]
+
+
+def tiles_of(name: str) -> Stream:
+    """Return a rank-0 stream of three tiles."""
+    dtype = dtype_named(name)
+    tile = Tile(1, 1, dtype, np.ones((1, 1), dtype))
+    return Emit(StreamType((3,), TileType(1, 1, dtype)), [(tile, 0)] * 3)()
+
+
+class TestPads:
+    @pytest.mark.parametrize(
+        ("name", "pad"),
+        [("int8", 0.5), ("int8", 300), ("uint8", -1), ("float16", 1e9), ("bool", 2)],
+    )
+    def test_that_the_type_does_not_hold(self, name: str, pad: float) -> None:
+        """They would be something else."""
+        with Program("pad"), pytest.raises(ShapeError) as caught:
+            Reshape(2, pad=pad)(tiles_of(name))
+        assert caught.value.message == (
+            f"Reshape pads emit_1.0 [3] of 1x1 {name} with {pad}: expected a number that "
+            f"{name} holds"
+        )
+
+    @pytest.mark.parametrize(
+        ("name", "pad"), [("int8", 0.0), ("int8", -128), ("float16", 0.1), ("float32", -math.inf)]
+    )
+    def test_that_it_holds(self, name: str, pad: float) -> None:
+        """Floats are rounded."""
+        seen: list[Element] = []
+        with Program("pad", mode="functional") as program:
+            Collect(seen)(Reshape(2, pad=pad)(tiles_of(name))[0])
+        assert simulate(program).error is None
+        assert np.array(pad).astype(dtype_named(name)) == seen[3][0].data[0, 0]
