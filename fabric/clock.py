@@ -93,6 +93,13 @@ class VirtualClock:
         self._on_pace = on_pace
         self._pace_cycles = self.pace_cycle = pace_cycles
 
+    def pace_after(self, cycle: int) -> int:
+        """Return the first cycle after ``cycle`` up to which units keep pace.
+
+        A unit whose clock is past it was stopped there by the schedule, not by its channels.
+        """
+        return (cycle // self._pace_cycles + 1) * self._pace_cycles if self._on_pace else _NEVER
+
     def keep_pace(self, unit: Unit) -> Generator[Any, Any, None]:
         """Wait until no other unit can run."""
         self._pacing.append(unit)
@@ -165,13 +172,8 @@ class VirtualClock:
         unit.reach_ticket += 1
 
     def _settle(self) -> None:
-        if self._pacing and self._on_pace is not None:
-            self._on_pace()
         if self.stopping:
             self._on_quiescence()
-            return
-        if self._pacing:
-            self._let_pace()
             return
         reaching = self._reaching
         while reaching and reaching[0][2] != reaching[0][3].reach_ticket:
@@ -179,9 +181,13 @@ class VirtualClock:
         if self.now >= self._next_beat:
             self._next_beat = (self.now // self._beat_cycles + 1) * self._beat_cycles
             self._on_heartbeat()
+        # What is too far ahead goes on when all that can happen before it has happened.
+        horizon = self.pace_cycle if self._pacing else _NEVER
+        reached = bool(reaching) and (not self._pacing or reaching[0][0] < horizon)
+        if reached:
+            horizon = min(horizon, reaching[0][0])
         memory = self.memory
         if memory is not None and memory.pending:
-            horizon = reaching[0][0] if reaching else _NEVER
             done = memory.advance(horizon)
             if done:
                 self.now = max(self.now, min(horizon, *(cycle for _, cycle in done)))
@@ -190,16 +196,23 @@ class VirtualClock:
                     unit.now = cycle
                     self.wake(unit)
                 return
-        if reaching:
+        if reached:
             cycle, _, _, unit = heapq.heappop(reaching)
             self.now = max(self.now, cycle)
             self.wake(unit)
+        elif self._pacing:
+            self._let_pace()
         else:
             self._on_quiescence()
 
     def _let_pace(self) -> None:
-        """Let the units that are far ahead go on."""
+        """Let the units that are far ahead go on, unless whoever watches wants to stop."""
+        if self._on_pace is not None:
+            self._on_pace()
+        if self.stopping:
+            self._on_quiescence()
+            return
         pacing, self._pacing = self._pacing, []
-        self.pace_cycle = max(unit.now for unit in pacing) + self._pace_cycles
+        self.pace_cycle = self.pace_after(min(unit.now for unit in pacing))
         for unit in pacing:
             self.wake(unit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from outcome import Error
@@ -154,10 +155,19 @@ class Machine:
                 raise
             if self.clock.stopped:
                 return
-            self._fail(node, ports, first)
+            await self._fail_in_turn(node, ports, first)
         else:
             ports.unit.finished = True
-        self.clock.leave()
+            self.clock.leave()
+
+    async def _fail_in_turn(self, node: Node, ports: Ports, error: BaseException) -> None:
+        """Keep an error, and stop once no unit that is behind can fail at an earlier cycle."""
+        self._keep(node, ports, error)
+        unit = ports.unit
+        with suppress(Stopped):
+            await self.clock.reach(unit, unit.now)
+            self.clock.stopping = True
+            self.clock.leave()
 
     @property
     def elements(self) -> int:
@@ -179,6 +189,14 @@ class Machine:
         if not self.failures:
             return None
         return self.failures[self.failed_at.index(min(self.failed_at))]
+
+    @property
+    def ran_ahead(self) -> bool:
+        """Whether units were ahead of a failure, stopped where the schedule had brought them."""
+        if not self.failed_at:
+            return False
+        pace_cycle = self.clock.pace_after(min(self.failed_at)[0])
+        return any(unit.now >= pace_cycle for unit in self.units)
 
     def end_outside(self, scope: CancelScope) -> bool:
         """End a run whose units wait for what no unit, memory or clock will ever bring.
@@ -218,16 +236,15 @@ class Machine:
     def _fail_at(self, unit: Unit, what: str, place: Place | None) -> None:
         """Keep that the operator of ``unit`` did ``what`` in line ``place`` of the user's code."""
         node, ports = self.plan.nodes[unit.index], self.ports[unit.index]
-        self._fail(node, ports, _failure(what, place, node, ports))
+        self._keep(node, ports, _failure(what, place, node, ports))
 
-    def _fail(self, node: Node, ports: Ports, error: BaseException) -> None:
+    def _keep(self, node: Node, ports: Ports, error: BaseException) -> None:
         if not isinstance(error, FabricError):
             error = _wrapped(error, node, ports)
         elif error.file is None:
             error.file, error.line = node.place
         self.failures.append(error)
         self.failed_at.append((ports.unit.now, node.index))
-        self.clock.stopping = True
 
     def _channels(
         self, depths: Mapping[str, int], recorder: Recorder | None

@@ -91,10 +91,12 @@ class OnChipMemory:
         if self.capacity_bytes is not None:
             total_bytes = held_bytes + size_bytes
             if total_bytes > self.capacity_bytes:
+                # Others may be behind in their own time: what is free is known when they are not.
+                await self._clock.reach(unit, unit.now)
                 raise CapacityError(
                     f"{unit.name}: {what} takes {total_bytes:,} bytes: expected at most the "
                     f"on-chip capacity of {self.capacity_bytes:,} bytes, of which "
-                    f"{self.capacity_bytes - self._used_bytes:,} are free",
+                    f"{self._free_bytes(unit.now):,} are free",
                     file=unit.place.file,
                     line=unit.place.line,
                 )
@@ -145,6 +147,12 @@ class OnChipMemory:
         unit.now = target
         self._used_bytes += size_bytes
         self._wake_first()
+
+    def _free_bytes(self, cycle: int) -> int:
+        """Return how much is free at ``cycle``, before which nothing can happen any more."""
+        assert self.capacity_bytes is not None
+        released_bytes = sum(size_bytes for when, size_bytes in self._releases if when <= cycle)
+        return self.capacity_bytes - self._used_bytes + released_bytes
 
     def _fits_at(self, size_bytes: int, cycle: int) -> int | None:
         """Return the first cycle from ``cycle`` on with room, by what is known so far."""

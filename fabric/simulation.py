@@ -176,18 +176,19 @@ def _report(
     notes: list[str],
 ) -> Report:
     """Account for the run."""
-    if status == "livelock":
+    machine = run.machine
+    if status == "livelock" or machine.ran_ahead:
         # Where a loop was when it was stopped differs from run to run.
         return Report(
             **head,
             status=status,
-            operators=len(run.machine.units),
-            channels=len(run.machine.channels),
+            operators=len(machine.units),
+            channels=len(machine.channels),
             wall_seconds=run.wall_seconds,
             deadlock=None if explained is None else explained.as_json(),
+            error=_told(machine.first_failure()),
             warnings=tuple(notes),
         )
-    machine = run.machine
     program = machine.plan.program
     cycles = accounting.run_cycles(machine)
     measured = measured_sizes(machine)
@@ -224,11 +225,16 @@ def _report(
         wall_seconds=run.wall_seconds,
         verified=verified,
         deadlock=None if explained is None else explained.as_json(),
-        error=None
-        if error is None
-        else {"message": error.message, "file": error.file, "line": error.line},
+        error=_told(error),
         units=accounting.unit_counters(machine, cycles),
         channels_counters=accounting.channel_counters(machine),
         comparison=comparison,
         warnings=tuple(warnings),
     )
+
+
+def _told(error: FabricError | None) -> dict[str, Any] | None:
+    """Return an error as a report has it."""
+    if error is None:
+        return None
+    return {"message": error.message, "file": error.file, "line": error.line}

@@ -42,7 +42,7 @@ def _compare(
     program: Program, name: str, expected: Callable[[], Any], stored: Mapping[str, Any]
 ) -> str | None:
     if name not in stored:
-        known = ", ".join(stored) or "nothing"
+        known = ", ".join(sorted(stored)) or "nothing"
         raise ProgramError(
             f"program {program.name!r} expects an output {name!r}, but stores {known}",
             file=program.place.file,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -12,7 +11,7 @@ from fabric import Report, simulate
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import LINES, report_lines
 from tests.deadlock.cases import CASES, two_buffers
-from tests.schedules import SCHEDULES, schedule
+from tests.telling import told_under_every_schedule
 
 GOLDEN = Path(__file__).parent / "golden"
 LIVELOCK_CYCLES = 10_000
@@ -77,17 +76,12 @@ class TestCase:
             less = explained(run(name, depths | {depth.option: depth.after - 1}))
             assert depth.rejected_cycle == less.cycle
 
-    @pytest.mark.parametrize("order", SCHEDULES)
-    def test_schedules(self, name: str, order: str | int) -> None:
-        """The report is the same in whatever order trio runs the operators."""
-        with schedule(order):
-            found = run(name)
-
-        assert _comparable(run(name)) == _comparable(found)
-
-
-def _comparable(report: Report) -> dict[str, Any]:
-    return report.as_json() | {"wall_seconds": None}
+    def test_schedules(self, name: str, tmp_path: Path) -> None:
+        """Report, text and log are the same in whatever order the operators run."""
+        case = CASES[name]
+        told_under_every_schedule(
+            case.build, tmp_path, depths=case.given, livelock_cycles=LIVELOCK_CYCLES
+        )
 
 
 def test_enough_cases() -> None:

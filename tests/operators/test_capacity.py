@@ -71,7 +71,8 @@ def memory_made() -> Iterator[list[OnChipMemory]]:
         yield made
 
 
-def _limited(tiles: int | None) -> Hardware:
+def limited(tiles: int | None) -> Hardware:
+    """Return a fabric with room for so many tiles of 4 bytes."""
     capacity = None if tiles is None else tiles * TILE_BYTES
     return Hardware(on_chip=OnChipDescription(capacity_bytes=capacity))
 
@@ -86,7 +87,7 @@ def _run(
 ) -> tuple[Report, list[Any], OnChipMemory]:
     """Run what ``wire`` wires on a fabric with room for ``tiles`` tiles of 4 bytes."""
     ends: list[tuple[list[Element], int]] = []
-    with hardware_scope(_limited(tiles)), Program("limited", channel_depth=1000) as program:
+    with hardware_scope(limited(tiles)), Program("limited", channel_depth=1000) as program:
         for stream in wire():
             seen: list[Element] = []
             Collect(seen, (0,))(stream)
@@ -268,7 +269,7 @@ def test_room_that_is_never_given_back_is_a_deadlock() -> None:
     assert "FAB-D006" == report.deadlock["code"]
 
 
-def _crowd(seed: int) -> tuple[Callable[[], Sequence[Stream]], int]:
+def crowd(seed: int) -> tuple[Callable[[], Sequence[Stream]], int]:
     """Draw buffers, loads and accumulators that share one memory; return the room they need."""
     choices = Choices(random.Random(seed).randbytes(400))
     drawn = [draw(choices, 2, tile, fixed=[None]) for _ in range(3)]
@@ -291,7 +292,7 @@ def _crowd(seed: int) -> tuple[Callable[[], Sequence[Stream]], int]:
 @pytest.mark.parametrize("seed", range(12))
 def test_waiting_for_room_changes_no_result_and_no_schedule_changes_it(seed: int) -> None:
     """Under every schedule the same waits, within the capacity, and all is given back."""
-    wire, room = _crowd(seed)
+    wire, room = crowd(seed)
     free, expected, _ = _run(wire, None)
     reports = []
     for name in SCHEDULES:

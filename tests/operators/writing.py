@@ -11,7 +11,7 @@ from typing import Any
 from fabric import BareStop, Element, Program, Report, Stream, StreamType, ValueType, simulate
 from tests.operators.driving import NUMBER, Collect, Emit
 
-__all__ = ["read", "run", "write"]
+__all__ = ["read", "run", "wired", "write"]
 
 Input = tuple[str, Sequence[int]] | tuple[str, Sequence[int], ValueType, Callable[[str], Any]]
 """A stream as text and its shape; for values that are no numbers their type and how to make one."""
@@ -46,6 +46,15 @@ def run(
     mode: str = "functional",
 ) -> tuple[Report, list[str]]:
     """Run ``wire`` on streams given as text; return the report and the outputs as text."""
+    program, ends = wired(wire, *inputs)
+    report = simulate(program, mode=mode)
+    return report, [write(elements, show) for elements in ends]
+
+
+def wired(
+    wire: Callable[..., Stream | Sequence[Stream]], *inputs: Input
+) -> tuple[Program, list[list[Element]]]:
+    """Return a program of ``wire`` on streams given as text, and what its outputs will be."""
     ends: list[list[Element]] = []
     with Program("text", channel_depth=1000) as program:
         streams = []
@@ -56,5 +65,4 @@ def run(
         for output in (outputs,) if isinstance(outputs, Stream) else outputs:
             ends.append([])
             Collect(ends[-1])(output)
-    report = simulate(program, mode=mode)
-    return report, [write(elements, show) for elements in ends]
+    return program, ends

@@ -1,0 +1,56 @@
+"""All that is said about a run, so that a test can compare it between schedules."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from fabric import Program, Report, simulate
+from fabric.render import render
+from tests.schedules import SCHEDULES, schedule
+
+__all__ = ["told", "told_under_every_schedule"]
+
+
+def told(program: Program, folder: Path, **settings: Any) -> dict[str, Any]:
+    """Run ``program``; return the report, its text and its log without what the host decides.
+
+    Heartbeats are left out: the log does not promise what they count.
+    """
+    report = simulate(program, log_dir=folder, **settings)
+    assert report.log_dir is not None
+    log = (Path(report.log_dir) / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    events = [json.loads(line) for line in log]
+    told = replace(report, wall_seconds=None, log_dir=None)
+    return {
+        "report": told,
+        "json": json.dumps(told.as_json(), default=str),
+        "text": _text(told),
+        "events": [each for each in events if each["event"] != "heartbeat"],
+    }
+
+
+def told_under_every_schedule(
+    build: Callable[[], Program], folder: Path, **settings: Any
+) -> dict[str, Any]:
+    """Run what ``build`` wires under every forced schedule; return what all of them tell."""
+    found = []
+    for order in SCHEDULES:
+        with schedule(order):
+            found.append(told(build(), folder, **settings))
+    for one, other in itertools.pairwise(found):
+        assert one == other
+    return found[0]
+
+
+def _text(report: Report) -> str:
+    with io.StringIO() as file:
+        render(report, Console(file=file, width=120))
+        return file.getvalue()

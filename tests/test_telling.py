@@ -1,0 +1,301 @@
+"""Whatever a run has to say, every schedule says it: errors, warnings, refusals, verdicts.
+
+A case is a program and the status it ends with; a reader adds one by writing a function. Programs
+that get stuck are in ``tests/deadlock/cases.py``, and are compared in the same way there.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typing_extensions import override
+
+from fabric import Ports, Program, StreamType, hardware_scope
+from operators import (
+    Accum,
+    Bufferize,
+    EagerMerge,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    RetileRow,
+    Streamify,
+    Tensor,
+)
+from tests.deadlock.cases import fork_join, on_a_small_chip
+from tests.deadlock.parts import Script, feedback, relay, sink, source
+from tests.fabric.scripted import Charge, Relay, Ticks
+from tests.operators.driving import FLOAT, Collect, Emit, tile
+from tests.operators.test_capacity import crowd, limited
+from tests.operators.test_mismatches import CASES as MISMATCHES
+from tests.operators.writing import wired
+from tests.symbolic.test_assume import routed
+from tests.telling import told_under_every_schedule
+
+CASES: dict[str, tuple[Callable[[], Program], str]] = {}
+
+
+def case(status: str) -> Callable[[Callable[[], Program]], Callable[[], Program]]:
+    """Add the function to ``CASES`` under its name."""
+
+    def add(build: Callable[[], Program]) -> Callable[[], Program]:
+        CASES[build.__name__] = build, status
+        return build
+
+    return add
+
+
+@dataclass(frozen=True)
+class Fails(Relay):
+    """Pass ``after`` elements on, each in ``work_cycles``, and raise."""
+
+    after: int = 0
+    work_cycles: int = 1
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for _ in range(self.after):
+            element = await ports.source.receive()
+            assert element is not None
+            await ports.sink.send(element)
+            ports.unit.charge(self.work_cycles)
+        raise KeyError("no such row")
+
+
+@dataclass(frozen=True)
+class Stores(Charge):
+    """Store a number under a name of its own when the stream has ended."""
+
+    number: int = 0
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        await Charge.run(self, ports)
+        ports.stored[ports.unit.name] = np.array(self.number)
+
+
+# --------------------------------------------------------------------------- errors
+
+
+@case("error")
+def two_that_fail() -> Program:
+    """The one behind fails at the earlier cycle."""
+    with Program("two-that-fail") as program:
+        Charge()(Fails(after=2, work_cycles=3)(Fails(after=4, work_cycles=3)(Ticks(10)())))
+    return program
+
+
+@case("error")
+def far_ahead_and_behind() -> Program:
+    """One fails at cycle 5,000, at once; the other waits for the HBM and fails long before."""
+    with Program("far-ahead-and-behind") as program:
+        Charge()(Fails(after=5, work_cycles=1_000, name="ahead")(Ticks(10)()))
+        rows = LinearOffChipLoad(Tensor((64, 64)), tile=(16, 64))()
+        Charge()(Fails(after=1, name="behind")(rows))
+    return program
+
+
+@case("error")
+def merges_beside_a_failure() -> Program:
+    """Whoever comes first goes first, up to the cycle in which something fails."""
+    with Program("merges-beside-a-failure") as program:
+        slow = Script(("c7", "s0"), rounds=30, counts=(30,), name="slow")()[0]
+        data, chosen = EagerMerge()([slow, source("fast", 30)])
+        sink("y", data)
+        Collect([])(chosen)
+        Charge()(Fails(after=20, work_cycles=5)(Ticks(30)()))
+    return program
+
+
+@case("error")
+def a_failure_beside_a_ring() -> Program:
+    """Two units pass an element round for ever, and a third fails early."""
+    with Program("a-failure-beside-a-ring") as program:
+        loop = feedback(1)
+        loop.connect(Script(("r0", "s0"), once=("s0",), name="turn")(loop)[0])
+        rows = LinearOffChipLoad(Tensor((64, 64)), tile=(16, 64))()
+        Charge()(Fails(after=1)(rows))
+    return program
+
+
+@case("error")
+def a_late_failure_beside_a_ring() -> Program:
+    """Two units pass an element round for ever, the third works for long and fails."""
+    with Program("a-late-failure-beside-a-ring", channel_depth=3) as program:
+        loop = feedback(1)
+        stream = relay("there", loop)
+        loop.connect(Script(("r0", "s0"), once=("s0", "s0"), name="back")(stream)[0])
+        Charge()(Fails(after=7, work_cycles=2_000)(Ticks(10)()))
+    return program
+
+
+@case("error")
+def a_failure_far_behind_a_ring() -> Program:
+    """Where the ring was depends on the schedule: nothing is said of it."""
+    with Program("a-failure-far-behind-a-ring", channel_depth=5) as program:
+        loop = feedback(1)
+        back = Script(("r0", "c2", "s0"), once=("s0",) * 3, name="back")
+        loop.connect(back(relay("there", loop))[0])
+        Charge()(Fails(after=7, work_cycles=1_300)(Ticks(10)()))
+    return program
+
+
+@case("error")
+def a_failure_beside_a_deadlock() -> Program:
+    """A loop is stuck long before something fails."""
+    with Program("a-failure-beside-a-deadlock") as program:
+        sink("y", fork_join("a", size=8, relays=1))
+        Charge()(Fails(after=20, work_cycles=50)(Ticks(30)()))
+    return program
+
+
+@case("error")
+def none_at_the_end() -> Program:
+    """An operator sends None after its last element."""
+
+    class RunsOn(Relay):
+        @override
+        async def run(self, ports: Ports) -> None:
+            while True:
+                element: Any = await ports.source.receive()
+                await ports.sink.send(element)
+
+    with Program("none-at-the-end") as program:
+        Charge()(Relay()(RunsOn(name="wrong")(Ticks(10)())))
+    return program
+
+
+@case("error")
+def false_assumption() -> Program:
+    """A size that the program assumes is another one."""
+    with Program("false-assumption") as program:
+        left, right = routed([[0], [1], [0]])
+        LinearOffChipStore("y")(left.assume(3))
+        LinearOffChipStore("z")(right.assume(2))
+    return program
+
+
+@case("error")
+def unknown_output() -> Program:
+    """An output is expected that nobody stores; those that are stored are named."""
+    with Program("unknown-output", mode="functional") as program:
+        for name in ("late", "early", "between"):
+            Stores(name=name)(Ticks(3)())
+    program.expect(other=lambda: np.array(0))
+    return program
+
+
+@case("error")
+def an_expectation_that_raises() -> Program:
+    """What computes the expected output fails."""
+    with Program("an-expectation-that-raises", mode="functional") as program:
+        Stores(name="y")(Ticks(3)())
+    program.expect(y=lambda: np.array(1) / None)
+    return program
+
+
+# ------------------------------------------------------------------------- refusals
+
+
+@case("error")
+def a_tile_that_never_fits() -> Program:
+    """A load asks for more than there is, next to a smaller one."""
+    with on_a_small_chip(1_000, "a-tile-that-never-fits") as program:
+        LinearOffChipStore("a")(LinearOffChipLoad(np.zeros((8, 10)), tile=(8, 10))())
+        LinearOffChipStore("b")(LinearOffChipLoad(np.zeros((64, 64)), tile=(64, 64))())
+    return program
+
+
+@case("error")
+def an_accumulator_that_grows() -> Program:
+    """Two accumulators grow out of a chip that they share with buffers."""
+    with hardware_scope(limited(5)), Program("an-accumulator-that-grows") as program:
+        for gap in (1, 50):
+            tiles = Emit(StreamType((1, 9), FLOAT), [(tile(n), n // 8) for n in range(9)], (gap,))()
+            Collect([])(Accum(RetileRow())(tiles))
+            Collect([])(
+                Streamify()(
+                    Bufferize()(
+                        Emit(StreamType((2, 1), FLOAT), [(tile(0), 1), (tile(1), 1)], (gap,))()
+                    )
+                )
+            )
+    return program
+
+
+# ------------------------------------------------------------------------- warnings
+
+
+@case("completed")
+def wrong_results() -> Program:
+    """Several outputs are wrong: they are told in the order in which they are expected."""
+    with Program("wrong-results", mode="functional") as program:
+        for number, name in enumerate(("b", "a", "c")):
+            Stores(name=name, number=number)(Ticks(10 - number)())
+    program.expect(c=lambda: np.array(5), a=lambda: np.array(1), b=lambda: np.array(7))
+    return program
+
+
+@case("completed")
+def left_over() -> Program:
+    """Three streams have more than their readers take."""
+    with Program("left-over") as program:
+        for taken in (4, 2, 3):
+            Script(("r0",), rounds=taken, counts=())(source(f"x_{taken}", 9))
+        slow = Script(("c9", "s0"), rounds=9, counts=(9,), name="slow")()[0]
+        data, _ = EagerMerge()([slow, relay("fast", source("x", 9))])
+        Script(("r0", "c20"), rounds=5, counts=())(data)
+    return program
+
+
+@case("completed")
+def other_sizes_than_promised() -> Program:
+    """The data give one stream another size than the program was told."""
+    with Program("other-sizes-than-promised") as program:
+        left, right = routed([[0], [1], [0]])
+        program.bind(left.shape[0], 1)
+        program.bind(right.shape[0], 3)
+        LinearOffChipStore("y")(left)
+        LinearOffChipStore("z")(right)
+    return program
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_schedule_tells_the_same(name: str, tmp_path: Path) -> None:
+    """Report, text and log, byte for byte."""
+    build, status = CASES[name]
+    found = told_under_every_schedule(build, tmp_path, livelock_cycles=10_000)
+
+    assert status == found["report"].status
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 2))
+def test_every_refusal(seed: int, tmp_path: Path) -> None:
+    """A load that can never fit, among buffers that come and go: what is free is what was then."""
+    wire, room = crowd(seed)
+    which = random.Random(seed).randrange(5)
+
+    def build() -> Program:
+        with hardware_scope(limited(room)), Program("refused", channel_depth=1000) as program:
+            streams = wire()
+            for stream in streams:
+                Collect([], (0,))(stream)
+            Collect([])(LinearOffChipLoad(np.zeros((64, 64)), (64, 64))(streams[which]))
+        return program
+
+    report = told_under_every_schedule(build, tmp_path)["report"]
+    assert report.error is None or "a tile takes 8,192 bytes" in report.error["message"]
+
+
+@pytest.mark.parametrize("number", range(len(MISMATCHES)))
+def test_every_mismatch(number: int, tmp_path: Path) -> None:
+    """The same for structures that differ."""
+    wire, inputs, message = MISMATCHES[number]
+    found = told_under_every_schedule(lambda: wired(wire, *inputs)[0], tmp_path)
+
+    assert message == found["report"].error["message"]
