@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+
 import pytest
 from hypothesis import settings
 
@@ -10,10 +13,16 @@ settings.load_profile("fabric")
 
 
 def pytest_configure() -> None:
-    """Compile the HBM's loop: in a new clone a command would say that it had to."""
+    """Make the tests independent of who started them, and where.
+
+    The HBM's loop is compiled here: in a new clone a command would say that it had to. SIGINT is
+    taken back: what a shell starts behind it ignores it, and so would the commands under test.
+    """
     from fabric import hbm_kernel
 
     hbm_kernel.was_compiled_now()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
