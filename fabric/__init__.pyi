@@ -17,6 +17,7 @@ from .errors import FabricError as FabricError
 from .errors import OperatorError as OperatorError
 from .errors import ProgramError as ProgramError
 from .errors import ShapeError as ShapeError
+from .errors import VerificationError as VerificationError
 from .graph import ComputeOperator as ComputeOperator
 from .graph import Operator as Operator
 from .graph import Wiring as Wiring

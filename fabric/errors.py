@@ -12,6 +12,7 @@ __all__ = [
     "OperatorError",
     "ProgramError",
     "ShapeError",
+    "VerificationError",
 ]
 
 
@@ -92,3 +93,16 @@ class Deadlock(FabricError):  # noqa: N818 - the word users search for
         """Keep the report beside its one-line form."""
         super().__init__(message)
         self.report = report
+
+
+class VerificationError(FabricError):
+    """A program that completed with other outputs than it expects.
+
+    Attributes:
+        verification: what ``run --json`` prints under ``verification``.
+    """
+
+    def __init__(self, message: str, *, verification: dict[str, Any]) -> None:
+        """Keep the numbers beside the sentences."""
+        super().__init__(message)
+        self.verification = verification

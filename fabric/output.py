@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import math
 import os
 import re
 import sys
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from fabric.plain import json_text
 from fabric.report import Report
 from fabric.wording import visible
 
@@ -69,7 +68,7 @@ def check_object(**known: Any) -> dict[str, Any]:
 
 def print_json(value: dict[str, Any]) -> None:
     """Print one JSON object."""
-    print_text(json.dumps(_finite(value), indent=2, default=_plain, allow_nan=False) + "\n")
+    print_text(json_text(value))
 
 
 def program_prints(*, as_json: bool) -> contextlib.AbstractContextManager[object]:
@@ -125,17 +124,3 @@ def print_line(console: Console, text: Text, indent: int = 2) -> None:
     for number, part in enumerate(text.wrap(console, console.width - indent)):
         part.rstrip()
         console.print(" " * indent if number else "", part, sep="")
-
-
-def _finite(value: Any) -> Any:
-    """JSON knows no infinity and no NaN: such numbers as text."""
-    if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _plain(value: Any) -> Any:
-    """What a parameter's value looks like in JSON: numpy's numbers as numbers, the rest as text."""
-    return value.item() if hasattr(value, "item") else str(value)

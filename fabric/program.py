@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 
 from fabric.dims import Dim, dim_text, is_ragged, symbol, undecided_in
 from fabric.errors import ConfigurationError, ProgramError, ShapeError
+from fabric.expectation import Expectation, expectations
 from fabric.graph import Node, Operator, Wiring, current_program
 from fabric.hardware import Hardware
 from fabric.names import Extra, Names
@@ -46,7 +47,7 @@ class Program:
         flops_per_cycle: of compute operators that are given none.
         mode: ``timing`` or ``functional`` where the caller does not say.
         nodes: in wiring order.
-        expected: callables that compute the stored outputs, by name.
+        expected: how the stored outputs shall be, by name.
         extra: callables that compute further fields of the report, by name.
         names: of its operators and stored outputs.
         sizes: of symbols, as the program's control data decide them.
@@ -79,7 +80,7 @@ class Program:
             "flops_per_cycle", flops_per_cycle, self.hardware.compute.flops_per_cycle
         )
         self.nodes: list[Node] = []
-        self.expected: dict[str, Callable[[], Any]] = {}
+        self.expected: dict[str, Expectation] = {}
         self.extra: Final = Extra()
         self.names: Final = Names()
         self.sizes: dict[Any, int | Fraction] = {}
@@ -133,9 +134,40 @@ class Program:
         drawn: str = importlib.import_module("fabric.drawing.svg").svg(pictures.picture_of(plan))
         return drawn
 
-    def expect(self, **outputs: Callable[[], Any]) -> None:
-        """Say what stored outputs shall be: callables that return arrays, functional mode only."""
-        self.expected.update(outputs)
+    def expect(
+        self,
+        *,
+        rtol: float | None = None,
+        atol: float | None = None,
+        equal_nan: bool = False,
+        **outputs: Callable[[], Any],
+    ) -> None:
+        """Say what stored outputs shall be; functional mode compares them element by element.
+
+        An element is right where ``|found - wanted| <= atol + rtol * |wanted|``, as
+        ``numpy.testing.assert_allclose`` has it; equal infinities are equal. What is not given
+        follows from the element type of what is stored: rtol is a few units in its last place,
+        atol as much of the typical expected number; both are 0 for integers and booleans.
+
+        Args:
+            rtol: relative tolerance of the outputs of this call, from 0 on.
+            atol: absolute tolerance, in the outputs' own unit, from 0 on.
+            equal_nan: a NaN is right where one is expected.
+            outputs: functions that return the array, by the name of the output.
+
+        Raises:
+            ProgramError: an output that is expected already, or not by a function; no tolerance.
+        """
+        place = calling_place()
+        for name, expectation in expectations(outputs, rtol, atol, equal_nan, place).items():
+            if name in self.expected:
+                raise ProgramError(
+                    f"expect: {name} is expected at {self.expected[name].place} already: "
+                    "expected one function for each output",
+                    file=place.file,
+                    line=place.line,
+                )
+            self.expected[name] = expectation
 
     def bind(self, dim: Dim, size: int | Fraction) -> None:
         """Say what size the program's control data (routing, lengths) give to a symbol.

@@ -53,8 +53,14 @@ def _header(report: Report, console: Console) -> None:
         None: ("", "green" if report.status == "completed" else "red"),
     }[report.verified]
     mode = "" if report.mode is None else f" in {report.mode} mode"
+    found = report.verification
+    if report.status == "completed" and found is not None and found.not_verified:
+        mode = f", not verified: {found.not_verified}"
     console.print(Text.assemble((report.name, "bold"), f"  {visible(report.program)}"))
     console.print(Text.assemble((report.status + verdict, style), mode))
+    if found is not None:
+        for line in found.lines():
+            console.print(Text(line, style="" if line.startswith(" ") else "red"), soft_wrap=True)
     console.print()
 
 

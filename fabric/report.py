@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, TypeAlias
 
-from fabric.errors import Deadlock, FabricError
+from fabric.errors import Deadlock, FabricError, VerificationError
+from fabric.verification import Verification
 
 __all__ = [
     "ChannelCounters",
@@ -129,9 +130,7 @@ class Comparison:
     warnings: tuple[str, ...] = ()
 
 
-_BESIDE_THE_TABLE: Final = frozenset(
-    {"name", "units", "channels_counters", "comparison", "warnings"}
-)
+_BESIDE_THE_TABLE: Final = frozenset({"name", "units", "channels_counters", "comparison"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +141,7 @@ class Report:
         name: of the program.
         units, channels_counters: in node and edge order.
         comparison: what was known before the run beside what it measured.
+        verification: the outputs beside what the program expects; None where it expects nothing.
         warnings: sentences about a run that completed all the same.
     """
 
@@ -166,14 +166,15 @@ class Report:
     wall_seconds: float | None = None
     log_dir: str | None = None
     verified: bool | None = None
+    verification: Verification | None = None
     deadlock: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
     name: str = ""
     units: tuple[UnitCounters, ...] = ()
     channels_counters: tuple[ChannelCounters, ...] = ()
     comparison: Comparison = Comparison()
-    warnings: tuple[str, ...] = ()
 
     @property
     def exit_status(self) -> int:
@@ -189,17 +190,26 @@ class Report:
                 return ExitStatus.WRONG
 
     def raise_for_status(self) -> None:
-        """Raise what kept the program from completing, where something did.
+        """Raise what kept the program from completing with the right outputs, where something did.
 
         Raises:
             Deadlock: it stopped moving, or moves and gets nowhere.
-            FabricError: it failed.
+            VerificationError: an output is not what the program expects.
+            FabricError: it failed, or was interrupted.
         """
         if self.deadlock is not None:
             raise Deadlock(self.deadlock["summary"], report=self.deadlock)
         if self.error is not None:
             raise FabricError(
                 self.error["message"], file=self.error["file"], line=self.error["line"]
+            )
+        if self.status == "interrupted":
+            raise FabricError(f"program {self.name!r} was interrupted")
+        if self.verified is False:
+            found = self.verification or Verification()
+            raise VerificationError(
+                "\n".join((f"program {self.name!r}: the result is wrong", *found.lines())),
+                verification=found.as_json(),
             )
 
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
@@ -222,8 +232,11 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """Return the object that ``run --json`` prints."""
-        return {
+        known = {
             each.name: getattr(self, each.name)
             for each in fields(self)
             if each.name not in _BESIDE_THE_TABLE
         }
+        if self.verification is not None:
+            known["verification"] = self.verification.as_json()
+        return known | {"warnings": list(self.warnings)}

@@ -5,7 +5,6 @@ Its events and their fields are those of ``fabric.vocabulary``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, MutableMapping
 from dataclasses import asdict
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Any, Final, Self, TextIO
 import structlog
 
 from fabric.errors import ConfigurationError
+from fabric.plain import json_text, plain
 from fabric.report import Report, UnitCounters
 from fabric.wording import file_name
 
@@ -100,7 +100,8 @@ class RunLog:
     def event(self, name: str, cycle: int, **fields: Any) -> None:
         """Write one event."""
         if self._log is not None:
-            self._attempt("events.jsonl", lambda: self._log.info(name, cycle=cycle, **fields))
+            known = plain(fields)
+            self._attempt("events.jsonl", lambda: self._log.info(name, cycle=cycle, **known))
 
     def operators_finished(self, units: list[UnitCounters], final_cycles: list[int]) -> None:
         """Write the ends of operators, earliest first."""
@@ -132,8 +133,8 @@ class RunLog:
             "comparison": [asdict(each) for each in report.comparison.totals],
         }
         for name, document in (("report", report.as_json()), ("counters", counters)):
-            text = json.dumps(document, indent=2, default=str) + "\n"
-            write = partial((self._folder / f"{name}.json").write_text, text, encoding="utf-8")
+            file = self._folder / f"{name}.json"
+            write = partial(file.write_text, json_text(document), encoding="utf-8")
             self._attempt(f"{name}.json", write)
 
     def _attempt(self, what: str, write: Callable[[], object]) -> None:

@@ -27,7 +27,8 @@ from fabric.runlog import RunLog, new_run_folder
 from fabric.symbolic.comparison import check_assumptions, compare
 from fabric.symbolic.metrics import metrics_of
 from fabric.symbolic.substitution import Substitution
-from fabric.verify import mismatches
+from fabric.verification import Verification
+from fabric.verify import verify
 
 if TYPE_CHECKING:
     from fabric.trace.options import TraceOptions
@@ -185,6 +186,7 @@ def _report(
             operators=len(machine.units),
             channels=len(machine.channels),
             wall_seconds=run.wall_seconds,
+            verification=_not_verified(run, status),
             deadlock=None if explained is None else explained.as_json(),
             error=_told(machine.first_failure()),
             warnings=tuple(notes),
@@ -199,7 +201,7 @@ def _report(
     warnings = [*notes, *accounting.warnings(machine)]
     if run.trace_failure is not None:
         warnings.append(run.trace_failure)
-    verified = None
+    verification = _not_verified(run, status)
     error = machine.first_failure()
     if status in ("interrupted", "error"):
         # Traffic was asked for that has not been moved yet: there is no share of the peak.
@@ -208,22 +210,24 @@ def _report(
         try:
             check_assumptions(machine, sizes)
             comparison = compare(machine, measured, metrics)
-            wrong = mismatches(program, machine.stored) if run.settings.functional else None
+            if run.settings.functional:
+                verification = verify(program, machine.stored)
             fields["extra"] = {
                 name: program.ask(f"extra[{name!r}]", compute)
                 for name, compute in program.extra.items()
             }
         except FabricError as failure:
             status, error = "error", failure
+            verification = _not_verified(run, status)
         else:
-            verified = None if wrong is None else not wrong
-            warnings += [*comparison.warnings, *(wrong or ())]
+            warnings += comparison.warnings
     return Report(
         **head,
         **fields,
         status=status,
         wall_seconds=run.wall_seconds,
-        verified=verified,
+        verified=None if verification is None else verification.verified,
+        verification=verification,
         deadlock=None if explained is None else explained.as_json(),
         error=_told(error),
         units=accounting.unit_counters(machine, cycles),
@@ -238,3 +242,11 @@ def _told(error: FabricError | None) -> dict[str, Any] | None:
     if error is None:
         return None
     return {"message": error.message, "file": error.file, "line": error.line}
+
+
+def _not_verified(run: Execution, status: Status) -> Verification | None:
+    """Say why outputs that the program expects were not compared."""
+    if not run.machine.plan.program.expected:
+        return None
+    reason = f"the run ended as {status}" if run.settings.functional else "timing mode"
+    return Verification(not_verified=reason)

@@ -153,6 +153,8 @@ def _print_object(report: Report) -> None:
     from fabric.output import print_json, tell
 
     print_json(report.as_json())
+    for line in () if report.verification is None else report.verification.lines():
+        tell(f"fabric: {line}")
     for warning in report.warnings:
         tell(f"fabric: warning: {warning}")
 

@@ -276,7 +276,8 @@ def run_cases(cases: Sequence[Case], mode: str = "functional") -> Report:
             before = len(program.nodes)
             seen.append(_wired(case))
             for name, wanted in case.stores.items():
-                program.expect(**{name: lambda wanted=wanted: wanted})
+                output: dict[str, Any] = {name: lambda wanted=wanted: wanted}
+                program.expect(**output)
             for node in program.nodes[before:]:
                 for port in range(len(node.inputs)):
                     depth = case.choices.pick(_DEPTHS) if case.shallow else _DEPTHS[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,8 +47,8 @@ def _load(array: Array, tile: tuple[int, int], shape: Any = None, strides: Any =
 def _verify(name: str, wire: Callable[[], object], depth: int, **expected: Array) -> Report:
     with Program(name, channel_depth=depth, flops_per_cycle=1024) as wired:
         wire()
-    for output, array in expected.items():
-        wired.expect(**{output: lambda array=array: array})
+    outputs: dict[str, Any] = {name: partial(np.asarray, each) for name, each in expected.items()}
+    wired.expect(**outputs)
     report = simulate(wired, mode="functional")
     assert ("completed", True) == (report.status, report.verified), report.warnings
     return report

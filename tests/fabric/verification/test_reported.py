@@ -1,0 +1,211 @@
+"""Where wrong data and what was not verified are said: report, terminal, JSON, exception, log."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from fabric import Deadlock, FabricError, Report, VerificationError, simulate
+from fabric.cli import main
+from fabric.render import render
+from tests.fabric.verification.storing import storing
+
+SMALL = str(Path(__file__).parents[1] / "small_program.py")
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def wrong(mode: str = "functional") -> Report:
+    """Run a program two of whose outputs are wrong."""
+    program = storing(a=np.array([1.0, math.nan]), b=np.arange(8), c=np.ones(3), mode=mode)
+    program.expect(a=lambda: np.array([1.0, 2.0]))
+    program.expect(b=lambda: np.arange(8)[::-1], c=lambda: np.ones(3))
+    return simulate(program)
+
+
+def text(report: Report) -> list[str]:
+    """Return the lines a person reads."""
+    written = io.StringIO()
+    render(report, Console(file=written, width=100, highlight=False))
+    return [line.rstrip() for line in written.getvalue().splitlines()]
+
+
+class TestWrong:
+    def test_it_is_the_first_thing_said(self) -> None:
+        """In front of all numbers, which mean little then."""
+        assert text(wrong())[:12] == [
+            "keep",
+            "completed, the result is wrong in functional mode",
+            "output 'a': 1 of 2 elements wrong, largest error inf, relative inf: expected at most "
+            "8.53e-14 + 7.11e-15 * |wanted| (float64)",
+            "  [1] is nan: expected 2",
+            "output 'b': 8 of 8 elements wrong, largest error 7, relative 5: expected equal "
+            "numbers (int64)",
+            "  [0] is 0: expected 7",
+            "  [1] is 1: expected 6",
+            "  [2] is 2: expected 5",
+            "  [3] is 3: expected 4",
+            "  [4] is 4: expected 3",
+            "  3 more",
+            "",
+        ]
+
+    def test_it_raises(self) -> None:
+        """A completed run is not enough."""
+        report = wrong()
+        with pytest.raises(VerificationError) as caught:
+            report.raise_for_status()
+        assert report.verification is not None
+        assert caught.value.message.splitlines() == [
+            "program 'keep': the result is wrong",
+            *report.verification.lines(),
+        ]
+        assert report.verification.as_json() == caught.value.verification
+
+    def test_it_is_in_the_object(self) -> None:
+        """How many, how far off, and where."""
+        found = wrong().as_json()["verification"]
+        outputs = found.pop("outputs")
+        places = found.pop("places")
+        assert found == {
+            "not_verified": None,
+            "elements": 13,
+            "mismatched": 9,
+            "worst": {"absolute_error": math.inf, "relative_error": math.inf},
+        }
+        assert places[1] == {"output": "b", "index": (0,), "found": 0, "wanted": 7}
+        assert 6 == len(places)
+        assert [("a", 1), ("b", 8), ("c", 0)] == [(o["output"], o["mismatched"]) for o in outputs]
+
+    def test_reports_are_equal(self) -> None:
+        """Also where a NaN was found: a report is plain data."""
+        first, second = wrong(), wrong()
+        assert first.verification == second.verification
+        assert hash(first.verification) == hash(second.verification)
+
+    def test_json_that_every_reader_takes(self, tmp_path: Path) -> None:
+        """What a run's folder keeps is the object that is printed: no NaN, no infinity in it."""
+        program = storing(y=np.array([math.nan, math.inf]))
+        program.expect(y=lambda: np.array([1.0, -math.inf]))
+        program.extra["n"] = lambda: np.int64(3)
+        program.extra["x"] = lambda: np.float32("nan")
+        report = simulate(program, log_dir=tmp_path, parameters={"limit": math.inf})
+        (folder,) = tmp_path.iterdir()
+
+        def refuse(name: str) -> Any:
+            raise AssertionError(name)
+
+        kept = json.loads((folder / "report.json").read_text(), parse_constant=refuse)
+        assert [("nan", 1.0), ("inf", "-inf")] == [
+            (place["found"], place["wanted"]) for place in kept["verification"]["places"]
+        ]
+        assert ("inf", {"n": 3, "x": "nan"}) == (kept["parameters"]["limit"], kept["extra"])
+        for line in (folder / "events.jsonl").read_text().splitlines():
+            json.loads(line, parse_constant=refuse)
+        assert report.verified is False
+
+    def test_command_line(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """With ``--json`` stderr says it, too, and the object has it with its warnings."""
+        status = main(["run", SMALL, "--json", "--mode=functional", "-p", "fault=wrong"])
+        out, err = capsys.readouterr()
+        found = json.loads(out)
+        assert (1, "completed", False) == (status, found["status"], found["verified"])
+        assert err.splitlines() == [
+            "fabric: output 'total': 1 of 1 elements wrong, largest error 1, relative 0.25: "
+            "expected equal numbers (int64)",
+            "fabric:   [] is 3: expected 4",
+        ]
+        assert [{"output": "total", "index": [], "found": 3, "wanted": 4}] == (
+            found["verification"]["places"]
+        )
+        assert [] == found["warnings"]
+
+
+class TestNotVerified:
+    def test_timing_mode(self) -> None:
+        """What the program expects is not passed over without a word."""
+        report = wrong("timing")
+        assert (None, 0) == (report.verified, report.exit_status)
+        assert text(report)[1] == "completed, not verified: timing mode"
+        assert {
+            "not_verified": "timing mode",
+            "elements": None,
+            "mismatched": None,
+            "worst": None,
+            "places": None,
+            "outputs": None,
+        } == report.as_json()["verification"]
+        report.raise_for_status()
+
+    def test_nothing_expected(self) -> None:
+        """There is nothing to verify."""
+        report = simulate(storing(y=np.zeros(1)))
+        assert (None, None) == (report.verified, report.verification)
+        assert text(report)[1] == "completed in functional mode"
+
+    @pytest.mark.parametrize(
+        ("fault", "error", "status"),
+        [("raises", FabricError, "error"), ("stuck", Deadlock, "deadlock")],
+    )
+    def test_a_run_that_did_not_complete(
+        self, fault: str, error: type[FabricError], status: str
+    ) -> None:
+        """Nothing was compared, and the report says why."""
+        from fabric.hardware import Hardware
+        from fabric.loader import load_program
+
+        program = load_program(SMALL, [f"fault={fault}"], Hardware()).program
+        report = simulate(program, mode="functional")
+        assert report.verification is not None
+        assert f"the run ended as {status}" == report.verification.not_verified
+        assert (None, ()) == (report.verified, report.verification.lines())
+        with pytest.raises(error):
+            report.raise_for_status()
+
+    def test_an_interrupted_run_raises(self) -> None:
+        """It has no right outputs either."""
+        with pytest.raises(FabricError, match="program 'x' was interrupted"):
+            Report(program="", name="x", status="interrupted").raise_for_status()
+
+
+class TestWarnings:
+    @pytest.mark.parametrize(
+        ("arguments", "status", "warnings"),
+        [
+            (["-p", "fault=none"], 0, []),
+            (["-p", "fault=wrong", "--mode=functional"], 1, []),
+            (["-p", "fault=raises"], 1, []),
+            (["-p", "fault=nonsense"], 2, None),
+            (["-p", "fault=stuck"], 3, []),
+        ],
+    )
+    def test_are_in_the_object(
+        self,
+        capsys: pytest.CaptureFixture[str],
+        arguments: list[str],
+        status: int,
+        warnings: list[str] | None,
+    ) -> None:
+        """For every exit status; null where no program was wired."""
+        assert status == main(["run", SMALL, "--json", *arguments])
+        found = json.loads(capsys.readouterr().out)
+        assert warnings == found["warnings"]
+        assert (status == 2) is (found["verification"] is None)
+
+    def test_what_they_say(self) -> None:
+        """The sentences of the terminal."""
+        program = storing(y=np.zeros(1))
+        program.expect(y=lambda: np.zeros(1))
+        report = simulate(program)
+        assert list(report.warnings) == report.as_json()["warnings"]
