@@ -111,6 +111,11 @@ class Execution:
         """Why the trace ends before the run, where it does."""
         return None if self._recorder is None else self._recorder.failure
 
+    def conclude_trace(self, status: Status, verified: bool | None) -> None:
+        """Let the trace say of the run what its report says."""
+        if self._recorder is not None:
+            self._recorder.conclude(status, verified)
+
     def execute(self) -> Status:
         """Run to the end and return how it ended; the trace ends with it."""
         status = self._execute()

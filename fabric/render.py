@@ -15,7 +15,7 @@ from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import report_lines
 from fabric.errors import FabricError
 from fabric.report import Report, UnitCounters
-from fabric.wording import visible
+from fabric.wording import outcome, visible
 
 __all__ = ["render"]
 
@@ -47,17 +47,14 @@ def render(report: Report, console: Console) -> None:
 
 
 def _header(report: Report, console: Console) -> None:
-    verdict, style = {
-        True: (", verified", "green"),
-        False: (", the result is wrong", "red"),
-        None: ("", "green" if report.status == "completed" else "red"),
-    }[report.verified]
+    right = report.status == "completed" and report.verified is not False
     mode = "" if report.mode is None else f" in {report.mode} mode"
+    ended = outcome(report.status, report.verified)
     found = report.verification
     if report.status == "completed" and found is not None and found.not_verified:
         mode = f", not verified: {found.not_verified}"
     console.print(Text.assemble((report.name, "bold"), f"  {visible(report.program)}"))
-    console.print(Text.assemble((report.status + verdict, style), mode))
+    console.print(Text.assemble((ended, "green" if right else "red"), mode))
     if found is not None:
         for line in found.lines():
             console.print(Text(line, style="" if line.startswith(" ") else "red"), soft_wrap=True)

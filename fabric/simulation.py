@@ -120,10 +120,12 @@ def simulate(
                 run.start_trace(folder, "trace-grown", head)
                 status, explained = run.execute(), None
         report = _report(run, status, head, explained, notes)
+        run.conclude_trace(report.status, report.verified)
         log.event(
             "run_ended",
             report.cycles or 0,
             status=report.status,
+            verified=report.verified,
             cycles=report.cycles,
             elements=report.elements,
         )

@@ -94,6 +94,7 @@ FIELDS: Final[dict[str, Field]] = {
     "taken_cycle": Field("cycles", "the consumer dequeued the element; null while it is held"),
     "unit": Field("", "a unit, by its number in node order; by its name in JSON lines"),
     "until_cycle": Field("cycles", "when the other end did what ended the wait"),
+    "verified": Field("", "whether the outputs are as expected; null where nobody looked"),
     "visible_cycle": Field("cycles", "from when on the consumer can see the element"),
     "waiting": Field("", "how many units wait"),
     "wanted_bytes": Field("bytes", "on chip, that the unit waits for"),
@@ -114,7 +115,7 @@ EVENTS: Final[dict[str, tuple[str, ...]]] = {
     "stopped": ("cycle", "status", "waiting"),
     "deadlock": ("cycle", "code", "summary"),
     "livelock": ("cycle", "code", "summary"),
-    "run_ended": ("cycle", "status", "cycles", "elements"),
+    "run_ended": ("cycle", "status", "verified", "cycles", "elements"),
     "transfer": (
         "cycle", "channel", "element", "stop", "bare", "reserved_cycle", "sent_cycle",
         "visible_cycle", "seen_cycle", "send_wait_cycles", "receive_wait_cycles",

@@ -7,7 +7,15 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["file_name", "folded_sum", "merged_text", "one_of", "visible", "without_numbers"]
+__all__ = [
+    "file_name",
+    "folded_sum",
+    "merged_text",
+    "one_of",
+    "outcome",
+    "visible",
+    "without_numbers",
+]
 
 _NUMBER: Final = re.compile(r"\d+(?:\.\.\d+)?")
 """A number, or a range of them."""
@@ -29,6 +37,13 @@ def visible(text: str) -> str:
         letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
         for letter in text
     )
+
+
+def outcome(status: str, verified: bool | None) -> str:
+    """Return how a run ended, with what became of its outputs where they were looked at."""
+    if verified is None:
+        return status
+    return f"{status}, verified" if verified else f"{status}, the result is wrong"
 
 
 def file_name(name: str) -> str:

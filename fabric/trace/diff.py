@@ -24,8 +24,8 @@ _EVENTS = (
 
 def print_diff(a: Trace, b: Trace, console: Console, shown: int) -> None:
     """Print what differs between two runs; units and channels are matched by name."""
-    console.print(f"A  {a.meta.get('name')}  {a.status}, {a.cycles:,} cycles")
-    console.print(f"B  {b.meta.get('name')}  {b.status}, {b.cycles:,} cycles")
+    console.print(f"A  {a.meta.get('name')}  {a.outcome}, {a.cycles:,} cycles")
+    console.print(f"B  {b.meta.get('name')}  {b.outcome}, {b.cycles:,} cycles")
     for line in _settings(a.meta, b.meta):
         console.print(Text(f"   {line}"), soft_wrap=True)
     console.print()

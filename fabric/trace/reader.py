@@ -13,6 +13,7 @@ from fabric.trace import views
 from fabric.trace.paths import literal, plain
 from fabric.trace.rows import LONG_COLUMNS, OPERATION_COLUMNS
 from fabric.vocabulary import SCHEMA_VERSION, TABLES
+from fabric.wording import outcome
 
 __all__ = ["Trace"]
 
@@ -24,6 +25,8 @@ class Trace:
         folder: of the trace.
         meta: about the run: name, program, parameters, hardware, mode, window, nodes.
         status: how the run ended; ``killed`` where it did not say.
+        outcome: the same, and what became of its outputs.
+        failed: it did not complete, or its outputs are wrong.
         cycles: of the run; the last recorded cycle where it was killed.
         problems: sentences about what is missing.
         has_state: it says what units waited for, and for which elements.
@@ -52,6 +55,9 @@ class Trace:
             self._segments()
         end = self._json("end.json") or {}
         self.status: Final[str] = end.get("status", "killed")
+        verified = end.get("verified")
+        self.outcome: Final = outcome(self.status, verified)
+        self.failed: Final = self.status != "completed" or verified is False
         if not end:
             self.problems.append(
                 "the run did not say how it ended: this is what it wrote until then"

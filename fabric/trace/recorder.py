@@ -8,7 +8,6 @@ run is over.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +17,7 @@ import trio
 
 from fabric.channel import Channel
 from fabric.errors import ConfigurationError
+from fabric.plain import json_text
 from fabric.trace import static
 from fabric.trace.options import TraceOptions
 from fabric.trace.rows import OPERATION_COLUMNS, Rows
@@ -48,6 +48,7 @@ class Recorder:
         self.failure: str | None = None
         self._options: Final = options
         self._rows: Final = Rows(self._flush)
+        self._end: dict[str, Any] = {}
         self._segments = 0
         self._snapshots = 0
 
@@ -124,10 +125,16 @@ class Recorder:
                 channel.give_up()
         self._flush()
         self._snapshot()
-        self._attempt("its end", lambda: self._json("end", {"status": status, "cycles": cycles}))
+        self._end = {"status": status, "cycles": cycles}
+        self._attempt("its end", lambda: self._json("end", self._end))
         self._writer.close()
         self._rows.short.release()
         self._rows.long.release()
+
+    def conclude(self, status: str, verified: bool | None) -> None:
+        """Say at last what the report says of the run, once its outputs were looked at."""
+        end = self._end | {"status": status, "verified": verified}
+        self._attempt("its end", lambda: self._json("end", end))
 
     def _flush(self) -> None:
         rows = self._rows
@@ -198,5 +205,5 @@ class Recorder:
 
     def _json(self, name: str, value: dict[str, Any]) -> None:
         beside = self._folder / f"{name}.json.tmp"
-        beside.write_text(json.dumps(value, indent=2, default=str) + "\n", encoding="utf-8")
+        beside.write_text(json_text(value), encoding="utf-8")
         beside.replace(self._folder / f"{name}.json")

@@ -27,7 +27,7 @@ def print_summary(trace: Trace, console: Console) -> None:
     console.print(Text.assemble((str(meta.get("name")), "bold"), f"  {program}"))
     if given:
         console.print(Text(visible(given)), soft_wrap=True)
-    console.print(f"{trace.status} in {meta.get('mode')} mode, {trace.cycles:,} cycles")
+    console.print(f"{trace.outcome} in {meta.get('mode')} mode, {trace.cycles:,} cycles")
     if meta.get("window") is not None:
         first, last = meta["window"]
         console.print(f"only cycles {first:,} to {last:,} were traced")

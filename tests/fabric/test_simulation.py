@@ -577,8 +577,8 @@ class TestLog:
             '{"event": "operator_finished", "cycle": 4, "operator": "charge_1", "elements": 3, '
             '"busy_cycles": 3, "empty_cycles": 1, "full_cycles": 0, "credit_cycles": 0, '
             '"hbm_cycles": 0, "capacity_cycles": 0}\n'
-            '{"event": "run_ended", "cycle": 4, "status": "completed", "cycles": 4, '
-            '"elements": 3}\n'
+            '{"event": "run_ended", "cycle": 4, "status": "completed", "verified": null, '
+            '"cycles": 4, "elements": 3}\n'
         ) == (tmp_path / "short-1" / "events.jsonl").read_text()
 
     def test_second_run(self, tmp_path: Path) -> None:

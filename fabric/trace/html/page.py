@@ -85,9 +85,8 @@ def _section(title: str, content: str) -> tuple[str, str]:
 def _head(trace: Trace, accounts: Accounts) -> str:
     meta = trace.meta
     given = ", ".join(f"{name}={value}" for name, value in meta.get("parameters", {}).items())
-    ran = f"{trace.status} in {meta.get('mode')} mode, {trace.cycles:,} cycles"
+    ran = f"{trace.outcome} in {meta.get('mode')} mode, {trace.cycles:,} cycles"
     program = " ".join(str(each) for each in (meta.get("program"), given) if each)
-    failed = trace.status != "completed"
     verdict = accounts.verdict()
     if trace.status == "deadlock":
         verdict = f"It stopped moving after {trace.cycles:,} cycles. Until then: {verdict}"
@@ -100,7 +99,7 @@ def _head(trace: Trace, accounts: Accounts) -> str:
         element("h1", escape(str(meta.get("name"))))
         + element("div", escape(visible(program)), class_="quiet")
         + element("div", escape(ran))
-        + element("div", escape(verdict), class_="verdict bad" if failed else "verdict")
+        + element("div", escape(verdict), class_="verdict bad" if trace.failed else "verdict")
         + notes
     )
 

@@ -15,6 +15,8 @@ from rich.console import Console
 from fabric import Deadlock, FabricError, Report, VerificationError, simulate
 from fabric.cli import main
 from fabric.render import render
+from fabric.trace.options import TraceOptions
+from fabric.trace.reader import Trace
 from tests.fabric.verification.storing import storing
 
 SMALL = str(Path(__file__).parents[1] / "small_program.py")
@@ -130,6 +132,54 @@ class TestWrong:
             found["verification"]["places"]
         )
         assert [] == found["warnings"]
+
+
+class TestFolder:
+    @pytest.mark.parametrize(
+        ("fault", "mode", "verified", "said", "style"),
+        [
+            ("wrong", "functional", False, "completed, the result is wrong", "verdict bad"),
+            ("none", "functional", True, "completed, verified", "verdict"),
+            ("wrong", "timing", None, "completed", "verdict"),
+        ],
+    )
+    def test_says_what_the_report_says(
+        self,
+        capsys: pytest.CaptureFixture[str],
+        fault: str,
+        mode: str,
+        verified: bool | None,
+        said: str,
+        style: str,
+    ) -> None:
+        """The log, the summary of the trace, its page and its comparison with another."""
+        main(["run", SMALL, f"--mode={mode}", "-p", f"fault={fault}", "--trace", "events"])
+        last = json.loads(Path("logs/small-1/events.jsonl").read_text().splitlines()[-1])
+        assert ("run_ended", "completed", verified) == (
+            last["event"],
+            last["status"],
+            last["verified"],
+        )
+        capsys.readouterr()
+        main(["trace", "summary", "logs/small-1"])
+        assert f"\n{said} in {mode} mode, 31 cycles\n" in capsys.readouterr().out
+        main(["trace", "diff", "logs/small-1", "logs/small-1"])
+        assert f"A  small  {said}, 31 cycles\n" in capsys.readouterr().out
+        main(["trace", "report", "logs/small-1", "-o", "page.html"])
+        page = Path("page.html").read_text()
+        assert f"{said} in {mode} mode, 31 cycles" in page
+        assert f'class="{style}"' in page
+
+    def test_says_that_nothing_could_be_compared(self, tmp_path: Path) -> None:
+        """A run that failed after its end is an error everywhere."""
+        program = storing(y=np.zeros(1))
+        program.expect(y=lambda: 1j)
+        report = simulate(program, log_dir=tmp_path, trace=TraceOptions())
+        assert (report.status, report.verified) == ("error", None)
+        assert report.verification is not None
+        assert "the run ended as error" == report.verification.not_verified
+        (folder,) = tmp_path.iterdir()
+        assert Trace(folder).status == "error"
 
 
 class TestNotVerified:
