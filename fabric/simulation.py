@@ -223,6 +223,7 @@ def _report(
             verification = _not_verified(run, status)
         else:
             warnings += comparison.warnings
+            warnings += [] if verification is None else verification.warnings()
     return Report(
         **head,
         **fields,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 __all__ = ["Mismatch", "Number", "OutputVerification", "Verification"]
 
 Number: TypeAlias = bool | int | float
+
+_COMPARED: Final = ("elements", "mismatched", "worst", "places", "outputs", "unexpected")
 
 
 class Mismatch(NamedTuple):
@@ -92,10 +94,12 @@ class Verification:
     Attributes:
         not_verified: why nothing was compared, such as ``timing mode``; None where it was.
         outputs: one by one, in the order of ``expect``.
+        unexpected: names of outputs that were stored and that the program says nothing of.
     """
 
     not_verified: str | None = None
     outputs: tuple[OutputVerification, ...] = ()
+    unexpected: tuple[str, ...] = ()
 
     @property
     def verified(self) -> bool | None:
@@ -116,11 +120,17 @@ class Verification:
         """Say what is wrong; nothing where nothing is."""
         return tuple(line for each in self.outputs if not each.agrees for line in each.lines())
 
+    def warnings(self) -> list[str]:
+        """Say which outputs could be anything: being verified is not about them."""
+        return [
+            f"output {name!r} is not verified: expected another expect({name}=...)"
+            for name in self.unexpected
+        ]
+
     def as_json(self) -> dict[str, Any]:
         """Return the field ``verification`` of ``run --json``; null for what was not compared."""
         if self.not_verified:
-            unknown = dict.fromkeys(("elements", "mismatched", "worst", "places", "outputs"))
-            return {"not_verified": self.not_verified, **unknown}
+            return {"not_verified": self.not_verified, **dict.fromkeys(_COMPARED)}
         relative = [each.relative_error for each in self.outputs if each.relative_error is not None]
         return {
             "not_verified": None,
@@ -150,6 +160,7 @@ class Verification:
                 }
                 for each in self.outputs
             ],
+            "unexpected": self.unexpected,
         }
 
 

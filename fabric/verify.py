@@ -46,7 +46,8 @@ def verify(program: Program, stored: Mapping[str, Any]) -> Verification | None:
         outputs=tuple(
             _compare(program, name, expectation, stored)
             for name, expectation in program.expected.items()
-        )
+        ),
+        unexpected=tuple(name for name in stored if name not in program.expected),
     )
 
 

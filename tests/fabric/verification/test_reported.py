@@ -85,6 +85,7 @@ class TestWrong:
             "elements": 13,
             "mismatched": 9,
             "worst": {"absolute_error": math.inf, "relative_error": math.inf},
+            "unexpected": (),
         }
         assert places[1] == {"output": "b", "index": (0,), "found": 0, "wanted": 7}
         assert 6 == len(places)
@@ -195,6 +196,7 @@ class TestNotVerified:
             "worst": None,
             "places": None,
             "outputs": None,
+            "unexpected": None,
         } == report.as_json()["verification"]
         report.raise_for_status()
 
@@ -253,9 +255,13 @@ class TestWarnings:
         assert warnings == found["warnings"]
         assert (status == 2) is (found["verification"] is None)
 
-    def test_what_they_say(self) -> None:
-        """The sentences of the terminal."""
-        program = storing(y=np.zeros(1))
+    def test_an_output_of_which_nothing_is_expected(self) -> None:
+        """The others are verified; that this one is not is said."""
+        program = storing(x=np.zeros(1), y=np.zeros(1))
         program.expect(y=lambda: np.zeros(1))
         report = simulate(program)
-        assert list(report.warnings) == report.as_json()["warnings"]
+        warning = "output 'x' is not verified: expected another expect(x=...)"
+        assert (True, (warning,)) == (report.verified, report.warnings)
+        assert text(report)[-1] == f"warning: {warning}"
+        found = report.as_json()
+        assert ([warning], ("x",)) == (found["warnings"], found["verification"]["unexpected"])
