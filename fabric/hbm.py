@@ -67,8 +67,9 @@ class Hbm:
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes of all requests handed over, whole requests each."""
-        return self.requests * self._description.request_bytes
+        """Bytes of all requests that the memory has taken, whole requests each."""
+        taken = self.requests - int(self._left.sum())
+        return taken * self._description.request_bytes
 
     @property
     def final_cycle(self) -> int:

@@ -182,6 +182,17 @@ class TestLoop:
         """An uncontended tile of Q bundles is there Q + 18 cycles after it was asked for."""
         assert [[5 + 64 + 18]] == _advanced(HbmDescription(), [[(5, 64)]], [10_000])
 
+    def test_what_was_moved_so_far(self) -> None:
+        """A burst that is under way has moved what was taken, not all that was asked for."""
+        unit = MemoryUnit("load", 0, Place("program.py", 1), bytes_per_cycle=64)
+        memory = Hbm(HbmDescription(), [unit], [])
+        memory.submit(unit, 64)
+        moved = []
+        for horizon in (0, 10, 200):
+            memory.advance(horizon)
+            moved.append(memory.bytes_moved)
+        assert [0, 10 * 64, 64 * 64] == moved
+
     def test_requests_of_a_tile(self) -> None:
         """A row is never merged with the next: 48 columns of 2 bytes cost two requests a row."""
         assert 20 == Hbm(HbmDescription(), [], []).requests_of(10, 96)
