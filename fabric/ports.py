@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from fabric.assumed_sink import AssumedSink
 from fabric.channel import Channel, Discard
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fabric.clock import VirtualClock
     from fabric.hbm import Hbm
     from fabric.memory import OnChipMemory
+    from fabric.stored import Stored
     from fabric.stream_type import StreamType
 
 __all__ = ["Ports", "Sink", "Source"]
@@ -51,7 +52,7 @@ class Ports:
     clock: VirtualClock
     off_chip: Hbm | None
     on_chip: OnChipMemory
-    stored: dict[str, Any]
+    stored: Stored
 
     @property
     def source(self) -> Source:
