@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from fabric.dims import Dim, product
 from fabric.stream_type import BufferType, TileType, TupleType, ValueType
+from fabric.values import ADDRESS_DTYPE
 
 __all__ = ["ARTIFACT_BYTES", "Costs", "artifact_bytes"]
 
@@ -41,7 +42,8 @@ class Costs:
 def artifact_bytes(value: ValueType) -> Dim:
     """Return the bytes of an element as the authors counted them: tiles of numbers as float32."""
     if isinstance(value, TileType):
-        itemsize = value.dtype.itemsize if value.dtype.kind in "ub" else ARTIFACT_BYTES
+        as_it_is = value.dtype == ADDRESS_DTYPE or value.dtype.kind == "b"
+        itemsize = value.dtype.itemsize if as_it_is else ARTIFACT_BYTES
         return value.size_elements * itemsize
     if isinstance(value, BufferType):
         return product(value.shape) * artifact_bytes(value.tile)

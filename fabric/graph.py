@@ -158,18 +158,19 @@ class Wiring:
         """
         return self.program.symbol(name, ragged=ragged, shared_by=shared_by)
 
-    def store(self, output: str, *into: object) -> None:
+    def store(self, output: str, tensor: object = None, tiles: object = None) -> None:
         """Say that the operator stores ``output``; to be asked last, when nothing else is wrong.
 
         Args:
             output: the name of what is stored.
-            into: a tensor and an element type; operators that give the same objects share the
-                output, those that give none share it with nobody.
+            tensor: what it writes to; operators that give the same object and ``tiles`` share the
+                output. None shares it with nobody.
+            tiles: the type of what it writes.
 
         Raises:
             ProgramError: the name is empty, or another operator stores something else under it.
         """
-        self.program.names.store(self.node_name, output, into)
+        self.program.names.store(self.node_name, output, tensor, tiles)
 
     def mixture(self, label: str, counts: Sequence[Dim], sizes: Sequence[Dim]) -> Dim:
         """Return the size of elements that come from several streams, in any order.

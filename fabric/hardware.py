@@ -21,6 +21,8 @@ __all__ = [
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 Cycles: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Channels: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**20)]
+Bundle: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
 Bytes: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**62)]
 DtypeName: TypeAlias = Literal[
     "float32",
@@ -54,12 +56,12 @@ class HbmDescription(_Section, frozen=True):
         requests_per_bundle: what one client hands over in one cycle.
     """
 
-    channels: Count = 32
+    channels: Channels = 32
     request_bytes: Count = 64
     latency_cycles: Cycles = 2
     initiation_interval_cycles: Count = 2
     startup_cycles: Cycles = 14
-    requests_per_bundle: Count = 1
+    requests_per_bundle: Bundle = 1
 
 
 class OnChipDescription(_Section, frozen=True):

@@ -17,12 +17,12 @@ __all__ = ["advance", "was_compiled_now"]
 
 
 _SIGNATURE: Final = (
-    "UniTuple(int64, 3)(int64, int64, int64[::1], int64[::1], int64[::1], int64[::1], "
-    "int64[::1], int64[::1], int64, int64, int64)"
+    "UniTuple(int64, 4)(int64, int64, int64, int64, int64[::1], int64[::1], int64[::1], "
+    "int64[::1], int64[::1], int64[::1], int64, int64, int64)"
 )
 
 
-def _compiled(function: Callable[..., tuple[int, int, int]]) -> Any:
+def _compiled(function: Callable[..., tuple[int, int, int, int]]) -> Any:
     try:
         return numba.njit(_SIGNATURE, cache=True)(function)
     except RuntimeError:
@@ -33,6 +33,8 @@ def _compiled(function: Callable[..., tuple[int, int, int]]) -> Any:
 @_compiled
 def advance(
     horizon: int,
+    budget: int,
+    finished: int,
     offset: int,
     free: Any,
     next_bundle: Any,
@@ -43,11 +45,16 @@ def advance(
     bundle: int,
     answer: int,
     interval: int,
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int, int]:
     """Run up to ``horizon``, or to the first cycle in which a client sees its burst complete.
+
+    It may return earlier, between two cycles: after so many requests that the host's signals have
+    waited long enough. Called again with what it returned, it goes on as if it had not.
 
     Args:
         horizon: the last cycle to process.
+        budget: about so many requests at most, whole cycles of them, before it returns.
+        finished: how many clients are done already; 0 unless it goes on.
         offset: the rotating pointer.
         free: per memory channel, the first cycle in which it can start a request.
         next_bundle: per client, the cycle in which its next bundle is taken.
@@ -60,7 +67,8 @@ def advance(
         interval: cycles between the starts of two requests on one channel.
 
     Returns:
-        The new offset, how many clients are done, and the first cycle not yet processed.
+        The new offset, how many clients are done, the first cycle not yet processed, and the last
+        one to process: while that is not the smaller one, there is more to do.
     """
     channels = free.size
     count = 0
@@ -70,8 +78,9 @@ def advance(
             active[count] = client
             count += 1
             cycle = min(cycle, next_bundle[client])
-    finished = 0
-    while count > 0 and cycle <= horizon:
+    turns = budget // max(1, count * bundle) + 1
+    while count > 0 and cycle <= horizon and turns > 0:
+        turns -= 1
         step = 0
         kept = 0
         following = horizon + 1
@@ -103,7 +112,7 @@ def advance(
             kept += 1
         count = kept
         cycle = following
-    return offset, finished, cycle
+    return offset, finished, cycle, horizon
 
 
 def was_compiled_now() -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from outcome import Error
 from trio import Cancelled, CancelScope, open_nursery
@@ -22,6 +22,7 @@ from fabric.memory import OnChipMemory
 from fabric.outside import watch_first_send
 from fabric.place import Place, deepest_place, is_own, raising_place
 from fabric.ports import Ports, Sink
+from fabric.stored import Stored
 from fabric.unit import ComputeUnit, MemoryUnit, Unit, Wait
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Machine:
         self.on_chip = on_chip(capacity_bytes, self.clock)
         self.off_chip = self._memory(Hbm if recorder is None else recorder.hbm)
         self.clock.memory = self.off_chip
-        self.stored: dict[str, Any] = {}
+        self.stored = Stored()
         self.failures: list[FabricError] = []
         self.failed_at: list[tuple[int, int]] = []
         self._unit_of: dict[Task, Unit] = {}

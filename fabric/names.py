@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from collections import defaultdict
 from collections.abc import Callable
@@ -23,7 +22,7 @@ class Names:
         """Know none."""
         self._places: dict[str, Place] = {}
         self._counts: defaultdict[str, int] = defaultdict(int)
-        self._outputs: dict[str, tuple[str, tuple[object, ...]]] = {}
+        self._outputs: dict[str, tuple[str, object, object]] = {}
 
     def take(self, kind: str, name: str | None, place: Place) -> str:
         """Return ``name``, or where None one made of ``kind``, which nobody else has.
@@ -62,14 +61,15 @@ class Names:
                 place,
             )
 
-    def store(self, node_name: str, output: str, into: tuple[object, ...]) -> None:
+    def store(self, node_name: str, output: str, tensor: object, tiles: object) -> None:
         """Let the operator ``node_name`` store ``output``.
 
         Args:
             node_name: the operator.
             output: the name of what it stores.
-            into: a tensor and an element type; operators that give the same objects share the
-                output, those that give none share it with nobody.
+            tensor: what it writes to; operators that give the same object and ``tiles`` share the
+                output. None shares it with nobody.
+            tiles: the type of what it writes.
 
         Raises:
             ProgramError: the name is empty, or another operator stores something else under it.
@@ -77,13 +77,12 @@ class Names:
         place = self._places[node_name]
         if not output:
             raise _error(f"{node_name} stores an output named '': expected a name", place)
-        first, shared = self._outputs.setdefault(output, (node_name, into))
-        alike = len(into) == len(shared) and all(map(operator.is_, into, shared))
-        if first == node_name or (into and alike):
+        first, shared, types = self._outputs.setdefault(output, (node_name, tensor, tiles))
+        if first == node_name or (tensor is not None and tensor is shared and tiles == types):
             return
         expected = "a name of its own"
-        if into and shared:
-            expected = f"the same tensor object and element type as there, or {expected}"
+        if tensor is not None and shared is not None:
+            expected = f"the same tensor object and tiles as there, or {expected}"
         raise _error(
             f"{node_name} stores an output {output!r}, as {first} does at {self._places[first]}: "
             f"expected {expected}",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from fabric.assumed_sink import AssumedSink
 from fabric.channel import Channel, Discard
 from fabric.errors import OperatorError
+from fabric.hbm import MOST_REQUESTS, REQUESTS_PER_SECOND
 from fabric.outside import wrong_element
 from fabric.unit import ComputeUnit, Unit, Wait
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from fabric.clock import VirtualClock
     from fabric.hbm import Hbm
     from fabric.memory import OnChipMemory
+    from fabric.stored import Stored
     from fabric.stream_type import StreamType
 
 __all__ = ["Ports", "Sink", "Source"]
@@ -50,7 +52,7 @@ class Ports:
     clock: VirtualClock
     off_chip: Hbm | None
     on_chip: OnChipMemory
-    stored: dict[str, Any]
+    stored: Stored
 
     @property
     def source(self) -> Source:
@@ -69,14 +71,37 @@ class Ports:
         return self.unit
 
     async def burst(self, rows: int, row_bytes: int) -> None:
-        """Move a tile of ``rows`` rows to or from the HBM; the clock ends when all is answered."""
+        """Move a tile of ``rows`` rows to or from the HBM; the clock ends when all is answered.
+
+        Raises:
+            OperatorError: it would take more than a day to simulate.
+        """
         off_chip, unit = self.off_chip, self.unit
         assert off_chip is not None
         requests = off_chip.requests_of(rows, row_bytes)
+        if requests > MOST_REQUESTS:
+            raise self._too_long(rows, row_bytes, requests)
         unit.off_chip_bytes += rows * row_bytes
         if requests:
             off_chip.submit(unit, requests)
             await self.clock.park(unit, Wait("off-chip", (), unit.now))
+
+    def _too_long(self, rows: int, row_bytes: int, requests: int) -> OperatorError:
+        """Return the error for a tile that nobody would live to see the end of."""
+        unit = self.unit
+        element = self.inputs[0].elements if self.inputs else 0
+        days = requests // (REQUESTS_PER_SECOND * 86_400)
+        return OperatorError(
+            f"{unit.name}: a tile of {rows:,} rows of {row_bytes:,} bytes takes {requests:,} "
+            f"requests to the HBM, {days:,} days of simulation at {REQUESTS_PER_SECOND:,} requests "
+            f"a second: expected at most {MOST_REQUESTS:,}, at cycle {unit.now:,}, "
+            f"element {element:,}",
+            operator=unit.name,
+            cycle=unit.now,
+            element=element,
+            file=unit.place.file,
+            line=unit.place.line,
+        )
 
     async def first_of(self, sources: tuple[Source, ...]) -> None:
         """Park until an element or an end arrives in one of ``sources``, all of them empty."""

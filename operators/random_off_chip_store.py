@@ -39,8 +39,8 @@ class RandomOffChipStore(Operator):
     """Write one tile for every address: tile n of the tensor, in row-major order of its tiles.
 
     In functional mode the output is the tensor as it was, with the tiles in their places. Stores
-    that give one name and the same tensor write to one; that two of them write to one place is
-    not ordered.
+    that give one name and the same tensor write to one; where two of them write to one place,
+    what is acknowledged later stays, and of two in one cycle what the later operator wrote.
 
     Shapes:
         addresses: [D_a, ..., D_0] of 1x1 tiles; data: the same of tiles; output, which may stay
@@ -90,7 +90,7 @@ class RandomOffChipStore(Operator):
                 "expected one element type"
             )
         grid.check(value.dtype)
-        wiring.store(self.output, self.tensor, value.dtype)
+        wiring.store(self.output, self.tensor, value)
         return (StreamType(addresses.shape, BoolType()),)
 
     @override
@@ -116,13 +116,13 @@ class RandomOffChipStore(Operator):
                 await sink.send_bare(stop, address.empty_dimension)
                 inputs.take()
                 continue
-            place = grid.slices(grid.checked(number_in(address), ports))
+            place = grid.checked(number_in(address), ports)
             size_bytes = tile.size_bytes
             await ports.on_chip.allocate(unit, size_bytes, "a tile")
             await ports.burst(tile.rows, tile.cols * tile.dtype.itemsize)
             ports.on_chip.release(unit, size_bytes, unit.now)
-            if matrix is not None:
-                matrix[place] = tile.data
+            if matrix is not None and ports.stored.stays(self.output, place, unit):
+                matrix[grid.slices(place)] = tile.data
             await sink.send((True, stop))
             inputs.take()
 

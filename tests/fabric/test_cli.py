@@ -192,6 +192,31 @@ class TestStatus:
         assert json.loads(written)["elements"] > 0
         assert seconds < 1
 
+    def test_interrupted_in_compiled_code(self, tmp_path: Path) -> None:
+        """Ctrl-C is answered, too, while one tile of 2**40 rows is read."""
+        program = tmp_path / "huge.py"
+        program.write_text(
+            "from fabric import Program\n"
+            "from operators import Consumer, LinearOffChipLoad, Tensor\n"
+            "def build():\n"
+            "    with Program('huge') as program:\n"
+            "        Consumer()(LinearOffChipLoad(Tensor((2**40, 8)), (2**40, 8))())\n"
+            "    return program\n"
+        )
+        log = tmp_path / "logs" / "huge-1" / "events.jsonl"
+        command = [*COMMAND, "run", str(program), "--json"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ELSEWHERE) as run:
+            try:
+                while run.poll() is None and not log.is_file():
+                    time.sleep(0.05)
+                time.sleep(0.5)
+                run.send_signal(signal.SIGINT)
+                written, _ = run.communicate(timeout=20)
+            finally:
+                run.kill()
+
+        assert (130, "interrupted") == (run.returncode, json.loads(written)["status"])
+
     def test_interrupted_while_wiring(self, capsys: pytest.CaptureFixture[str]) -> None:
         """Ctrl-C before a run begins exits with 130, too."""
         Path("slow.py").write_text("raise KeyboardInterrupt\n", encoding="utf-8")

@@ -82,7 +82,14 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("[hbm]\nchannels = 0", f"[hbm] channels is 0: expected {COUNT}"),
+            (
+                "[hbm]\nchannels = 0",
+                "[hbm] channels is 0: expected an integer from 1 to 1048576",
+            ),
+            (
+                "[hbm]\nrequests_per_bundle = 65537",
+                "[hbm] requests_per_bundle is 65537: expected an integer from 1 to 65536",
+            ),
             (
                 "[on_chip]\nbytes_per_cycle = -64",
                 f"[on_chip] bytes_per_cycle is -64: expected {COUNT}",

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import deque
+from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fabric import Program, simulate
 from fabric.hardware import HbmDescription
-from fabric.hbm import Hbm
+from fabric.hbm import MOST_REQUESTS, REQUESTS_PER_CALL, Hbm
 from fabric.place import Place
 from fabric.unit import MemoryUnit
+from operators import Consumer, LinearOffChipLoad, Tensor
 
 Script = list[list[tuple[int, int]]]
 """For each client its bursts: cycles between the last answer and the submission, requests."""
@@ -67,12 +72,18 @@ def _stepped(  # noqa: C901 - the whole rule on one page
     return seen
 
 
-def _advanced(hbm: HbmDescription, script: Script, horizons: list[int]) -> list[list[int]]:
+def _advanced(
+    hbm: HbmDescription,
+    script: Script,
+    horizons: list[int],
+    requests_per_call: int = REQUESTS_PER_CALL,
+) -> list[list[int]]:
     units = [
         MemoryUnit(f"load{index}", index, Place("program.py", 1), bytes_per_cycle=64)
         for index in range(len(script))
     ]
     memory = Hbm(hbm, list(units), [])
+    memory.requests_per_call = requests_per_call
     todo = [deque(bursts) for bursts in script]
     seen: list[list[int]] = [[] for _ in script]
 
@@ -117,16 +128,70 @@ _scripts = st.lists(
 
 class TestLoop:
     @settings(max_examples=300)
-    @given(_descriptions(), _scripts, st.lists(st.integers(1, 50), min_size=1, max_size=5))
+    @given(
+        _descriptions(),
+        _scripts,
+        st.lists(st.integers(1, 50), min_size=1, max_size=5),
+        st.sampled_from([REQUESTS_PER_CALL, 1, 2, 7, 30]),
+    )
     def test_matches_a_model_that_steps_through_cycles(
-        self, hbm: HbmDescription, script: Script, horizons: list[int]
+        self, hbm: HbmDescription, script: Script, horizons: list[int], requests_per_call: int
     ) -> None:
         """Every burst of every client completes in the same cycle, wherever the loop stops."""
-        assert _stepped(hbm, script) == _advanced(hbm, script, horizons)
+        assert _stepped(hbm, script) == _advanced(hbm, script, horizons, requests_per_call)
+
+    def test_signals_are_answered(self) -> None:
+        """In the middle of a burst that takes hours."""
+        script = (
+            "import signal\n"
+            "import fabric.hbm_kernel\n"
+            "from tests.fabric.test_hbm import HbmDescription, _advanced\n"
+            "signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
+            "signal.setitimer(signal.ITIMER_REAL, 0.2)\n"
+            "try:\n"
+            "    _advanced(HbmDescription(), [[(0, 10**13)]], [1 << 50])\n"
+            "except KeyboardInterrupt:\n"
+            "    print('answered')\n"
+        )
+        root = Path(__file__).parents[2]
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=root,
+            timeout=60,
+        )
+        assert "answered\n" == done.stdout
+
+    def test_what_takes_more_than_a_day(self) -> None:
+        """A tile of so many requests is refused with the arithmetic, not begun."""
+        with Program("huge") as program:
+            Consumer()(LinearOffChipLoad(Tensor((2**50, 8)), (2**50, 8), name="load")())
+        error = simulate(program).error
+        assert error is not None
+        assert error["message"] == (
+            "load: a tile of 1,125,899,906,842,624 rows of 16 bytes takes 1,125,899,906,842,624 "
+            "requests to the HBM, 65 days of simulation at 200,000,000 requests a second: "
+            "expected at most 17,280,000,000,000, at cycle 0, element 0"
+        )
+        assert 2**50 / 200_000_000 / 86_400 // 1 == 65
+        assert MOST_REQUESTS == 200_000_000 * 86_400
 
     def test_one_tile(self) -> None:
         """An uncontended tile of Q bundles is there Q + 18 cycles after it was asked for."""
         assert [[5 + 64 + 18]] == _advanced(HbmDescription(), [[(5, 64)]], [10_000])
+
+    def test_what_was_moved_so_far(self) -> None:
+        """A burst that is under way has moved what was taken, not all that was asked for."""
+        unit = MemoryUnit("load", 0, Place("program.py", 1), bytes_per_cycle=64)
+        memory = Hbm(HbmDescription(), [unit], [])
+        memory.submit(unit, 64)
+        moved = []
+        for horizon in (0, 10, 200):
+            memory.advance(horizon)
+            moved.append(memory.bytes_moved)
+        assert [0, 10 * 64, 64 * 64] == moved
 
     def test_requests_of_a_tile(self) -> None:
         """A row is never merged with the next: 48 columns of 2 bytes cost two requests a row."""

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
+from typing_extensions import override
 
-from fabric import Element, Program, ProgramError, Report, ShapeError, simulate
+from fabric import (
+    Costs,
+    Element,
+    Operator,
+    Ports,
+    Program,
+    ProgramError,
+    Report,
+    ShapeError,
+    Stream,
+    StreamType,
+    Wiring,
+    simulate,
+)
 from operators import (
     CacheReadAddresses,
     Consumer,
@@ -25,6 +40,7 @@ from operators import (
 )
 from operators.integers import number_in
 from tests.operators.driving import Collect
+from tests.schedules import SCHEDULES, schedule
 
 REQUESTS = ([0, 3, 11], [2, 4, 3])
 WEIGHTS = np.arange(8 * 32 * 128, dtype=np.float32).reshape(8 * 32, 128)
@@ -236,6 +252,22 @@ class TestRandomOffChipStore:
         assert simulate(program).verified is True
         assert not tensor.any()
 
+    @pytest.mark.parametrize("name", SCHEDULES)
+    @pytest.mark.parametrize("places", [(0, 0, 0), (0, 2, 1)])
+    def test_stores_to_one_place(self, places: tuple[int, ...], name: str | int) -> None:
+        """The later cycle stays, of one cycle the later operator, in whatever order they ran."""
+        tensor = np.zeros((4, 16))
+        seen: list[tuple[int, int, int, float]] = []
+        with Program("places", mode="functional") as program:
+            for number, first in enumerate(places):
+                data = Flatten(0, 1)(LinearOffChipLoad(np.full((3, 16), number + 1.0), (1, 16))())
+                numbers = np.roll([0, 1, 2], -first)
+                done = RandomOffChipStore("y", tensor, (1, 16))(Metadata(numbers)(), data)
+                Acknowledged(seen, number, numbers.tolist())(done)
+        program.expect(y=lambda: last_of(seen, tensor))
+        with schedule(name):
+            assert simulate(program).verified is True
+
     @pytest.mark.parametrize("other", [np.zeros((128, 128)), Tensor((256, 128))])
     def test_two_tensors_of_one_name(self, other: Any) -> None:
         """Which would be there before the first store was a matter of luck, whatever its shape."""
@@ -249,7 +281,7 @@ class TestRandomOffChipStore:
         assert line is not None
         assert caught.value.message == (
             "random_off_chip_store_2 stores an output 'y', as random_off_chip_store_1 does at "
-            f"{__file__}:{line - 2}: expected the same tensor object and element type as there, "
+            f"{__file__}:{line - 2}: expected the same tensor object and tiles as there, "
             "or a name of its own"
         )
 
@@ -263,7 +295,7 @@ class TestRandomOffChipStore:
                 for dtype in ("float32", "bfloat16")
             )
             RandomOffChipStore("y", tensor, (32, 128))(place, single)
-            with pytest.raises(ProgramError, match="same tensor object and element type"):
+            with pytest.raises(ProgramError, match="same tensor object and tiles"):
                 RandomOffChipStore("y", tensor, (32, 128))(place, half)
 
     def test_two_linear_stores_of_one_name(self) -> None:
@@ -310,6 +342,41 @@ class TestParallelize:
             "Parallelize(rank=0) to 4 consumers is given metadata_1.0 [1, 6] of 1x1 uint64: "
             "expected rank 0 and at least 1 consumer"
         )
+
+
+@dataclass(frozen=True)
+class Acknowledged(Operator):
+    """Note when each place was written: cycle, store, place, value."""
+
+    seen: list[tuple[int, int, int, float]]
+    number: int
+    places: list[int]
+
+    def __call__(self, source: Stream) -> None:
+        """End the stream."""
+        self.wire(source)
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return ()
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for place in self.places:
+            assert await ports.source.receive() is not None
+            self.seen.append((ports.unit.now, self.number, place, self.number + 1.0))
+
+
+def last_of(seen: list[tuple[int, int, int, float]], tensor: Any) -> Any:
+    """Return ``tensor`` with what was written, in the order of cycles and operators."""
+    result = tensor.copy()
+    for _, _, place, value in sorted(seen):
+        result[place] = value
+    return result
 
 
 def bytes_of(report: Report) -> tuple[int | None, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -10,8 +11,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import override
 
-from fabric import Program, ProgramError, ShapeError, Stream, StreamType, Tile, simulate
+from fabric import (
+    Costs,
+    Operator,
+    Ports,
+    Program,
+    ProgramError,
+    ShapeError,
+    Stream,
+    StreamType,
+    Tile,
+    Wiring,
+    simulate,
+)
 from operators import (
     Bufferize,
     CacheReadAddresses,
@@ -288,3 +302,49 @@ def test_a_buffer_that_is_not_what_its_type_says() -> None:
     assert error["message"].startswith(
         "read: a buffer of 2 elements: expected buffer [3] of 1x1 float32, at cycle"
     )
+
+
+@dataclass(frozen=True)
+class Few(Operator):
+    """Fail after three elements."""
+
+    def __call__(self, source: Stream) -> None:
+        """End the stream."""
+        self.wire(source)
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return ()
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for _ in range(3):
+            assert await ports.source.receive() is not None
+        raise ValueError("that is enough")
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        lambda: LinearOffChipLoad(TENSOR, (2, 4), (2**40, 3), (0, 1))(),  # noqa: PLW0108
+        lambda: Streamify(shape=(2**40, 3), strides=(0, 1))(
+            Bufferize(2)(LinearOffChipLoad(TENSOR, (2, 4))())
+        ),
+        lambda: Streamify((2**40,))(Bufferize(2)(LinearOffChipLoad(TENSOR, (2, 4))())),
+        lambda: Streamify((), (2**40,), (0,))(
+            Bufferize(2)(LinearOffChipLoad(TENSOR, (2, 4))()),
+            Flatten(0, 1)(Metadata(np.ones(1, int))()),
+        ),
+    ],
+)
+def test_long_views_are_walked_not_listed(wire: Wire) -> None:
+    """A view of three times 2**40 tiles begins at once and takes no memory."""
+    with Program("long") as program:
+        Few(name="few")(wire())
+    error = simulate(program).error
+    assert error is not None
+    assert "that is enough" in error["message"]
