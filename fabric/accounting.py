@@ -2,26 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from fabric.machine import Machine
+from fabric.open_waits import OpenWait, open_wait
 from fabric.report import ChannelCounters, UnitCounters
 from fabric.symbolic.metrics import Metrics
 from fabric.unit import ComputeUnit
 
-__all__ = ["channel_counters", "run_cycles", "totals", "unit_counters", "warnings"]
+if TYPE_CHECKING:
+    from fabric.channel import Channel
+
+__all__ = [
+    "channel_counters",
+    "open_waits",
+    "run_cycles",
+    "totals",
+    "unit_counters",
+    "warnings",
+]
+
+_COLUMNS: Final = {
+    "empty": "empty_cycles",
+    "full": "full_cycles",
+    "hbm": "hbm_cycles",
+    "capacity": "capacity_cycles",
+}
 
 
 def run_cycles(machine: Machine) -> int:
-    """Return the largest final clock, the HBM's included."""
+    """Return the largest clock, the HBM's included once it stops: when its clients have ended."""
     cycles = max(unit.now for unit in machine.units)
-    if machine.off_chip is not None:
-        cycles = max(cycles, machine.off_chip.final_cycle)
+    off_chip = machine.off_chip
+    if off_chip is not None and off_chip.final_cycle is not None:
+        cycles = max(cycles, off_chip.final_cycle)
     return cycles
 
 
+def open_waits(machine: Machine) -> list[OpenWait | None]:
+    """Return for each unit, in node order, the wait that goes on to the end of the run."""
+    wanting_room = {unit for unit, _ in machine.on_chip.requests}
+    return [open_wait(unit, wanting_room) for unit in machine.units]
+
+
 def unit_counters(machine: Machine, cycles: int) -> tuple[UnitCounters, ...]:
-    """Return where each unit's cycles went, in node order."""
+    """Return where each unit's cycles went, in node order; open waits last up to ``cycles``."""
     empty = [0] * len(machine.units)
     full = [0] * len(machine.units)
     credit = [0] * len(machine.units)
@@ -31,7 +58,7 @@ def unit_counters(machine: Machine, cycles: int) -> tuple[UnitCounters, ...]:
         elements[channel.consumer.index] += channel.elements
         full[channel.producer.index] += channel.full_cycles
         credit[channel.producer.index] += channel.credit_cycles
-    return tuple(
+    counters = (
         UnitCounters(
             name=unit.name,
             operator=type(node.operator).__name__,
@@ -51,18 +78,34 @@ def unit_counters(machine: Machine, cycles: int) -> tuple[UnitCounters, ...]:
         )
         for node, unit in zip(machine.plan.nodes, machine.units, strict=True)
     )
+    return tuple(
+        unit if wait is None else _with_open(unit, wait, cycles)
+        for unit, wait in zip(counters, open_waits(machine), strict=True)
+    )
 
 
-def channel_counters(machine: Machine) -> tuple[ChannelCounters, ...]:
-    """Return what went through each channel, in edge order."""
+def _with_open(unit: UnitCounters, wait: OpenWait, cycles: int) -> UnitCounters:
+    """Return ``unit`` with the cycles of ``wait``, which are not idle."""
+    column = _COLUMNS[wait.cause]
+    length = cycles - wait.since_cycle
+    changed = {column: getattr(unit, column) + length, "idle_cycles": unit.idle_cycles - length}
+    return replace(unit, **changed)
+
+
+def channel_counters(machine: Machine, cycles: int) -> tuple[ChannelCounters, ...]:
+    """Return what went through each channel, in edge order; open waits last up to ``cycles``."""
+    open_cycles: Counter[tuple[Channel | None, str]] = Counter()
+    for wait in open_waits(machine):
+        if wait is not None:
+            open_cycles[wait.channel, wait.cause] += cycles - wait.since_cycle
     return tuple(
         ChannelCounters(
             name=channel.name,
             depth=channel.depth,
             elements=channel.elements,
             peak_occupancy=channel.peak_occupancy,
-            empty_cycles=channel.empty_cycles,
-            full_cycles=channel.full_cycles,
+            empty_cycles=channel.empty_cycles + open_cycles[channel, "empty"],
+            full_cycles=channel.full_cycles + open_cycles[channel, "full"],
             credit_cycles=channel.credit_cycles,
             left_over=channel.left_over,
         )

@@ -184,7 +184,7 @@ class Execution:
         if not ended:
             return
         self._logged.update(unit.index for unit in ended)
-        counters = accounting.unit_counters(machine, 0)
+        counters = accounting.unit_counters(machine, accounting.run_cycles(machine))
         self.log.operators_finished(
             [counters[unit.index] for unit in ended], [unit.now for unit in ended]
         )

@@ -72,9 +72,15 @@ class Hbm:
         return taken * self._description.request_bytes
 
     @property
-    def final_cycle(self) -> int:
-        """The cycle in which the memory stops, once its clients have ended."""
-        return max((unit.now for unit in self._clients), default=-SHUTDOWN_CYCLES) + SHUTDOWN_CYCLES
+    def final_cycle(self) -> int | None:
+        """The cycle in which the memory stops; None until all its clients have ended."""
+        if not all(unit.finished for unit in self._clients):
+            return None
+        return max(unit.now for unit in self._clients) + SHUTDOWN_CYCLES
+
+    def served(self, unit: Unit, requests: int) -> int:
+        """Return how many of the ``requests`` of the unit's burst under way have been served."""
+        return requests - int(self._left[self._port[unit.index]])
 
     def requests_of(self, rows: int, row_bytes: int) -> int:
         """Return the requests of a tile: a row is never merged with the next one."""

@@ -47,7 +47,8 @@ class UnitCounters:
         credit_cycles: waited for a credit on its way back.
         hbm_cycles: waited for the HBM.
         capacity_cycles: waited for room on chip.
-        idle_cycles: between its end and the run's.
+        idle_cycles: between its end, or where the run was stopped under it, and the run's end; a
+            wait that had not ended then counts as a wait to the last cycle.
         flops: floating-point operations done.
         flops_per_cycle: its compute bandwidth; 0 where it has no arithmetic.
     """

@@ -234,7 +234,7 @@ def _report(
         deadlock=None if explained is None else explained.as_json(),
         error=_told(error),
         units=accounting.unit_counters(machine, cycles),
-        channels_counters=accounting.channel_counters(machine),
+        channels_counters=accounting.channel_counters(machine, cycles),
         comparison=comparison,
         warnings=tuple(warnings),
     )

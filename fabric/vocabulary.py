@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 __all__ = ["EVENTS", "FIELDS", "SCHEMA_VERSION", "TABLES", "Field"]
 
-SCHEMA_VERSION: Final = 1
-"""Of the trace folder; a reader refuses newer ones."""
+SCHEMA_VERSION: Final = 2
+"""Of the trace folder; a reader refuses newer and older ones."""
 
 
 class Field(NamedTuple):
@@ -47,7 +47,7 @@ FIELDS: Final[dict[str, Field]] = {
     "element": Field("", "number of the element in its channel, bare stops included, from 0"),
     "elements": Field("elements", "values dequeued; bare stops are not counted"),
     "empty_cycles": Field("cycles", "waited for an element or the end of a stream"),
-    "end_cycle": Field("cycles", "the first cycle after it"),
+    "end_cycle": Field("cycles", "the first cycle after it; of an open one, the run's cycles"),
     "expected": Field("elements", "of the whole stream by its shape; null where data decide"),
     "feedback": Field("", "file:line of the Feedback that a channel of a loop closes, if it does"),
     "file": Field("", "the user's file in which the operator was wired"),
@@ -69,6 +69,7 @@ FIELDS: Final[dict[str, Field]] = {
     "operation": Field("", "reserve, send, see, take, burst, allocate, end or idle"),
     "operator": Field("", "class of an operator; in the run log, the unit's name"),
     "operators": Field("", "how many operators the program has"),
+    "open": Field("", "whether it had not ended when the run stopped: then it ends with the run"),
     "order": Field("", "place in the unit's own sequence of operations, from 0"),
     "parameters": Field("", "of the program's build()"),
     "per_output": Field(
@@ -78,16 +79,18 @@ FIELDS: Final[dict[str, Field]] = {
     "program": Field("", "the program's file"),
     "reader": Field("", "a channel as --depth names it: consumer.input"),
     "receive_wait_cycles": Field("cycles", "the consumer waited for the element"),
-    "requests": Field("requests", "of one burst to the HBM"),
+    "requests": Field("requests", "of one burst to the HBM; of one under way, those served"),
     "reserved_cycle": Field("cycles", "the producer had its credit; its clock after the wait"),
     "seen_cycle": Field("cycles", "the consumer first saw the element; its clock after the wait"),
     "seen_stop": Field("", "level of the last stop of a stream that ended inside a sub-tensor"),
     "send_wait_cycles": Field("cycles", "the producer waited for a slot and for its credit"),
     "sent_cycle": Field("cycles", "the producer put the element into the channel"),
     "shape": Field("", "of a stream in a loop, outermost dimension first"),
-    "since_cycle": Field("cycles", "when a unit that waits for ever began to"),
+    "since_cycle": Field("cycles", "when a unit that still waits began to"),
     "start_cycle": Field("cycles", "the first cycle of it"),
-    "status": Field("", "completed, deadlock, livelock, error or interrupted"),
+    "status": Field(
+        "", "completed, deadlock, livelock, error or interrupted; of a trace, killed, too"
+    ),
     "stop": Field("", "level of the stop that rides on the element, 0 for none"),
     "submitted_cycle": Field("cycles", "the unit handed its burst to the HBM"),
     "summary": Field("", "a deadlock in one line"),
@@ -125,10 +128,12 @@ EVENTS: Final[dict[str, tuple[str, ...]]] = {
     "end": ("cycle", "unit", "channel", "wait_cycles"),
     "reserve": ("cycle", "unit", "channel", "wait_cycles"),
     "idle": ("cycle", "unit", "channel", "wait_cycles"),
+    "open_wait": ("cycle", "unit", "cause", "channel", "start_cycle", "wait_cycles", "bytes"),
 }  # fmt: skip
 """Events and their fields. The first seven are in the run log, the others in the event trace;
 ``cycle`` of a transfer is its dequeue, of a burst its completion; ``reserve`` is a reservation that
-nothing was put into, ``idle`` a wait for an element that is looked at later."""
+nothing was put into, ``idle`` a wait for an element that is looked at later, ``open_wait`` a wait
+that had not ended in the run's last cycle, with the bytes that its burst had moved."""
 
 TABLES: Final[dict[str, tuple[str, ...]]] = {
     "units": ("unit", "name", "operator", "kind", "file", "line", "flops_per_cycle"),
@@ -139,13 +144,15 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
         "channel", "element", "stop", "bare", "reserved_cycle", "sent_cycle", "visible_cycle",
         "seen_cycle", "taken_cycle", "send_wait_cycles", "receive_wait_cycles",
     ),
-    "bursts": ("unit", "submitted_cycle", "end_cycle", "cycles", "requests", "bytes"),
+    "bursts": ("unit", "submitted_cycle", "end_cycle", "cycles", "requests", "bytes", "open"),
     "operations": (
         "unit", "order", "operation", "cycle", "work_cycles", "wait_cycles", "channel", "element",
     ),
     "waits": (
         "unit", "start_cycle", "end_cycle", "cycles", "cause", "channel", "until_cycle",
+        "open",
     ),
+    "run": ("status", "cycles"),
     "states": (
         "unit", "cycle", "busy_cycles", "flops", "finished", "waits_for", "any_of",
         "wanted_bytes", "held_bytes", "since_cycle",
@@ -156,6 +163,6 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
     ),
 }  # fmt: skip
 """The tables of ``trace query``: a row of ``operations`` for every step of a unit, of ``waits``
-for every wait longer than 0 cycles, of ``states`` for every unit at the end of the recording, of
-``waiting`` for every channel such a unit then waits for; its columns from ``in_all`` to
-``feedback`` are null for units that are in no loop."""
+for every wait longer than 0 cycles or open, of ``states`` for every unit at the end of the
+recording, of ``waiting`` for every channel such a unit then waits for; its columns from ``in_all``
+to ``feedback`` are null for units that are in no loop. ``run`` has one row."""

@@ -26,8 +26,8 @@ class Step(NamedTuple):
 def critical_path(timelines: Timelines) -> list[Step]:
     """Return the path, earliest step first; the steps cover the cycles without a gap.
 
-    It ends with the unit that ends last (the first in node order where several do). Cycles after
-    that are those the HBM takes to stop.
+    It ends with the unit that comes furthest (the first in node order where several do), whose
+    open wait has no cycles. Cycles after that are those the HBM takes to stop.
     """
     unit = max(range(len(timelines.names)), key=lambda each: (timelines.final[each], -each))
     cycle = timelines.final[unit]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["first_difference", "print_diff"]
 
 _COLUMNS = ("busy", "empty", "full", "hbm", "capacity")
+_ENDS: Final = {(True, False): "not in B", (False, True): "not in A", (False, False): "in neither"}
+"""Where a unit's operator ended in A and in B, if not in both."""
 _EVENTS = (
     "SELECT c.name, element, sent_cycle, taken_cycle FROM transfers JOIN channels c USING (channel)"
 )
@@ -103,7 +105,10 @@ def _flat(title: str, value: Any) -> dict[str, Any]:
 
 
 def _print_units(a: Accounts, b: Accounts, console: Console, shown: int) -> None:
-    """Print, for units of both runs, what changed, the most delayed end first."""
+    """Print, for units of both runs, what changed, the most delayed end first.
+
+    A unit that did not end in B is the most delayed of all.
+    """
     units = {a.names.units[each.unit]: each for each in a.units}
     rows = []
     for each in b.units:
@@ -113,14 +118,17 @@ def _print_units(a: Accounts, b: Accounts, console: Console, shown: int) -> None
             continue
         changes = [getattr(each, column) - getattr(before, column) for column in _COLUMNS]
         delay = b.timelines.final[each.unit] - a.timelines.final[before.unit]
-        if delay or any(changes):
-            rows.append((name, delay, *changes, b.names.places[each.unit]))
+        ended = a.timelines.finished[before.unit], b.timelines.finished[each.unit]
+        if delay or any(changes) or ended[0] != ended[1]:
+            end = delay if all(ended) else _ENDS[bool(ended[0]), bool(ended[1])]
+            place = b.names.places[each.unit]
+            rows.append((bool(ended[1]), -delay, (name, end, *changes, place)))
     if not rows:
         return
-    rows.sort(key=lambda row: (-row[1], row[0]))
+    rows.sort(key=lambda each: (*each[:2], each[2][0]))
     print_title(console, "What changed from A to B", ", cycles more (+) or fewer (-)")
     columns = ("unit", "end", "busy", "starved", "back-pressured", "HBM", "capacity", "wired at")
     signed = [
-        tuple(f"{cell:+,}" if isinstance(cell, int) else cell for cell in row) for row in rows
+        tuple(f"{cell:+,}" if isinstance(cell, int) else cell for cell in row) for _, _, row in rows
     ]
     print_table(console, columns, signed, shown)

@@ -30,7 +30,12 @@ _SELECTS: Final = {
     ),
     "burst": (
         "SELECT end_cycle, name, submitted_cycle, requests, bytes "
-        "FROM bursts JOIN units USING (unit) ORDER BY end_cycle, name"
+        "FROM bursts JOIN units USING (unit) WHERE NOT open ORDER BY end_cycle, name"
+    ),
+    "open_wait": (
+        "SELECT w.end_cycle, u.name, cause, c.name, start_cycle, w.cycles, coalesce(bytes, 0) "
+        "FROM waits w JOIN units u USING (unit) LEFT JOIN channels c USING (channel) "
+        "LEFT JOIN bursts b ON b.open AND b.unit = w.unit WHERE w.open ORDER BY w.end_cycle, u.name"
     ),
     "allocate": (
         "SELECT cycle, name, wait_cycles, amount FROM recorded_operations "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fabric.errors import ConfigurationError
 from fabric.trace.tables import print_table, print_title
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from fabric.trace.reader import Trace
 
 __all__ = ["doing", "print_moment"]
+
+_AFTER: Final = {True: "at its end", False: "stopped with the run", None: "not recorded any more"}
+"""What a unit is after its last cycle, by whether its operator had ended."""
 
 
 def print_moment(trace: Trace, console: Console, cycle: int, around: str | None) -> None:
@@ -68,11 +71,13 @@ def doing(
     number = bisect_right(waits, cycle, key=lambda wait: wait.start) - 1
     if not lines.traced[unit]:
         return "not traced", None, None
+    if number >= 0 and waits[number].open:
+        return f"{_waiting(names, waits[number])}, to the end of the run", waits[number].start, None
     if number >= 0 and cycle < waits[number].end:
         wait = waits[number]
         return _waiting(names, wait), wait.start, wait.end
     if cycle >= lines.final[unit]:
-        return "at its end", lines.final[unit], None
+        return _AFTER[lines.finished[unit]], lines.final[unit], None
     start = waits[number].end if number >= 0 else 0
     end = waits[number + 1].start if number + 1 < len(waits) else lines.final[unit]
     return "working", start, end

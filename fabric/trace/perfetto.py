@@ -70,6 +70,11 @@ class _Writer:
         self.events += 1
         return packet.track_event
 
+    def slice(self, track: int, start: int, end: int, name: str) -> None:
+        if start < end:
+            self.event(start, track, TrackEvent.TYPE_SLICE_BEGIN).name = name
+            self.event(end, track, TrackEvent.TYPE_SLICE_END)
+
     def levels(self, track: int, levels: list[Level]) -> None:
         for level in levels:
             self.event(level.cycle, track, TrackEvent.TYPE_COUNTER).counter_value = level.value
@@ -83,17 +88,20 @@ def write_perfetto(trace: Trace, output: Path) -> int:
         first: Any = writer.packet()
         first.sequence_flags = TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
         writer.track(_ROOT, f"fabric: {trace.meta.get('name')}; 1 ns is 1 cycle")
+        writer.slice(_ROOT, lines.first, lines.last, f"{trace.status}, {trace.cycles:,} cycles")
         writer.track(_UNITS, "units", _ROOT)
         writer.track(_CHANNELS, "channels: elements held", _ROOT)
         for unit, name in enumerate(names.units):
             track = _FIRST_UNIT + unit
             writer.track(track, f"{name} ({names.places[unit]})", _UNITS)
             for piece in slices(lines, unit):
-                begin = writer.event(piece.start, track, TrackEvent.TYPE_SLICE_BEGIN)
-                begin.name = _TITLES[piece.state]
+                title = _TITLES[piece.state]
                 if piece.channel >= 0:
-                    begin.name += f" {names.far_end(unit, piece.channel)}"
-                writer.event(piece.end, track, TrackEvent.TYPE_SLICE_END)
+                    title += f" {names.far_end(unit, piece.channel)}"
+                writer.slice(track, piece.start, piece.end, title)
+                if piece.open:
+                    instant = writer.event(piece.end, track, TrackEvent.TYPE_INSTANT)
+                    instant.name = f"{title}, since {piece.start:,}, when the run stopped"
         for channel, levels in occupancy(trace):
             track = _FIRST_UNIT + len(names.units) + channel
             writer.track(track, names.channels[channel], _CHANNELS, "elements")

@@ -30,7 +30,8 @@ QUERIES: Final = {
         """\
 SELECT name AS channel, depth,
     coalesce(sum(cycles) FILTER (cause = 'empty'), 0)::BIGINT AS empty_cycles,
-    coalesce(sum(cycles) FILTER (cause = 'full'), 0)::BIGINT AS full_cycles
+    coalesce(sum(cycles - (NOT open)::BIGINT) FILTER (cause = 'full'), 0)::BIGINT AS full_cycles,
+    count(*) FILTER (cause = 'full' AND NOT open) AS credit_cycles
 FROM waits JOIN channels USING (channel)
 GROUP BY ALL ORDER BY sum(cycles) DESC, channel LIMIT 20""",
     ),
@@ -38,13 +39,13 @@ GROUP BY ALL ORDER BY sum(cycles) DESC, channel LIMIT 20""",
         "Which units work most?",
         """\
 SELECT name AS unit, kind, busy_cycles, flops,
-    round(100 * busy_cycles / greatest(cycle, 1), 1) AS busy_percent, file, line
-FROM states JOIN units USING (unit) ORDER BY busy_cycles DESC, unit LIMIT 20""",
+    round(100 * busy_cycles / greatest(cycles, 1), 1) AS busy_percent, file, line
+FROM states JOIN units USING (unit), run ORDER BY busy_cycles DESC, unit LIMIT 20""",
     ),
     "longest-waits": Query(
         "Which single waits are the longest?",
         """\
-SELECT u.name AS unit, cause, c.name AS channel, start_cycle, end_cycle, cycles
+SELECT u.name AS unit, cause, c.name AS channel, start_cycle, end_cycle, cycles, open
 FROM waits JOIN units u USING (unit) LEFT JOIN channels c USING (channel)
 ORDER BY cycles DESC, start_cycle, u.unit LIMIT 20""",
     ),
@@ -68,13 +69,19 @@ FROM levels JOIN sends USING (channel) JOIN channels USING (channel)
 GROUP BY ALL ORDER BY sends_that_waited DESC, channel LIMIT 20""",
     ),
     "bandwidth": Query(
-        "How much does the HBM move in each twentieth of the run?",
+        "How much does the HBM move in each twentieth of the run, bursts spread over their time?",
         """\
-WITH run AS (SELECT max(end_cycle) / 20 AS width FROM bursts)
-SELECT floor(least(end_cycle / width, 19))::BIGINT AS twentieth,
-    min(end_cycle) AS first_end_cycle, sum(bytes)::BIGINT AS bytes,
-    round(sum(bytes) / any_value(width), 1) AS bytes_per_cycle
-FROM bursts, run GROUP BY twentieth ORDER BY twentieth""",
+WITH parts AS (
+    SELECT twentieth, twentieth * cycles / 20 AS first, (twentieth + 1) * cycles / 20 AS last
+    FROM run, range(20) AS parts(twentieth) WHERE cycles > 0
+), moved AS (
+    SELECT twentieth, first, last, bytes * (least(end_cycle, last)
+        - greatest(submitted_cycle, first)) / (end_cycle - submitted_cycle) AS bytes
+    FROM parts LEFT JOIN bursts ON submitted_cycle < last AND end_cycle > first
+)
+SELECT twentieth, round(first, 1) AS from_cycle, round(coalesce(sum(bytes), 0))::BIGINT AS bytes,
+    round(coalesce(sum(bytes), 0) / (last - first), 1) AS bytes_per_cycle
+FROM moved GROUP BY twentieth, first, last ORDER BY twentieth""",
     ),
 }
 

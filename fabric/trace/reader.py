@@ -47,14 +47,16 @@ class Trace:
         self.database: Final = duckdb.connect(config={"python_enable_replacements": False})
         request_bytes = self.meta.get("hardware", {}).get("hbm", {}).get("request_bytes", 0)
         self.database.execute(f"SET VARIABLE request_bytes = {int(request_bytes)}")
+        end = self._json("end.json") or {}
         with plain(self.folder) as folder:
             self._plain = folder
             self._static("units", "*")
             self._static("columns", "*")
             self._static("channels", "* REPLACE (nullif(expected, -1) AS expected)")
-            self._segments()
-        end = self._json("end.json") or {}
-        self.status: Final[str] = end.get("status", "killed")
+            self._segments(end)
+        ((status, cycles),) = self.rows("SELECT status, cycles FROM run")
+        self.status: Final[str] = status
+        self.cycles: Final[int] = cycles
         verified = end.get("verified")
         self.outcome: Final = outcome(self.status, verified)
         self.failed: Final = self.status != "completed" or verified is False
@@ -62,10 +64,9 @@ class Trace:
             self.problems.append(
                 "the run did not say how it ended: this is what it wrote until then"
             )
-        self.cycles: Final[int] = end.get("cycles") or self._last_cycle()
         window = self.meta.get("window")
         first, last = (0, self.cycles) if window is None else (window[0], window[1] + 1)
-        self.window: Final = (min(first, self.cycles), min(last, self.cycles))
+        self.window: Final[tuple[int, int]] = (min(first, self.cycles), min(last, self.cycles))
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
@@ -95,6 +96,11 @@ class Trace:
             raise ConfigurationError(
                 f"{run}: the trace has schema version {version}: expected at most "
                 f"{SCHEMA_VERSION}; a newer step-fabric wrote it"
+            )
+        if version < SCHEMA_VERSION:
+            raise ConfigurationError(
+                f"{run}: the trace has schema version {version}: expected {SCHEMA_VERSION}; an "
+                "older step-fabric wrote it"
             )
         return meta
 
@@ -129,8 +135,15 @@ class Trace:
         """Return what the database says, about the file as it is called here."""
         return str(error).splitlines()[0].replace(str(self._plain), str(self.folder))
 
-    def _segments(self) -> None:
+    def _segments(self, end: dict[str, Any]) -> None:
         database = self.database
+        window = self.meta.get("window")
+        for name, value in (
+            ("status", literal(end.get("status", "killed"))),
+            ("cycles", end.get("cycles", "NULL")),
+            ("window_last", "NULL" if window is None else window[1]),
+        ):
+            database.execute(f"SET VARIABLE {name} = {value}")
         for table, columns in (
             ("recorded", LONG_COLUMNS),
             ("recorded_operations", OPERATION_COLUMNS),
@@ -150,8 +163,10 @@ class Trace:
         self._last(
             "states",
             "SELECT * REPLACE (nullif(waits_for, '') AS waits_for, "
-            "nullif(since_cycle, -1) AS since_cycle) FROM {file}",
-            TABLES["states"],
+            "nullif(since_cycle, -1) AS since_cycle, nullif(cause, '') AS cause, "
+            "nullif(channel, -1) AS channel) FROM {file}",
+            (*TABLES["states"], "cause", "channel", "requests", "next_order"),
+            "recorded_states",
         )
         self._last(
             "waiting",
@@ -174,14 +189,17 @@ class Trace:
                     f"{file.name} is damaged, its rows are left out: {self._reason(error)}"
                 )
 
-    def _last(self, name: str, select: str, columns: tuple[str, ...]) -> None:
-        """Make table ``name`` of the last state that was written whole: ``states`` comes last."""
+    def _last(
+        self, name: str, select: str, columns: tuple[str, ...], table: str | None = None
+    ) -> None:
+        """Make a table of the last state that was written whole: ``states`` comes last."""
+        table = name if table is None else table
         numbers = [file.stem for file in self.folder.glob("states-*.parquet")]
         file = self.folder / f"{max(numbers, default='').replace('states', name)}.parquet"
         if file.exists():
             try:
                 rows = select.format(file=self._file(file))
-                self.database.execute(f"CREATE TABLE {name} AS {rows}")
+                self.database.execute(f"CREATE TABLE {table} AS {rows}")
             except duckdb.Error as error:
                 self.problems.append(
                     f"{file.name} is damaged, it is left out: {self._reason(error)}"
@@ -192,12 +210,4 @@ class Trace:
         elif name == "states":
             self.has_state = False
         names = ", ".join(f'"{column}" BIGINT' for column in columns)
-        self.database.execute(f"CREATE TABLE {name} ({names})")
-
-    def _last_cycle(self) -> int:
-        (last,) = self.rows(
-            "SELECT max(cycle) FROM (SELECT max(taken_cycle) AS cycle FROM recorded UNION ALL "
-            "SELECT max(sent_cycle) FROM recorded UNION ALL SELECT max(cycle) FROM "
-            "recorded_operations UNION ALL SELECT max(cycle) FROM states)"
-        )
-        return int(last[0] or 0)
+        self.database.execute(f"CREATE TABLE {table} ({names})")

@@ -186,7 +186,7 @@ class Recorder:
         for name, table in (
             ("pending", static.pending_table(machine)),
             ("waiting", static.waiting_table(machine)),
-            ("states", static.state_table(machine)),
+            ("states", static.state_table(machine, self._rows.next_order())),
         ):
             if len(next(iter(table.values()))):
                 self._writer.write(f"{name}-{number:06}", table)

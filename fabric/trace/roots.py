@@ -4,6 +4,9 @@ A unit that waits in cycle t for a peer that waits itself, waits for the peer's 
 a unit that works or a memory that moves data in cycle t. An event that ends a wait happens at or
 after the end of every wait further down, so that the chain always ends (each hop is one cycle).
 The cycles in which an element or a credit was already on its way are charged to the hops.
+
+Where a wait had not ended when the run stopped, the chain may close, or come to a unit that has
+ended or was stopped: those cycles are charged to the waits that had not ended.
 """
 
 from __future__ import annotations
@@ -17,15 +20,15 @@ import numpy as np
 
 from fabric.trace.timeline import Interval, Timelines
 
-__all__ = ["HOP", "UNTRACED", "Root", "Roots"]
+__all__ = ["HOP", "OPEN", "UNTRACED", "Root", "Roots"]
 
 
 class Root(NamedTuple):
     """What a stalled cycle is charged to.
 
     Attributes:
-        kind: ``unit``, ``hbm``, ``capacity``, ``hop`` or ``untraced``.
-        unit: that works, or for which the memory works; -1 for hops.
+        kind: ``unit``, ``hbm``, ``capacity``, ``hop``, ``untraced`` or ``open``.
+        unit: that works, or for which the memory works; -1 for the others.
     """
 
     kind: str
@@ -34,6 +37,7 @@ class Root(NamedTuple):
 
 HOP: Final = Root("hop", -1)
 UNTRACED: Final = Root("untraced", -1)
+OPEN: Final = Root("open", -1)
 _MEMORIES: Final = ("hbm", "capacity")
 
 
@@ -50,13 +54,16 @@ class Roots:
             *(Root(kind, unit) for kind in _MEMORIES for unit in range(units)),
             HOP,
             UNTRACED,
+            OPEN,
         ]
+        self._number: Final = {root: number for number, root in enumerate(self._known)}
+        self._closing: Final = _closing(timelines)
         self._starts: Final = [array("q") for _ in range(units)]
         self._roots: Final = [array("q") for _ in range(units)]
         self._ends: Final = [0] * units
         self._next: Final = [0] * units
         for unit in range(units):
-            self._build(unit, timelines.final[unit])
+            self._build(unit, self._end(unit))
 
     def charged(self, unit: int) -> Counter[Root]:
         """Return the stalled cycles of ``unit`` by root."""
@@ -91,8 +98,8 @@ class Roots:
         while number < len(waits) and waits[number].start < target:
             wait = waits[number]
             self._work_until(unit, wait.start)
-            if wait.peer >= 0:
-                peer_target = min(wait.until, self._timelines.final[wait.peer])
+            if wait.peer >= 0 and not (wait.open and unit in self._closing):
+                peer_target = min(wait.until, self._end(wait.peer))
                 if self._ends[wait.peer] < peer_target and wait.peer not in under_way:
                     self._next[unit] = number
                     return wait.peer, peer_target
@@ -102,9 +109,14 @@ class Roots:
         self._work_until(unit, min(target, self._timelines.final[unit]))
         return None
 
+    def _end(self, unit: int) -> int:
+        """Return up to where ``unit`` works or waits."""
+        still = self._timelines.still(unit)
+        return self._timelines.final[unit] if still is None else still.end
+
     def _work_until(self, unit: int, cycle: int) -> None:
         if cycle > self._ends[unit]:
-            root = unit if self._timelines.traced[unit] else len(self._known) - 1
+            root = unit if self._timelines.traced[unit] else self._number[UNTRACED]
             self._append(unit, self._ends[unit], root)
             self._ends[unit] = cycle
 
@@ -112,13 +124,15 @@ class Roots:
         if wait.peer < 0:
             kind = 1 + _MEMORIES.index(wait.cause)
             self._append(unit, wait.start, kind * len(self._ends) + unit)
+        elif wait.open and unit in self._closing:
+            self._append(unit, wait.start, self._number[OPEN])
         else:
             end = min(wait.until, self._ends[wait.peer])
             if end > wait.start:
                 self._copy(unit, wait.peer, wait.start, end)
             if wait.end > max(end, wait.start):
                 latency = wait.until + 1 < wait.end and wait.cause == "empty"
-                root = wait.peer if latency else len(self._known) - 2
+                root = wait.peer if latency else self._number[OPEN if wait.open else HOP]
                 self._append(unit, max(end, wait.start), root)
         self._ends[unit] = wait.end
 
@@ -134,3 +148,25 @@ class Roots:
     def _append(self, unit: int, start: int, root: int) -> None:
         self._starts[unit].append(start)
         self._roots[unit].append(root)
+
+
+def _closing(timelines: Timelines) -> set[int]:
+    """Return one unit of each loop of open waits, the one that came to wait last.
+
+    Once it waits, all of its loop do: from there on the chain of waits comes back to it.
+    """
+    still = [timelines.still(unit) for unit in range(len(timelines.names))]
+    closing: set[int] = set()
+    seen: set[int] = set()
+    for first in range(len(still)):
+        chain: list[int] = []
+        unit, wait = first, still[first]
+        while wait is not None and wait.peer >= 0 and unit not in seen:
+            seen.add(unit)
+            chain.append(unit)
+            unit = wait.peer
+            wait = still[unit]
+        if unit in chain:
+            loop = chain[chain.index(unit) :]
+            closing.add(max(loop, key=lambda each: (timelines.final[each], -each)))
+    return closing

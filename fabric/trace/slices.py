@@ -16,12 +16,20 @@ STATES: Final = ("idle", "busy", "empty", "full", "hbm", "capacity")
 
 
 class Slice(NamedTuple):
-    """A unit's state from ``start`` to ``end``; ``channel`` is -1 where it waits for none."""
+    """A unit's state from ``start`` to ``end``.
+
+    Attributes:
+        start, end: its first cycle and the first one after it.
+        state: one of ``STATES``.
+        channel: -1 where it waits for none.
+        open: a wait that had not ended when the run stopped; it may be 0 cycles long.
+    """
 
     start: int
     end: int
     state: str
     channel: int
+    open: bool = False
 
 
 class Level(NamedTuple):
@@ -36,11 +44,11 @@ def slices(lines: Timelines, unit: int) -> Iterator[Slice]:
     cycle = lines.first
     for wait in lines.waits[unit]:
         start, end = max(wait.start, lines.first), min(wait.end, lines.last)
-        if start >= end:
+        if start >= end and not (wait.open and start == end):
             continue
         if start > cycle:
             yield Slice(cycle, start, "busy", -1)
-        yield Slice(start, end, wait.cause, wait.channel)
+        yield Slice(start, end, wait.cause, wait.channel, wait.open)
         cycle = end
     end = min(lines.final[unit], lines.last)
     if end > cycle:

@@ -43,12 +43,14 @@ class Accounts:
         by_number: the same, by the unit's number.
         charged: stalled cycles of all units by root.
         by_unit: stalled cycles of each unit by root.
-        path: the critical path.
+        path: the critical path; of a run that stopped, the path to its last cycle.
+        status: how the run ended.
     """
 
     def __init__(self, trace: Trace) -> None:
         """Account for ``trace``."""
         self.names: Final = Names(trace)
+        self.status: Final = trace.status
         self.timelines: Final[Timelines] = timelines(trace)
         self.cycles: Final = self.timelines.last - self.timelines.first
         traced = [unit for unit, kept in enumerate(self.timelines.traced) if kept]
@@ -75,8 +77,15 @@ class Accounts:
             share[root.unit] += cycles
         return sorted(self.units, key=lambda each: (-share[each.unit], -each.stalled, each.unit))
 
+    @property
+    def path_note(self) -> str:
+        """What the path is of a run that did not come to its end."""
+        return "" if self.status == "completed" else "of what happened until the run stopped"
+
     def verdict(self) -> str:
-        """Return the sentence that says what bounds the run."""
+        """Return the sentence that says what bounds the run, or what became of it."""
+        if self.status != "completed":
+            return self._stopped()
         if not self.cycles:
             return "The run took no cycles."
         names, path = self.names, self.on_path()
@@ -91,6 +100,25 @@ class Accounts:
         if root.unit >= 0:
             sentence += f" ({names.places[root.unit]})"
         return sentence + "."
+
+    def _stopped(self) -> str:
+        """Return the sentence about a run that did not come to its end: nothing bounds it."""
+        lines = self.timelines
+        waits = [wait for wait in map(lines.still, range(len(lines.names))) if wait is not None]
+        sentence = f"Not completed ({self.status}), so nothing bounds it"
+        if not waits:
+            return sentence + "."
+        waiting = f"{len(waits):,} of {len(lines.names):,} units"
+        still = "wait for ever" if self.status == "deadlock" else "were waiting when it stopped"
+        first, last = min(wait.start for wait in waits), max(wait.start for wait in waits)
+        since = f"since cycle {first:,}"
+        if first < last:
+            since = f"the first since cycle {first:,}, the last since cycle {last:,}"
+        cycles = sum(
+            max(0, min(wait.end, lines.last) - max(wait.start, lines.first)) for wait in waits
+        )
+        share = percent(cycles, self.cycles * len(lines.names))
+        return f"{sentence}. {waiting} {still}, {since}: {share} % of all units' cycles."
 
 
 def print_stalls(trace: Trace, console: Console, shown: int) -> None:
@@ -147,13 +175,14 @@ def print_roots(accounts: Accounts, console: Console, shown: int) -> None:
 def print_path(accounts: Accounts, console: Console, shown: int) -> None:
     """Print what the critical path went through, and when."""
     names = accounts.names
-    print_title(console, "Critical path")
+    note = accounts.path_note and f", {accounts.path_note}"
+    print_title(console, "Critical path", note)
     rows = [
         (names.root(root), cycles, percent(cycles, accounts.cycles))
         for root, cycles in _ranked(accounts.on_path())
     ]
     print_table(console, ("through", "cycles", "%"), rows, shown, spare=())
-    print_title(console, "Critical path over time")
+    print_title(console, "Critical path over time", note)
     stretches = [
         (start, end, f"{100 * share:.1f}", names.root(root))
         for start, end, root, share in phases(accounts.timelines, accounts.path)

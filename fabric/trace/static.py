@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fabric.accounting import open_waits
 from fabric.deadlock.tokens import Tokens
 from fabric.deadlock.waits import find_stuck
 from fabric.trace.rows import LONG_COLUMNS
-from fabric.trace.traced import TracedChannel
+from fabric.trace.traced import TracedChannel, TracedHbm
 from fabric.unit import ComputeUnit
 from fabric.vocabulary import FIELDS, TABLES
 
@@ -87,12 +88,19 @@ def pending_table(machine: Machine) -> Table:
     return dict(zip(LONG_COLUMNS, np.ascontiguousarray(columns), strict=True))
 
 
-def state_table(machine: Machine) -> Table:
-    """Return one row a unit: its clock, and what it waits for."""
+def state_table(machine: Machine, next_order: int) -> Table:
+    """Return one row a unit: its clock, and what it waits for.
+
+    ``next_order`` is the number of the next operation of any unit: what bears that number or a
+    later one happened after this.
+    """
     units = machine.units
     waits = [unit.wait for unit in units]
+    still = open_waits(machine)
+    number = {channel: index for index, channel in enumerate(machine.channels)}
     wanted = dict(machine.on_chip.requests)
     held = machine.on_chip.held_by
+    memory = machine.off_chip
     return {
         "unit": _numbers(unit.index for unit in units),
         "cycle": _numbers(unit.now for unit in units),
@@ -104,6 +112,17 @@ def state_table(machine: Machine) -> Table:
         "wanted_bytes": _numbers(wanted.get(unit, 0) for unit in units),
         "held_bytes": _numbers(held.get(unit, 0) for unit in units),
         "since_cycle": _numbers(-1 if wait is None else wait.since_cycle for wait in waits),
+        "cause": _texts("" if wait is None else wait.cause for wait in still),
+        "channel": _numbers(
+            -1 if wait is None or wait.channel is None else number[wait.channel] for wait in still
+        ),
+        "requests": _numbers(
+            memory.under_way(unit)
+            if isinstance(memory, TracedHbm) and wait is not None and wait.cause == "hbm"
+            else 0
+            for unit, wait in zip(units, still, strict=True)
+        ),
+        "next_order": np.full(len(units), next_order, np.int64),
     }
 
 

@@ -24,6 +24,7 @@ class Interval(NamedTuple):
         channel: waited for; -1 for the memories.
         peer: the unit at the other end of the channel; -1 for the memories.
         until: when the peer did what ended the wait; the rest is the way here.
+        open: it had not ended when the run stopped, and ends with the run here.
     """
 
     start: int
@@ -32,6 +33,7 @@ class Interval(NamedTuple):
     channel: int
     peer: int
     until: int
+    open: bool
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,8 @@ class Timelines:
         names: of units, by number.
         first, last: the cycles accounted for, ``last`` not included.
         waits: of each unit, in order.
-        final: each unit's last cycle.
+        final: each unit's last cycle, in which an open wait of it begins.
+        finished: whether each unit's operator had ended; None where the trace does not say.
         traced: whether all of a unit's channels were traced.
     """
 
@@ -76,6 +79,7 @@ class Timelines:
     last: int
     waits: list[list[Interval]]
     final: list[int]
+    finished: list[bool | None]
     traced: list[bool]
 
     def stalls(self, unit: int) -> UnitStalls:
@@ -89,15 +93,23 @@ class Timelines:
                 cycles[wait.cause] += length
                 if wait.channel >= 0:
                     by_channel[wait.channel] = by_channel.get(wait.channel, 0) + length
-        active = max(0, min(self.final[unit], last) - first)
+        ended = max(0, last - max(self.final[unit], first))
+        stalled = sum(cycles.values())
+        if self.still(unit) is not None:
+            ended = 0
         worst = max(by_channel.items(), key=lambda item: (item[1], -item[0]), default=None)
         return UnitStalls(
             unit=unit,
-            busy=active - sum(cycles.values()),
-            idle=last - first - active,
+            busy=last - first - ended - stalled,
+            idle=ended,
             worst=worst,
             **cycles,
         )
+
+    def still(self, unit: int) -> Interval | None:
+        """Return the wait of ``unit`` that goes on to the end of the run, where there is one."""
+        waits = self.waits[unit]
+        return waits[-1] if waits and waits[-1].open else None
 
 
 def timelines(trace: Trace) -> Timelines:
@@ -106,8 +118,8 @@ def timelines(trace: Trace) -> Timelines:
     waits: list[list[Interval]] = [[] for _ in names]
     rows = trace.rows(
         "SELECT unit, start_cycle, end_cycle, cause, coalesce(channel, -1), "
-        "coalesce(CASE WHEN consumer = unit THEN producer ELSE consumer END, -1), until_cycle "
-        "FROM waits LEFT JOIN channels USING (channel) ORDER BY unit, start_cycle"
+        "coalesce(CASE WHEN consumer = unit THEN producer ELSE consumer END, -1), until_cycle, "
+        "open FROM waits LEFT JOIN channels USING (channel) ORDER BY unit, start_cycle, open"
     )
     for unit, *interval in rows:
         waits[unit].append(Interval(*interval))
@@ -117,7 +129,10 @@ def timelines(trace: Trace) -> Timelines:
         "SELECT unit, cycle FROM every_operation) GROUP BY unit"
     ):
         final[unit] = cycle
+    finished: list[bool | None] = [None] * len(names)
+    for unit, ended in trace.rows("SELECT unit, finished FROM states"):
+        finished[unit] = ended
     options = TraceOptions(nodes=trace.meta.get("nodes"))
     first, last = trace.window
     traced = [options.keeps(name) for name in names]
-    return Timelines(names, first, last, waits, final, traced)
+    return Timelines(names, first, last, waits, final, finished, traced)

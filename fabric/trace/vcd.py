@@ -68,14 +68,14 @@ def write_vcd(trace: Trace, output: Path) -> int:
 
 
 def _states(lines: Timelines, unit: int) -> Iterator[tuple[int, int]]:
-    """Yield the cycles in which the state changes, and to what."""
-    last, end = 0, lines.first
+    """Yield the cycles in which the state changes, and to what; an open wait stays."""
+    last, end, still = 0, lines.first, False
     for piece in slices(lines, unit):
-        state, end = STATES.index(piece.state), piece.end
+        state, end, still = STATES.index(piece.state), piece.end, piece.open
         if state != last:
             yield piece.start, state
         last = state
-    if last:
+    if last and not still:
         yield end, 0
 
 

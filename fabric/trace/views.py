@@ -2,6 +2,7 @@
 
 ``transfers`` is sorted by (taken_cycle, channel, element), what is still held last;
 ``operations`` by (unit, order); ``waits`` by (unit, start_cycle); ``bursts`` by (end_cycle, unit).
+What was under way when the run stopped is in ``waits`` and ``bursts`` up to the run's last cycle.
 A select without ORDER BY keeps that order, whatever order the run happened to write in.
 """
 
@@ -32,10 +33,6 @@ CREATE TABLE transfers AS SELECT
     send_wait_cycles, receive_wait_cycles
 FROM recorded ORDER BY nullif(taken_cycle, -1) NULLS LAST, channel, element;
 
-CREATE TABLE bursts AS SELECT
-    unit, cycle - wait_cycles AS submitted_cycle, cycle AS end_cycle, wait_cycles AS cycles,
-    amount AS requests, amount * getvariable('request_bytes') AS bytes
-FROM recorded_operations WHERE operation = 0 ORDER BY cycle, unit;
 
 CREATE VIEW every_operation AS
 SELECT producer AS unit, reserved_order AS place, 'reserve' AS operation, reserved_cycle AS cycle,
@@ -54,6 +51,42 @@ UNION ALL SELECT unit, "order",
     wait_cycles, nullif(channel, -1), NULL
 FROM recorded_operations;
 
+CREATE TABLE last_states AS SELECT s.* EXCLUDE (next_order) REPLACE (
+    coalesce(later.cycle, s.cycle) AS cycle,
+    s.busy_cycles + coalesce(later.cycle - s.cycle - later.wait_cycles, 0) AS busy_cycles,
+    CASE WHEN later.unit IS NULL THEN waits_for END AS waits_for,
+    CASE WHEN later.unit IS NULL THEN since_cycle END AS since_cycle,
+    CASE WHEN later.unit IS NULL THEN cause END AS cause,
+    CASE WHEN later.unit IS NULL THEN channel END AS channel)
+FROM recorded_states s LEFT JOIN (
+    SELECT unit, max(o.cycle) AS cycle, sum(wait_cycles)::BIGINT AS wait_cycles
+    FROM every_operation o JOIN recorded_states USING (unit) WHERE place >= next_order GROUP BY unit
+) later USING (unit) ORDER BY unit;
+
+CREATE TABLE states AS FROM (SELECT * EXCLUDE (cause, channel, requests) FROM last_states);
+
+DELETE FROM waiting WHERE unit IN (SELECT unit FROM states WHERE waits_for IS NULL);
+
+CREATE TABLE run AS SELECT getvariable('status') AS status, coalesce(getvariable('cycles'), (
+    SELECT max(cycle) FROM (SELECT cycle FROM states UNION ALL SELECT cycle FROM every_operation)
+), 0)::BIGINT AS cycles;
+
+CREATE VIEW open_waits AS SELECT
+    unit, since_cycle AS start_cycle, cycles AS end_cycle, cause, channel, requests
+FROM last_states, run
+WHERE cause IS NOT NULL AND since_cycle <= coalesce(getvariable('window_last'), cycles);
+
+CREATE TABLE bursts AS SELECT
+    unit, submitted_cycle, end_cycle, end_cycle - submitted_cycle AS cycles, requests,
+    requests * getvariable('request_bytes') AS bytes, open
+FROM (
+    SELECT unit, cycle - wait_cycles AS submitted_cycle, cycle AS end_cycle, amount AS requests,
+        false AS open
+    FROM recorded_operations WHERE operation = 0
+    UNION ALL SELECT unit, start_cycle, end_cycle, requests, true
+    FROM open_waits WHERE cause = 'hbm'
+) ORDER BY end_cycle, unit;
+
 CREATE VIEW operations AS SELECT
     unit, row_number() OVER sequence - 1 AS "order", operation, cycle,
     cycle - wait_cycles - coalesce(lag(cycle) OVER sequence, 0) AS work_cycles,
@@ -63,17 +96,19 @@ ORDER BY unit, "order";
 
 CREATE TABLE waits AS SELECT
     unit, start_cycle, end_cycle, end_cycle - start_cycle AS cycles, cause, channel,
-    greatest(until_cycle, start_cycle) AS until_cycle
+    greatest(until_cycle, start_cycle) AS until_cycle, open
 FROM (
     SELECT consumer AS unit, seen_cycle - receive_wait_cycles AS start_cycle,
-        seen_cycle AS end_cycle, 'empty' AS cause, channel, sent_cycle AS until_cycle
+        seen_cycle AS end_cycle, 'empty' AS cause, channel, sent_cycle AS until_cycle,
+        false AS open
     FROM recorded JOIN channels USING (channel) WHERE seen_order >= 0 AND receive_wait_cycles > 0
     UNION ALL SELECT producer, reserved_cycle - send_wait_cycles, reserved_cycle, 'full', channel,
-        reserved_cycle - 1
+        reserved_cycle - 1, false
     FROM recorded JOIN channels USING (channel) WHERE send_wait_cycles > 0
     UNION ALL SELECT unit, cycle - wait_cycles, cycle,
         ['hbm', 'capacity', 'empty', 'full', 'empty'][operation + 1], nullif(channel, -1),
-        CASE operation WHEN 3 THEN cycle - 1 WHEN 4 THEN amount ELSE cycle END
+        CASE operation WHEN 3 THEN cycle - 1 WHEN 4 THEN amount ELSE cycle END, false
     FROM recorded_operations WHERE wait_cycles > 0
-) ORDER BY unit, start_cycle;
+    UNION ALL SELECT unit, start_cycle, end_cycle, cause, channel, end_cycle, true FROM open_waits
+) ORDER BY unit, start_cycle, open;
 """

@@ -48,6 +48,8 @@ class Names:
             return "hops between units"
         if root.kind == "untraced":
             return "units that were not traced"
+        if root.kind == "open":
+            return "waits that had not ended"
         if root.kind == "unit":
             return self.units[root.unit]
         return f"{_MEMORIES[root.kind]} for {self.units[root.unit]}"

@@ -67,7 +67,7 @@ def write_page(trace: Trace, output: Path) -> None:
         *_section("Elements held, where units wait longest", occupancy_charts(trace, accounts)),
         *_section("Where the cycles went", _units(accounts)),
         *_section("Whom they were waiting for", _roots(accounts)),
-        *_section("Critical path", _path(accounts)),
+        *_section("Critical path", element("p", accounts.path_note) + _path(accounts)),
     ]
     title = escape(str(trace.meta.get("name")))
     page = (
@@ -88,8 +88,6 @@ def _head(trace: Trace, accounts: Accounts) -> str:
     ran = f"{trace.outcome} in {meta.get('mode')} mode, {trace.cycles:,} cycles"
     program = " ".join(str(each) for each in (meta.get("program"), given) if each)
     verdict = accounts.verdict()
-    if trace.status == "deadlock":
-        verdict = f"It stopped moving after {trace.cycles:,} cycles. Until then: {verdict}"
     notes = "".join(element("p", escape(problem), class_="quiet") for problem in trace.problems)
     if meta.get("window") is not None or meta.get("nodes") is not None:
         first, last = trace.window

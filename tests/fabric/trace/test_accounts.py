@@ -9,7 +9,7 @@ import pytest
 
 from fabric import Program, Report
 from fabric.trace.reader import Trace
-from fabric.trace.roots import HOP, Root, Roots
+from fabric.trace.roots import HOP, OPEN, Root, Roots
 from fabric.trace.stalls import Accounts
 from fabric.trace.timeline import Timelines, timelines
 from tests.deadlock.cases import CASES
@@ -88,17 +88,20 @@ class TestEveryProgram:
 
 
 def _walk(lines: Timelines, unit: int, cycle: int) -> Root:
-    """Follow the waits of one cycle to their end, one by one."""
-    while True:
+    """Follow the waits of one cycle to their end, one by one; open waits may come back or stop."""
+    passed: set[int] = set()
+    while unit not in passed:
+        passed.add(unit)
         wait = next((w for w in lines.waits[unit] if w.start <= cycle < w.end), None)
         if wait is None:
-            return Root("unit", unit)
+            return Root("unit", unit) if cycle < lines.final[unit] else OPEN
         if wait.peer < 0:
             return Root(wait.cause, unit)
         if cycle >= wait.until:
             late = wait.cause == "empty" and wait.end > wait.until + 1
             return Root("unit", wait.peer) if late else HOP
         unit = wait.peer
+    return OPEN
 
 
 class TestKnownCases:
