@@ -22,6 +22,7 @@ from .graph import ComputeOperator as ComputeOperator
 from .graph import Operator as Operator
 from .graph import Wiring as Wiring
 from .hardware import Hardware as Hardware
+from .initial import Initial as Initial
 from .memory import Allocation as Allocation
 from .ports import Ports as Ports
 from .ports import Sink as Sink

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fabric import Broadcast as Broadcast
+from fabric import Initial as Initial
 from operators.accum import Accum as Accum
 from operators.addresses import CacheReadAddresses as CacheReadAddresses
 from operators.addresses import ExpertAddresses as ExpertAddresses

@@ -26,6 +26,7 @@ from tests.definitions.routing import partition as partition
 from tests.definitions.routing import reassemble as reassemble
 from tests.definitions.shape import expand as expand
 from tests.definitions.shape import flatten as flatten
+from tests.definitions.shape import initial as initial
 from tests.definitions.shape import promote as promote
 from tests.definitions.shape import repeat as repeat
 from tests.definitions.shape import reshape as reshape

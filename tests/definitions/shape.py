@@ -1,4 +1,4 @@
-"""Flatten, Reshape, Promote, Expand and Repeat (Table 7)."""
+"""Flatten, Reshape, Promote, Expand and Repeat (Table 7), and Initial, which no table has."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.definitions.tensors import at_depth, leaves
 
-__all__ = ["expand", "flatten", "promote", "repeat", "reshape"]
+__all__ = ["expand", "flatten", "initial", "promote", "repeat", "reshape"]
 
 
 def flatten(inner: int, outer: int, dims: int, tensor: Any) -> Any:
@@ -43,3 +43,11 @@ def expand(rank: int, dims: int, tensor: Any, reference: Any) -> Any:
         return at_depth(lambda _: leaves(part, rank)[0], rank, guide)
 
     return at_depth(repeated, dims - rank, tensor, reference)
+
+
+def initial(value: Any, count: int, inner: list[int], tensor: Any) -> Any:
+    """Put ``count`` tensors of the size ``inner`` in front, filled with ``value``."""
+    front = value
+    for size in reversed(inner):
+        front = [front] * size
+    return [front] * count + tensor

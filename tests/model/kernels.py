@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fabric import Program, Stream
+from fabric import Feedback, Program, Stream, StreamType
 from operators import (
     Accum,
     Add,
@@ -22,6 +22,7 @@ from operators import (
     Expand,
     FlatMap,
     Flatten,
+    Initial,
     LinearOffChipLoad,
     Map,
     Metadata,
@@ -76,6 +77,13 @@ class Wiring:
         chosen = [self.random.sample(range(width), hot) for _ in range(self.outer)]
         stops = [(row, int(i == self.outer - 1)) for i, row in enumerate(chosen)]
         return Selectors(np.array(chosen), width)(), routing.selectors(self.g, stops)
+
+    def steered(self, chosen: list[list[int]], width: int) -> Pair:
+        """[len(chosen)] of selectors."""
+        stops = [(row, int(i == len(chosen) - 1)) for i, row in enumerate(chosen)]
+        return self.flat(
+            0, 1, (Selectors(np.array(chosen), width)(), routing.selectors(self.g, stops))
+        )
 
     def slowed(self, pair: Pair, most: int = 2, least: int = 0) -> Pair:
         """Some maps, each of which may write to memory."""
@@ -208,6 +216,31 @@ def regrouped(w: Wiring) -> None:
     w.sink(w.slowed((a, b)))
 
 
+def looped(w: Wiring) -> None:
+    """Sums of all tiles so far, which go round; the loop begins with some zeros."""
+    w.outer += 1
+    count = w.outer * w.inner
+    ahead = w.random.randint(1, count - 1)
+    (a, b), state = w.slowed(w.flat(0, 2, w.load()), 1), model.Stream()
+    loop = Feedback(StreamType((count - ahead,), a.value))
+    zero = model.Tile(*w.tile, w.g.setting.element_bytes, mu=False, valid=w.tile[0])
+    sums = (
+        Map(Add())(a, Initial(0, ahead)(loop)),
+        map2(w.g, "add", elementwise(w.g, 1), b, shape.initial(w.g, zero, ahead, state)),
+    )
+    # The last sums find nothing left to be added to; what goes round ends with its selectors.
+    choice = [[0]] * (count - ahead) + [[1]] * ahead
+    (c, d), (e, f) = w.steered(choice, 2), w.steered(choice[: count - ahead], 1)
+    kept, last = zip(
+        Partition(2)(sums[0], c), routing.partition(w.g, sums[1], d, 2, 0, 1), strict=True
+    )
+    w.sink(last)
+    again = Reassemble()([kept[0]], e), routing.reassemble(w.g, [kept[1]], f, "again")
+    going, round_ = w.slowed(w.flat(0, 1, again), 1)
+    loop.connect(going)
+    w.g.feed(round_, state)
+
+
 KERNELS: dict[str, Callable[[Wiring], None]] = {
     each.__name__: each
     for each in (
@@ -221,6 +254,7 @@ KERNELS: dict[str, Callable[[Wiring], None]] = {
         expanded,
         stored,
         regrouped,
+        looped,
     )
 }
 

@@ -8,6 +8,7 @@ from tests.model.graph import Graph, Stream, Tile
 __all__ = [
     "expand",
     "flatten",
+    "initial",
     "repeat",
     "reshape",
     "reshape_outer",
@@ -137,3 +138,15 @@ def split_rows(g: Graph, data: Stream, name: str) -> Stream:
                 )
 
     return g.add(name, body, [data])[0]
+
+
+def initial(g: Graph, value: Tile, count: int, data: Stream) -> Stream:
+    """``count`` values in front, which take no time but their slots."""
+
+    def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
+        for _ in range(count):
+            yield from send(p, outputs[0], value)
+        while (element := (yield from take(p, inputs[0]))) is not None:
+            yield from send(p, outputs[0], *element)
+
+    return g.add("initial", body, [data])[0]

@@ -15,6 +15,7 @@ from operators import (
     Bufferize,
     Expand,
     Flatten,
+    Initial,
     Map,
     Maximum,
     Parallelize,
@@ -84,6 +85,7 @@ class Random:
             self._deal,
             self._buffer,
             self._nested_expand,
+            self._begin,
         )
         with Program("random") as self.program:
             for _ in range(1 + choices.below(2)):
@@ -238,3 +240,13 @@ class Random:
         inner = Expand(1)(Promote(0)(of.stream), Repeat(2)(of.stream))
         tensor = definitions.repeat(2, of.dims + 1, definitions.repeat(2, of.dims, of.tensor))
         yield Meant(Expand(1)(Promote(0)(inner), guide), tensor)
+
+    def _begin(self, of: Meant) -> Iterator[Meant]:
+        """Put something in front."""
+        inner = [dim for dim in of.stream.shape[1:] if isinstance(dim, int) and dim > 0]
+        if len(inner) + 1 < of.dims or of.size > _LARGE:
+            yield of
+            return
+        count = 1 + self._choices.below(3)
+        tensor = definitions.initial(5.0, count, inner, of.tensor)
+        yield Meant(Initial(5, count)(of.stream), tensor)

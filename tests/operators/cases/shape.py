@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fabric import Tile
-from operators import Expand, Flatten, Promote, Repeat, Reshape
+from operators import Expand, Flatten, Initial, Promote, Repeat, Reshape
 from tests import definitions
 from tests.operators.driving import FLOAT, NUMBER, Case, Choices, Drawn, draw, number_in, tile
 
@@ -93,6 +93,16 @@ def expand(choices: Choices) -> Case:
     return Case(choices, [(source, NUMBER), (reference, NUMBER)], Expand(rank), [expected])
 
 
+def initial(choices: Choices) -> Case:
+    """Put sub-tensors in front."""
+    inner = [1 + choices.below(3) for _ in range(choices.below(3))]
+    drawn = draw(choices, 1 + len(inner), tile, fixed=inner)
+    count = 1 + choices.below(3)
+    numbers = definitions.map_values(number_in, drawn.dims, drawn.tensor)
+    expected = definitions.initial(7.0, count, inner, numbers)
+    return Case(choices, [(drawn, FLOAT)], Initial(7, count), [expected], plain=number_in)
+
+
 CASES = {
     "Flatten": flatten,
     "Reshape of the innermost dimension": reshape_innermost,
@@ -100,4 +110,5 @@ CASES = {
     "Promote": promote,
     "Repeat": repeat,
     "Expand": expand,
+    "Initial": initial,
 }
