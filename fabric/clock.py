@@ -162,7 +162,6 @@ class VirtualClock:
         Units that ask for one cycle go on one after the other, in node order. An element that
         arrives in a channel of ``watching`` ends the wait early: then the caller looks again.
         """
-        unit.reach_ticket += 1
         heapq.heappush(self._reaching, (cycle, unit.index, unit.reach_ticket, unit))
         for channel in watching:
             channel.reader = unit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -20,7 +21,7 @@ from fabric import (
     simulate,
 )
 from fabric.cli import main
-from fabric.deadlock import remedy
+from fabric.deadlock import picture, remedy
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import LINES, report_lines
 from fabric.deadlock.trial import Outcome, Trial
@@ -93,6 +94,17 @@ class TestFiles:
         assert names == names & set(boxes)
         (graph,) = pydot.graph_from_dot_data(dot) or []
         assert names == {node.get_name().strip('"') for node in graph.get_nodes()} - {"node"}
+
+    @pytest.mark.parametrize(
+        "name", ["long_tail", "loop_of_40", "pack_rows", "ring_of_1", "ring_of_2", "three_rings"]
+    )
+    def test_golden_pictures(self, name: str, golden: Callable[[str, str], None]) -> None:
+        """Rings of several sizes beside each other and what waits behind them, as looked at."""
+        report = simulate(CASES[name].build())
+        found = msgspec.convert(report.deadlock, DeadlockReport)
+
+        golden(f"{name}.svg", picture.svg(found).replace(found.summary, "SUMMARY"))
+        golden(f"{name}.dot", picture.dot(found))
 
     def test_events(self, tmp_path: Path) -> None:
         """The run's log has the deadlock in one line."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -196,6 +197,64 @@ def test_layout(sizes: list[Size], data: st.DataObject) -> None:
         assert y + h / 2 <= found.size[1] + 1e-6
     for (source, target), route in zip(arrows, found.routes, strict=True):
         assert (found.nodes[source], found.nodes[target]) == (route[0], route[-1])
+
+
+def by_hand(*, measured: bool = False) -> Picture:
+    """A picture with what is hard to lay out: a loop, long, parallel and crossing streams."""
+    kinds = ("compute", "memory", "routing")
+    names = (
+        "load",
+        "split",
+        "up_0..3",
+        "gate_0..3",
+        "product",
+        "a_name_longer_than_its_box",
+        "out",
+    )
+    boxes = tuple(
+        Box(
+            name,
+            4 if "0..3" in name else 1,
+            f"Kind{number}",
+            kinds[number % 3],
+            f"x.py:{10 + number}",
+            shares(number) if measured else None,
+        )
+        for number, name in enumerate(names)
+    )
+    wires = ((0, 1), (1, 2), (1, 3), (2, 4), (3, 4), (4, 5), (5, 6), (0, 6), (5, 1), (4, 6), (4, 6))
+    return Picture(
+        "by hand <&>",
+        boxes,
+        tuple(Arrow(a, b, f"[{a}, {b}] of 4x4", 1 + a % 3) for a, b in wires),
+    )
+
+
+def shares(number: int) -> dict[str, float]:
+    """Where the cycles of a unit went."""
+    busy = number / 10
+    return {"busy": busy, "empty": 0.1, "full": 0.05, "hbm": 0.15, "idle": 0.7 - busy}
+
+
+class TestGolden:
+    """Documents that a person has looked at, letter for letter."""
+
+    @pytest.mark.parametrize(("name", "measured"), [("by_hand", False), ("by_hand_measured", True)])
+    @pytest.mark.parametrize(("suffix", "draw"), [("svg", svg), ("dot", dot), ("mmd", mermaid)])
+    def test_by_hand(
+        self,
+        name: str,
+        measured: bool,
+        suffix: str,
+        draw: Callable[[Picture], str],
+        golden: Callable[[str, str], None],
+    ) -> None:
+        """Boxes of every kind, and all kinds of streams."""
+        golden(f"{name}.{suffix}", draw(by_hand(measured=measured)))
+
+    def test_program(self, golden: Callable[[str, str], None]) -> None:
+        """The simplified mixture of experts, repeated parts once."""
+        golden("simplified_moe.svg", svg(simplified()))
 
 
 class TestCommand:

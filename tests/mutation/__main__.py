@@ -88,7 +88,11 @@ def _chosen(options: argparse.Namespace, results: Path) -> list[Mutant]:
 
 
 def _tried(mutants: Sequence[Mutant], covering: Covering, jobs: int) -> Iterator[Result]:
-    """Try mutants, several at a time, each in a tree of its own."""
+    """Try mutants, several at a time, each in a tree of its own.
+
+    Raises:
+        SystemExit: a test that caught one fails without any mutation, too.
+    """
     with tempfile.TemporaryDirectory() as copies, ThreadPoolExecutor(jobs) as threads:
         trees: queue.Queue[Tree] = queue.Queue()
         for number in range(jobs):
@@ -101,8 +105,14 @@ def _tried(mutants: Sequence[Mutant], covering: Covering, jobs: int) -> Iterator
             finally:
                 trees.put(tree)
 
+        catching = set()
         for done in as_completed([threads.submit(attempt, mutant) for mutant in mutants]):
-            yield done.result()
+            result = done.result()
+            catching.add(result.test)
+            yield result
+        failing = trees.get().failing(sorted(catching - {""}), covering)
+        if failing is not None:
+            raise SystemExit(f"{failing} fails without any mutation")
 
 
 def _equivalents() -> dict[tuple[str, str, str], str]:

@@ -50,19 +50,20 @@ class Covering:
         """Return the tests that run the mutated line: its own module's first, then the quick ones.
 
         A line outside of functions runs once a process, whichever test comes first: all tests of
-        its module are returned. A test that was written since counts as running everything.
+        its module are returned. A test that was written since counts as running everything. Those
+        that start processes come last: what these run is not known.
         """
         lines = self._lines(mutant.file)
-        found = lines.get(mutant.line, set())
+        found = set(lines.get(mutant.line, ()))
         if not found or mutant.line not in _inside(self._root / mutant.file):
             found = set().union(*lines.values())
-        new = {test for test in self.known if test not in self._seconds}
+        found |= {test for test in self.known if test not in self._seconds}
         near = Path(mutant.file).stem
 
-        def order(test: str) -> tuple[bool, float]:
-            return near not in test.partition("::")[0], self.seconds(test)
+        def order(test: str) -> tuple[bool, bool, float]:
+            return test not in found, near not in test.partition("::")[0], self.seconds(test)
 
-        return sorted((found | new) & self.known, key=order)
+        return sorted((found & self.known) | self._starting_processes, key=order)
 
     @cache  # noqa: B019 - lives as long as the process
     def _lines(self, file: str) -> dict[int, set[str]]:
@@ -76,9 +77,10 @@ class Covering:
         return {}
 
     @cached_property
-    def total_seconds(self) -> float:
-        """How long all tests took, one after the other."""
-        return sum(self._seconds.values())
+    def _starting_processes(self) -> set[str]:
+        files = {test.partition("::")[0] for test in self.known}
+        starting = {file for file in files if "subprocess" in (self._root / file).read_text()}
+        return {test for test in self.known if test.partition("::")[0] in starting}
 
 
 def environment(root: Path) -> dict[str, str]:

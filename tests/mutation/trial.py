@@ -61,7 +61,6 @@ class Tree:
                 (copy / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(root / name, copy / name)
         self._root = copy
-        self._sound: dict[str, bool] = {}
 
     def attempt(self, mutant: Mutant, covering: Covering) -> Result:
         """Run the tests of the mutant's line until one fails."""
@@ -72,18 +71,15 @@ class Tree:
             seconds = [covering.seconds(test) for test in chunk]
             with self._mutated(mutant):
                 outcome, failed = self._run(chunk, sum(seconds), max(seconds))
-            if outcome != "survived" and failed and not self._passes(failed, covering):
-                raise SystemExit(f"{failed} fails without any mutation")
             if outcome != "survived":
                 break
         return Result(mutant, outcome, failed, len(tests), time.monotonic() - start)
 
-    def _passes(self, test: str, covering: Covering) -> bool:
-        """Whether a test passes without any mutation."""
-        if test not in self._sound:
-            seconds = covering.seconds(test)
-            self._sound[test] = self._run([test], seconds, seconds)[0] == "survived"
-        return self._sound[test]
+    def failing(self, tests: Sequence[str], covering: Covering) -> str | None:
+        """Return the first of ``tests`` that fails without any mutation; None where all pass."""
+        seconds = [covering.seconds(test) for test in tests]
+        outcome, failed = self._run(tests, sum(seconds), max(seconds, default=0.0))
+        return None if outcome == "survived" else failed or outcome
 
     def _mutated(self, mutant: Mutant) -> _Mutated:
         return _Mutated(self._root / mutant.file, mutant.source)

@@ -1,0 +1,39 @@
+"""What holds for every module of the package."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+
+import msgspec
+
+import fabric
+import operators
+
+
+def _classes() -> Iterator[type]:
+    for package in (fabric, operators):
+        for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not each.name.endswith("__main__"):
+                module = importlib.import_module(each.name)
+                members = inspect.getmembers(module, inspect.isclass)
+                yield from (kind for _, kind in members if kind.__module__ == each.name)
+
+
+def _is_frozen(kind: type) -> bool:
+    if issubclass(kind, msgspec.Struct):
+        return kind.__struct_config__.frozen
+    return not dataclasses.is_dataclass(kind) or bool(
+        kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    )
+
+
+def test_descriptions_are_frozen() -> None:
+    """Whoever is given a description can keep it: nobody changes it."""
+    classes = list(_classes())
+
+    assert len(classes) > 150
+    assert [] == [f"{kind.__module__}.{kind.__name__}" for kind in classes if not _is_frozen(kind)]
