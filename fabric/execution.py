@@ -107,6 +107,11 @@ class Execution:
             self._recorder.start(folder / name, self.machine, head)
 
     @property
+    def signal(self) -> int:
+        """What interrupted the run, where something did."""
+        return self._interrupts.number
+
+    @property
     def trace_failure(self) -> str | None:
         """Why the trace ends before the run, where it does."""
         return None if self._recorder is None else self._recorder.failure

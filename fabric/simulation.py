@@ -237,6 +237,7 @@ def _report(
         channels_counters=accounting.channel_counters(machine, cycles),
         comparison=comparison,
         warnings=tuple(warnings),
+        signal=run.signal,
     )
 
 
