@@ -8,6 +8,7 @@ Ctrl-C). With ``--json`` every one of them comes with one object on stdout.
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import importlib
 import os
@@ -20,11 +21,14 @@ import click
 from typing_extensions import override
 
 from fabric.errors import FabricError
-from fabric.output import check_object, print_json, run_object, tell
+from fabric.output import check_object, flush_stdout, print_json, run_object, tell
 from fabric.report import ExitStatus
 from fabric.terminations import Terminations
 
 __all__ = ["main"]
+
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What goes wrong with a file that could be opened."""
 
 _COMMANDS: Final = ("run", "check", "graph", "trace")
 
@@ -52,6 +56,16 @@ def _commands() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line ``arguments``, by default the process's, and return the exit status."""
+    status = _main(arguments)
+    try:
+        flush_stdout()
+    except OSError as error:
+        tell(f"fabric: {error.filename}: {error.strerror}")
+        return status or ExitStatus.UNWRITTEN
+    return status
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by who started us
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
@@ -87,7 +101,8 @@ def _fail_with(error: Exception, arguments: list[str], known: dict[str, Any]) ->
         return _fail(arguments, known, ExitStatus.USAGE, error.message, error.file, error.line)
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
-        return _fail(arguments, known, ExitStatus.USAGE, reason, error.filename)
+        status = ExitStatus.UNWRITTEN if error.errno in _NO_ROOM else ExitStatus.USAGE
+        return _fail(arguments, known, status, reason, error.filename)
     traceback.print_exception(error)
     message = f"a fault of the fabric: {type(error).__name__}: {error}"
     return _fail(arguments, known, ExitStatus.WRONG, message)

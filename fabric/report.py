@@ -32,6 +32,7 @@ class ExitStatus:
     WRONG: Final = 1
     USAGE: Final = 2
     DEADLOCK: Final = 3
+    UNWRITTEN: Final = 4
 
     @staticmethod
     def interrupted(number: int) -> int:
@@ -137,7 +138,7 @@ class Comparison:
 
 
 _BESIDE_THE_TABLE: Final = frozenset(
-    {"name", "units", "channels_counters", "comparison", "signal"}
+    {"name", "units", "channels_counters", "comparison", "unwritten", "signal"}
 )
 
 
@@ -151,6 +152,7 @@ class Report:
         comparison: what was known before the run beside what it measured.
         verification: the outputs beside what the program expects; None where it expects nothing.
         warnings: sentences about a run that completed all the same.
+        unwritten: sentences about what of its log and trace could not be written.
         signal: what interrupted it, where something did.
     """
 
@@ -184,6 +186,7 @@ class Report:
     units: tuple[UnitCounters, ...] = ()
     channels_counters: tuple[ChannelCounters, ...] = ()
     comparison: Comparison = Comparison()
+    unwritten: tuple[str, ...] = ()
     signal: int = SIGINT
 
     @property
@@ -191,7 +194,9 @@ class Report:
         """What the command line exits with."""
         match self.status:
             case "completed":
-                return ExitStatus.WRONG if self.verified is False else ExitStatus.COMPLETED
+                if self.verified is False:
+                    return ExitStatus.WRONG
+                return ExitStatus.UNWRITTEN if self.unwritten else ExitStatus.COMPLETED
             case "deadlock" | "livelock":
                 return ExitStatus.DEADLOCK
             case "interrupted":
