@@ -112,7 +112,7 @@ class TestRuns:
 
     @pytest.mark.parametrize(
         ("largest", "what"),
-        [(16_384, r"trace logs/small-1/trace: segment \d+"), (512, "logs/small-1: .*")],
+        [(4_096, r"trace logs/small-1/trace: (segment|snapshot) \d+"), (512, "logs/small-1: .*")],
     )
     def test_command(
         self, largest: int, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
