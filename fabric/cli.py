@@ -1,12 +1,14 @@
 """The command line: one module per sub-command, imported when it is used.
 
 Exit status: 0 completed, 1 wrong or failed, 2 usage, shape or configuration error, 3 deadlock or
-livelock, 130 interrupted. With ``--json`` every one of them comes with one object on stdout.
+livelock, 4 something asked for could not be written, 128 + n interrupted by signal n (130 by
+Ctrl-C). With ``--json`` every one of them comes with one object on stdout.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import importlib
 import os
@@ -19,10 +21,14 @@ import click
 from typing_extensions import override
 
 from fabric.errors import FabricError
-from fabric.output import check_object, print_json, run_object, tell
+from fabric.output import check_object, flush_stdout, print_json, run_object, tell
 from fabric.report import ExitStatus
+from fabric.terminations import Terminations
 
 __all__ = ["main"]
+
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What goes wrong with a file that could be opened."""
 
 _COMMANDS: Final = ("run", "check", "graph", "trace")
 
@@ -50,6 +56,16 @@ def _commands() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line ``arguments``, by default the process's, and return the exit status."""
+    status = _main(arguments)
+    try:
+        flush_stdout()
+    except OSError as error:
+        tell(f"fabric: {error.filename}: {error.strerror}")
+        return status or ExitStatus.UNWRITTEN
+    return status
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by who started us
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
@@ -58,16 +74,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gc.set_threshold(50_000, 50, 1_000)
     given = list(sys.argv[1:] if arguments is None else arguments)
     known: dict[str, Any] = {}
+    ended = Terminations()
     try:
-        status: int | None = _commands.main(given, standalone_mode=False, obj=known)
-    except click.exceptions.Abort:
-        return _fail(given, known, ExitStatus.INTERRUPTED, "interrupted")
+        with ended.handled():
+            status: int | None = _commands.main(given, standalone_mode=False, obj=known)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        return _interrupted(given, known, ended.number)
     except click.ClickException as error:
         error.show()
         return _fail(given, known, ExitStatus.USAGE, error.format_message(), say=False)
     except Exception as error:  # noqa: BLE001 - the last place that can still print the object
+        if isinstance(error, RuntimeError) and str(error) == "Query interrupted":
+            # What DuckDB makes of a KeyboardInterrupt.
+            return _interrupted(given, known, ended.number)
         return _fail_with(error, given, known)
     return status or 0
+
+
+def _interrupted(arguments: list[str], known: dict[str, Any], number: int) -> int:
+    status = ExitStatus.interrupted(number)
+    return _fail(arguments, known, status, "interrupted", outcome={"status": "interrupted"})
 
 
 def _fail_with(error: Exception, arguments: list[str], known: dict[str, Any]) -> int:
@@ -75,10 +101,8 @@ def _fail_with(error: Exception, arguments: list[str], known: dict[str, Any]) ->
         return _fail(arguments, known, ExitStatus.USAGE, error.message, error.file, error.line)
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
-        return _fail(arguments, known, ExitStatus.USAGE, reason, error.filename)
-    if isinstance(error, RuntimeError) and str(error) == "Query interrupted":
-        # What DuckDB makes of a KeyboardInterrupt.
-        return _fail(arguments, known, ExitStatus.INTERRUPTED, "interrupted")
+        status = ExitStatus.UNWRITTEN if error.errno in _NO_ROOM else ExitStatus.USAGE
+        return _fail(arguments, known, status, reason, error.filename)
     traceback.print_exception(error)
     message = f"a fault of the fabric: {type(error).__name__}: {error}"
     return _fail(arguments, known, ExitStatus.WRONG, message)
@@ -93,14 +117,13 @@ def _fail(
     line: int | None = None,
     *,
     say: bool = True,
+    outcome: dict[str, Any] | None = None,
 ) -> int:
     """Say on stderr why there is no report, and in JSON on stdout where that is wanted."""
     if say:
         tell(f"fabric: {FabricError(message, file=file, line=line)}")
     if "--json" in arguments:
-        if status == ExitStatus.INTERRUPTED:
-            outcome: dict[str, Any] = {"status": "interrupted"}
-        else:
+        if outcome is None:
             error = {"message": message, "file": file, "line": line}
             outcome = {"status": "error", "error": error}
         made = check_object if arguments[0] == "check" else run_object

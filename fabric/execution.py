@@ -93,7 +93,7 @@ class Execution:
             beat_cycles=HEARTBEAT_CYCLES,
             recorder=self._recorder,
         )
-        self.log = RunLog(None)
+        self.log = RunLog(None, lambda _: None)
         self.wall_seconds = 0.0
         self.watch: Final = LivelockWatch(self.machine, settings.livelock_cycles)
         self._loops_logged: set[str] = set()
@@ -101,15 +101,21 @@ class Execution:
         self._interrupts = Interrupts()
         self._logged: set[int] = set()
 
-    def start_trace(self, folder: Path | None, name: str, head: Mapping[str, Any]) -> None:
+    def start_trace(
+        self,
+        folder: Path | None,
+        name: str,
+        head: Mapping[str, Any],
+        tell: Callable[[str], object],
+    ) -> None:
         """Begin the trace, where there is one, in a new folder ``name``."""
         if self._recorder is not None and folder is not None:
-            self._recorder.start(folder / name, self.machine, head)
+            self._recorder.start(folder / name, self.machine, head, tell)
 
     @property
-    def trace_failure(self) -> str | None:
-        """Why the trace ends before the run, where it does."""
-        return None if self._recorder is None else self._recorder.failure
+    def signal(self) -> int:
+        """What interrupted the run, where something did."""
+        return self._interrupts.number
 
     def conclude_trace(self, status: Status, verified: bool | None) -> None:
         """Let the trace say of the run what its report says."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
@@ -21,12 +23,13 @@ if TYPE_CHECKING:
 __all__ = [
     "PIPED_COLUMNS",
     "check_object",
+    "flush_stdout",
     "print_json",
     "print_line",
     "print_text",
+    "printed",
     "program_prints",
     "run_object",
-    "stdout_console",
     "tell",
 ]
 
@@ -77,15 +80,39 @@ def program_prints(*, as_json: bool) -> contextlib.AbstractContextManager[object
 
 
 def print_text(text: str) -> None:
-    """Print ``text``; a reader that has gone away is no error."""
+    """Print ``text``; a reader that has gone away is no error.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     text = _harmless(text)
     encoding = sys.stdout.encoding or "utf-8"
-    try:
+    with _stdout():
         sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
         sys.stdout.flush()
-    except BrokenPipeError:
+
+
+def flush_stdout() -> None:
+    """Write what users have printed, and what cannot be said any more when the interpreter ends.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with _stdout():
+        sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def _stdout() -> Iterator[None]:
+    """Let nothing more go to standard output once something could not."""
+    try:
+        yield
+    except OSError as error:
         # The interpreter flushes once more when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            error.filename = "standard output"
+            raise
 
 
 def tell(text: str) -> None:
@@ -99,15 +126,25 @@ def _harmless(text: str) -> str:
     return _CONTROL.sub(lambda found: visible(found[0]), text)
 
 
-def stdout_console() -> Console:
-    """Return a console as wide as the terminal; lines that are piped are not broken.
+def printed(show: Callable[[Console], object]) -> str:
+    """Return what ``show`` prints on a console like standard output.
 
-    What is printed on it is text, whatever brackets and colons users have put into names.
+    It is as wide as the terminal; lines that are piped are not broken. What is printed is text,
+    whatever brackets and colons users have put into names.
     """
     from rich.console import Console
 
-    fixed = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPED_COLUMNS
-    return Console(width=fixed, highlight=False, markup=False, emoji=False)
+    terminal = sys.stdout.isatty()
+    console = Console(
+        file=io.StringIO(),
+        force_terminal=terminal,
+        width=None if terminal or "COLUMNS" in os.environ else PIPED_COLUMNS,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    show(console)
+    return cast("io.StringIO", console.file).getvalue()
 
 
 def print_line(console: Console, text: Text, indent: int = 2) -> None:

@@ -6,6 +6,7 @@ import importlib
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
+from signal import SIGINT
 from typing import Any, Final, Literal, TypeAlias
 
 from fabric.errors import Deadlock, FabricError, VerificationError
@@ -31,7 +32,12 @@ class ExitStatus:
     WRONG: Final = 1
     USAGE: Final = 2
     DEADLOCK: Final = 3
-    INTERRUPTED: Final = 130
+    UNWRITTEN: Final = 4
+
+    @staticmethod
+    def interrupted(number: int) -> int:
+        """Return 128 and the signal's number: 130 for SIGINT, 143 for SIGTERM, 129 for SIGHUP."""
+        return 128 + number
 
 
 @dataclass(frozen=True)
@@ -131,7 +137,9 @@ class Comparison:
     warnings: tuple[str, ...] = ()
 
 
-_BESIDE_THE_TABLE: Final = frozenset({"name", "units", "channels_counters", "comparison"})
+_BESIDE_THE_TABLE: Final = frozenset(
+    {"name", "units", "channels_counters", "comparison", "unwritten", "signal"}
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +152,8 @@ class Report:
         comparison: what was known before the run beside what it measured.
         verification: the outputs beside what the program expects; None where it expects nothing.
         warnings: sentences about a run that completed all the same.
+        unwritten: sentences about what of its log and trace could not be written.
+        signal: what interrupted it, where something did.
     """
 
     program: str
@@ -176,17 +186,21 @@ class Report:
     units: tuple[UnitCounters, ...] = ()
     channels_counters: tuple[ChannelCounters, ...] = ()
     comparison: Comparison = Comparison()
+    unwritten: tuple[str, ...] = ()
+    signal: int = SIGINT
 
     @property
     def exit_status(self) -> int:
         """What the command line exits with."""
         match self.status:
             case "completed":
-                return ExitStatus.WRONG if self.verified is False else ExitStatus.COMPLETED
+                if self.verified is False:
+                    return ExitStatus.WRONG
+                return ExitStatus.UNWRITTEN if self.unwritten else ExitStatus.COMPLETED
             case "deadlock" | "livelock":
                 return ExitStatus.DEADLOCK
             case "interrupted":
-                return ExitStatus.INTERRUPTED
+                return ExitStatus.interrupted(self.signal)
             case "error":
                 return ExitStatus.WRONG
 

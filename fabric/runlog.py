@@ -17,6 +17,7 @@ import structlog
 from fabric.errors import ConfigurationError
 from fabric.plain import json_text, plain
 from fabric.report import Report, UnitCounters
+from fabric.whole_file import write_whole
 from fabric.wording import file_name
 
 __all__ = ["RunLog", "event_logger", "new_run_folder"]
@@ -67,15 +68,12 @@ def event_logger(file: TextIO) -> Any:
 
 
 class RunLog:
-    """Writes ``events.jsonl``, ``report.json`` and ``counters.json`` into a run's folder.
+    """Writes ``events.jsonl``, ``report.json`` and ``counters.json`` into a run's folder."""
 
-    Attributes:
-        failure: why writing stopped, where it did; the run goes on.
-    """
-
-    def __init__(self, folder: Path | None) -> None:
-        """Open the log; None records nothing."""
-        self.failure: str | None = None
+    def __init__(self, folder: Path | None, tell: Callable[[str], object]) -> None:
+        """Open the log; None records nothing. ``tell`` is told at once why writing stops."""
+        self._tell = tell
+        self._failed = False
         self._folder = folder
         self._file: TextIO | None = None
         self._log: Any = None
@@ -133,22 +131,21 @@ class RunLog:
             "comparison": [asdict(each) for each in report.comparison.totals],
         }
         for name, document in (("report", report.as_json()), ("counters", counters)):
-            file = self._folder / f"{name}.json"
-            write = partial(file.write_text, json_text(document), encoding="utf-8")
+            write = partial(write_whole, self._folder / f"{name}.json", json_text(document))
             self._attempt(f"{name}.json", write)
 
     def _attempt(self, what: str, write: Callable[[], object]) -> None:
-        """Write; where that fails, keep the reason and write nothing more."""
-        if self.failure is None:
+        """Write; where that fails, tell the reason and write nothing more."""
+        if not self._failed:
             self._try(what, write)
 
     def _try(self, what: str, write: Callable[[], object]) -> None:
         try:
             write()
         except OSError as error:
-            self.failure = (
-                self.failure or f"{self._folder}: {what} could not be written: {error.strerror}"
-            )
+            if not self._failed:
+                self._tell(f"{self._folder}: {what} could not be written: {error.strerror}")
+            self._failed = True
 
 
 def _event_first(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> dict[str, Any]:

@@ -68,7 +68,8 @@ def simulate(
         livelock_cycles: how long nothing has to get done before the run is given up.
         trace: record an event trace in the run's folder; a run with other depths is recorded
             beside it, in ``trace-grown``.
-        notify: told what takes its time after a run that stopped.
+        notify: told what takes its time after a run that stopped, and at once what of the log or
+            the trace cannot be written.
 
     Raises:
         FabricError: the program cannot be run at all.
@@ -94,7 +95,14 @@ def simulate(
         "name": program.name,
         "log_dir": None if folder is None else str(folder),
     }
-    with RunLog(folder) as log:
+    unwritten: list[str] = []
+
+    def missing(sentence: str) -> None:
+        unwritten.append(sentence)
+        if notify is not None:
+            notify(sentence)
+
+    with RunLog(folder, missing) as log:
         log.event(
             "run_started",
             0,
@@ -106,18 +114,19 @@ def simulate(
         )
         notes: list[str] = []
         run.log = log
-        run.start_trace(folder, "trace", head)
+        run.start_trace(folder, "trace", head, missing)
         status = run.execute()
         explained = None
         if status in ("deadlock", "livelock"):
             explained = _explain(run, status, on_deadlock, folder, notify)
             if folder is not None:
-                notes += write_files(folder, explained)
+                for failed in write_files(folder, explained):
+                    missing(failed)
             if on_deadlock == "grow" and explained.remedy.depths:
                 notes.append(_grown(explained))
                 run = Execution(program, settings.deepened(explained))
                 run.log = log
-                run.start_trace(folder, "trace-grown", head)
+                run.start_trace(folder, "trace-grown", head, missing)
                 status, explained = run.execute(), None
         report = _report(run, status, head, explained, notes)
         run.conclude_trace(report.status, report.verified)
@@ -130,9 +139,7 @@ def simulate(
             elements=report.elements,
         )
         log.write_report(report)
-    if log.failure is not None:
-        report = replace(report, warnings=(*report.warnings, log.failure))
-    return report
+    return replace(report, warnings=(*report.warnings, *unwritten), unwritten=tuple(unwritten))
 
 
 def _grown(explained: DeadlockReport) -> str:
@@ -201,8 +208,6 @@ def _report(
     fields = accounting.totals(machine, cycles, metrics)
     comparison = Comparison()
     warnings = [*notes, *accounting.warnings(machine)]
-    if run.trace_failure is not None:
-        warnings.append(run.trace_failure)
     verification = _not_verified(run, status)
     error = machine.first_failure()
     if status in ("interrupted", "error"):
@@ -237,6 +242,7 @@ def _report(
         channels_counters=accounting.channel_counters(machine, cycles),
         comparison=comparison,
         warnings=tuple(warnings),
+        signal=run.signal,
     )
 
 

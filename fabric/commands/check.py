@@ -52,8 +52,8 @@ def command(
         check_object,
         print_json,
         print_text,
+        printed,
         program_prints,
-        stdout_console,
     )
     from fabric.symbolic.check import check
 
@@ -67,8 +67,5 @@ def command(
         return 0
     from fabric.wiring_table import print_check
 
-    console = stdout_console()
-    with console.capture() as captured:
-        print_check(checked, program, console)
-    print_text(captured.get())
+    print_text(printed(lambda console: print_check(checked, program, console)))
     return 0

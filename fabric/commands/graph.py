@@ -63,11 +63,13 @@ def command(
     from fabric.elaborate import elaborate
     from fabric.loader import load_program
     from fabric.output import print_text
+    from fabric.whole_file import output_file
 
     plan = elaborate(load_program(program, parameters, hardware).program)
     shares = None if run_folder is None else shares_of_run(run_folder, plan)
     picture = picture_of(plan, unfold=unfold, shares=shares)
     draw = {".svg": svg, ".dot": dot, ".mmd": mermaid}[output.suffix]
-    output.write_text(draw(picture), encoding="utf-8")
+    with output_file(output, encoding="utf-8") as file:
+        file.write(draw(picture))
     print_text(f"{len(picture.boxes):,} of {len(plan.nodes):,} operators drawn in {output}\n")
     return 0

@@ -103,6 +103,7 @@ def command(
 
     from fabric.loader import load_program
     from fabric.output import program_prints, tell
+    from fabric.report import ExitStatus
     from fabric.simulation import simulate
 
     progress = _progress()
@@ -122,11 +123,16 @@ def command(
             livelock_cycles=livelock_cycles,
             notify=lambda text: tell(f"fabric: {text}"),
         )
-    (_print_object if as_json else _print_report)(report)
+    status = report.exit_status
+    try:
+        (_print_object if as_json else _print_report)(report)
+    except OSError as error:
+        tell(f"fabric: {error.filename}: {error.strerror}")
+        status = status or ExitStatus.UNWRITTEN
     kernel = sys.modules.get("fabric.hbm_kernel")
     if kernel is not None and kernel.was_compiled_now():
         tell("fabric: compiled the HBM's loop; the next runs start seconds sooner")
-    return report.exit_status
+    return status
 
 
 def _trace_options(level: str, window: str | None, nodes: str | None) -> TraceOptions | None:
@@ -160,13 +166,11 @@ def _print_object(report: Report) -> None:
 
 
 def _print_report(report: Report) -> None:
-    from fabric.output import print_text, stdout_console, tell
+    from fabric.output import print_text, printed, tell
     from fabric.render import render
 
-    console = stdout_console()
-    with console.capture() as captured:
-        render(report, console)
-    print_text("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+    text = printed(lambda console: render(report, console))
+    print_text("".join(f"{line.rstrip()}\n" for line in text.splitlines()))
     if report.wall_seconds is not None and report.cycles is not None:
         rate = report.cycles / max(report.wall_seconds, 1e-9)
         tell(f"{report.wall_seconds:.2f} s, {rate:,.0f} cycles per second")

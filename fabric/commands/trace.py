@@ -155,13 +155,10 @@ def report(run: Path, output: Path) -> None:
 
 
 def _show(run: Path, print_on: Callable[[Trace, Console], Any]) -> None:
-    from fabric.output import print_text, stdout_console
+    from fabric.output import print_text, printed
 
     trace = _opened(run)
-    console = stdout_console()
-    with console.capture() as captured:
-        print_on(trace, console)
-    lines = captured.get().strip("\n").splitlines()
+    lines = printed(lambda console: print_on(trace, console)).strip("\n").splitlines()
     print_text("".join(line.rstrip() + "\n" for line in lines))
 
 

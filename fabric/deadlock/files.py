@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.picture import dot, svg
+from fabric.whole_file import write_whole
 
 __all__ = ["write_files"]
 
@@ -20,12 +21,8 @@ def write_files(folder: Path, report: DeadlockReport) -> list[str]:
     }
     failed = []
     for name, text in texts.items():
-        beside = folder / f"{name}.tmp"
         try:
-            # What was written before stays until there is all of it.
-            beside.write_text(text, encoding="utf-8")
-            beside.replace(folder / name)
+            write_whole(folder / name, text)
         except OSError as error:
-            beside.unlink(missing_ok=True)
             failed.append(f"{folder / name} could not be written: {error.strerror}")
     return failed

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fabric.trace.paths import literal, plain
+from fabric.trace.paths import literal, plain, system_errors
+from fabric.whole_file import output_file
 
 if TYPE_CHECKING:
     from fabric.trace.reader import Trace
@@ -33,9 +34,7 @@ def _jsonl(trace: Trace, output: Path) -> int:
 
 
 def _csv(trace: Trace, output: Path) -> int:
-    with output.open("wb"):
-        pass  # says why, in the system's words, where the file cannot be written
-    with plain(output) as file:
+    with output_file(output, "wb"), plain(output) as file, system_errors():
         trace.database.execute(
             "COPY (SELECT c.name AS channel, t.* EXCLUDE (channel) FROM transfers t "
             "JOIN channels c USING (channel) ORDER BY taken_cycle NULLS LAST, t.channel, element) "

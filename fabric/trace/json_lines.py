@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fabric.runlog import event_logger
 from fabric.trace.rows import END, IDLE, RESERVE
 from fabric.vocabulary import EVENTS
+from fabric.whole_file import output_file
 
 if TYPE_CHECKING:
     from fabric.trace.reader import Trace
@@ -56,7 +57,7 @@ def write_json_lines(trace: Trace, output: Path) -> int:
     """Write one line an event and return how many there are."""
     count = 0
     streams = [_events(trace, event) for event in sorted(_SELECTS)]
-    with output.open("w", encoding="utf-8") as file:
+    with output_file(output, encoding="utf-8") as file:
         log = event_logger(file)
         for (cycle, event), fields in heapq.merge(*streams, key=lambda each: each[0]):
             log.info(event, cycle=cycle, **fields)

@@ -7,6 +7,7 @@ Not all of that can be quoted: a path that has any of it goes to the database by
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-__all__ = ["literal", "plain"]
+__all__ = ["literal", "plain", "system_errors"]
 
 _PLAIN: Final = re.compile(r"/[A-Za-z0-9_./ -]*")
 
@@ -35,6 +36,21 @@ def plain(path: Path) -> Iterator[Path]:
         other = Path(folder) / "trace"
         other.symlink_to(absolute)
         yield other
+
+
+@contextmanager
+def system_errors() -> Iterator[None]:
+    """Raise what the system says, an OSError, where the database says that it cannot write."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        found = re.search(r'"errno":"(\d+)"', str(error))
+        if found is None:
+            raise OSError(str(error).splitlines()[0]) from None
+        number = int(found[1])
+        raise OSError(number, os.strerror(number)) from None
 
 
 def literal(text: object) -> str:

@@ -14,6 +14,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, Track
 from fabric.trace.slices import Level, bandwidth, occupancy, slices
 from fabric.trace.timeline import timelines
 from fabric.trace.wording import Names
+from fabric.whole_file import output_file
 
 if TYPE_CHECKING:
     from fabric.trace.reader import Trace
@@ -83,7 +84,7 @@ class _Writer:
 def write_perfetto(trace: Trace, output: Path) -> int:
     """Write ``output`` for ui.perfetto.dev and return how many events it has."""
     names, lines = Names(trace), timelines(trace)
-    with output.open("wb") as file:
+    with output_file(output, "wb") as file:
         writer = _Writer(file)
         first: Any = writer.packet()
         first.sequence_flags = TracePacket.SEQ_INCREMENTAL_STATE_CLEARED

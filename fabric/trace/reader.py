@@ -51,9 +51,9 @@ class Trace:
         with plain(self.folder) as folder:
             self._plain = folder
             self._static("units", "*")
-            self._static("columns", "*")
             self._static("channels", "* REPLACE (nullif(expected, -1) AS expected)")
-            self._segments(end)
+            self._static("columns", "*")
+            self._segments(end, None if end else self._broken_off())
         ((status, cycles),) = self.rows("SELECT status, cycles FROM run")
         self.status: Final[str] = status
         self.cycles: Final[int] = cycles
@@ -135,7 +135,22 @@ class Trace:
         """Return what the database says, about the file as it is called here."""
         return str(error).splitlines()[0].replace(str(self._plain), str(self.folder))
 
-    def _segments(self, end: dict[str, Any]) -> None:
+    def _broken_off(self) -> str | None:
+        """Return the number of the segment at which the run was killed, where it was at one.
+
+        A segment's short rows are written last; without them rows of the same time are missing.
+        """
+        last = max(
+            (file.stem.partition("-")[2] for file in self.folder.glob("*-*.parquet")
+             if file.stem.startswith(("short-", "long-", "operations-"))),
+            default=None,
+        )  # fmt: skip
+        if last is None or (self.folder / f"short-{last}.parquet").exists():
+            return None
+        self.problems.append(f"segment {int(last)} was not written whole, it is left out")
+        return last
+
+    def _segments(self, end: dict[str, Any], broken_off: str | None) -> None:
         database = self.database
         window = self.meta.get("window")
         for name, value in (
@@ -155,7 +170,7 @@ class Trace:
             ("long", views.LONG),
             ("operations", views.OPERATIONS),
         ):
-            self._load(name, insert)
+            self._load(name, insert, broken_off)
         self._last("pending", "SELECT * FROM {file}", LONG_COLUMNS)
         database.execute(
             "INSERT INTO recorded SELECT * FROM pending ANTI JOIN recorded USING (channel, element)"
@@ -179,9 +194,10 @@ class Trace:
         )
         database.execute(views.VIEWS)
 
-    def _load(self, name: str, insert: str) -> None:
-        files = sorted(self.folder.glob(f"{name}-*.parquet"))
-        for file in files:
+    def _load(self, name: str, insert: str, broken_off: str | None) -> None:
+        for file in sorted(self.folder.glob(f"{name}-*.parquet")):
+            if file.stem == f"{name}-{broken_off}":
+                continue
             try:
                 self.database.execute(insert.format(file=self._file(file)))
             except duckdb.Error as error:

@@ -66,9 +66,10 @@ class Packed:
         buffer: the rows.
         offset: where the next one goes.
         limit: where the buffer is full.
+        written: up to where the rows are on disk.
     """
 
-    __slots__ = ("buffer", "columns", "limit", "offset")
+    __slots__ = ("buffer", "columns", "limit", "offset", "written")
 
     def __init__(self, columns: tuple[str, ...], rows: int) -> None:
         """Start empty, with room for ``rows``."""
@@ -77,6 +78,7 @@ class Packed:
         # Memory that is not touched before it is used.
         self.buffer = memoryview(mmap(-1, self.limit))
         self.offset = 0
+        self.written = 0
 
     def release(self) -> None:
         """Give the memory back at once; channels that are garbage may live on for a while."""
@@ -84,13 +86,13 @@ class Packed:
 
 
 class Rows:
-    """What has been recorded since the last segment was written.
+    """What has been recorded since the buffers were last full.
 
     Attributes:
         short, long: transfers.
         operations: everything else.
         next_order: the next number of the counter of operations.
-        flush: writes a segment and starts over.
+        flush: writes what is new and starts over.
     """
 
     def __init__(self, flush: Callable[[], None]) -> None:

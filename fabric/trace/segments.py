@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fabric.trace.paths import literal, plain
+from fabric.trace.paths import literal, plain, system_errors
 
 if TYPE_CHECKING:
     import duckdb
@@ -32,33 +30,22 @@ class SegmentWriter:
         Raises:
             OSError: it cannot be written; nothing is left behind.
         """
-        import duckdb
-
         target = self._folder / f"{name}.parquet"
         beside = self._folder / f"{name}.parquet.tmp"
         self._database.register("segment", columns)
         try:
-            with plain(self._folder) as folder:
+            with plain(self._folder) as folder, system_errors():
                 self._database.execute(
                     f"COPY (SELECT * FROM segment) TO {literal(folder / beside.name)} (FORMAT "
                     "parquet, PARQUET_VERSION v2, DICTIONARY_SIZE_LIMIT 1000, COMPRESSION zstd)"
                 )
             beside.replace(target)
-        except duckdb.Error as error:
+        except OSError:
             beside.unlink(missing_ok=True)
-            raise _system_error(str(error)) from None
+            raise
         finally:
             self._database.unregister("segment")
 
     def close(self) -> None:
         """Give the database back."""
         self._database.close()
-
-
-def _system_error(text: str) -> OSError:
-    """Return the error of the system that the database reports in ``text``."""
-    found = re.search(r'"errno":"(\d+)"', text)
-    if found is None:
-        return OSError(text.splitlines()[0])
-    number = int(found[1])
-    return OSError(number, os.strerror(number))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from fabric.trace.slices import STATES, occupancy, slices
 from fabric.trace.timeline import timelines
 from fabric.trace.wording import Names
+from fabric.whole_file import output_file
 
 if TYPE_CHECKING:
     from fabric.trace.reader import Trace
@@ -42,7 +43,7 @@ def write_vcd(trace: Trace, output: Path) -> int:
         number = len(units) + channel
         changes += [(level.cycle, number, channels[channel], level.value) for level in levels]
     changes.sort()
-    with output.open("w", encoding="ascii", errors="replace") as file:
+    with output_file(output, encoding="ascii", errors="replace") as file:
         # A word that begins with a dollar would end the comment.
         title = str(trace.meta.get("name")).replace("$", "_")
         file.write(f"$comment {title}: 1 ns is 1 cycle $end\n")

@@ -14,6 +14,7 @@ from fabric.trace.html.graph import graph
 from fabric.trace.html.svg import element, table
 from fabric.trace.stalls import COLUMNS, Accounts
 from fabric.trace.stuck import analysed
+from fabric.whole_file import output_file
 from fabric.wording import visible
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ def write_page(trace: Trace, output: Path) -> None:
         f"<title>{title}</title><style>{_STYLE}</style></head>"
         f"<body>{''.join(sections)}</body></html>\n"
     )
-    output.write_text(page, encoding="utf-8")
+    with output_file(output, encoding="utf-8") as file:
+        file.write(page)
 
 
 def _section(title: str, content: str) -> tuple[str, str]:

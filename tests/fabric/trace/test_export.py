@@ -134,7 +134,7 @@ class TestText:
         text = (tmp_path / "run.jsonl").read_text(encoding="utf-8")
         events = [json.loads(line) for line in text.splitlines()]
         (tmp_path / "log").mkdir()
-        with RunLog(tmp_path / "log") as log:
+        with RunLog(tmp_path / "log", pytest.fail) as log:
             for event in events:
                 fields = {key: event[key] for key in EVENTS[event["event"]]}
                 log.event(event["event"], **fields)

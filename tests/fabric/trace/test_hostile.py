@@ -102,10 +102,11 @@ _EXPORTS = ("perfetto", "vcd", "jsonl", "csv")
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder of one's own, two levels down."""
+    """Work in a folder of one's own, two levels down, and print as to a file."""
     folder = tmp_path / "two" / "levels"
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
+    monkeypatch.delenv("COLUMNS", raising=False)
 
 
 class Printed:

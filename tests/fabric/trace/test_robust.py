@@ -5,38 +5,24 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from fabric import ConfigurationError
+from fabric.cli import main
 from fabric.trace.reader import Trace
 from fabric.trace.stalls import Accounts
 from fabric.trace.stuck import analysed, print_deadlock
-from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import program, record
 
 _ROOT = Path(__file__).parents[3]
 _ENDLESS = str(_ROOT / "tests" / "fabric" / "small_program.py")
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a disk of 48 kB; skip where that is not allowed."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=48k", "tmpfs", str(disk)]
-    if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("a disk that can be full needs the right to mount a tmpfs")
-    yield disk
-    subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
 def test_killed(tmp_path: Path) -> None:
@@ -59,20 +45,6 @@ def test_killed(tmp_path: Path) -> None:
     assert trace.rows("SELECT count(*) > 0 FROM transfers") == [(True,)]
     for unit in Accounts(trace).units:
         assert trace.cycles == unit.busy + unit.stalled + unit.idle
-
-
-def test_full_disk(small_disk: Path) -> None:
-    """The run goes on without its trace, and says so; what was written can be read."""
-    wired = chain(("s0", "c3"), ("r0", "c1", "s0"), ("r0", "c7"), elements=200_000)
-    report, trace = record(wired, small_disk)
-
-    assert ("completed", 400_000) == (report.status, report.elements)
-    warning, *others = report.warnings
-    reason = r"could not be written: No space left on device"
-    assert re.fullmatch(rf"trace {trace.folder}: (segment|snapshot) \d+ {reason}", warning)
-    # Whether there is room for the log depends on when the disk was full.
-    assert all(other.endswith("could not be written: No space left on device") for other in others)
-    assert trace.rows("SELECT count(*) FROM units") == [(3,)]
 
 
 def test_not_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,6 +125,57 @@ def test_damaged_static_table(tmp_path: Path) -> None:
         Trace(whole.folder)
     assert refused.value.message.startswith(f"{file}: ")
     assert refused.value.message.endswith(": expected the table the run wrote first")
+
+
+def test_killed_in_a_segment(tmp_path: Path) -> None:
+    """A segment of which not all was written is left out: no element without the one before."""
+    _, whole = record(program("simplified_moe"), tmp_path)
+    (whole.folder / "end.json").unlink()
+    (whole.folder / "short-000001.parquet").unlink()
+
+    trace = Trace(whole.folder)
+    assert ("killed", "segment 1 was not written whole, it is left out") == (
+        trace.status,
+        trace.problems[0],
+    )
+    assert trace.rows("SELECT count(*) FROM transfers WHERE taken_cycle IS NOT NULL") == [(0,)]
+
+
+@pytest.mark.parametrize("missing", ["meta.json", "units", "columns", "channels"])
+@pytest.mark.parametrize("command", ["summary", "stalls", "deadlock", "report", "export", "query"])
+def test_killed_at_the_start(
+    missing: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before the first tables are written there is nothing to show, which is said."""
+    _, whole = record(program("simplified_moe"), tmp_path)
+    run = whole.folder.parent
+    written = ["meta.json", "units", "channels", "columns"]
+    for name in (
+        *written[written.index(missing) :],
+        "short-000001",
+        "long-000001",
+        "states-000001",
+    ):
+        (whole.folder / (name if "." in name else f"{name}.parquet")).unlink()
+    (whole.folder / f"{missing}.parquet.tmp").write_bytes(b"PAR1")
+    options = {
+        "report": ["-o", str(tmp_path / "page.html")],
+        "export": ["--csv", "-o", str(tmp_path / "run.csv")],
+        "query": ["utilisation"],
+    }
+    status = main(["trace", command, str(run), *options.get(command, [])])
+    out, err = capsys.readouterr()
+
+    when = "while it wrote its first tables"
+    what = f"{whole.folder}: {missing}.parquet is missing"
+    if missing == "meta.json":
+        when, what = "before it began to write", f"{run}: the trace has no meta.json"
+    assert (2, "", f"fabric: {what}: the run was killed {when}, there is nothing to show\n") == (
+        status,
+        out,
+        err,
+    )
+    assert not (tmp_path / "page.html").exists()
 
 
 def test_newer_schema(tmp_path: Path) -> None:

@@ -1,0 +1,55 @@
+"""Files that are whole or not there: a full disk or a kill leaves no half of one behind."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+__all__ = ["output_file", "write_whole"]
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write ``text`` into ``path``; what was there before stays until there is all of it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    beside = path.with_name(f"{path.name}.tmp")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def output_file(
+    path: Path, mode: str = "w", encoding: str | None = None, errors: str | None = None
+) -> Iterator[Any]:
+    """Open a file that a user has named, to write all of it; half of it is removed.
+
+    It is written in its place: the name may be that of a device, or of another file by a link.
+
+    Args:
+        path: as the user gave it.
+        mode: ``w`` or ``wb``.
+        encoding: of text.
+        errors: what to do with letters that the encoding does not have.
+
+    Raises:
+        OSError: it cannot be written; the error names the file.
+    """
+    file = path.open(mode, encoding=encoding, errors=errors)
+    try:
+        with file:
+            yield file
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)
+        if path.is_file() and not path.is_symlink():
+            path.unlink()
+        raise

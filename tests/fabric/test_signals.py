@@ -1,0 +1,115 @@
+"""SIGTERM and SIGHUP end a command as Ctrl-C does: a report, a log, and 128 and the number."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fabric import Program, Report, simulate
+from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
+
+_ROOT = Path(__file__).parents[2]
+_PROGRAM = str(_ROOT / "tests" / "fabric" / "small_program.py")
+_COMMAND = (sys.executable, "-m", "fabric")
+_ENVIRONMENT = os.environ | {"PYTHONPATH": str(_ROOT)}
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.mark.parametrize("number", _SIGNALS)
+def test_run(number: signal.Signals, tmp_path: Path) -> None:
+    """A run that is ended prints and keeps what it knows, its trace included."""
+    command = [*_COMMAND, "run", _PROGRAM, "--json", "--trace", "events", "-p", "fault=endless"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=_ENVIRONMENT, cwd=tmp_path
+    ) as run:
+        folder = tmp_path / "logs" / "small-1"
+        while not list(folder.glob("trace/short-*.parquet")):
+            assert run.poll() is None
+            time.sleep(0.05)
+        run.send_signal(number)
+        written, _ = run.communicate()
+
+    printed = json.loads(written)
+    kept = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    ended = json.loads((folder / "trace" / "end.json").read_text(encoding="utf-8"))
+    assert 128 + number == run.returncode
+    assert ["interrupted"] * 3 == [each["status"] for each in (printed, kept, ended)]
+    assert printed["elements"] > 0
+    assert printed == kept
+    assert '"event": "run_ended"' in (folder / "events.jsonl").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("number", _SIGNALS)
+@pytest.mark.parametrize("command", ["run", "check", "graph"])
+def test_wiring(number: signal.Signals, command: str, tmp_path: Path) -> None:
+    """What is not a run yet ends at once, with the same status."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from __future__ import annotations\n"
+        f"import os, time\nos.kill(os.getpid(), {int(number)})\ntime.sleep(600)\n",
+        encoding="utf-8",
+    )
+    options = ["-o", "graph.svg"] if command == "graph" else ["--json"]
+    run = subprocess.run(
+        [*_COMMAND, command, str(program), *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=_ENVIRONMENT,
+        cwd=tmp_path,
+    )
+
+    assert (128 + number, "fabric: interrupted") == (run.returncode, run.stderr.strip())
+    if command != "graph":
+        assert "interrupted" == json.loads(run.stdout)["status"]
+
+
+def _raising(number: signal.Signals) -> Report:
+    """Run a program with a function in which the signal arrives."""
+
+    class Raises(SiLU):
+        def apply(self, *tiles: object) -> object:  # type: ignore[override]
+            signal.raise_signal(number)
+            return super().apply(*tiles)  # type: ignore[arg-type]
+
+    with Program("program", mode="functional") as program:
+        loaded = LinearOffChipLoad(np.ones((8, 8)), tile=(4, 4))()
+        LinearOffChipStore("out")(Map(Raises())(loaded))
+    return simulate(program)
+
+
+@pytest.mark.parametrize("number", _SIGNALS)
+def test_handlers(number: signal.Signals) -> None:
+    """Who calls simulate() gets a report that says which signal came, and his handlers back."""
+    before = [signal.getsignal(each) for each in (*_SIGNALS, signal.SIGALRM)]
+    report = _raising(number)
+
+    assert ("interrupted", number, 128 + number) == (
+        report.status,
+        report.signal,
+        report.exit_status,
+    )
+    assert before == [signal.getsignal(each) for each in (*_SIGNALS, signal.SIGALRM)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_somebody_elses(number: signal.Signals) -> None:
+    """A signal that is ignored, as nohup does, or handled by the user's program, stays so."""
+    came = []
+    before = signal.signal(number, lambda *_: came.append(number))
+    try:
+        assert "completed" == _raising(number).status
+        assert 4 == len(came)
+        signal.signal(number, signal.SIG_IGN)
+        assert "completed" == _raising(number).status
+    finally:
+        signal.signal(number, before)

@@ -1,0 +1,266 @@
+"""Disks that are full, outputs that nobody takes: said at once, and by the exit status."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from typing_extensions import override
+
+from fabric import Ports, Program, simulate
+from fabric.trace.options import TraceOptions
+from fabric.trace.reader import Trace
+from tests.fabric.small_program import Count, Total
+from tests.fabric.trace.chains import chain
+from tests.fabric.trace.recording import record
+
+_ROOT = Path(__file__).parents[2]
+_PROGRAM = str(_ROOT / "tests" / "fabric" / "small_program.py")
+_NO_SPACE = "No space left on device"
+_TOO_LARGE = "File too large"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a disk of 48 kB; skip where that is not allowed."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=48k", "tmpfs", str(disk)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("a disk that can be full needs the right to mount a tmpfs")
+    yield disk
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def _command(
+    *arguments: object, largest: int = resource.RLIM_INFINITY, **files: object
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line where no file may be larger than ``largest`` bytes."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+
+    ran: subprocess.CompletedProcess[str] = subprocess.run(
+        [sys.executable, "-m", "fabric", *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": str(_ROOT)},
+        stdout=files.get("stdout", subprocess.PIPE),  # type: ignore[call-overload]
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        preexec_fn=limit,
+    )
+    return ran
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a run with more events than fit into small files."""
+    wired = chain(("s0", "c3"), ("r0", "c1", "s0"), ("r0", "c7"), elements=2_000)
+    return record(wired, tmp_path_factory.mktemp("run"))[1].folder.parent
+
+
+@dataclass(frozen=True)
+class _Counts(Count):
+    """Count, and do something else half-way."""
+
+    half_way: Callable[[], None] = print
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for number in range(self.stop):
+            if number == self.stop // 2:
+                self.half_way()
+            ports.unit.charge(self.period)
+            await ports.sink.send((number, 0))
+
+
+def _counting(half_way: Callable[[], None]) -> Program:
+    """Return a program that calls ``half_way`` between its first fifty elements and the rest."""
+    with Program("counting") as program:
+        Total("none")(_Counts(100, 1, half_way=half_way)())
+    return program
+
+
+class TestRuns:
+    def test_full_disk(self, small_disk: Path) -> None:
+        """The run goes on without its trace, and says so at once; what was written can be read."""
+        wired = chain(("s0", "c3"), ("r0", "c1", "s0"), ("r0", "c7"), elements=200_000)
+        told: list[str] = []
+        report = simulate(wired, log_dir=small_disk, trace=TraceOptions(), notify=told.append)
+
+        assert ("completed", 400_000) == (report.status, report.elements)
+        trace = Trace(Path(report.log_dir or ""))
+        warning, *others = report.warnings
+        reason = f"could not be written: {_NO_SPACE}"
+        assert re.fullmatch(rf"trace {trace.folder}: (segment|snapshot) \d+ {reason}", warning)
+        # Whether there is room for the log depends on when the disk was full.
+        assert all(other.endswith(reason) for other in others)
+        assert trace.rows("SELECT count(*) FROM units") == [(3,)]
+        assert told == list(report.unwritten) == list(report.warnings)
+        assert 4 == report.exit_status
+        assert not list(trace.folder.parent.rglob("*.tmp"))
+
+    @pytest.mark.parametrize(
+        ("largest", "what"),
+        [(4_096, r"trace logs/small-1/trace: (segment|snapshot) \d+"), (512, "logs/small-1: .*")],
+    )
+    def test_command(
+        self, largest: int, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The report is printed; what is missing is said once, and the exit status is 4."""
+        monkeypatch.chdir(tmp_path)
+        traced = ("--trace", "events") if "trace" in what else ()
+        ran = _command("run", _PROGRAM, *traced, "-p", "stop=200000", largest=largest)
+
+        assert (4, True) == (ran.returncode, "\ncompleted in timing mode\n" in ran.stdout)
+        said = [line for line in ran.stderr.splitlines() if "could not be written" in line]
+        assert re.fullmatch(f"fabric: {what} could not be written: {_TOO_LARGE}", said[0])
+        assert "Traceback" not in ran.stderr
+
+    @pytest.mark.parametrize(("fault", "status"), [("wrong", 1), ("raises", 1), ("stuck", 3)])
+    def test_worse(
+        self, fault: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What went wrong with the run itself says more."""
+        monkeypatch.chdir(tmp_path)
+        ran = _command("run", _PROGRAM, "--mode", "functional", "-p", f"fault={fault}", largest=512)
+
+        assert status == ran.returncode
+        assert "could not be written" in ran.stderr
+
+    def test_told_at_once(self, tmp_path: Path) -> None:
+        """That there is no trace any more is said while the run goes on, even where it computes."""
+        told: list[str] = []
+        said = threading.Event()
+
+        def lose_the_trace() -> None:
+            (folder,) = tmp_path.glob("*/trace")
+            shutil.rmtree(folder)
+            assert said.wait(60)
+
+        def notify(sentence: str) -> None:
+            told.append(sentence)
+            said.set()
+
+        wired = _counting(lose_the_trace)
+        report = simulate(wired, log_dir=tmp_path, trace=TraceOptions(), notify=notify)
+        assert ("completed", 4) == (report.status, report.exit_status)
+        assert told == list(report.unwritten)
+        (sentence,) = told
+        assert re.search(r"/trace: segment \d+ could not be written: ", sentence)
+
+    def test_kept_at_once(self, tmp_path: Path) -> None:
+        """What has happened is on disk soon, also while a function computes and computes."""
+        kept: list[tuple[int, int]] = []
+
+        def wait_for_rows() -> None:
+            (folder,) = tmp_path.glob("*/trace")
+            deadline = time.monotonic() + 60
+            while not list(folder.glob("short-*.parquet")) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            kept.extend(Trace(folder).rows("SELECT count(*), max(element) FROM transfers"))
+
+        simulate(_counting(wait_for_rows), log_dir=tmp_path, trace=TraceOptions())
+        ((count, last),) = kept
+        assert (count, last) == (count, count - 1)
+        assert count >= 40
+
+
+class TestOutputs:
+    @pytest.mark.parametrize(
+        ("arguments", "name"),
+        [
+            (("graph", _PROGRAM), "graph.svg"),
+            (("graph", _PROGRAM), "graph.dot"),
+            (("graph", _PROGRAM), "graph.mmd"),
+            (("trace", "report", "{run}"), "page.html"),
+            (("trace", "export", "{run}", "--perfetto"), "run.pftrace"),
+            (("trace", "export", "{run}", "--vcd"), "run.vcd"),
+            (("trace", "export", "{run}", "--jsonl"), "run.jsonl"),
+            (("trace", "export", "{run}", "--csv"), "run.csv"),
+        ],
+    )
+    def test_no_room(
+        self, arguments: tuple[str, ...], name: str, run: Path, tmp_path: Path
+    ) -> None:
+        """A file that does not fit is named; half of it is not left behind."""
+        given = [each.replace("{run}", str(run)) for each in arguments]
+        file = tmp_path / name
+        ran = _command(*given, "-o", file, largest=100)
+
+        assert (4, "") == (ran.returncode, ran.stdout)
+        assert f"fabric: {file}: {_TOO_LARGE}\n" == ran.stderr
+        assert not file.exists()
+
+    @pytest.mark.parametrize("form", ["perfetto", "vcd", "jsonl", "csv"])
+    def test_device(self, form: str, run: Path) -> None:
+        """A device that is full stays where it is."""
+        ran = _command("trace", "export", run, f"--{form}", "-o", "/dev/full")
+
+        assert (4, "") == (ran.returncode, ran.stdout)
+        assert f"fabric: /dev/full: {_NO_SPACE}\n" == ran.stderr
+        assert Path("/dev/full").is_char_device()
+
+    def test_existing(self, run: Path, tmp_path: Path) -> None:
+        """A file that cannot be opened is not touched: usage."""
+        folder = tmp_path / "folder"
+        folder.write_text("a file", encoding="utf-8")
+        ran = _command("trace", "export", run, "--csv", "-o", folder / "run.csv")
+
+        assert (2, "a file") == (ran.returncode, folder.read_text(encoding="utf-8"))
+
+
+_PRINTING: tuple[tuple[int, tuple[str, ...]], ...] = (
+    (0, ("run", _PROGRAM, "--log-dir", "{logs}")),
+    (0, ("run", _PROGRAM, "--json", "--log-dir", "{logs}")),
+    (1, ("run", _PROGRAM, "-p", "fault=wrong", "--mode", "functional", "--log-dir", "{logs}")),
+    (3, ("run", _PROGRAM, "-p", "fault=stuck", "--log-dir", "{logs}")),
+    (0, ("check", _PROGRAM)),
+    (0, ("check", _PROGRAM, "--json")),
+    (0, ("graph", _PROGRAM, "-o", "{logs}.svg")),
+    (0, ("trace", "summary", "{run}")),
+    (0, ("trace", "query", "{run}", "FROM transfers")),
+    (0, ("trace", "query", "--list")),
+    (0, ("--help",)),
+)
+
+
+@pytest.mark.parametrize(("status", "arguments"), _PRINTING)
+class TestStandardOutput:
+    def test_full(self, status: int, arguments: tuple[str, ...], run: Path, tmp_path: Path) -> None:
+        """It is said; a worse status wins."""
+        given = [each.replace("{run}", str(run)) for each in arguments]
+        given = [each.replace("{logs}", str(tmp_path / "logs")) for each in given]
+        with Path("/dev/full").open("w", encoding="utf-8") as full:
+            ran = _command(*given, stdout=full)
+
+        assert (status or 4) == ran.returncode
+        # The library that prints the help does not say where to.
+        assert re.search(f"^fabric: (standard output: )?{_NO_SPACE}$", ran.stderr, re.MULTILINE)
+        assert not re.search("Traceback|Exception ignored", ran.stderr)
+
+    def test_nobody_reads(
+        self, status: int, arguments: tuple[str, ...], run: Path, tmp_path: Path
+    ) -> None:
+        """A reader that has seen enough is no error."""
+        if arguments == ("--help",):
+            status = 1  # says the library that prints it
+        given = [each.replace("{run}", str(run)) for each in arguments]
+        given = [each.replace("{logs}", str(tmp_path / "logs")) for each in given]
+        reader, writer = os.pipe()
+        os.close(reader)
+        with os.fdopen(writer, "w", encoding="utf-8") as pipe:
+            ran = _command(*given, stdout=pipe)
+
+        assert status == ran.returncode
+        assert not re.search("Traceback|Exception ignored|roken pipe", ran.stderr)

@@ -1,0 +1,137 @@
+"""Kill runs: python -m tests.fabric.trace.killing FOLDER KILLS SEED PROGRAM [NAME=VALUE]...
+
+Each run is a fork of this process, which has imported and wired everything and has no threads.
+``FOLDER/whole`` gets a run that is not killed, ``FOLDER/0``, ``FOLDER/1``, ... those that are.
+
+The instants are drawn by progress, so that they are spread over the run on a slow machine too:
+after so many recorded operations; just before or just after so many files have been put in their
+places; and after so much processor time, which is anywhere, in the middle of a write too. The last
+is ended by SIGPROF, which nobody handles: as with SIGKILL, the process executes nothing more.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from fabric import Hardware, Program, simulate
+from fabric.loader import load_program
+from fabric.trace import recorder, rows, spool
+from fabric.trace.options import TraceOptions
+
+_ROWS: Final = 48
+_SECONDS: Final = 0.01
+
+
+class _Counter:
+    """Numbers from 0, and something that happens at one of them."""
+
+    def __init__(self, at: int, happens: Callable[[], object]) -> None:
+        self.number = -1
+        self._at = at
+        self._happens = happens
+
+    def __next__(self) -> int:
+        self.number += 1
+        if self.number == self._at:
+            self._happens()
+        return self.number
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _run(program: Program, folder: Path) -> None:
+    # Many segments and snapshots: a short run stands for a long one.
+    for module, name, value in (
+        (rows, "_ROWS", _ROWS), (spool, "_SECONDS", _SECONDS),
+        (recorder, "_SNAPSHOT_SECONDS", _SECONDS), (recorder, "_SHARE", 2),
+    ):  # fmt: skip
+        setattr(module, name, value)
+    simulate(program, log_dir=folder, trace=TraceOptions())
+
+
+def _forked(run: Callable[[], object]) -> int:
+    """Call ``run`` in a fork and return how it ended, as ``waitpid`` says it."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            run()
+            status = 0
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+    return os.waitpid(child, 0)[1]
+
+
+def _counting(steps: _Counter, files: _Counter, *, after: bool) -> None:
+    """Let ``steps`` count the operations that are recorded, ``files`` those put in their places."""
+    setattr(rows, "count", lambda: steps)  # noqa: B010 - mypy knows better
+    replace = Path.replace
+
+    def counted(path: Path, target: Path) -> Path:
+        if not after:
+            next(files)
+        result = replace(path, target)
+        if after:
+            next(files)
+        return result
+
+    setattr(Path, "replace", counted)  # noqa: B010
+
+
+def _whole(program: Program, folder: Path) -> tuple[int, int, float]:
+    """Run to the end; return how many operations and files there were, and the processor time."""
+    reader, writer = os.pipe()
+
+    def run() -> None:
+        steps, files = _Counter(-1, _die), _Counter(-1, _die)
+        _counting(steps, files, after=True)
+        start = time.process_time()
+        _run(program, folder)
+        told = f"{steps.number} {files.number} {time.process_time() - start}"
+        os.write(writer, told.encode())
+
+    assert _forked(run) == 0
+    operations, files, seconds = os.read(reader, 100).decode().split()
+    return int(operations), int(files), float(seconds)
+
+
+def main(folder: Path, kills: int, seed: int, file: str, parameters: list[str]) -> None:
+    """Run once to the end, and then ``kills`` times not."""
+    drawn = random.Random(f"{seed} {file}")
+    program = load_program(file, parameters, Hardware()).program
+    operations, files, seconds = _whole(program, folder / "whole")
+    for number in range(kills):
+        by = drawn.choice(("operation", "operation", "file", "time"))
+        step = drawn.randrange(operations) if by == "operation" else -1
+        place = drawn.randrange(files) if by == "file" else -1
+        moment = drawn.uniform(0.001, seconds) if by == "time" else 0.0
+
+        def run(
+            counters: tuple[_Counter, _Counter] = (_Counter(step, _die), _Counter(place, _die)),
+            after: bool = drawn.random() < 0.5,
+            moment: float = moment,
+            kept: Path = folder / str(number),
+        ) -> None:
+            _counting(*counters, after=after)
+            signal.setitimer(signal.ITIMER_PROF, moment)
+            _run(program, kept)
+
+        ended = _forked(run)
+        # Threads may leave a run fewer files, or less time, than the whole one had.
+        how = "ended" if ended == 0 else signal.Signals(os.WTERMSIG(ended)).name
+        assert how in ("SIGKILL", "SIGPROF", "ended"), ended
+        print(number, by, how, flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5:])

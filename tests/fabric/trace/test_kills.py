@@ -1,0 +1,136 @@
+"""Runs that are killed at any instant leave traces that can be read: beginnings of the whole."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from fabric import ConfigurationError
+from fabric.cli import main
+from fabric.trace.reader import Trace
+
+_ROOT: Final = Path(__file__).parents[3]
+
+_PROGRAMS: Final = {
+    "moe": ("model=tiny", "batch=16", "tile_n=4"),
+    "attention": ("requests=4", "regions=2"),
+}
+
+_NOTHING: Final = re.compile(
+    r".*: (there is no trace here: expected the folder of a run with --trace events|"
+    r"the run was killed (before it began to write|while it wrote its first tables), "
+    r"there is nothing to show)"
+)
+"""What is said of a run that was killed before it had tables."""
+
+_STATIC: Final = ("units", "channels", '"columns"')
+
+_SENT: Final = (
+    "channel, element, stop, sent_cycle, send_wait_cycles, requested_cycle, reserved_cycle"
+)
+_TAKEN: Final = f"{_SENT}, taken_cycle, receive_wait_cycles, seen_cycle"
+"""Orders are left out: between units they differ from run to run."""
+
+_EVERY: Final = 10
+"""Of so many traces one is shown by commands, too."""
+
+
+def _sequences(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[tuple[Any, ...]]]:
+    """Return the rows by what stands first in them."""
+    found = defaultdict(list)
+    for first, *rest in rows:
+        found[first].append(tuple(rest))
+    return found
+
+
+class _Whole:
+    """What a run that was not killed recorded."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.static = {name: trace.rows(f"FROM {name}") for name in _STATIC}
+        self.taken = self._recorded(trace, _TAKEN, "taken_cycle >= 0")
+        self.sent = self._recorded(trace, _SENT, "true")
+        self.operations = self._operations(trace)
+
+    def check(self, trace: Trace) -> int:
+        """Check that ``trace`` is a beginning of this one; return how many rows it has."""
+        assert self.static == {name: trace.rows(f"FROM {name}") for name in _STATIC}
+        taken = self._recorded(trace, _TAKEN, "taken_cycle >= 0")
+        sent = self._recorded(trace, _SENT, "true")
+        operations = self._operations(trace)
+        for found, whole in (
+            (taken, self.taken), (sent, self.sent), (operations, self.operations)
+        ):  # fmt: skip
+            for key, rows in found.items():
+                assert whole[key][: len(rows)] == rows
+        return sum(map(len, (*taken.values(), *operations.values())))
+
+    @staticmethod
+    def _recorded(trace: Trace, columns: str, which: str) -> dict[int, list[tuple[Any, ...]]]:
+        return _sequences(
+            trace.rows(f"SELECT {columns} FROM recorded WHERE {which} ORDER BY channel, element")
+        )
+
+    @staticmethod
+    def _operations(trace: Trace) -> dict[int, list[tuple[Any, ...]]]:
+        return _sequences(
+            trace.rows(
+                "SELECT unit, operation, cycle, wait_cycles, channel, amount "
+                'FROM recorded_operations ORDER BY unit, "order"'
+            )
+        )
+
+
+def _killed(name: str, kills: int, folder: Path, seed: int) -> list[Path]:
+    """Kill runs of a program and return their folders."""
+    program = _ROOT / "programs" / f"{name}.py"
+    command = [sys.executable, "-m", "tests.fabric.trace.killing", str(folder), str(kills)]
+    subprocess.run([*command, str(seed), str(program), *_PROGRAMS[name]], check=True, cwd=_ROOT)
+    return [folder / str(number) for number in range(kills)]
+
+
+def _check(name: str, kills: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> int:
+    """Kill runs, check all that they leave, and return how many left rows."""
+    killed = _killed(name, kills, tmp_path, seed=7)
+    ((run),) = (tmp_path / "whole").iterdir()
+    whole = _Whole(Trace(run))
+    with_rows = 0
+    for number, folder in enumerate(killed):
+        runs = list(folder.glob("*"))
+        trace = None
+        for run in runs:
+            try:
+                trace = Trace(run)
+            except ConfigurationError as nothing:
+                said = str(nothing)
+                assert _NOTHING.fullmatch(said), (folder, said)
+            else:
+                with_rows += whole.check(trace) > 0
+        if number % _EVERY == 0 and runs:
+            for command in ("summary", "stalls", "deadlock"):
+                status = main(["trace", command, str(runs[0])])
+                assert (2 if trace is None else 0) == status, (folder, command)
+                assert "Error:" not in capsys.readouterr().err
+    return with_rows
+
+
+@pytest.mark.parametrize("name", _PROGRAMS)
+def test_kills(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """25 kills of each program; most leave rows."""
+    assert _check(name, 25, tmp_path, capsys) >= 15
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", _PROGRAMS)
+def test_many_kills(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """500 kills of each program; most leave rows."""
+    with_rows = _check(name, 500, tmp_path, capsys)
+    print(f"{name}: {with_rows} of 500 killed runs left rows")  # noqa: T201
+    assert with_rows >= 350
