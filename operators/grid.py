@@ -106,11 +106,10 @@ class Grid:
         tile_type = ports.output_types[0].value
         assert isinstance(tile_type, TileType)
         stated = self.tensor.dtype
-        numbers = self.tile == (1, 1) and stated is not None and stated.kind in "iu"
+        single = self.tile == (1, 1) and stated is not None and stated.kind in "iu"
+        real = ports.functional or (single and self.tensor.has_data)
         dtype = tile_type.dtype
-        return Tiles(
-            self, dtype, self.matrix(ports, dtype) if numbers or ports.functional else None
-        )
+        return Tiles(self, dtype, self.matrix(ports, dtype) if real else None)
 
     def matrix(self, ports: Ports, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return the tensor as the matrix it is stored as.

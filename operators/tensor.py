@@ -37,7 +37,8 @@ class Tensor:
 
         Args:
             shape: at least two dimensions.
-            data: an array or a callable that returns one, evaluated in functional mode only.
+            data: an array or a callable that returns one, evaluated in functional mode only;
+                and where single integers are loaded, which may be addresses.
             dtype: name of the element type. Where None, an array of integers or booleans keeps
                 its own; else it is the hardware's.
         """
@@ -49,6 +50,11 @@ class Tensor:
     def of(cls, data: Tensor | NDArray[Any]) -> Tensor:
         """Return a tensor as it is; wrap an array."""
         return data if isinstance(data, Tensor) else cls(data.shape, data)
+
+    @property
+    def has_data(self) -> bool:
+        """Whether there are any, or something that makes them."""
+        return self._data is not None
 
     def check(self, dtype: np.dtype[Any]) -> None:
         """Refuse data that are there already and that ``dtype`` would change.

@@ -277,6 +277,22 @@ def test_indices_in_memory(dtype: Any, mode: str) -> None:
     assert 21 + 3 * 20 + 1 + 20 + 3 == report.cycles
 
 
+def test_integers_without_data() -> None:
+    """Timing mode needs none, unless they are addresses."""
+    for addressed in (False, True):
+        with Program("none", mode="timing") as program:
+            numbers = Flatten(0, 2)(LinearOffChipLoad(Tensor((3, 1), dtype="int32"), (1, 1))())
+            if addressed:
+                numbers = RandomOffChipLoad(TENSOR, (2, 4), name="load")(numbers)
+            Consumer()(numbers)
+        error = simulate(program).error
+        if not addressed:
+            assert error is None
+            continue
+        assert error is not None
+        assert error["message"].startswith("load: ValueError: Tile(1x1 int32, in memory) has no")
+
+
 def test_no_number_to_go_by() -> None:
     """What only data decide cannot be an address in timing mode; the message says what can."""
     with Program("unknown", mode="timing") as program:
