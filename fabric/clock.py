@@ -211,6 +211,7 @@ class VirtualClock:
         if self.stopping:
             self._on_quiescence()
             return
+        self.now = max(self.now, self.pace_cycle)
         pacing, self._pacing = self._pacing, []
         self.pace_cycle = self.pace_after(min(unit.now for unit in pacing))
         for unit in pacing:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from itertools import count
 from typing import NamedTuple
 
 from fabric.broadcast import Broadcast
 from fabric.errors import ProgramError
 from fabric.graph import Node
+from fabric.initial import in_front
 from fabric.program import Program
-from fabric.stream import Assumed, Claim, Stream
+from fabric.stream import Assumed, Claim, Feedback, Stream
 from fabric.stream_type import StreamType
 
 __all__ = ["Edge", "Plan", "elaborate"]
@@ -58,8 +60,12 @@ class Plan(NamedTuple):
     edges: tuple[Edge, ...]
 
 
-def elaborate(program: Program) -> Plan:
+def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -> Plan:
     """Order the nodes, resolve feedback, check that all is read, and infer Broadcasts.
+
+    Args:
+        program: wired.
+        initial: sub-tensors to put in front of feedbacks, besides those that the program does.
 
     Raises:
         ProgramError: the program is empty, reads a stream of another program, leaves a primary
@@ -71,8 +77,9 @@ def elaborate(program: Program) -> Plan:
             file=program.place.file,
             line=program.place.line,
         )
-    nodes = _ordered(program)
-    readers = _readers(program, nodes)
+    fronts = _fronts(program, initial or {})
+    nodes = [*_ordered(program), *fronts.values()]
+    readers = _readers(program, nodes, fronts)
     edges: list[Edge] = []
     for node in tuple(nodes):
         _check_useful(node, readers)
@@ -117,12 +124,33 @@ def _check_useful(node: Node, readers: Mapping[tuple[Node, int], object]) -> Non
         )
 
 
-def _readers(program: Program, nodes: list[Node]) -> dict[tuple[Node, int], list[tuple[Node, int]]]:
-    known = set(program.nodes)
+def _fronts(program: Program, initial: Mapping[Feedback, int]) -> dict[Feedback, Node]:
+    """Return nodes that put elements in front of feedbacks, named as the program would do."""
+    taken = {node.name for node in program.nodes}
+    names = (name for number in count(1) if (name := f"initial_{number}") not in taken)
+    return {
+        feedback: in_front(program, feedback, elements, next(names))
+        for feedback, elements in initial.items()
+        if elements
+    }
+
+
+def _source(stream: Stream, fronts: Mapping[Feedback, Node]) -> Stream:
+    """Return what an operator reads that was given ``stream``."""
+    if isinstance(stream, Feedback):
+        front = fronts.get(stream)
+        return _source(stream.connected, fronts) if front is None else front.outputs[0]
+    return stream.resolve()
+
+
+def _readers(
+    program: Program, nodes: list[Node], fronts: Mapping[Feedback, Node]
+) -> dict[tuple[Node, int], list[tuple[Node, int]]]:
+    known = {*program.nodes, *fronts.values()}
     readers: dict[tuple[Node, int], list[tuple[Node, int]]] = defaultdict(list)
     for node in nodes:
         for port, stream in enumerate(node.inputs):
-            source = stream.resolve()
+            source = _source(stream, fronts)
             if isinstance(stream, Assumed):
                 stream.used = True
             if source.node is None or source.node not in known:

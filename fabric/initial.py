@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from typing_extensions import override
@@ -18,13 +18,16 @@ from typing_extensions import override
 from fabric.costs import Costs
 from fabric.dims import Dim, is_static
 from fabric.errors import ShapeError
-from fabric.graph import Operator, Wiring
+from fabric.graph import Node, Operator, Wiring
 from fabric.ports import Ports
-from fabric.stream import Stream
+from fabric.stream import Feedback, Stream
 from fabric.stream_type import BoolType, SelectorType, StreamType, TileType, TupleType, ValueType
 from fabric.values import ADDRESS_DTYPE, BareStop, Selector, Tile, Value, dtype_name
 
-__all__ = ["Initial", "any_value"]
+if TYPE_CHECKING:
+    from fabric.program import Program
+
+__all__ = ["Initial", "any_value", "in_front"]
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,19 @@ def any_value(type_: ValueType) -> Any:
             return None if None in items else items
         case _:
             return None
+
+
+def in_front(program: Program, feedback: Feedback, count: int, name: str) -> Node:
+    """Return the node of ``feedback.connect(Initial(value, count)(stream))``, with any value.
+
+    Raises:
+        ShapeError: there is no value of its type, or sub-tensors have no certain size.
+    """
+    stream, place = feedback.connected, feedback.connected_at or feedback.place
+    node = Node(Initial(any_value(stream.value), count), name, place, (stream,))
+    types = node.operator.infer(Wiring(program, name), stream)
+    node.outputs = tuple(Stream(node, port, each) for port, each in enumerate(types))
+    return node
 
 
 def _stops(shape: Sequence[Dim]) -> Iterator[int]:

@@ -44,6 +44,7 @@ class Program:
         name: of the program.
         hardware: what the program leaves open.
         channel_depth: of channels that are given none.
+        leaves_depth_open: it is the hardware's.
         flops_per_cycle: of compute operators that are given none.
         mode: ``timing`` or ``functional`` where the caller does not say.
         nodes: in wiring order.
@@ -73,6 +74,7 @@ class Program:
         self.mode: Final = mode
         self.hardware: Final = _hardware.get() or Hardware()
         self.place: Final = calling_place()
+        self.leaves_depth_open: Final = channel_depth is None
         self.channel_depth: Final = self._at_least_one(
             "channel_depth", channel_depth, self.hardware.channel.depth
         )

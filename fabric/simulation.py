@@ -15,7 +15,7 @@ from fabric.deadlock.describe import cured, describe_deadlock, explain_livelock
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.files import write_files
 from fabric.deadlock.livelock import LIVELOCK_CYCLES
-from fabric.deadlock.remedy import EFFORT_ELEMENTS
+from fabric.deadlock.search import EFFORT_ELEMENTS
 from fabric.deadlock.tokens import Tokens
 from fabric.deadlock.waits import find_stuck
 from fabric.errors import ConfigurationError, FabricError
@@ -118,11 +118,16 @@ def simulate(
         status = run.execute()
         explained = None
         if status in ("deadlock", "livelock"):
-            explained = _explain(run, status, on_deadlock, folder, notify)
+            explained = _explain(
+                run, status, on_deadlock, folder, notify, "channel_depth" in (parameters or {})
+            )
             if folder is not None:
                 for failed in write_files(folder, explained):
                     missing(failed)
-            if on_deadlock == "grow" and explained.remedy.depths:
+            remedy = explained.remedy
+            if on_deadlock == "grow" and (remedy.capacity or remedy.initial):
+                notes.append("--on-deadlock grow deepens channels: the remedy takes more than that")
+            elif on_deadlock == "grow" and remedy.depths:
                 notes.append(_grown(explained))
                 run = Execution(program, settings.deepened(explained))
                 run.log = log
@@ -154,6 +159,7 @@ def _explain(
     on_deadlock: OnDeadlock,
     folder: Path | None,
     notify: Callable[[str], object] | None,
+    takes_channel_depth: bool,
 ) -> DeadlockReport:
     """Explain why the program does not get on, and look for a remedy."""
     machine = run.machine
@@ -173,7 +179,13 @@ def _explain(
             # What is known is kept, should the search be killed.
             write_files(folder, report)
         effort = EFFORT_ELEMENTS if on_deadlock == "report" else None
-        report = cured(report, machine.plan, run.settings.depths, effort=effort)
+        report = cured(
+            report,
+            machine.plan,
+            run.settings.depths,
+            effort=effort,
+            takes_channel_depth=takes_channel_depth,
+        )
     run.log.event(status, report.cycle, code=report.code, summary=report.summary)
     return report
 

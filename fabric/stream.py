@@ -93,13 +93,33 @@ class Feedback(Stream):
     """A stream that is used before it is made: declare it, use it, connect it once.
 
     It has no hop of its own.
+
+    Attributes:
+        place: where it was declared.
+        connected_at: where it was connected.
     """
 
     def __init__(self, stream_type: StreamType) -> None:
         """Promise a stream of this type."""
         super().__init__(None, 0, stream_type)
         self.place: Final = calling_place()
+        self.connected_at: Place | None = None
         self._source: Stream | None = None
+
+    @property
+    def connected(self) -> Stream:
+        """The stream that ``connect`` was given.
+
+        Raises:
+            ProgramError: there was none.
+        """
+        if self._source is None:
+            raise ProgramError(
+                f"Feedback of {self.type} is used but never connected: expected connect(stream)",
+                file=self.place.file,
+                line=self.place.line,
+            )
+        return self._source
 
     def connect(self, stream: Stream) -> None:
         """Say what the feedback carries.
@@ -123,6 +143,7 @@ class Feedback(Stream):
                 line=place.line,
             )
         self._source = stream
+        self.connected_at = place
 
     def resolve(self) -> Stream:
         """What the feedback was connected to.
@@ -130,13 +151,7 @@ class Feedback(Stream):
         Raises:
             ProgramError: it never was.
         """
-        if self._source is None:
-            raise ProgramError(
-                f"Feedback of {self.type} is used but never connected: expected connect(stream)",
-                file=self.place.file,
-                line=self.place.line,
-            )
-        return self._source.resolve()
+        return self.connected.resolve()
 
 
 class Claim(NamedTuple):

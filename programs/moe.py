@@ -4,6 +4,11 @@ Static tiling packs tile_n tokens of an expert to a tile and pads the last one; 
 all of them to one tile of as many rows. With fewer regions than experts, neighbouring experts share
 the operators of one region (configuration time-multiplexing).
 
+Large batches need deeper channels than the hardware's two slots: a region that is done with a tile
+waits for the expert whose tokens come later, while the tokens of others fill the channels in front
+of it. Qwen's layer with static tiles of 16 stops at -p batch=256 and completes with
+-p channel_depth=4; the authors ran such batches with channels of 1,024.
+
 Run:      python -m fabric run programs/moe.py -p model=tiny -p tile_n=4 --mode functional
 Computes: y[t] = sum over the experts e of token t of
           router[t, e] * (silu(x[t] @ gate[e]) * (x[t] @ up[e])) @ down[e]

@@ -16,7 +16,6 @@ from fabric.deadlock.document import (
     Remedy,
 )
 from fabric.deadlock.remedy import find_remedy
-from fabric.deadlock.room import find_capacity
 from fabric.deadlock.text import one_line
 from fabric.deadlock.tokens import Tokens
 from fabric.deadlock.waits import Stuck, find_stuck
@@ -48,7 +47,12 @@ def describe_deadlock(
 
 
 def cured(
-    report: DeadlockReport, plan: Plan, depths: Mapping[str, int], *, effort: int | None
+    report: DeadlockReport,
+    plan: Plan,
+    depths: Mapping[str, int],
+    *,
+    effort: int | None,
+    takes_channel_depth: bool,
 ) -> DeadlockReport:
     """Return ``report`` with a remedy that was tried.
 
@@ -57,13 +61,14 @@ def cured(
         plan: the program.
         depths: of single channels, by option, with which it got stuck.
         effort: see ``find_remedy``.
+        takes_channel_depth: see ``find_remedy``.
     """
     names = frozenset(frozenset(unit.unit for unit in loop.units) for loop in report.loops)
     remedy = _no_remedy("the search for a remedy was interrupted")
     try:
-        remedy = find_remedy(plan, depths, names, effort=effort)
-        if not remedy.depths and any(loop.code == "FAB-D006" for loop in report.loops):
-            remedy = find_capacity(plan, depths, names, remedy)
+        remedy = find_remedy(
+            plan, depths, names, effort=effort, takes_channel_depth=takes_channel_depth
+        )
     except* KeyboardInterrupt:
         pass
     return one_line(replace(report, remedy=remedy))

@@ -7,7 +7,7 @@ of its waits, so that two runs give the same bytes.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 __all__ = [
@@ -19,6 +19,8 @@ __all__ = [
     "DeadlockReport",
     "Depth",
     "Event",
+    "EveryChannel",
+    "Front",
     "Loop",
     "Remedy",
 ]
@@ -147,17 +149,59 @@ class Capacity:
 
 
 @dataclass(frozen=True)
+class Front:
+    """Elements put in front of a feedback, so that its loop has something to begin with.
+
+    Attributes:
+        stream, type: what is connected, and what it carries.
+        write: what to give ``connect`` instead; any value does for the run that was tried.
+        file, line: of the ``connect``.
+        count: of elements, or of sub-tensors.
+        rejected_cycle: where the program stops with one less, all else kept; None where that was
+            not tried.
+        same_loop: it stops in the same loop then.
+    """
+
+    stream: str
+    type: str
+    write: str
+    file: str
+    line: int
+    count: int
+    rejected_cycle: int | None
+    same_loop: bool
+
+
+@dataclass(frozen=True)
+class EveryChannel:
+    """One depth for all channels that are given none of their own.
+
+    Attributes:
+        before, after: slots.
+        cycles: of a run from cycle 0 with it.
+        write: what to type or to write for it.
+    """
+
+    before: int
+    after: int
+    cycles: int
+    write: str
+
+
+@dataclass(frozen=True)
 class Remedy:
-    """Depths, or an on-chip capacity, with which the program completes.
+    """Changes with which the program completes, all of them together.
 
     Attributes:
         depths: none where no depth helps, or none was found.
-        capacity: where no depth helps and a larger on-chip memory does; else None.
-        cycles: of a run from cycle 0 with these depths or this capacity; None where none completed.
-        irreducible: none of the depths can be lowered by one with the others kept, nor the
+        capacity: of the on-chip memory, where more of it is needed; else None.
+        cycles: of a run from cycle 0 with these changes; None where none completed.
+        irreducible: none of the depths or fronts can be lowered by one with all else kept, nor the
             capacity by a byte.
         trials: runs it took.
-        why_not: the reason, where there is neither, or why they may be larger than needed.
+        why_not: the reason, where there is none, or why they may be larger than needed.
+        initial: elements in front of feedbacks, where loops have none to begin with.
+        every_channel: another remedy, which is simpler to type, where the search gave up.
     """
 
     depths: list[Depth]
@@ -166,6 +210,8 @@ class Remedy:
     irreducible: bool
     trials: int
     why_not: str
+    initial: list[Front] = field(default_factory=list)
+    every_channel: EveryChannel | None = None
 
 
 @dataclass(frozen=True)

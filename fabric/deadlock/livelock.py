@@ -13,7 +13,7 @@ __all__ = ["LIVELOCK_CYCLES", "LivelockWatch"]
 LIVELOCK_CYCLES: Final = 10_000_000
 
 _LOOKS: Final = 10
-"""How many times in a row no progress has to be seen."""
+"""How many times in a row no progress has to be seen, where nobody says otherwise."""
 
 
 class LivelockWatch:
@@ -27,8 +27,8 @@ class LivelockWatch:
         moving: channels on which elements went round all that time, once it has stopped.
     """
 
-    def __init__(self, machine: Machine, cycles: int) -> None:
-        """Watch ``machine``."""
+    def __init__(self, machine: Machine, cycles: int, looks: int = _LOOKS) -> None:
+        """Watch ``machine``, looking so many times in ``cycles``."""
         self._machine = machine
         self.cycles: Final = cycles
         self._sinks = [
@@ -37,10 +37,11 @@ class LivelockWatch:
             if not edge.consumer.outputs
         ]
         self._done = self._work_done()
+        self._most_looks: Final = looks
         self._looks = 0
         self._counts: list[int] = []
         self.moving: list[Channel] = []
-        machine.clock.watch(self._look, -(-cycles // _LOOKS))
+        machine.clock.watch(self._look, -(-cycles // looks))
 
     def _look(self) -> None:
         done = self._work_done()
@@ -49,7 +50,7 @@ class LivelockWatch:
         if not self._looks:
             self._counts = [channel.elements for channel in self._machine.channels]
         self._looks += 1
-        if self._looks <= _LOOKS:
+        if self._looks <= self._most_looks:
             return
         self.moving = [
             channel
@@ -58,10 +59,14 @@ class LivelockWatch:
         ]
         self._machine.clock.stopping = True
 
-    def _work_done(self) -> tuple[int, int, int]:
+    @property
+    def arrived(self) -> tuple[int, int]:
+        """What reached the off-chip memory, in cycles waited for it, and the sinks, in elements."""
         units = self._machine.units
         return (
-            sum(unit.busy_cycles for unit in units),
             sum(unit.off_chip_cycles for unit in units),
             sum(channel.elements for channel in self._sinks),
         )
+
+    def _work_done(self) -> tuple[int, int, int]:
+        return (sum(unit.busy_cycles for unit in self._machine.units), *self.arrived)

@@ -1,8 +1,10 @@
-"""Depths with which a stuck program completes: found by growing, checked by running again.
+"""Changes with which a stuck program completes: found by growing, checked by running again.
 
-Channels grow by Parks' rule where a run from cycle 0 stops, until it completes or no growth helps.
-Cycles after a growth are not valid, and a merge may choose otherwise in another run: so the depths
-found are tried from cycle 0 again. Then each is lowered as far as it goes with the others kept.
+Channels grow by Parks' rule where a run from cycle 0 stops, until it completes or no growth helps;
+where units wait for room on chip it gets all it asks for, and where nothing is on its way in a loop
+an element is put in front of it. Cycles after a growth are not valid, and a merge may choose
+otherwise in another run: so what was found is tried from cycle 0 again. Then each number is lowered
+as far as it goes with the others kept.
 
 Source: T. Parks, Bounded Scheduling of Process Networks, 1995; growth in every loop, also where
 others still move: M. Geilen and T. Basten, Requirements on the Execution of Kahn Process
@@ -12,23 +14,24 @@ Networks, 2003.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fabric.deadlock.document import Depth, Remedy
-from fabric.deadlock.trial import Outcome, Trial
+from fabric.deadlock.document import Capacity, Depth, EveryChannel, Front, Remedy
+from fabric.deadlock.lowering import Lowering
+from fabric.deadlock.search import EFFORT_ELEMENTS, Change, Search
+from fabric.initial import Initial, any_value
 
 if TYPE_CHECKING:
+    from fabric.deadlock.trial import Outcome
     from fabric.elaborate import Plan
+    from fabric.stream import Feedback
 
-__all__ = ["EFFORT_ELEMENTS", "find_remedy", "gave_up"]
+__all__ = ["find_remedy"]
 
-EFFORT_ELEMENTS: Final = 400_000
-"""Elements that all trials of a report may deliver together."""
-
-_REASONS: Final = {
-    "livelock": "with deeper channels it moves for ever and gets nowhere",
-    "completed": "a run in timing mode completes with the depths given",
-}
+_MOST_INITIAL: Final = 16
+"""Sub-tensors that are put in front of one feedback at most."""
 
 
 def find_remedy(
@@ -37,177 +40,181 @@ def find_remedy(
     loops: frozenset[frozenset[str]],
     *,
     effort: int | None = EFFORT_ELEMENTS,
+    takes_channel_depth: bool = False,
 ) -> Remedy:
-    """Search for depths with which the program completes.
+    """Search for changes with which the program completes.
 
     Args:
         plan: the program.
         depths: of single channels, by option, with which it got stuck.
         loops: names of the units of the loops it got stuck in.
-        effort: elements that all trials may deliver together. Without a limit, it bounds the
-            lowering of the depths only.
+        effort: elements that all trials may deliver together. Without a limit, it bounds what is
+            tried besides deeper channels, and the lowering of the depths.
+        takes_channel_depth: ``-p channel_depth=N`` sets the depth of all channels.
     """
-    return _Search(plan, depths, loops, effort).run()
+    search = Search(plan, depths, effort)
+    change, outcome = _explore(search)
+    gave_up = outcome.ending == "stopped"
+    if outcome.ending != "completed" or change == search.unchanged:
+        found = Remedy([], None, None, False, search.trials, _why_not(search, change, outcome))
+    else:
+        lowering = Lowering(search, change)
+        gave_up = not lowering.run()
+        found = _remedy(search, lowering.change, loops, finished=not gave_up)
+    if gave_up and effort is not None and not change.initial:
+        found = replace(found, every_channel=_deepened(search, takes_channel_depth))
+    return found
 
 
-def gave_up(doing: str, trials: int) -> str:
-    """Say that the effort was used up after so many ``trials``."""
-    runs = "1 run" if trials == 1 else f"{trials:,} runs"
-    return f"gave up {doing} after {runs} and {EFFORT_ELEMENTS:,} elements"
+def _explore(search: Search) -> tuple[Change, Outcome]:
+    """Change whatever the program gets stuck on, until it completes or nothing more helps."""
+    change = search.unchanged
+    while True:
+        outcome = search.grow(change)
+        change = change.deeper(outcome.grown)
+        if outcome.ending == "completed":
+            if not outcome.grown:
+                return change, outcome
+            continue
+        more = _more(search, change, outcome)
+        if more is None:
+            return change, outcome
+        change = more
 
 
-class _Search:
-    def __init__(
-        self,
-        plan: Plan,
-        depths: Mapping[str, int],
-        loops: frozenset[frozenset[str]],
-        effort: int | None,
-    ) -> None:
-        self._plan = plan
-        self._start = dict(depths)
-        self._loops = loops
-        self._unlimited = effort is None
-        self._left = EFFORT_ELEMENTS if effort is None else effort
-        self._trials = 0
-        self._known: dict[tuple[tuple[str, int], ...], Outcome] = {}
+def _more(search: Search, change: Change, outcome: Outcome) -> Change | None:
+    """Return what may release all loops that deeper channels do not; None where nothing does."""
+    if outcome.ending != "stuck" or outcome.hopeless:
+        return None
+    more = change.roomy(None) if outcome.lacks_room else change
+    for closing in outcome.feedbacks:
+        counts = {
+            feedback: count
+            for feedback in closing
+            if (count := change.initial.get(feedback, 0)) < _MOST_INITIAL
+            and search.can_begin(feedback)
+        }
+        if not counts:
+            return None
+        fewest = min(counts, key=lambda feedback: counts[feedback])
+        more = more.begun(fewest, counts[fewest] + 1)
+    return None if more == change else more
 
-    def run(self) -> Remedy:
-        found: dict[str, int] = {}
-        while (outcome := self._grow(found)).grown:
-            found |= outcome.grown
-            if outcome.ending != "completed":
-                break
-        if outcome.ending != "completed" or not found:
-            return self._nothing(outcome, found)
-        finished = self._reduce(found)
-        found = {option: n for option, n in found.items() if n != self._before(option)}
-        cycles = self._try(found)
-        assert cycles is not None
-        why_not = "" if finished else gave_up("lowering the depths further", self._trials)
-        return Remedy(
-            [self._depth(option, found) for option in sorted(found)],
-            None,
-            cycles.cycle,
-            finished,
-            self._trials,
-            why_not,
-        )
 
-    def _grow(self, found: Mapping[str, int]) -> Outcome:
-        effort = None if self._unlimited else self._left
-        outcome = self._trial(found, grow=True, effort=effort)
-        if not self._unlimited:
-            self._left -= outcome.elements
-        if not outcome.grown:
-            self._known[self._key(found)] = outcome
-        return outcome
-
-    def _reduce(self, found: dict[str, int]) -> bool:
-        """Lower each depth as far as it goes; False where the effort ran out before that."""
-        if not self._drop(found):
-            return False
-        changed = True
-        while changed:
-            changed = False
-            for option in sorted(found, key=lambda each: (-found[each], each)):
-                lowest = self._lowest(option, found)
-                if lowest is None:
-                    return False
-                changed |= lowest < found[option]
-                found[option] = lowest
-        return True
-
-    def _drop(self, found: dict[str, int]) -> bool:
-        """Leave out channels that need not grow, in groups first; False as for ``_reduce``."""
-        size = len(found) // 2
-        while size:
-            options = sorted(found)
-            for start in range(0, len(options), size):
-                group = options[start : start + size]
-                fewer = {option: found[option] for option in found if option not in group}
-                outcome = self._try(fewer)
-                if outcome is None:
-                    return False
-                if outcome.ending == "completed":
-                    for option in group:
-                        del found[option]
-            size //= 2
-        return True
-
-    def _lowest(self, option: str, found: dict[str, int]) -> int | None:
-        """Return the smallest depth of one channel that is enough; None where effort ran out.
-
-        Deeper channels never stop a network of blocking reads, so bisection finds it; where they
-        might (a merge, a limited on-chip memory) it finds one whose lower neighbour is not enough.
-        """
-        too_few, enough = self._before(option) - 1, found[option]
-        probe = enough - 1
-        while too_few < probe:
-            outcome = self._try(found | {option: probe})
-            if outcome is None:
-                return None
-            if outcome.ending == "completed":
-                enough = probe
+def _deepened(search: Search, takes_channel_depth: bool) -> EveryChannel | None:
+    """Double the depth of all channels until the program completes, within an effort of its own."""
+    program = search.plan.program
+    before = after = program.channel_depth
+    left = EFFORT_ELEMENTS
+    while left > 0:
+        after *= 2
+        outcome = search.deepen(after, left)
+        left -= search.spent(outcome)
+        if outcome.ending == "completed":
+            if takes_channel_depth:
+                write = f"-p channel_depth={after}"
+            elif program.leaves_depth_open:
+                write = f"[channel] depth = {after}"
             else:
-                too_few = probe
-            probe = (too_few + enough) // 2
-        return enough
+                write = f"{program.place}: Program(..., channel_depth={after})"
+            return EveryChannel(before, after, outcome.cycle, write)
+        if outcome.ending != "stuck":
+            break
+    return None
 
-    def _try(self, found: Mapping[str, int]) -> Outcome | None:
-        """Run with depths; None where the effort is used up."""
-        key = self._key(found)
-        if key not in self._known:
-            if self._left <= 0:
-                return None
-            outcome = self._trial(found, grow=False, effort=self._left)
-            self._left -= outcome.elements
-            if outcome.ending == "stopped":
-                return None
-            self._known[key] = outcome
-        return self._known[key]
 
-    def _trial(self, found: Mapping[str, int], *, grow: bool, effort: int | None) -> Outcome:
-        self._trials += 1
-        return Trial(
-            self._plan,
-            self._start | dict(found),
-            grow=grow,
-            effort=effort,
-            capacity_bytes=self._plan.program.hardware.on_chip.capacity_bytes,
-        ).run()
+# ------------------------------------------------------------------------ what is said
 
-    def _key(self, found: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-        """Return what the machine sees: depths that are as they were do not count."""
-        return tuple(
-            sorted((option, n) for option, n in found.items() if n != self._before(option))
+
+def _remedy(
+    search: Search, change: Change, loops: frozenset[frozenset[str]], *, finished: bool
+) -> Remedy:
+    completed = search.known(change)
+    assert completed is not None
+
+    def rejected(less: Change) -> tuple[int | None, bool]:
+        outcome = search.known(less)
+        stuck = outcome is not None and outcome.ending == "stuck"
+        return (
+            outcome.cycle if outcome is not None and stuck else None,
+            outcome is not None and outcome.loops <= loops,
         )
 
-    def _before(self, option: str) -> int:
-        return self._start.get(option, self._plan.program.channel_depth)
+    depths = [
+        Depth(option, before, after, *rejected(change.deeper({option: after - 1})))
+        for option, after in sorted(change.depths.items())
+        if after != (before := search.depth_before(option))
+    ]
+    capacity = None
+    given_bytes, needed_bytes = search.unchanged.capacity_bytes, change.capacity_bytes
+    if given_bytes is not None and needed_bytes is not None and needed_bytes != given_bytes:
+        less = change.roomy(needed_bytes - 1)
+        capacity = Capacity(given_bytes, needed_bytes, *rejected(less))
+    fronts = [
+        _front(feedback, count, *rejected(change.begun(feedback, count - 1)))
+        for feedback, count in change.initial.items()
+        if count
+    ]
+    return Remedy(
+        depths,
+        capacity,
+        completed.cycle,
+        finished,
+        search.trials,
+        "" if finished else _gave_up("lowering the depths further", search),
+        fronts,
+    )
 
-    def _depth(self, option: str, found: Mapping[str, int]) -> Depth:
-        after = found[option]
-        less = self._known.get(self._key(dict(found) | {option: after - 1}))
-        return Depth(
-            option,
-            self._before(option),
-            after,
-            less.cycle if less is not None and less.ending == "stuck" else None,
-            less is not None and less.loops <= self._loops,
-        )
 
-    def _nothing(self, outcome: Outcome, found: Mapping[str, int]) -> Remedy:
-        if outcome.ending == "stopped":
-            why_not = gave_up("looking", self._trials)
-        elif outcome.failure is not None:
-            why_not = f"no depth helps: with deeper channels it fails: {outcome.failure}"
-        elif outcome.ending in _REASONS:
-            why_not = f"no depth helps: {_REASONS[outcome.ending]}"
-        elif found:
-            deeper = ", ".join(f"{option}={depth:,}" for option, depth in sorted(found.items()))
-            stuck = min(min(loop) for loop in outcome.loops)
-            why_not = f"no depth helps: with {deeper} the program still stops, at {stuck}"
-        else:
-            why_not = "no depth helps"
-        return Remedy([], None, None, False, self._trials, why_not)
+def _front(feedback: Feedback, count: int, rejected_cycle: int | None, same_loop: bool) -> Front:
+    place = feedback.connected_at or feedback.place
+    return Front(
+        feedback.connected.name,
+        str(feedback.connected.type),
+        _initial(feedback, count),
+        place.file,
+        place.line,
+        count,
+        rejected_cycle,
+        same_loop,
+    )
+
+
+def _initial(feedback: Feedback, count: int) -> str:
+    """Return what to give ``connect``."""
+    value = any_value(feedback.connected.value)
+    more = f", {count}" if count > 1 else ""
+    return f"{Initial.__name__}({value!r}{more})({feedback.connected.name})"
+
+
+def _why_not(search: Search, change: Change, outcome: Outcome) -> str:
+    only_deeper = change == search.unchanged.deeper(change.depths)
+    parts = [f"{option}={depth:,}" for option, depth in sorted(change.depths.items())]
+    if change.capacity_bytes != search.unchanged.capacity_bytes:
+        parts.append("any room on chip")
+    for loop, count in change.initial.items():
+        place = loop.connected_at or loop.place
+        where = f"{Path(place.file).name}:{place.line}"
+        parts.append(f"connect({_initial(loop, count)}) at {where}")
+    tried = ", ".join(parts)
+    if outcome.ending == "stopped" and only_deeper:
+        return _gave_up("looking", search)
+    deeper = "deeper channels" if only_deeper else tried
+    if outcome.failure is not None:
+        found = f"with {deeper} it fails: {outcome.failure}"
+    elif outcome.ending == "stopped":
+        found = f"with {tried} it had not ended when the search gave up"
+    elif outcome.ending == "livelock":
+        found = f"with {deeper} it moves for ever and gets nowhere"
+    elif outcome.ending == "completed":
+        found = "a run in timing mode completes with the depths given"
+    else:
+        stuck = min(map(min, outcome.loops))
+        found = f"with {tried} the program still stops, at {stuck}" if tried else ""
+    return f"no depth helps: {found}" if found else "no depth helps"
+
+
+def _gave_up(doing: str, search: Search) -> str:
+    """Say that the effort was used up."""
+    runs = "1 run" if search.trials == 1 else f"{search.trials:,} runs"
+    return f"gave up {doing} after {runs} and {EFFORT_ELEMENTS:,} elements"

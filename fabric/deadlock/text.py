@@ -15,6 +15,8 @@ from fabric.deadlock.document import (
     ChannelState,
     DeadlockReport,
     Depth,
+    EveryChannel,
+    Front,
     Loop,
     Remedy,
 )
@@ -30,6 +32,7 @@ _CAUSE_LINES: Final = 6
 _GROUPS: Final = 6
 _EVENTS: Final = 4
 _DEPTHS: Final = 4
+_FRONTS: Final = 4
 _LOOPS: Final = 3
 _NAMES: Final = 6
 
@@ -57,6 +60,7 @@ def one_line(report: DeadlockReport) -> DeadlockReport:
     fixes = [f"{depth.option}={depth.after}" for depth in report.remedy.depths]
     if report.remedy.capacity is not None:
         fixes.append(f"capacity_bytes={report.remedy.capacity.after_bytes}")
+    fixes += [front.write for front in report.remedy.initial]
     if len(fixes) > _NAMES:
         fixes[_NAMES - 1 :] = [f"({len(fixes) - _NAMES + 1} more)"]
     words.append(f"fix {','.join(fixes)}(checked)" if fixes else "fix none")
@@ -213,46 +217,58 @@ def _wrapped(text: str, limit: int, indent: str = "    ") -> list[str]:
 
 def _remedies(report: DeadlockReport) -> list[str]:
     remedy = report.remedy
+    every = [] if remedy.every_channel is None else _every(remedy.every_channel)
     if remedy.cycles is None:
         hints = list(dict.fromkeys(loop.hint for loop in report.loops if loop.hint))
         if len(hints) > _LOOPS:
             hints[_LOOPS - 1 :] = [f"And so on for {len(hints) - _LOOPS + 1:,} more loops"]
         lines = [_wrapped(f"{sentence}.", 3) for sentence in (remedy.why_not, *hints)]
-        return _section("remedy", [line for sentence in lines for line in sentence])
-    title = f"remedy (checked by a re-run: completes at cycle {remedy.cycles:,})"
-    found = _aligned(list(_depths(remedy)), "    ")
-    if remedy.capacity is not None:
-        found = _capacity(remedy.capacity)
-    return _section(title, [*found, *_limits(remedy)])
+        return every or _section("remedy", [line for sentence in lines for line in sentence])
+    how = "channel by channel" if every else "checked by a re-run"
+    title = f"remedy ({how}: completes at cycle {remedy.cycles:,})"
+    found = _aligned(list(_changes(remedy)), "    ")
+    return [*every, *_section(title, [*found, *_limits(remedy)])]
 
 
-def _capacity(found: Capacity) -> list[str]:
-    change = f"capacity {found.before_bytes:,} -> {found.after_bytes:,} bytes"
-    key = f"[on_chip] capacity_bytes = {found.after_bytes}"
-    return _aligned([(change, key, _rejected(found, found.after_bytes - 1))], "    ")
+def _every(found: EveryChannel) -> list[str]:
+    title = f"remedy (checked by a re-run: completes at cycle {found.cycles:,})"
+    change = f"depth of every channel {found.before:,} -> {found.after:,}"
+    return _section(title, [f"    {change}  {found.write}"])
 
 
-def _rejected(found: Capacity | Depth, less: int) -> str:
+def _rejected(found: Capacity | Depth | Front, less: int) -> str:
     if found.rejected_cycle is None:
         return ""
     same = "the same loop" if found.same_loop else "stops"
     return f"{less:,} is not enough: {same} at cycle {found.rejected_cycle:,}"
 
 
-def _depths(remedy: Remedy) -> Iterator[tuple[str, ...]]:
+def _changes(remedy: Remedy) -> Iterator[tuple[str, ...]]:
+    if remedy.capacity is not None:
+        found = remedy.capacity
+        change = f"capacity {found.before_bytes:,} -> {found.after_bytes:,} bytes"
+        key = f"[on_chip] capacity_bytes = {found.after_bytes}"
+        yield change, key, _rejected(found, found.after_bytes - 1)
+    for front in remedy.initial[:_FRONTS]:
+        change = f"begin the loop at {Path(front.file).name}:{front.line}"
+        yield change, f"connect({front.write})", _rejected(front, front.count - 1)
+    if len(remedy.initial) > _FRONTS:
+        yield (f"and {len(remedy.initial) - _FRONTS:,} more loops in deadlock.json",)
     for depth in remedy.depths[:_DEPTHS]:
         change = f"depth of {depth.option} {depth.before:,} -> {depth.after:,}"
         yield change, f"--depth {depth.option}={depth.after}", _rejected(depth, depth.after - 1)
     if len(remedy.depths) > _DEPTHS:
         left_out = len(remedy.depths) - _DEPTHS
-        yield (f"and {left_out:,} more in deadlock.json; --on-deadlock grow runs with all of them",)
+        alone = remedy.capacity is None and not remedy.initial
+        grow = "; --on-deadlock grow runs with all of them" if alone else ""
+        yield (f"and {left_out:,} more in deadlock.json{grow}",)
 
 
 def _limits(remedy: Remedy) -> list[str]:
     if remedy.why_not:
-        larger = "They" if remedy.capacity is None else "It"
+        larger = "They" if remedy.depths or remedy.initial else "It"
         return _wrapped(f"{larger} may be larger than needed: {remedy.why_not}.", 2)
-    if len(remedy.depths) > 1:
+    if len(remedy.depths) + len(remedy.initial) + (remedy.capacity is not None) > 1:
         return ["    None of them can be lowered by one with the others kept."]
     return []
 

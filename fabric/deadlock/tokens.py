@@ -9,11 +9,14 @@ from fabric.stream import Feedback
 from fabric.values import BareStop
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fabric.channel import Channel
     from fabric.dims import Dim
     from fabric.elaborate import Edge
     from fabric.machine import Machine
     from fabric.place import Place
+    from fabric.unit import Unit
 
 __all__ = ["Tokens", "sent"]
 
@@ -58,6 +61,17 @@ class Tokens:
         edge = self._edges[channel]
         stream = edge.consumer.inputs[edge.input]
         return stream.place if isinstance(stream, Feedback) else None
+
+    def feedbacks(self, loop: Iterable[Unit]) -> tuple[Feedback, ...]:
+        """Return what closes a loop of units that wait to receive, in the order of its waits."""
+        found: dict[Feedback, None] = {}
+        for unit in loop:
+            for channel in unit.wait.channels if unit.wait is not None else ():
+                edge = self._edges[channel]
+                stream = edge.consumer.inputs[edge.input]
+                if isinstance(stream, Feedback):
+                    found[stream] = None
+        return tuple(found)
 
     def per_output(self, channel: Channel) -> int | None:
         """Return how many elements of ``channel`` make one of its consumer's first output.

@@ -14,6 +14,7 @@ from operators import (
     Bufferize,
     EagerMerge,
     Flatten,
+    Initial,
     LinearOffChipLoad,
     LinearOffChipStore,
     Partition,
@@ -37,15 +38,19 @@ class Case:
         depths: that a remedy has to name; None where no depth helps.
         loops: sizes of its loops.
         given: depths it is run with.
-        capacity_bytes: the on-chip memory that a remedy has to name; None where none helps.
+        capacity_bytes: the on-chip memory that a remedy has to name, and a parameter of ``build``;
+            None where none helps.
+        begun: elements in front of the loop that a remedy has to name, and a parameter of
+            ``build``; 0 where none helps.
     """
 
-    build: Callable[[], Program]
+    build: Callable[..., Program]
     code: str
     depths: dict[str, int] | None
     loops: tuple[int, ...]
     given: dict[str, int] = field(default_factory=dict)
     capacity_bytes: int | None = None
+    begun: int = 0
 
 
 CASES: dict[str, Case] = {}
@@ -59,11 +64,12 @@ def case(
     loops: tuple[int, ...],
     given: dict[str, int] | None = None,
     capacity_bytes: int | None = None,
+    begun: int = 0,
 ) -> Callable[[Build], Build]:
     """Add the function to ``CASES`` under its name."""
 
     def add(build: Build) -> Build:
-        CASES[build.__name__] = Case(build, code, depths, loops, given or {}, capacity_bytes)
+        CASES[build.__name__] = Case(build, code, depths, loops, given or {}, capacity_bytes, begun)
         return build
 
     return add
@@ -295,6 +301,51 @@ def gather_in_a_ring() -> Program:
     return program
 
 
+def rounds_of_a_loop(begun: int, *, wanted: int = 1) -> None:
+    """Wire an operator that wants ``wanted`` of its own results before it makes a new one."""
+    loop = feedback(12 - wanted)
+    steps = ("r0", *["r1"] * wanted, "c2", *["s0"] * wanted, "s1")
+    rounds = 12 // wanted
+    again, done = Script(steps, rounds=rounds, counts=(12, rounds), name="turn")(
+        source("x", rounds), loop
+    )
+    loop.connect(Initial(True, begun)(again) if begun else again)
+    sink("y", done)
+
+
+@case("FAB-D002", loops=(1,), begun=1)
+def sums_without_a_first(begun: int = 0) -> Program:
+    """A sum is added to the next number, and there is no first sum."""
+    with Program("sums-without-a-first") as program:
+        rounds_of_a_loop(begun)
+    return program
+
+
+@case("FAB-D002", loops=(1,), begun=3)
+def three_at_a_time(begun: int = 0) -> Program:
+    """Three results make the next three: two in front are not enough."""
+    with Program("three-at-a-time", channel_depth=4) as program:
+        rounds_of_a_loop(begun, wanted=3)
+    return program
+
+
+@case("FAB-D001", depths={"a_join.1": 4}, loops=(3, 1), begun=1)
+def slots_and_a_first(begun: int = 0) -> Program:
+    """One loop wants slots, another one something to begin with."""
+    with Program("slots-and-a-first") as program:
+        sink("z", fork_join("a", size=4, relays=0))
+        rounds_of_a_loop(begun)
+    return program
+
+
+@case("FAB-D002", depths={"initial_1.0": 2}, loops=(1,), begun=4)
+def slots_for_what_goes_round(begun: int = 0) -> Program:
+    """What goes round finds too few slots, once it has been put in front."""
+    with Program("slots-for-what-goes-round", channel_depth=1) as program:
+        rounds_of_a_loop(begun, wanted=4)
+    return program
+
+
 @case("FAB-D002", loops=(4,))
 def attention_without_selectors() -> Program:
     """Requests go where a region is free, and a region is free when its request is done.
@@ -401,6 +452,28 @@ def two_buffers(capacity_bytes: int = 10 * 2048) -> Program:
         for name in "ab":
             tiles = LinearOffChipLoad(Tensor((128, 64)), tile=(16, 64))()
             LinearOffChipStore(name)(Streamify()(Bufferize(rank=2)(tiles)))
+    return program
+
+
+@case("FAB-D006", depths={"a_join.1": 4}, loops=(5, 3), capacity_bytes=TWO_BUFFERS_BYTES)
+def slots_and_room(capacity_bytes: int = 10 * 2048) -> Program:
+    """The same beside a loop that no room on chip releases, but slots do."""
+    with two_buffers(capacity_bytes) as program:
+        sink("z", fork_join("a", size=4, relays=0))
+    return program
+
+
+@case(
+    "FAB-D006",
+    depths={"a_join.1": 4},
+    loops=(5, 3, 1),
+    capacity_bytes=TWO_BUFFERS_BYTES,
+    begun=1,
+)
+def all_together(capacity_bytes: int = 10 * 2048, begun: int = 0) -> Program:
+    """Room, slots, and something to begin with: none of them alone is enough."""
+    with slots_and_room(capacity_bytes) as program:
+        rounds_of_a_loop(begun)
     return program
 
 

@@ -11,17 +11,17 @@ import pytest
 from fabric import Report, simulate
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import LINES, report_lines
-from tests.deadlock.cases import CASES, two_buffers
+from tests.deadlock.cases import CASES
 from tests.telling import told_under_every_schedule
 
 LIVELOCK_CYCLES = 10_000
 
 
-def run(name: str, depths: dict[str, int] | None = None) -> Report:
-    """Run a case with the depths it is given and ``depths``."""
+def run(name: str, depths: dict[str, int] | None = None, **wired: int) -> Report:
+    """Run a case, with parameters of its own, with the depths it is given and ``depths``."""
     case = CASES[name]
     return simulate(
-        case.build(), depths=case.given | (depths or {}), livelock_cycles=LIVELOCK_CYCLES
+        case.build(**wired), depths=case.given | (depths or {}), livelock_cycles=LIVELOCK_CYCLES
     )
 
 
@@ -55,24 +55,34 @@ class TestCase:
         loops = tuple(len(loop.units) for loop in found.loops)
         assert (case.code, case.depths, case.loops) == (found.code, depths, loops)
         assert case.capacity_bytes == capacity_bytes
-        assert bool(depths or capacity) == found.remedy.irreducible
+        assert case.begun == sum(front.count for front in found.remedy.initial)
+        helped = bool(depths or capacity or case.begun)
+        assert helped == found.remedy.irreducible == (found.remedy.cycles is not None)
 
     def test_remedy(self, name: str) -> None:
-        """With the depths it completes, in the cycles stated; with one slot less it does not."""
+        """With the changes it completes, in the cycles stated; with one less it does not."""
         remedy = explained(run(name)).remedy
         depths = {depth.option: depth.after for depth in remedy.depths}
-        if remedy.capacity is None and not depths:
+        wired = {}
+        if remedy.capacity is not None:
+            wired["capacity_bytes"] = remedy.capacity.after_bytes
+        if remedy.initial:
+            (front,) = remedy.initial
+            wired["begun"] = front.count
+        if not depths and not wired:
             assert remedy.why_not.startswith(("no depth helps", "no depth was tried"))
             return
-        if remedy.capacity is not None:
-            assert name == two_buffers.__name__
-            return
-        completed = run(name, depths)
+        completed = run(name, depths, **wired)
 
         assert ("completed", remedy.cycles) == (completed.status, completed.cycles)
         for depth in remedy.depths:
-            less = explained(run(name, depths | {depth.option: depth.after - 1}))
+            less = explained(run(name, depths | {depth.option: depth.after - 1}, **wired))
             assert depth.rejected_cycle == less.cycle
+        begun = [("begun", front) for front in remedy.initial]
+        for parameter, rejected in (("capacity_bytes", remedy.capacity), *begun):
+            if rejected is not None:
+                fewer = wired | {parameter: wired[parameter] - 1}
+                assert rejected.rejected_cycle == explained(run(name, depths, **fewer)).cycle
 
     def test_schedules(self, name: str, tmp_path: Path) -> None:
         """Report, text and log are the same in whatever order the operators run."""
@@ -88,14 +98,3 @@ def test_enough_cases() -> None:
     assert {*(f"FAB-D00{number}" for number in (1, 2, 3, 5, 6)), "FAB-L001"} == {
         case.code for case in CASES.values()
     }
-
-
-def test_capacity() -> None:
-    """On a chip as large as the remedy says it completes, with a byte less it does not."""
-    found = explained(run("two_buffers")).remedy
-    assert found.capacity is not None
-    completed = simulate(two_buffers(found.capacity.after_bytes))
-    less = explained(simulate(two_buffers(found.capacity.after_bytes - 1)))
-
-    assert ("completed", found.cycles) == (completed.status, completed.cycles)
-    assert found.capacity.rejected_cycle == less.cycle

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fabric import Broadcast, Feedback, Program, Report, Stream, simulate
 from fabric.elaborate import Plan, elaborate
-from operators import EagerMerge
+from operators import EagerMerge, Initial
 from tests.deadlock.exhaustive import Outcome, Process, outcomes
 from tests.deadlock.parts import Script, feedback
 from tests.schedules import SCHEDULES, schedule
@@ -137,6 +137,8 @@ def _life(operator: Any, plan: Plan, index: int) -> tuple[tuple[str, ...], int |
     """Return the steps of an operator, and the one it goes back to."""
     if isinstance(operator, Broadcast):
         return ("keep", "all"), 0
+    if isinstance(operator, Initial):
+        return ("s0",) * operator.count + ("r0", "s0"), operator.count
     if isinstance(operator, EagerMerge):
         steered = any(edge.producer.index == index and edge.output == 1 for edge in plan.edges)
         return ("first", *(["S1"] if steered else []), "take", "s0"), 0
@@ -201,10 +203,23 @@ def _check_remedy(network: Network, plan: Plan, report: Report, *, merges: bool)
     assert report.deadlock is not None
     remedy = report.deadlock["remedy"]
     depths = {each["option"]: each["after"] for each in remedy["depths"]}
-    if not depths:
+    if not depths or remedy["initial"]:
         unbounded = model(plan, None)
         event("no depth helps")
         assert unbounded is None or False in {outcome.completed for outcome in unbounded}
+    if remedy["initial"]:
+        event("initial elements")
+        # One feedback at most: what it was connected to tells which it is.
+        (front,) = remedy["initial"]
+        (loop,) = {
+            stream for node in plan.nodes for stream in node.inputs if isinstance(stream, Feedback)
+        }
+        assert loop.connected.name == front["stream"]
+        begun_less = elaborate(network.program, {loop: front["count"] - 1})
+        plan = elaborate(network.program, {loop: front["count"]})
+        fewer = model(begun_less, network.depths | depths)
+        assert fewer is None or False in {outcome.completed for outcome in fewer}
+    elif not depths:
         return
     event("a remedy")
     enough = model(plan, network.depths | depths)

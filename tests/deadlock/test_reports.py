@@ -19,9 +19,10 @@ from fabric import (
     Report,
     hardware_scope,
     simulate,
+    simulation,
 )
 from fabric.cli import main
-from fabric.deadlock import picture, remedy
+from fabric.deadlock import picture, remedy, search
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import LINES, report_lines
 from fabric.deadlock.trial import Outcome, Trial
@@ -203,6 +204,15 @@ class TestGrow:
 
         assert ("deadlock", 3, ()) == (found.status, found.exit_status, found.warnings)
 
+    def test_more_than_depths(self) -> None:
+        """Where the remedy takes more than depths, none of it is applied, and that is said."""
+        found = simulate(CASES["slots_and_room"].build(), on_deadlock="grow")
+
+        assert ("deadlock", 3) == (found.status, found.exit_status)
+        assert (
+            "--on-deadlock grow deepens channels: the remedy takes more than that",
+        ) == found.warnings
+
     def test_command_line(
         self, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -252,6 +262,7 @@ class TestGrow:
 
     def test_effort(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Depths are lowered as far as the effort goes, and the report says that it gave up."""
+        monkeypatch.setattr(search, "EFFORT_ELEMENTS", 3_000)
         monkeypatch.setattr(remedy, "EFFORT_ELEMENTS", 3_000)
         program = CASES["deep_remedy"].build()
         found = remedy.find_remedy(elaborate(program), {}, frozenset(), effort=3_000)
@@ -262,6 +273,58 @@ class TestGrow:
         assert (
             f"gave up lowering the depths further after {found.trials} runs and 3,000 elements"
         ) == found.why_not
+
+
+class TestEveryChannel:
+    """Where the search gives up, one depth for all channels is tried: it is one thing to type."""
+
+    @pytest.mark.parametrize(
+        ("parameters", "given", "write"),
+        [
+            ({"channel_depth": None}, None, "-p channel_depth=512"),
+            ({}, None, "[channel] depth = 512"),
+            ({"n": 3}, 2, f"{__file__}:{{line}}: Program(..., channel_depth=512)"),
+        ],
+    )
+    def test_what_to_type(
+        self,
+        parameters: dict[str, object],
+        given: int | None,
+        write: str,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """A parameter of build(), the hardware file, or the program, whichever decides it."""
+        for module in (search, remedy, simulation):
+            monkeypatch.setattr(module, "EFFORT_ELEMENTS", 9_000)
+
+        def build(depth: int | None) -> Program:
+            with Program("deep", channel_depth=depth) as program:
+                sink("y", fork_join("a", size=300, relays=0, count=600))
+            return program
+
+        program = build(given)
+        report = simulate(program, parameters=parameters)
+        assert report.deadlock is not None
+        found = report.deadlock["remedy"]["every_channel"]
+        deeper = simulate(build(found["after"]))
+
+        assert (2, 512, write.format(line=program.place.line)) == (
+            found["before"],
+            found["after"],
+            found["write"],
+        )
+        assert ("completed", found["cycles"]) == (deeper.status, deeper.cycles)
+        assert "deadlock" == simulate(build(found["after"] // 2)).status
+        text = report_lines(msgspec.convert(report.deadlock, DeadlockReport))
+        assert f"  remedy (checked by a re-run: completes at cycle {found['cycles']:,})" in text
+        assert f"    depth of every channel 2 -> 512  {found['write']}" in text
+
+    def test_not_where_the_search_ends(self) -> None:
+        """Where the depths were lowered as far as they go, there is no need for it."""
+        report = stuck("deep_remedy")
+        assert report.deadlock is not None
+
+        assert report.deadlock["remedy"]["every_channel"] is None
 
 
 class TestLivelock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,11 @@ import numpy as np
 import pytest
 
 from fabric import ConfigurationError, Report, simulate
+from fabric.cli import main
 from tests.programs.loading import program
 from tests.schedules import SCHEDULES, schedule
+
+FILE = Path(__file__).parents[2] / "programs" / "moe.py"
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "static": {"tile_n": 4},
@@ -59,6 +63,26 @@ class TestMoe:
 
         assert report.verified is True
         assert report.extra["flops_artifact"] == 48 * 128 * (14 * 64 + 1)
+
+    def test_a_large_batch_needs_deeper_channels(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        """Qwen's layer at batch 256 stops; what the report says to type lets it complete.
+
+        The cycles at depth 4 are also those of an independent simulator.
+        """
+        run_it = ["run", str(FILE), "-p", "batch=256", "--log-dir", str(tmp_path), "--json"]
+        assert 3 == main(run_it)
+        every = json.loads(capsys.readouterr().out)["deadlock"]["remedy"]["every_channel"]
+        assert {
+            "before": 2,
+            "after": 4,
+            "cycles": 2_127_827,
+            "write": "-p channel_depth=4",
+        } == every
+        assert 0 == main([*run_it, *every["write"].split()])
+
+        assert 2_127_827 == json.loads(capsys.readouterr().out)["cycles"]
 
     def test_narrow_tiles_in_few_regions_can_deadlock(self, tmp_path: Path) -> None:
         """A region's queue fills behind an expert whose tile is not complete: no hidden buffers.

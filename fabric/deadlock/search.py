@@ -1,0 +1,155 @@
+"""Changes to a stuck program, and runs with them, all within one effort."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from fabric.deadlock.trial import Outcome, Trial
+from fabric.elaborate import elaborate
+from fabric.errors import ShapeError
+
+if TYPE_CHECKING:
+    from fabric.elaborate import Plan
+    from fabric.stream import Feedback
+
+__all__ = ["EFFORT_ELEMENTS", "Change", "Search"]
+
+EFFORT_ELEMENTS: Final = 400_000
+"""Elements that all trials of a report may deliver together."""
+
+_BUILDING_ELEMENTS: Final = 10
+"""What it takes to build an operator of a machine is counted as if it were elements."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is done to a program.
+
+    Attributes:
+        capacity_bytes: of the on-chip memory; None for no limit.
+        depths: of single channels, by option.
+        initial: sub-tensors in front of feedbacks.
+    """
+
+    capacity_bytes: int | None
+    depths: Mapping[str, int] = field(default_factory=dict)
+    initial: Mapping[Feedback, int] = field(default_factory=dict)
+
+    def deeper(self, depths: Mapping[str, int]) -> Change:
+        """Return the same with other depths of some channels."""
+        return replace(self, depths={**self.depths, **depths})
+
+    def with_depth(self, option: str, depth: int) -> Change:
+        """Return the same with another depth of one channel."""
+        return self.deeper({option: depth})
+
+    def begun(self, feedback: Feedback, count: int) -> Change:
+        """Return the same with ``count`` sub-tensors in front of ``feedback``."""
+        return replace(self, initial={**self.initial, feedback: count})
+
+    def roomy(self, capacity_bytes: int | None) -> Change:
+        """Return the same with another on-chip memory."""
+        return replace(self, capacity_bytes=capacity_bytes)
+
+
+class Search:
+    """Runs of a program with changes, each of which is made once.
+
+    Attributes:
+        plan: the program.
+        trials: runs so far.
+        unchanged: what it was found stuck with.
+    """
+
+    def __init__(self, plan: Plan, depths: Mapping[str, int], effort: int | None) -> None:
+        """Begin.
+
+        Args:
+            plan: the program.
+            depths: of single channels, by option, with which it got stuck.
+            effort: elements that all trials may deliver together. Without a limit, it bounds only
+                the trials that do more than to deepen channels until the program completes.
+        """
+        self.plan: Final = plan
+        self.trials = 0
+        self.unchanged: Final = Change(plan.program.hardware.on_chip.capacity_bytes)
+        self._depths: Final = depths
+        self._unlimited: Final = effort is None
+        self._left = EFFORT_ELEMENTS if effort is None else effort
+        self._known: dict[object, Outcome] = {}
+
+    def depth_before(self, option: str) -> int:
+        """Return the depth that a channel had."""
+        return self._depths.get(option, self.plan.program.channel_depth)
+
+    def spent(self, outcome: Outcome) -> int:
+        """Return how much of the effort a trial took, in elements."""
+        return outcome.elements + _BUILDING_ELEMENTS * len(self.plan.nodes)
+
+    def known(self, change: Change) -> Outcome | None:
+        """Return what came of ``change``; None where it was not tried."""
+        return self._known.get(self._key(change))
+
+    def grow(self, change: Change) -> Outcome:
+        """Run with ``change`` and let full channels of stuck loops grow."""
+        bounded = not self._unlimited or change != self.unchanged.deeper(change.depths)
+        outcome = self._run(change, grow=True, effort=self._left if bounded else None)
+        if bounded:
+            self._left -= self.spent(outcome)
+        if not outcome.grown:
+            self._known[self._key(change)] = outcome
+        return outcome
+
+    def attempt(self, change: Change, *, at_last: bool = False) -> Outcome | None:
+        """Run with ``change``; None where the effort is used up before it ends.
+
+        Args:
+            change: to be tried.
+            at_last: whatever effort is left: a run much like it has completed.
+        """
+        key = self._key(change)
+        if key not in self._known:
+            if self._left <= 0 and not at_last:
+                return None
+            effort = None if at_last else self._left
+            outcome = self._run(change, grow=False, effort=effort)
+            self._left -= self.spent(outcome)
+            if outcome.ending == "stopped":
+                return None
+            self._known[key] = outcome
+        return self._known[key]
+
+    def deepen(self, depth: int, effort: int) -> Outcome:
+        """Run with ``depth`` in all channels that are given none of their own."""
+        every = {edge.key: depth for edge in self.plan.edges if edge.key not in self._depths}
+        return self._run(self.unchanged.deeper(every), grow=False, effort=effort)
+
+    def can_begin(self, feedback: Feedback) -> bool:
+        """Whether something can be put in front of ``feedback``."""
+        try:
+            elaborate(self.plan.program, {feedback: 1})
+        except ShapeError:
+            return False
+        return True
+
+    def _run(self, change: Change, *, grow: bool, effort: int | None) -> Outcome:
+        self.trials += 1
+        plan = elaborate(self.plan.program, change.initial) if change.initial else self.plan
+        return Trial(
+            plan,
+            {**self._depths, **change.depths},
+            grow=grow,
+            effort=effort,
+            capacity_bytes=change.capacity_bytes,
+            may_go_round=bool(change.initial),
+        ).run()
+
+    def _key(self, change: Change) -> object:
+        """Return what the machine sees: what is as it was does not count."""
+        return (
+            change.capacity_bytes,
+            frozenset((o, n) for o, n in change.depths.items() if n != self.depth_before(o)),
+            frozenset((loop, n) for loop, n in change.initial.items() if n),
+        )
