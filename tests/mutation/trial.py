@@ -61,6 +61,7 @@ class Tree:
                 (copy / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(root / name, copy / name)
         self._root = copy
+        self._made = 0
 
     def attempt(self, mutant: Mutant, covering: Covering) -> Result:
         """Run the tests of the mutant's line until one fails."""
@@ -69,7 +70,8 @@ class Tree:
         outcome, failed = ("survived", "") if tests else ("not run", "")
         for chunk in _chunks(tests, covering):
             seconds = [covering.seconds(test) for test in chunk]
-            with self._mutated(mutant):
+            self._made += 1
+            with _Mutated(self._root / mutant.file, mutant.source, self._made):
                 outcome, failed = self._run(chunk, sum(seconds), max(seconds))
             if outcome != "survived":
                 break
@@ -80,9 +82,6 @@ class Tree:
         seconds = [covering.seconds(test) for test in tests]
         outcome, failed = self._run(tests, sum(seconds), max(seconds, default=0.0))
         return None if outcome == "survived" else failed or outcome
-
-    def _mutated(self, mutant: Mutant) -> _Mutated:
-        return _Mutated(self._root / mutant.file, mutant.source)
 
     def _run(self, tests: Sequence[str], seconds: float, longest: float) -> tuple[str, str]:
         arguments = self._root / "tests.txt"
@@ -116,16 +115,21 @@ class Tree:
 
 
 class _Mutated:
-    """While it is entered a module says something else; its time stamp differs, too."""
+    """While it is entered a module says something else.
 
-    def __init__(self, path: Path, source: str) -> None:
+    Compiled files are known by their source's time in seconds: no two mutants share one.
+    """
+
+    def __init__(self, path: Path, source: str, number: int) -> None:
         self._path = path
         self._source = source
+        self._number = number
 
     def __enter__(self) -> None:
         self._before = self._path.read_bytes()
         self._stat = self._path.stat()
         self._path.write_text(self._source, encoding="utf-8")
+        os.utime(self._path, (self._stat.st_atime, self._stat.st_mtime + 2 * self._number))
 
     def __exit__(self, *_: object) -> None:
         self._path.write_bytes(self._before)
