@@ -124,12 +124,9 @@ def simulate(
             if folder is not None:
                 for failed in write_files(folder, explained):
                     missing(failed)
-            remedy = explained.remedy
-            if on_deadlock == "grow" and (remedy.capacity or remedy.initial):
-                notes.append("--on-deadlock grow deepens channels: the remedy takes more than that")
-            elif on_deadlock == "grow" and remedy.depths:
-                notes.append(_grown(explained))
-                run = Execution(program, settings.deepened(explained))
+            grown = on_deadlock == "grow" and _grown(explained, settings, notes)
+            if grown:
+                run = Execution(program, grown)
                 run.log = log
                 run.start_trace(folder, "trace-grown", head, missing)
                 status, explained = run.execute(), None
@@ -147,10 +144,19 @@ def simulate(
     return replace(report, warnings=(*report.warnings, *unwritten), unwritten=tuple(unwritten))
 
 
-def _grown(explained: DeadlockReport) -> str:
-    """Say which depths were used instead of those given."""
-    options = " ".join(f"--depth {depth.option}={depth.after}" for depth in explained.remedy.depths)
-    return f"stopped at cycle {explained.cycle:,} ({explained.code}); ran again with {options}"
+def _grown(explained: DeadlockReport, settings: Settings, notes: list[str]) -> Settings | None:
+    """Return ``settings`` with depths that are enough, where they are; say so in ``notes``."""
+    remedy = explained.remedy
+    if remedy.capacity or remedy.initial:
+        notes.append("--on-deadlock grow deepens channels: the remedy takes more than that")
+        return None
+    if not remedy.depths:
+        return None
+    options = " ".join(f"--depth {depth.option}={depth.after}" for depth in remedy.depths)
+    notes.append(
+        f"stopped at cycle {explained.cycle:,} ({explained.code}); ran again with {options}"
+    )
+    return settings.deepened(explained)
 
 
 def _explain(
