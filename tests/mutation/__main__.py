@@ -24,7 +24,7 @@ import sys
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Final
@@ -66,9 +66,7 @@ def main(arguments: Sequence[str]) -> int:
     with results.open("w", encoding="utf-8") as file:
         for result in _tried(to_try, covering, options.jobs):
             outcomes[result.outcome] += 1
-            _say(_line(result))
             file.write(json.dumps(_entry(result)) + "\n")
-            file.flush()
     tried = sum(outcomes.values()) - outcomes["equivalent"]
     caught = outcomes["caught"] + outcomes["hung"]
     share = caught / tried if tried else 1.0
@@ -87,11 +85,11 @@ def _chosen(options: argparse.Namespace, results: Path) -> list[Mutant]:
     return [mutant for mutant in mutants if fnmatch.fnmatch(mutant.file, options.only)]
 
 
-def _tried(mutants: Sequence[Mutant], covering: Covering, jobs: int) -> Iterator[Result]:
+def _tried(mutants: Sequence[Mutant], covering: Covering, jobs: int) -> list[Result]:
     """Try mutants, several at a time, each in a tree of its own.
 
-    Raises:
-        SystemExit: a test that caught one fails without any mutation, too.
+    A test that caught one and then fails without any mutation, too, is left out: what it caught is
+    tried again.
     """
     with tempfile.TemporaryDirectory() as copies, ThreadPoolExecutor(jobs) as threads:
         trees: queue.Queue[Tree] = queue.Queue()
@@ -105,14 +103,21 @@ def _tried(mutants: Sequence[Mutant], covering: Covering, jobs: int) -> Iterator
             finally:
                 trees.put(tree)
 
-        catching = set()
-        for done in as_completed([threads.submit(attempt, mutant) for mutant in mutants]):
-            result = done.result()
-            catching.add(result.test)
-            yield result
-        failing = trees.get().failing(sorted(catching - {""}), covering)
-        if failing is not None:
-            raise SystemExit(f"{failing} fails without any mutation")
+        sure: list[Result] = []
+        while mutants:
+            results = []
+            for done in as_completed([threads.submit(attempt, mutant) for mutant in mutants]):
+                results.append(done.result())
+                _say(_line(results[-1]))
+            tree = trees.get()
+            failing = tree.failing(sorted({each.test for each in results} - {""}), covering)
+            trees.put(tree)
+            for test in sorted(failing):
+                _say(f"{test} fails without any mutation: left out")
+            covering.known -= failing
+            sure += [each for each in results if each.test not in failing]
+            mutants = [each.mutant for each in results if each.test in failing]
+    return sure
 
 
 def _equivalents() -> dict[tuple[str, str, str], str]:

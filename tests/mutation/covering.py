@@ -63,7 +63,7 @@ class Covering:
         def order(test: str) -> tuple[bool, bool, float]:
             return test not in found, near not in test.partition("::")[0], self.seconds(test)
 
-        return sorted((found & self.known) | self._starting_processes, key=order)
+        return sorted((found | self._starting_processes) & self.known, key=order)
 
     @cache  # noqa: B019 - lives as long as the process
     def _lines(self, file: str) -> dict[int, set[str]]:

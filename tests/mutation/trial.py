@@ -77,11 +77,19 @@ class Tree:
                 break
         return Result(mutant, outcome, failed, len(tests), time.monotonic() - start)
 
-    def failing(self, tests: Sequence[str], covering: Covering) -> str | None:
-        """Return the first of ``tests`` that fails without any mutation; None where all pass."""
-        seconds = [covering.seconds(test) for test in tests]
-        outcome, failed = self._run(tests, sum(seconds), max(seconds, default=0.0))
-        return None if outcome == "survived" else failed or outcome
+    def failing(self, tests: Sequence[str], covering: Covering) -> set[str]:
+        """Return those of ``tests`` that fail without any mutation."""
+        rest, found = list(tests), set[str]()
+        while rest:
+            seconds = [covering.seconds(test) for test in rest]
+            outcome, failed = self._run(rest, sum(seconds), max(seconds))
+            if outcome == "survived":
+                break
+            if not failed:
+                raise SystemExit("the tests that caught mutants fail without any mutation, too")
+            found.add(failed)
+            rest.remove(failed)
+        return found
 
     def _run(self, tests: Sequence[str], seconds: float, longest: float) -> tuple[str, str]:
         arguments = self._root / "tests.txt"
@@ -153,7 +161,8 @@ def _chunks(tests: Sequence[str], covering: Covering) -> Iterator[list[str]]:
 
 
 def _limit_memory() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    # What is only reserved does not count: a browser reserves more than there is.
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
 
 
 def _end(process: subprocess.Popen[str]) -> None:
