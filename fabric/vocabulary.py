@@ -128,10 +128,15 @@ EVENTS: Final[dict[str, tuple[str, ...]]] = {
     "end": ("cycle", "unit", "channel", "wait_cycles"),
     "reserve": ("cycle", "unit", "channel", "wait_cycles"),
     "idle": ("cycle", "unit", "channel", "wait_cycles"),
+    "held": (
+        "cycle", "channel", "element", "stop", "bare", "reserved_cycle", "visible_cycle",
+        "seen_cycle", "send_wait_cycles", "receive_wait_cycles",
+    ),
     "open_wait": ("cycle", "unit", "cause", "channel", "start_cycle", "wait_cycles", "bytes"),
 }  # fmt: skip
 """Events and their fields. The first seven are in the run log, the others in the event trace;
-``cycle`` of a transfer is its dequeue, of a burst its completion; ``reserve`` is a reservation that
+``cycle`` of a transfer is its dequeue, of a burst its completion; ``held`` is an element that was
+sent in that cycle and never dequeued; ``reserve`` is a reservation that
 nothing was put into, ``idle`` a wait for an element that is looked at later, ``open_wait`` a wait
 that had not ended in the run's last cycle, with the bytes that its burst had moved."""
 

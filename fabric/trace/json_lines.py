@@ -33,6 +33,12 @@ _SELECTS: Final = {
         "SELECT end_cycle, name, submitted_cycle, requests, bytes "
         "FROM bursts JOIN units USING (unit) WHERE NOT open ORDER BY end_cycle, name"
     ),
+    "held": (
+        "SELECT sent_cycle, c.name, element, stop, bare, reserved_cycle, visible_cycle, "
+        "seen_cycle, send_wait_cycles, receive_wait_cycles "
+        "FROM transfers JOIN channels c USING (channel) WHERE taken_cycle IS NULL "
+        "ORDER BY sent_cycle, c.name, element"
+    ),
     "open_wait": (
         "SELECT w.end_cycle, u.name, cause, c.name, start_cycle, w.cycles, coalesce(bytes, 0) "
         "FROM waits w JOIN units u USING (unit) LEFT JOIN channels c USING (channel) "

@@ -39,7 +39,7 @@ GROUP BY ALL ORDER BY sum(cycles) DESC, channel LIMIT 20""",
         "Which units work most?",
         """\
 SELECT name AS unit, kind, busy_cycles, flops,
-    round(100 * busy_cycles / greatest(cycles, 1), 1) AS busy_percent, file, line
+    format('{:.1f}', 100 * busy_cycles / greatest(cycles, 1))::DOUBLE AS busy_percent, file, line
 FROM states JOIN units USING (unit), run ORDER BY busy_cycles DESC, unit LIMIT 20""",
     ),
     "longest-waits": Query(

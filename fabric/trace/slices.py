@@ -92,8 +92,6 @@ def bandwidth(trace: Trace, width: int) -> list[Level]:
     cycles, change = cycles[order], change[order]
     moved = np.concatenate([[0.0], np.cumsum(np.cumsum(change)[:-1] * np.diff(cycles))])
     edges = first + width * np.arange(bins + 1)
-    per_bin = np.diff(np.interp(edges, cycles, moved))
-    return [
-        Level(int(edge), round(float(value)))
-        for edge, value in zip(edges[:-1], per_bin, strict=True)
-    ]
+    # Whole bytes up to each edge: what is rounded in one stretch is made up for in the next.
+    per_bin = np.diff(np.rint(np.interp(edges, cycles, moved)))
+    return [Level(int(edge), int(value)) for edge, value in zip(edges[:-1], per_bin, strict=True)]

@@ -92,7 +92,7 @@ def state_table(machine: Machine, next_order: int) -> Table:
     """Return one row a unit: its clock, and what it waits for.
 
     ``next_order`` is the number of the next operation of any unit: what bears that number or a
-    later one happened after this.
+    later one happened after this, as did what ended after the unit's clock.
     """
     units = machine.units
     waits = [unit.wait for unit in units]

@@ -60,7 +60,8 @@ CREATE TABLE last_states AS SELECT s.* EXCLUDE (next_order) REPLACE (
     CASE WHEN later.unit IS NULL THEN channel END AS channel)
 FROM recorded_states s LEFT JOIN (
     SELECT unit, max(o.cycle) AS cycle, sum(wait_cycles)::BIGINT AS wait_cycles
-    FROM every_operation o JOIN recorded_states USING (unit) WHERE place >= next_order GROUP BY unit
+    FROM every_operation o JOIN recorded_states s USING (unit)
+    WHERE place >= next_order OR o.cycle > s.cycle GROUP BY unit
 ) later USING (unit) ORDER BY unit;
 
 CREATE TABLE states AS FROM (SELECT * EXCLUDE (cause, channel, requests) FROM last_states);

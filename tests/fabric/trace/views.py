@@ -1,0 +1,463 @@
+"""What each view says of one run, read back from what a person or another tool is given.
+
+Nothing of ``fabric`` computes here: texts, tables, pages and files are parsed, and added up.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMessage
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
+from vcdvcd import VCDVCD
+
+__all__ = ["CAUSES", "VIEWS", "Seen", "Told"]
+
+CAUSES: Final[tuple[str, ...]] = ("empty", "full", "hbm", "capacity")
+_COLUMNS: Final = {
+    "starved": "empty", "back-pressured": "full", "HBM": "hbm", "capacity": "capacity",
+    "busy": "busy", "idle": "idle", "working": "busy", "room on chip": "capacity",
+}  # fmt: skip
+
+Told = Callable[..., str]
+"""What ``python -m fabric`` prints, given its arguments."""
+
+
+class Seen(NamedTuple):
+    """What one view says; None where it does not say it.
+
+    Attributes:
+        status: of the run.
+        cycles: of the run.
+        columns: cycles of each unit by cause, without zeros; credits count as full.
+        waits: the same, work and idleness aside.
+        still: units that waited when the run stopped, with the cause.
+        since: the cycle in which each of them began to.
+        finished: units whose operators had ended.
+        elements: values dequeued from each channel.
+        held: elements in each channel when the run stopped, without zeros.
+        shares: percent of the run's cycles that each of some units worked, in tenths.
+        most: the first five shares, where the units with the largest come first.
+        moved_bytes: of the HBM.
+        verdict: the sentence about what bounds it.
+    """
+
+    status: str | None = None
+    cycles: int | None = None
+    columns: dict[str, dict[str, int]] | None = None
+    waits: dict[str, dict[str, int]] | None = None
+    still: dict[str, str] | None = None
+    since: dict[str, int] | None = None
+    finished: set[str] | None = None
+    elements: dict[str, int] | None = None
+    held: dict[str, int] | None = None
+    shares: dict[str, str] | None = None
+    most: list[str] | None = None
+    moved_bytes: int | None = None
+    verdict: str | None = None
+
+
+def _report(folder: Path, _told: Told) -> Seen | None:
+    """What ``run --json`` prints, and the counters beside it."""
+    if not (folder / "counters.json").exists():
+        return None
+    report = json.loads((folder / "report.json").read_text("utf-8"))
+    counters = json.loads((folder / "counters.json").read_text("utf-8"))
+    if not counters["units"]:
+        return Seen(status=report["status"])
+    columns = {}
+    for unit in counters["units"]:
+        cycles = {name: unit[f"{name}_cycles"] for name in ("busy", *CAUSES, "idle")}
+        cycles["full"] += unit["credit_cycles"]
+        columns[unit["name"]] = _kept(cycles)
+    cycles = report["cycles"]
+    shares = {unit: _share(each.get("busy", 0), cycles) for unit, each in columns.items()}
+    return Seen(
+        status=report["status"],
+        cycles=report["cycles"],
+        columns=columns,
+        elements={each["name"]: each["elements"] for each in counters["channels"]},
+        shares=shares,
+        most=_most({unit: shares[unit] for unit, each in columns.items() if "busy" in each}),
+        moved_bytes=report["hbm_bytes_moved"],
+    )
+
+
+def _text(folder: Path, _told: Told) -> Seen | None:
+    """What ``run`` prints for a person: a table of the busiest units."""
+    text = (folder.parent / "report.txt").read_text("utf-8")
+    if "\nBusiest units" not in text:
+        return None
+    cycles = re.search(r"^cycles +([\d,]+)$", text, re.MULTILINE)
+    moved = re.search(r"^moved by the HBM +([\d,]+)", text, re.MULTILINE)
+    assert cycles is not None
+    assert moved is not None
+    table = text.split("\nBusiest units")[1].split("\n\n")[0].splitlines()[1:]
+    rows = _table(table)
+    return Seen(
+        status=re.split(r"[ ,]", text.splitlines()[1])[0],
+        cycles=_number(cycles[1]),
+        shares={row["unit"]: row["busy"] for row in rows},
+        most=[row["busy"] for row in rows][:5],
+        moved_bytes=_number(moved[1]),
+    )
+
+
+def _summary(folder: Path, told: Told) -> Seen:
+    text = told("trace", "summary", folder)
+    found = re.search(r"^(\w+) in \w+ mode, ([\d,]+) cycles$", text, re.MULTILINE)
+    moved = re.search(r"^bytes of the HBM +([\d,]+)$", text, re.MULTILINE)
+    assert found is not None
+    assert moved is not None
+    return Seen(status=found[1], cycles=_number(found[2]), moved_bytes=_number(moved[1]))
+
+
+def _stalls(folder: Path, told: Told) -> Seen:
+    text = told("trace", "stalls", folder, "--rows", 10_000)
+    head, _, rest = text.partition("\n")
+    found = re.search(r"each row sums to ([\d,]+) cycles", head)
+    assert found is not None
+    columns = {
+        row["unit"]: _kept(
+            {_COLUMNS[title]: _number(row[title]) for title in row.keys() & _COLUMNS}
+        )
+        for row in _table(rest.split("\n\n")[0].splitlines())
+    }
+    verdict = text.rpartition("\n\n")[2].strip()
+    return Seen(cycles=_number(found[1]), columns=columns, verdict=verdict)
+
+
+def _show(folder: Path, told: Told) -> Seen:
+    """What everyone does in the last cycle."""
+    last = _cycles(folder, told)
+    text = told("trace", "show", folder, "--at", last)
+    units, channels = text.split("\n\n")[:2]
+    still, since, finished = {}, {}, set()
+    for row in _table(units.splitlines()[1:]):
+        if row["is"] == "at its end":
+            finished.add(row["unit"])
+        doing, _, to_the_end = row["is"].partition(", to the end of the run")
+        if doing != row["is"]:
+            assert not to_the_end
+            words = {"starved": "empty", "back": "full", "waiting for the HBM": "hbm"}
+            cause = next((words[each] for each in words if doing.startswith(each)), "capacity")
+            still[row["unit"]], since[row["unit"]] = cause, _number(row["since"])
+    rows = _table(channels.splitlines()[1:])
+    held = Counter({row["channel"]: _number(row["held"]) for row in rows})
+    return Seen(still=still, since=since, finished=finished, held=dict(+held))
+
+
+def _query(folder: Path, told: Told) -> Seen:
+    """What the tables say, and the ready query about the busiest units."""
+
+    def rows(sql: str) -> list[dict[str, str]]:
+        return _table(told("trace", "query", folder, sql).splitlines())
+
+    (run,) = rows("SELECT status, cycles FROM run")
+    columns: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for row in rows("SELECT name, busy_cycles FROM states JOIN units USING (unit)"):
+        columns[row["name"]] = _kept({"busy": _number(row["busy_cycles"])})
+    for row in rows(
+        "SELECT name, cause, sum(cycles)::BIGINT AS cycles FROM waits JOIN units USING (unit) "
+        "WHERE cycles > 0 GROUP BY ALL"
+    ):
+        columns[row["name"]][row["cause"]] = _number(row["cycles"])
+    cycles = _number(run["cycles"])
+    for unit, spent in columns.items():
+        columns[unit] = spent | _kept({"idle": cycles - sum(spent.values())})
+    still = rows(
+        "SELECT name, cause, start_cycle, end_cycle FROM waits JOIN units USING (unit) WHERE open"
+    )
+    assert {run["cycles"]} >= {row["end_cycle"] for row in still}
+    per_channel = rows(
+        "SELECT name, count(taken_cycle) FILTER (NOT bare) AS elements, "
+        "count(*) FILTER (sent_cycle IS NOT NULL AND taken_cycle IS NULL) AS held "
+        "FROM channels LEFT JOIN transfers USING (channel) GROUP BY ALL"
+    )
+    busiest = [
+        row
+        for row in _table(told("trace", "query", folder, "utilisation").splitlines())
+        if _number(row["busy_cycles"])
+    ]
+    (moved,) = rows("SELECT coalesce(sum(bytes), 0)::BIGINT AS bytes FROM bursts")
+    ended = rows("SELECT name, finished FROM states JOIN units USING (unit)")
+    return Seen(
+        status=run["status"],
+        cycles=cycles,
+        columns=dict(columns),
+        still={row["name"]: row["cause"] for row in still},
+        since={row["name"]: _number(row["start_cycle"]) for row in still},
+        finished={row["name"] for row in ended if row["finished"] == "yes"},
+        elements={row["name"]: _number(row["elements"]) for row in per_channel},
+        held={row["name"]: _number(row["held"]) for row in per_channel if row["held"] != "0"},
+        shares={row["unit"]: row["busy_percent"] for row in busiest},
+        most=[row["busy_percent"] for row in busiest][:5],
+        moved_bytes=_number(moved["bytes"]),
+    )
+
+
+class _Page(HTMLParser):
+    """The texts of a page: headings, cells, and what is said when the mouse rests on a box."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.section = ""
+        self.rows: defaultdict[str, list[list[str]]] = defaultdict(list)
+        self.texts: defaultdict[str, list[str]] = defaultdict(list)
+        self._tag = ""
+
+    def handle_starttag(self, tag: str, _attrs: list[tuple[str, str | None]]) -> None:
+        self._tag = tag
+        if tag == "h2":
+            self.section = ""
+        if tag == "tr":
+            self.rows[self.section].append([])
+        if tag in ("td", "th"):
+            self.rows[self.section][-1].append("")
+
+    def handle_endtag(self, _tag: str) -> None:
+        self._tag = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._tag == "h2":
+            self.section = data
+        elif self._tag in ("td", "th"):
+            self.rows[self.section][-1][-1] = data
+        else:
+            self.texts[self.section].append(data)
+
+
+def _page(folder: Path, told: Told) -> Seen:
+    told("trace", "report", folder, "-o", folder / "run.html")
+    page = _Page()
+    page.feed((folder / "run.html").read_text("utf-8"))
+    ran = next(each for each in page.texts[""] if re.search(r"mode, [\d,]+ cycles$", each))
+    cycles = _number(ran.split()[-2])
+    titles, *rows = page.rows["Where the cycles went"]
+    columns = {
+        row[0]: _kept(
+            {
+                _COLUMNS[title]: _number(cell)
+                for title, cell in zip(titles, row, strict=True)
+                if title in _COLUMNS
+            }
+        )
+        for row in rows
+    }
+    boxes = [each for each in page.texts["The program"] if ": busy " in each]
+    shares = {each.split(" (")[0]: re.split(r": busy | %", each)[1] for each in boxes}
+    return Seen(
+        status=ran.split()[0],
+        cycles=cycles,
+        columns=columns,
+        shares=shares,
+        verdict=next(filter(re.compile("Bound|Not completed|The run").match, page.texts[""])),
+    )
+
+
+def _vcd(folder: Path, told: Told) -> Seen:
+    file = folder / "run.vcd"
+    told("trace", "export", folder, "--vcd", "-o", file)
+    text = file.read_text("ascii")
+    states = dict(re.findall(r"(\d) (\w+)", text.split("state of a unit: ")[1].split("$end")[0]))
+    last = int(re.findall(r"^#(\d+)$", text, re.MULTILINE)[-1])
+    dump = VCDVCD(str(file))
+    columns, still, since, held = {}, {}, {}, {}
+    for signal in dump.signals:
+        _, kind, name = signal.split("[")[0].split(".")
+        changes = [(cycle, int(value, 2)) for cycle, value in dump[signal].tv]
+        if kind == "held":
+            held[name] = changes[-1][1]
+            continue
+        ends = [cycle for cycle, _ in changes[1:]] + [last]
+        spent: Counter[str] = Counter()
+        for (cycle, value), end in zip(changes, ends, strict=True):
+            spent[states[str(value)]] += end - cycle
+        columns[name] = dict(+spent)
+        cycle, value = changes[-1]
+        if states[str(value)] in CAUSES:
+            still[name], since[name] = states[str(value)], cycle
+    readers = {each.replace(".", "_"): name for each, name in _readers(folder, told).items()}
+    return Seen(
+        cycles=last,
+        columns=columns,
+        still=still,
+        held={readers[name]: level for name, level in held.items() if level},
+    )
+
+
+def _perfetto(folder: Path, told: Told) -> Seen:
+    file = folder / "run.perfetto"
+    told("trace", "export", folder, "--perfetto", "-o", file)
+    message: Any = TraceMessage()
+    message.ParseFromString(file.read_bytes())
+    tracks = {
+        packet.track_descriptor.uuid: packet.track_descriptor
+        for packet in message.packet
+        if packet.HasField("track_descriptor")
+    }
+    group = {
+        uuid: tracks[t.parent_uuid].name if t.parent_uuid else "" for uuid, t in tracks.items()
+    }
+    spent: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    began: dict[int, tuple[int, str]] = {}
+    still, since, held, moved = {}, {}, {}, 0
+    ran = ("", 0)
+    for packet in message.packet:
+        event, cycle = packet.track_event, packet.timestamp
+        if not packet.HasField("track_event"):
+            continue
+        uuid = event.track_uuid
+        name, _, _ = tracks[uuid].name.partition(" (")
+        if event.type == TrackEvent.TYPE_SLICE_BEGIN:
+            began[uuid] = cycle, event.name
+        elif event.type == TrackEvent.TYPE_SLICE_END:
+            start, title = began.pop(uuid)
+            if group[uuid] == "units":
+                spent[name][_cause(title)] += cycle - start
+            else:
+                ran = title, cycle - start
+        elif event.type == TrackEvent.TYPE_INSTANT:
+            found = re.search(r", since ([\d,]+), when the run stopped$", event.name)
+            assert found is not None
+            still[name], since[name] = _cause(event.name), _number(found[1])
+        elif name.startswith("HBM: "):
+            moved += event.counter_value
+        else:
+            held[name] = event.counter_value
+    status, _, cycles = ran[0].partition(", ")
+    assert not ran[0] or cycles == f"{ran[1]:,} cycles"
+    units = [t.name.partition(" (")[0] for uuid, t in tracks.items() if group[uuid] == "units"]
+    columns = {unit: dict(+spent[unit]) for unit in units}
+    for unit, spent_on in columns.items():
+        columns[unit] = spent_on | _kept({"idle": ran[1] - sum(spent_on.values())})
+    return Seen(
+        status=status or None,
+        cycles=ran[1],
+        columns=columns,
+        still=still,
+        since=since,
+        held=_kept(held),
+        moved_bytes=moved,
+    )
+
+
+def _csv(folder: Path, told: Told) -> Seen:
+    file = folder / "run.csv"
+    told("trace", "export", folder, "--csv", "-o", file)
+    elements = dict.fromkeys(_readers(folder, told).values(), 0)
+    held: Counter[str] = Counter()
+    with file.open(encoding="utf-8", newline="") as lines:
+        for row in csv.DictReader(lines):
+            elements[row["channel"]] += bool(row["taken_cycle"]) and row["bare"] == "false"
+            held[row["channel"]] += not row["taken_cycle"]
+    return Seen(elements=elements, held=dict(+held))
+
+
+def _json_lines(folder: Path, told: Told) -> Seen:
+    file = folder / "run.jsonl"
+    told("trace", "export", folder, "--jsonl", "-o", file)
+    elements = dict.fromkeys(_readers(folder, told).values(), 0)
+    waits: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    held: Counter[str] = Counter()
+    still, since, moved = {}, {}, 0
+    for line in file.read_text("utf-8").splitlines():
+        event = json.loads(line)
+        kind = event["event"]
+        producer, _, consumer = (
+            each.rpartition(".")[0] for each in re.split(" (->) ", event.get("channel") or ". -> .")
+        )
+        if kind in ("transfer", "held"):
+            elements[event["channel"]] += kind == "transfer" and not event["bare"]
+            held[event["channel"]] += kind == "held"
+            waits[producer]["full"] += event["send_wait_cycles"]
+            waits[consumer]["empty"] += event["receive_wait_cycles"]
+        elif kind == "burst":
+            moved += event["bytes"]
+            waits[event["unit"]]["hbm"] += event["cycle"] - event["submitted_cycle"]
+        elif kind == "open_wait":
+            moved += event["bytes"]
+            still[event["unit"]], since[event["unit"]] = event["cause"], event["start_cycle"]
+            waits[event["unit"]][event["cause"]] += event["cycle"] - event["start_cycle"]
+        else:
+            cause = {"end": "empty", "idle": "empty", "reserve": "full", "allocate": "capacity"}
+            waits[event["unit"]][cause[kind]] += event["wait_cycles"]
+    return Seen(
+        waits={unit: dict(+cycles) for unit, cycles in waits.items() if any(cycles.values())},
+        still=still,
+        since=since,
+        elements=elements,
+        held=dict(+held),
+        moved_bytes=moved,
+    )
+
+
+VIEWS: Final[dict[str, Callable[[Path, Told], Seen | None]]] = {
+    "run --json": _report,
+    "run": _text,
+    "trace summary": _summary,
+    "trace stalls": _stalls,
+    "trace show": _show,
+    "trace query": _query,
+    "trace report": _page,
+    "trace export --vcd": _vcd,
+    "trace export --perfetto": _perfetto,
+    "trace export --csv": _csv,
+    "trace export --jsonl": _json_lines,
+}
+"""Readers of each view: given the run's folder, and what runs a command."""
+
+
+def _cycles(folder: Path, told: Told) -> int:
+    return _number(told("trace", "query", folder, "SELECT cycles FROM run").splitlines()[1])
+
+
+def _readers(folder: Path, told: Told) -> dict[str, str]:
+    """Return the names of channels by the names of their readers' inputs."""
+    rows = _table(told("trace", "query", folder, "SELECT reader, name FROM channels").splitlines())
+    return {row["reader"]: row["name"] for row in rows}
+
+
+def _table(lines: list[str]) -> list[dict[str, str]]:
+    """Return the rows of a printed table; cells end where the head's columns do."""
+    head = lines[0]
+    titles = [
+        (found.start(), found.end(), found[0]) for found in re.finditer(r"\S+(?: \S+)*", head)
+    ]
+    rows = []
+    for line in lines[1:]:
+        cells: dict[str, str] = {title: "" for _, _, title in titles}
+        for found in re.finditer(r"\S+(?: \S+)*", line):
+            # A column's title and its cells overlap, wherever they are aligned.
+            over = [t for start, end, t in titles if found.start() < end and start < found.end()]
+            assert len(over) == 1, (head, line)
+            cells[over[0]] = found[0]
+        rows.append(cells)
+    return rows
+
+
+def _cause(title: str) -> str:
+    return next(cause for words, cause in _COLUMNS.items() if title.startswith(words))
+
+
+def _most(shares: dict[str, str]) -> list[str]:
+    return sorted(shares.values(), key=float, reverse=True)[:5]
+
+
+def _kept(cycles: dict[str, int]) -> dict[str, int]:
+    return {name: int(each) for name, each in cycles.items() if each}
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f}" if whole else "0.0"
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", ""))
