@@ -77,15 +77,15 @@ class CheckedSink:
 
     async def _send_at(self, element: Any, requested_cycle: Any) -> None:
         self._calls.awaited()
-        element = self._checked(element)
-        if element[0].__class__ is BareStop:
-            raise self._refusal("is a bare stop: expected it in send_bare")
         try:
             cycle = operator.index(requested_cycle)
         except TypeError:
             raise self._refusal(
                 f"is asked for at cycle {described(requested_cycle)}: expected an integer"
             ) from None
+        element = self._checked(element)
+        if element[0].__class__ is BareStop:
+            raise Refusal(f"a bare stop is sent on {self._name} by send_at: expected send_bare")
         await self._sink.send_at(element, cycle)
 
     def send_bare(self, level: int, empty_dimension: int) -> Awaitable[None]:

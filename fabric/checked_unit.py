@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from typing_extensions import override
 
 from fabric.errors import Refusal
-from fabric.fit import described, whole
+from fabric.fit import MOST_CYCLES, described, whole
 from fabric.place import written_by_us
 from fabric.unit import Unit
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["Circling", "UserUnit", "unit_class"]
 
 AnyUnit = TypeVar("AnyUnit", bound=Unit)
-
-_MOST_CYCLES: Final = 1 << 60
-"""A clock beyond is a mistake; traces and the HBM count in 64 bits."""
 
 _LOOKS: Final = 10
 """How many times in a row nothing has to have moved."""
@@ -73,7 +70,7 @@ class UserUnit(Unit):
 
     @override
     def charge(self, cycles: int) -> None:
-        if type(cycles) is not int or not 0 <= cycles < _MOST_CYCLES - self.now:
+        if type(cycles) is not int or not 0 <= cycles < MOST_CYCLES - self.now:
             cycles = self._cycles(cycles)
         _set_now(self, self.now + cycles)
         _set_busy_cycles(self, self.busy_cycles + cycles)
@@ -83,7 +80,7 @@ class UserUnit(Unit):
 
     def _cycles(self, cycles: Any) -> int:
         result = whole(cycles, "cycles are charged")
-        if result >= _MOST_CYCLES - self.now:
+        if result >= MOST_CYCLES - self.now:
             raise Refusal(
                 f"{described(result)} cycles are charged: expected a clock that stays below 2**60"
             )

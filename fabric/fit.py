@@ -30,7 +30,13 @@ from fabric.values import (
     dtype_name,
 )
 
-__all__ = ["described", "element_misfit", "freeze", "misfit", "whole"]
+__all__ = ["MOST_CYCLES", "described", "element_misfit", "freeze", "misfit", "whole"]
+
+MOST_CYCLES: Final = 1 << 60
+"""A clock beyond is a mistake; traces and the HBM count in 64 bits."""
+
+_NO_NUMBERS: Final = "SUOMm"
+"""Kinds of numpy's types: text, objects, dates and spans of time."""
 
 
 class SentTile(Tile):
@@ -161,6 +167,8 @@ def _tile_faults(tile: Any, kind: TileType) -> Iterator[str]:
         yield f"a Tile whose dtype is {described(tile.dtype)}: expected the np.dtype of {kind}"
     elif tile.dtype != kind.dtype:
         yield f"{tile!r}: expected {kind}"
+    elif tile.dtype.kind in _NO_NUMBERS:
+        yield f"{tile!r}: expected numbers"
     for name, valid, most in (
         ("rows", tile.valid_rows, tile.rows),
         ("cols", tile.valid_cols, tile.cols),

@@ -262,7 +262,9 @@ class Machine:
             return False
         if not self.clock.stopped:
             frames = reversed(list(traceback.walk_stack(None)))
-            what = f"{name.rpartition('.')[2]}() is not awaited: expected `await` at once"
+            what = (
+                f"{name.rpartition('.')[2].lstrip('_')}() is not awaited: expected `await` at once"
+            )
             self._fail_at(unit, what, deepest_place(frames))
         return True
 

@@ -11,7 +11,7 @@ from functools import wraps
 from typing import Any
 
 from fabric.errors import Refusal
-from fabric.fit import described, element_misfit, freeze, misfit, whole
+from fabric.fit import MOST_CYCLES, described, element_misfit, freeze, misfit, whole
 from fabric.place import Place, defining_place, is_own
 from fabric.stream_type import StreamType, ValueType
 
@@ -61,13 +61,16 @@ def numbers_of(function: Any, method: str) -> Callable[..., int]:
     @wraps(call)
     def checked(*inputs: Any) -> int:
         result = call(*inputs)
-        if type(result) is int and result >= 0:
+        if type(result) is int and 0 <= result < MOST_CYCLES:
             return result
         try:
-            return whole(result, f"is returned by {name}")
+            number = whole(result, f"is returned by {name}")
         except Refusal as refusal:
             refusal.place = place
             raise
+        if number >= MOST_CYCLES:
+            raise Refusal(f"{number} is returned by {name}: expected less than 2**60", place=place)
+        return number
 
     return checked
 
