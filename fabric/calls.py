@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Coroutine
 from types import CodeType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from trio.lowlevel import current_task
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Calls"]
 
+Result = TypeVar("Result")
+
 
 class _Stray(Refusal, SystemExit):
     """Ends a thread without a word: the operator is told."""
@@ -24,7 +27,7 @@ class _Stray(Refusal, SystemExit):
 class Calls:
     """The operations of one unit on its channels: each is awaited before the next one."""
 
-    __slots__ = ("_code", "_instruction", "_operation", "_stray", "_unit")
+    __slots__ = ("_code", "_held", "_instruction", "_operation", "_stray", "_unit")
 
     def __init__(self, unit: Unit) -> None:
         """Nothing has been asked for yet."""
@@ -32,6 +35,7 @@ class Calls:
         self._operation: str | None = None
         self._code: CodeType | None = None
         self._instruction = 0
+        self._held: Coroutine[Any, Any, Any] | None = None
         self._stray: Refusal | None = None
 
     def begin(self, operation: str) -> None:
@@ -47,13 +51,18 @@ class Calls:
         self._code = frame.f_code
         self._instruction = frame.f_lasti
 
+    def hold(self, call: Coroutine[Any, Any, Result]) -> Coroutine[Any, Any, Result]:
+        """Return ``call``, the coroutine of what was asked for last."""
+        self._held = call
+        return call
+
     def awaited(self) -> None:
         """Note that the operation is awaited.
 
         Raises:
             Refusal: not by the operator's own task.
         """
-        self._operation = None
+        self._operation = self._held = None
         self.check_task()
 
     def check_task(self) -> None:
@@ -83,9 +92,17 @@ class Calls:
         if self._stray is not None:
             raise self._stray
         if self._operation is not None:
-            operation, self._operation = self._operation, None
+            operation = self._operation
+            self.drop()
             assert self._code is not None
             raise Refusal(
                 f"{operation}() is not awaited: expected `await` at once",
                 place=line_in(self._code, self._instruction),
             )
+
+    def drop(self) -> None:
+        """Forget what was asked for, so that Python does not speak of it."""
+        self._operation = None
+        if self._held is not None:
+            self._held.close()
+            self._held = None

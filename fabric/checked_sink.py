@@ -60,7 +60,7 @@ class CheckedSink:
     def send(self, element: Element) -> Awaitable[None]:
         """See ``Channel.send``."""
         self._calls.begin("send")
-        return self._send(element)
+        return self._calls.hold(self._send(element))
 
     async def _send(self, element: Any) -> None:
         self._calls.awaited()
@@ -73,7 +73,7 @@ class CheckedSink:
     def send_at(self, element: Element, requested_cycle: int) -> Awaitable[None]:
         """See ``Channel.send_at``."""
         self._calls.begin("send_at")
-        return self._send_at(element, requested_cycle)
+        return self._calls.hold(self._send_at(element, requested_cycle))
 
     async def _send_at(self, element: Any, requested_cycle: Any) -> None:
         self._calls.awaited()
@@ -91,12 +91,12 @@ class CheckedSink:
     def send_bare(self, level: int, empty_dimension: int) -> Awaitable[None]:
         """See ``Channel.send_bare``."""
         self._calls.begin("send_bare")
-        return self._send((BareStop(level, empty_dimension), level))
+        return self._calls.hold(self._send((BareStop(level, empty_dimension), level)))
 
     def reserve(self) -> Awaitable[None]:
         """See ``Channel.reserve``."""
         self._calls.begin("reserve")
-        return self._reserve()
+        return self._calls.hold(self._reserve())
 
     async def _reserve(self) -> None:
         self._calls.awaited()

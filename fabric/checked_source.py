@@ -32,8 +32,9 @@ _checked: Final[dict[type, Any]] = {}
 
 def _with_checks(kind: Any) -> Any:
     def receive(self: Channel) -> Awaitable[Element | None]:
-        _unit(self).calls.begin("receive")
-        return received(self)
+        calls = _unit(self).calls
+        calls.begin("receive")
+        return calls.hold(received(self))
 
     async def received(self: Channel) -> Element | None:
         unit = _unit(self)
@@ -45,8 +46,9 @@ def _with_checks(kind: Any) -> Any:
         return element
 
     def peek(self: Channel) -> Awaitable[Element | None]:
-        _unit(self).calls.begin("peek")
-        return peeked(self)
+        calls = _unit(self).calls
+        calls.begin("peek")
+        return calls.hold(peeked(self))
 
     async def peeked(self: Channel) -> Element | None:
         unit = _unit(self)
@@ -66,8 +68,6 @@ def _with_checks(kind: Any) -> Any:
         element: Element = kind.take(self)
         return element
 
-    # Python's warning names what was forgotten.
-    received.__qualname__, peeked.__qualname__ = "receive", "peek"
     body = {"__slots__": (), "peek": peek, "receive": receive, "take": take}
     return type(f"Read{kind.__name__}", (kind,), body)
 

@@ -87,7 +87,8 @@ class UserUnit(Unit):
         return result
 
     def let_go(self) -> None:
-        """Count no more steps: the operator has ended, as well or as badly as it has."""
+        """Count no more steps and wait for no call: the operator has failed."""
+        self.calls.drop()
         self.steps_left[0] = MOST_CYCLES
 
     def _look(self) -> None:

@@ -449,7 +449,7 @@ CALLS = {
     "send kept": Row(_keeps_send, f"send() is not awaited: {_DONE} 0, element 0"),
     "last send kept": Row(_keeps_last_send, f"send() is not awaited: {_DONE} 0, element 0"),
     "receive forgotten": Row(_forgets_receive, f"receive() is not awaited: {_DONE} 0, element 0"),
-    "receive in a loop": Row(_loops_on_receive, f"receive() is not awaited: {_DONE} 0, element 0"),
+    "receive in a loop": Row(_loops_on_receive, f"receive() is not awaited: {_DONE} 1, element 0"),
     "peek forgotten": Row(_forgets_peek, f"peek() is not awaited: {_DONE} 0, element 0"),
     "reserve forgotten": Row(_forgets_reserve, f"reserve() is not awaited: {_DONE} 0, element 0"),
     "reach forgotten": Row(_forgets_reach, f"reach() is not awaited: {_DONE} 0, element 0"),

@@ -263,7 +263,7 @@ ROWS: dict[str, tuple[Any, str, str]] = {
     "a reduction in place": (
         Accum(InPlace(), rank=2),
         "",
-        "ValueError: output array is read-only ({summed}), at cycle 21, element 1",
+        "ValueError: output array is read-only ({summed}), at cycle 39, element 1",
     ),
     "text": (
         Map(Texts()),
