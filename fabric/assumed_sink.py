@@ -6,7 +6,6 @@ from collections.abc import Awaitable
 from typing import Final
 
 from fabric.channel import Channel
-from fabric.outside import wrong_element
 from fabric.stream import Claim
 from fabric.values import BareStop, Element
 
@@ -20,15 +19,16 @@ class AssumedSink:
     the run is over, and then ``sizes`` has the smallest and the largest group.
 
     Attributes:
+        channel: it.
         claims: what the program says.
         sizes: by dimension, the smallest and the largest group that has closed.
     """
 
-    __slots__ = ("_channel", "_counts", "_groups", "_numbers", "claims", "sizes")
+    __slots__ = ("_counts", "_groups", "_numbers", "channel", "claims", "sizes")
 
     def __init__(self, channel: Channel, claims: tuple[Claim, ...], rank: int) -> None:
         """Stand before ``channel``, whose stream has rank ``rank``."""
-        self._channel: Final = channel
+        self.channel: Final = channel
         self.claims: Final = claims
         self.sizes: dict[int, tuple[int, int]] = {}
         self._counts = [0] * (rank + 1)
@@ -40,30 +40,30 @@ class AssumedSink:
     def send(self, element: Element) -> Awaitable[None]:
         """See ``Channel.send``."""
         self._count(element)
-        return self._channel.send(element)
+        return self.channel.send(element)
 
     def send_at(self, element: Element, requested_cycle: int) -> Awaitable[None]:
         """See ``Channel.send_at``."""
         self._count(element)
-        return self._channel.send_at(element, requested_cycle)
+        return self.channel.send_at(element, requested_cycle)
 
     def send_bare(self, level: int, empty_dimension: int) -> Awaitable[None]:
         """See ``Channel.send_bare``."""
         self._count((BareStop(level, empty_dimension), level))
-        return self._channel.send_bare(level, empty_dimension)
+        return self.channel.send_bare(level, empty_dimension)
 
     def reserve(self) -> Awaitable[None]:
         """See ``Channel.reserve``."""
-        return self._channel.reserve()
+        return self.channel.reserve()
 
     def put(self, element: Element) -> None:
         """See ``Channel.put``."""
         self._count(element)
-        self._channel.put(element)
+        self.channel.put(element)
 
     def close(self) -> None:
         """See ``Channel.close``."""
-        self._channel.close()
+        self.channel.close()
 
     def finish(self) -> None:
         """Close the outermost dimension, which no stop closes.
@@ -74,10 +74,7 @@ class AssumedSink:
         self._close(len(self._counts) - 1)
 
     def _count(self, element: Element) -> None:
-        try:
-            value, stop = element
-        except (TypeError, ValueError):
-            raise TypeError(wrong_element(element, self._channel.name)) from None
+        value, stop = element
         counts = self._counts
         empty = 0
         if value.__class__ is BareStop:

@@ -128,11 +128,17 @@ class Channel:
             element.__class__ is tuple and element[0].__class__ is BareStop
             for _, element in self.queue
         )
-        return self._dequeued - (self._bare_stops - waiting)
+        return self.taken - (self._bare_stops - waiting)
 
     @property
-    def _dequeued(self) -> int:
+    def taken(self) -> int:
+        """Elements dequeued so far, bare stops included."""
         return self._spent + len(self._returned)
+
+    @property
+    def sent(self) -> int:
+        """Elements sent so far, bare stops included."""
+        return self.taken + len(self.queue)
 
     @property
     def head_cycle(self) -> int:
@@ -142,7 +148,7 @@ class Channel:
     @property
     def last_taken_cycle(self) -> int | None:
         """The consumer's clock at its last dequeue; None where it made none."""
-        return self._recent[-1] if self._dequeued else None
+        return self._recent[-1] if self.taken else None
 
     @property
     def peak_occupancy(self) -> int:
@@ -151,7 +157,7 @@ class Channel:
         A channel of this depth would not have changed a clock. Elements that were never dequeued
         count at the end.
         """
-        return max(len(self._recent) if self._dequeued else 0, len(self.queue))
+        return max(len(self._recent) if self.taken else 0, len(self.queue))
 
     def send(self, element: Element) -> Awaitable[None]:
         """Append ``element``, after a wait for a credit where the channel is full."""

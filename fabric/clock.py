@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fabric.conductor import WOKEN, Conductor
 from fabric.errors import ProgramError
+from fabric.fit import whole
 from fabric.unit import Unit, Wait
 
 if TYPE_CHECKING:
@@ -162,6 +163,8 @@ class VirtualClock:
         Units that ask for one cycle go on one after the other, in node order. An element that
         arrives in a channel of ``watching`` ends the wait early: then the caller looks again.
         """
+        if cycle.__class__ is not int:
+            cycle = whole(cycle, "is a cycle to reach")
         heapq.heappush(self._reaching, (cycle, unit.index, unit.reach_ticket, unit))
         for channel in watching:
             channel.reader = unit

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fabric.place import Place
 
 __all__ = [
     "CapacityError",
@@ -11,8 +14,10 @@ __all__ = [
     "FabricError",
     "OperatorError",
     "ProgramError",
+    "Refusal",
     "ShapeError",
     "VerificationError",
+    "said",
 ]
 
 
@@ -82,6 +87,21 @@ class OperatorError(FabricError):
         self.element = element
 
 
+class Refusal(Exception):  # noqa: N818 - what is done, not what went wrong
+    """What a user's operator or function did that the fabric does not take; an OperatorError then.
+
+    Attributes:
+        place: the line that did it; None where the traceback has it.
+        counted: the message says which element it was.
+    """
+
+    def __init__(self, message: str, *, place: Place | None = None, counted: bool = False) -> None:
+        """Say what was found and what was expected; who, where and when is added later."""
+        super().__init__(message)
+        self.place = place
+        self.counted = counted
+
+
 class Deadlock(FabricError):  # noqa: N818 - the word users search for
     """A program that stopped moving.
 
@@ -106,3 +126,13 @@ class VerificationError(FabricError):
         """Keep the numbers beside the sentences."""
         super().__init__(message)
         self.verification = verification
+
+
+def said(error: BaseException) -> str:
+    """Return the type of ``error`` and its text, which users' classes may fail to give."""
+    name = type(error).__name__
+    try:
+        text = str(error).strip()
+    except BaseException as inner:  # noqa: BLE001 - whatever the user's code raises
+        return f"{name}, whose text raised {type(inner).__name__}"
+    return f"{name}: {text}" if text else name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -21,6 +22,8 @@ from fabric.program import Program
 from fabric.progress import Snapshot
 from fabric.report import Status
 from fabric.runlog import HEARTBEAT_CYCLES, RunLog
+from fabric.unawaited import unawaited
+from fabric.watchdog import watched
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
@@ -79,9 +82,12 @@ class Execution:
         wall_seconds: that it took.
     """
 
-    def __init__(self, program: Program, settings: Settings) -> None:
-        """Build the machine for ``program``."""
+    def __init__(
+        self, program: Program, settings: Settings, say: Callable[[str], object] | None = None
+    ) -> None:
+        """Build the machine for ``program``; ``say``, by default on stderr, who does not end."""
         self.settings: Final = settings
+        self._say: Final = say or _say
         self._recorder = settings.recorder()
         self.machine: Final = Machine(
             elaborate(program),
@@ -133,7 +139,12 @@ class Execution:
         start = time.perf_counter()
         interrupts = self._interrupts
         try:
-            with interrupts.handled():
+            with (
+                interrupts.handled(),
+                unawaited(self.machine.refuse_unawaited),
+                watched(self.machine.watched, self._say),
+            ):
+                self.machine.catches_interrupts = interrupts.handling
                 trio.run(
                     self._main,
                     clock=IdleClock(partial(self.machine.end_outside, self._scope)),
@@ -150,7 +161,7 @@ class Execution:
             return "interrupted"
         if self.machine.failures:
             return "error"
-        if self.watch.moving:
+        if self.watch.found:
             return "livelock"
         return "completed" if all(unit.finished for unit in self.machine.units) else "deadlock"
 
@@ -205,3 +216,7 @@ class Execution:
             running=len(machine.units) - waiting - finished,
             waiting=waiting,
         )
+
+
+def _say(text: str) -> None:
+    print(f"fabric: {text}", file=sys.stderr)  # noqa: T201 - a notice

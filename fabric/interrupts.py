@@ -30,12 +30,14 @@ class Interrupts:
     Attributes:
         seen: there was one.
         number: of the signal that came first.
+        handling: SIGINT comes here.
     """
 
     def __init__(self) -> None:
         """Nothing was seen yet."""
         self.seen = False
         self.number: int = signal.SIGINT
+        self.handling = False
         self._cancel: Callable[[], object] | None = None
 
     def cancels(self, scope: trio.CancelScope, abandon: Callable[[], object]) -> None:
@@ -61,6 +63,7 @@ class Interrupts:
             return
         alarm = signal.signal(signal.SIGALRM, self._late)
         before = [signal.signal(number, self._interrupt) for number in taken]
+        self.handling = True
         try:
             yield
         finally:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from fabric.errors import FabricError, ProgramError
+from fabric.errors import FabricError, ProgramError, said
 from fabric.hardware import Hardware
 from fabric.parameters import parameter_values
 from fabric.place import raising_place
@@ -107,6 +107,4 @@ def _blame(error: BaseException, who: str, file: str, line: int | None) -> NoRet
             f"not valid Python: {error.msg}", file=error.filename, line=error.lineno
         ) from error
     file, line = raising_place(error) or (file, line)
-    text = str(error).strip()
-    what = type(error).__name__ + (f": {text}" if text else "")
-    raise ProgramError(f"{who} raised {what}", file=file, line=line) from error
+    raise ProgramError(f"{who} raised {said(error)}", file=file, line=line) from error

@@ -9,21 +9,24 @@ from typing import TYPE_CHECKING
 
 from outcome import Error
 from trio import Cancelled, CancelScope, open_nursery
-from trio.lowlevel import Task, current_task, reschedule
+from trio.lowlevel import Task, current_task, in_trio_task, reschedule
 
 from fabric.assumed_sink import AssumedSink
+from fabric.blame import blamed, failure, first_of, has_user_code
 from fabric.channel import Channel, Discard
+from fabric.checked_ports import checked_ports
+from fabric.checked_unit import Circling, UserUnit, unit_class
 from fabric.clock import Stopped, VirtualClock
 from fabric.elaborate import Plan
-from fabric.errors import ConfigurationError, FabricError, OperatorError
+from fabric.errors import ConfigurationError, FabricError
 from fabric.graph import ComputeOperator, Node
 from fabric.hbm import Hbm
 from fabric.memory import OnChipMemory
-from fabric.outside import watch_first_send
 from fabric.place import Place, deepest_place, is_own, raising_place
 from fabric.ports import Ports, Sink
 from fabric.stored import Stored
 from fabric.unit import ComputeUnit, MemoryUnit, Unit, Wait
+from fabric.watchdog import Watched
 
 if TYPE_CHECKING:
     from fabric.trace.recorder import Recorder
@@ -45,6 +48,8 @@ class Machine:
         ports: what each operator sees, in node order.
         stored: what stores have written, by name.
         failures: errors that operators raised.
+        circling: units that charged on and on, and the line in which each was stopped.
+        catches_interrupts: Ctrl-C calls ``abandon``; a KeyboardInterrupt before is a user's.
     """
 
     def __init__(
@@ -87,6 +92,8 @@ class Machine:
         self.stored = Stored()
         self.failures: list[FabricError] = []
         self.failed_at: list[tuple[int, int]] = []
+        self.circling: list[tuple[Unit, Place | None]] = []
+        self.catches_interrupts = False
         self._unit_of: dict[Task, Unit] = {}
         self._abandoned = False
         self._at_rest: list[tuple[Unit, Wait | None, int]] = []
@@ -133,42 +140,52 @@ class Machine:
         unit = ports.unit
         unit.task = current_task()
         self._unit_of[unit.task] = unit
-        if type(node.operator).__module__.startswith(("fabric.", "operators.")):
+        if is_own(node.operator):
             unit.step = unit.task.coro.send
-        await self._operate(node, ports)
+        await self._operate(node, ports, unit)
         await self.clock.conductor.end(unit)
 
-    async def _operate(self, node: Node, ports: Ports) -> None:
+    async def _operate(self, node: Node, ports: Ports, unit: Unit) -> None:
         if self._abandoned:
             return
         try:
             await node.operator.run(ports)
             if self.clock.stopped:
                 return
-            for sink in ports.outputs:
-                sink.close()
+            ports.finish()
             await ports.drain()
         except Cancelled:
             raise
         except BaseException as error:
-            first = _first_of(error)
-            if isinstance(first, KeyboardInterrupt):
+            first = first_of(error)
+            if isinstance(first, KeyboardInterrupt) and not self._raised_by_user():
                 raise
             if self.clock.stopped:
                 return
-            await self._fail_in_turn(node, ports, first)
+            if isinstance(unit, UserUnit):
+                unit.let_go()
+            if isinstance(first, Circling):
+                self.circling.append((unit, raising_place(first)))
+            else:
+                self._keep(node, ports, first)
+            await self._stop_in_turn(unit)
         else:
-            ports.unit.finished = True
+            unit.finished = True
             self.clock.leave()
 
-    async def _fail_in_turn(self, node: Node, ports: Ports, error: BaseException) -> None:
-        """Keep an error, and stop once no unit that is behind can fail at an earlier cycle."""
-        self._keep(node, ports, error)
-        unit = ports.unit
+    async def _stop_in_turn(self, unit: Unit) -> None:
+        """Stop the run once no unit that is behind ``unit`` can fail at an earlier cycle."""
         with suppress(Stopped):
             await self.clock.reach(unit, unit.now)
             self.clock.stopping = True
             self.clock.leave()
+
+    @property
+    def watched(self) -> Watched:
+        """What a watchdog looks at."""
+        operators = [node.operator for node in self.plan.nodes]
+        users = (index for index, each in enumerate(operators) if has_user_code(each))
+        return Watched(self.units, frozenset(users), self.channels, Machine._operate)
 
     @property
     def elements(self) -> int:
@@ -234,14 +251,35 @@ class Machine:
             self._fail_at(unit, what, deepest_place(frames))
             self.stop(scope)
 
+    def refuse_unawaited(self, name: str) -> bool:
+        """Note that an operator has dropped the coroutine ``name``, which it did not await.
+
+        Returns:
+            Whether it was an operator.
+        """
+        unit = self._unit_of.get(current_task()) if in_trio_task() else None
+        if unit is None:
+            return False
+        if not self.clock.stopped:
+            frames = reversed(list(traceback.walk_stack(None)))
+            what = (
+                f"{name.rpartition('.')[2].lstrip('_')}() is not awaited: expected `await` at once"
+            )
+            self._fail_at(unit, what, deepest_place(frames))
+        return True
+
     def _fail_at(self, unit: Unit, what: str, place: Place | None) -> None:
         """Keep that the operator of ``unit`` did ``what`` in line ``place`` of the user's code."""
         node, ports = self.plan.nodes[unit.index], self.ports[unit.index]
-        self._keep(node, ports, _failure(what, place, node, ports))
+        self._keep(node, ports, failure(what, place, node, ports))
+
+    def _raised_by_user(self) -> bool:
+        """Whether a KeyboardInterrupt now is not Ctrl-C's, which would have abandoned the run."""
+        return self.catches_interrupts and not self._abandoned
 
     def _keep(self, node: Node, ports: Ports, error: BaseException) -> None:
         if not isinstance(error, FabricError):
-            error = _wrapped(error, node, ports)
+            error = blamed(error, node, ports)
         elif error.file is None:
             error.file, error.line = node.place
         self.failures.append(error)
@@ -267,8 +305,6 @@ class Machine:
                 channel = Channel(edge.name, depth, *ends, self.clock)
             else:
                 channel = recorder.channel(edge.name, depth, *ends, self.clock, number)
-            if not is_own(type(edge.producer.operator).run):
-                watch_first_send(channel)
             channels.append(channel)
         return tuple(channels)
 
@@ -294,7 +330,7 @@ class Machine:
                 sink = AssumedSink(channel, edge.claims, edge.type.rank)
                 self.assumed.append(sink)
             outputs[edge.producer.index][edge.output] = sink
-        return tuple(
+        made = tuple(
             Ports(
                 unit=unit,
                 inputs=tuple(inputs[node.index][port] for port in range(len(node.inputs))),
@@ -309,47 +345,35 @@ class Machine:
             )
             for node, unit in zip(nodes, self.units, strict=True)
         )
+        names = {(edge.producer.index, edge.output): edge.name for edge in self.plan.edges}
+        return tuple(
+            ports if is_own(node.operator) else checked_ports(ports, _names(node, names), node)
+            for node, ports in zip(nodes, made, strict=True)
+        )
+
+
+def _names(node: Node, edges: Mapping[tuple[int, int], str]) -> tuple[str, ...]:
+    """Return what the outputs of ``node`` are called: as their channels, where they are read."""
+    return tuple(
+        edges.get((node.index, port), f"{node.name}.{port}") for port in range(len(node.outputs))
+    )
 
 
 def _unit(node: Node, plan: Plan) -> Unit:
     program = plan.program
     bytes_per_cycle = program.hardware.on_chip.bytes_per_cycle
     operator = node.operator
+    own = is_own(operator)
     if isinstance(operator, ComputeOperator):
         flops_per_cycle = operator.flops_per_cycle or program.flops_per_cycle
-        return ComputeUnit(
+        return unit_class(ComputeUnit, own=own)(
             node.name,
             node.index,
             node.place,
             flops_per_cycle=flops_per_cycle if operator.has_arithmetic else 0,
             bytes_per_cycle=bytes_per_cycle,
         )
-    if operator.kind == "memory":
-        return MemoryUnit(node.name, node.index, node.place, bytes_per_cycle=bytes_per_cycle)
-    return Unit(node.name, node.index, node.place, bytes_per_cycle=bytes_per_cycle)
-
-
-def _first_of(error: BaseException) -> BaseException:
-    """Return the first error of a group, as a nursery raises it."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def _wrapped(error: BaseException, node: Node, ports: Ports) -> OperatorError:
-    return _failure(f"{type(error).__name__}: {error}", raising_place(error), node, ports)
-
-
-def _failure(what: str, place: Place | None, node: Node, ports: Ports) -> OperatorError:
-    """Return the error of ``node``, which came to grief in line ``place`` of the user's code."""
-    unit = ports.unit
-    element = ports.inputs[0].elements if ports.inputs else 0
-    where = "" if place is None else f" ({place})"
-    return OperatorError(
-        f"{node.name}: {what}{where}, at cycle {unit.now:,}, element {element:,}",
-        operator=node.name,
-        cycle=unit.now,
-        element=element,
-        file=node.place.file,
-        line=node.place.line,
+    of_kind = MemoryUnit if operator.kind == "memory" else Unit
+    return unit_class(of_kind, own=own)(
+        node.name, node.index, node.place, bytes_per_cycle=bytes_per_cycle
     )

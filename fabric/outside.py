@@ -2,25 +2,20 @@
 
 An operator awaits nothing but the fabric: where it awaits an event of trio's, say, it counts as
 running, and nothing ever comes to rest. It does so in one task: its unit waits for one thing at a
-time. And it sends tuples of a value and a stop: where it sends
-something else, its reader would fail in its stead.
+time.
 """
 
 from __future__ import annotations
 
 import math
-import reprlib
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 import trio
 from typing_extensions import override
 
-from fabric.channel import Channel
-from fabric.values import Element
-
-__all__ = ["ChildTasks", "IdleClock", "watch_first_send", "wrong_element"]
+__all__ = ["ChildTasks", "IdleClock"]
 
 
 class IdleClock(trio.abc.Clock):
@@ -54,34 +49,3 @@ class ChildTasks(trio.abc.Instrument):
     def task_spawned(self, task: trio.lowlevel.Task) -> None:
         if task.parent_nursery is not None:
             self._on_start(task.parent_nursery.parent_task)
-
-
-_watching: dict[type[Channel], type[Channel]] = {}
-"""By class of channels, the one they have until something is sent."""
-
-
-def watch_first_send(channel: Channel) -> None:
-    """Let ``channel`` refuse a first element that is none; from the second on nobody looks."""
-    kind = channel.__class__
-    if kind not in _watching:
-        _watching[kind] = _watched(kind)
-    channel.__class__ = _watching[kind]
-
-
-def _watched(kind: type[Channel]) -> type[Channel]:
-    def send(channel: Channel, element: Element) -> Awaitable[None]:
-        channel.__class__ = kind
-        wrong = wrong_element(element, channel.name)
-        if wrong is not None:
-            raise TypeError(wrong)
-        return channel.send(element)
-
-    return type(kind.__name__, (kind,), {"__slots__": (), "send": send})
-
-
-def wrong_element(element: Any, channel: str) -> str | None:
-    """Say what is wrong with an element sent on ``channel``, None where nothing is."""
-    if type(element) is tuple and len(element) == 2 and isinstance(element[1], int):
-        return None
-    found = " ".join(reprlib.repr(element).split())
-    return f"{found} is sent on {channel}: expected a tuple (value, level of the stop)"

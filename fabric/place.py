@@ -7,12 +7,21 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Iterable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Final, NamedTuple
 
 from fabric.wording import visible
 
-__all__ = ["Place", "calling_place", "deepest_place", "is_own", "raising_place"]
+__all__ = [
+    "Place",
+    "calling_place",
+    "deepest_place",
+    "defining_place",
+    "is_own",
+    "line_in",
+    "raising_place",
+    "written_by_us",
+]
 
 _ROOT: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _OWN: Final = tuple(os.path.join(_ROOT, name) + os.sep for name in ("fabric", "operators"))
@@ -61,12 +70,42 @@ def deepest_place(frames: Iterable[tuple[FrameType, int]]) -> Place | None:
     for frame, line in frames:
         file = frame.f_code.co_filename
         # Compiled libraries name sources that are not there.
-        if os.path.isfile(file) and not file.startswith((*_OWN, *_LIBRARIES)):
+        if os.path.isfile(file) and not file.startswith(_OWN) and not _in_library(file):
             place = Place(visible(file), line)
     return place
 
 
-def is_own(function: object) -> bool:
-    """Whether ``function`` is written in the fabric or its operators, not by a user."""
+def _in_library(file: str) -> bool:
+    """Whether ``file`` was installed, here or in an environment that this one shares."""
+    return file.startswith(_LIBRARIES) or f"{os.sep}site-packages{os.sep}" in file
+
+
+def line_in(code: CodeType, instruction: int) -> Place | None:
+    """Return the line of ``instruction``, an offset in bytes, where ``code`` is a user's."""
+    if written_by_us(code):
+        return None
+    for start, end, line in code.co_lines():
+        if start <= instruction < end and line is not None:
+            return Place(code.co_filename, line)
+    return Place(code.co_filename, code.co_firstlineno)
+
+
+def defining_place(function: object) -> Place | None:
+    """Return where ``function`` begins, if it is a user's and written in Python."""
     code = getattr(function, "__code__", None)
-    return code is not None and code.co_filename.startswith(_OWN)
+    if code is None or written_by_us(code):
+        return None
+    return Place(code.co_filename, code.co_firstlineno)
+
+
+def written_by_us(code: CodeType) -> bool:
+    """Whether ``code`` stands in the fabric or its operators, not in a user's program."""
+    return code.co_filename.startswith(_OWN)
+
+
+def is_own(thing: object) -> bool:
+    """Whether the class of ``thing`` is one of the fabric's or its operators', not a user's.
+
+    What extends one of them is the user's: whatever it overrides may have changed what it does.
+    """
+    return type(thing).__module__.startswith(("fabric.", "operators."))

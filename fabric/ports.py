@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from fabric import results
 from fabric.assumed_sink import AssumedSink
 from fabric.channel import Channel, Discard
+from fabric.checked_sink import CheckedSink
 from fabric.errors import OperatorError
 from fabric.hbm import MOST_REQUESTS, REQUESTS_PER_SECOND
-from fabric.outside import wrong_element
 from fabric.unit import ComputeUnit, Unit, Wait
+from fabric.values import Element, Value
 
 if TYPE_CHECKING:
     from fabric.clock import VirtualClock
@@ -24,7 +27,7 @@ __all__ = ["Ports", "Sink", "Source"]
 Source: TypeAlias = Channel
 """The end of a channel that an operator reads."""
 
-Sink: TypeAlias = Channel | AssumedSink | Discard
+Sink: TypeAlias = Channel | AssumedSink | CheckedSink | Discard
 """The end of a channel that an operator writes."""
 
 
@@ -112,6 +115,22 @@ class Ports:
         for source in sources:
             source.reader = None
 
+    def values_of(self, function: Any, method: str) -> Callable[..., Value]:
+        """Return ``function.method``; what a user's returns has to be a value of the output."""
+        return results.values_of(function, method, self.output_types[0].value, self.functional)
+
+    def parts_of(self, split: Any) -> Callable[[Any], Sequence[Element]]:
+        """Return ``split.apply``; what a user's returns has to be parts of the output."""
+        return results.parts_of(split, self.output_types[0].value, self.functional)
+
+    update_of = staticmethod(results.update_of)
+    numbers_of = staticmethod(results.numbers_of)
+
+    def finish(self) -> None:
+        """End the outputs: the operator has ended."""
+        for sink in self.outputs:
+            sink.close()
+
     async def drain(self) -> None:
         """Discard what comes after the operator has ended, until all producers have ended.
 
@@ -120,7 +139,6 @@ class Ports:
         cycle = self.unit.now
         while True:
             for source in self.inputs:
-                _refuse_wrong(source)
                 source.discard(cycle)
             going_on = tuple(source for source in self.inputs if source.closed_cycle is None)
             if not going_on:
@@ -140,23 +158,3 @@ class Ports:
         unit = self.unit
         stops = (seen_stop, awaited_stop) if awaited_stop else None
         await self.clock.park(unit, Wait("receive", (source,), unit.now, stops=stops))
-
-
-def _refuse_wrong(source: Source) -> None:
-    """Blame the producer where what is left over is no element; None looks like the end.
-
-    Raises:
-        OperatorError: it is none.
-    """
-    for sent_cycle, element in source.queue:
-        wrong = wrong_element(element, source.name)
-        if wrong is not None:
-            producer = source.producer
-            raise OperatorError(
-                f"{producer.name}: {wrong}, at cycle {sent_cycle:,}",
-                operator=producer.name,
-                cycle=sent_cycle,
-                element=source.elements,
-                file=producer.place.file,
-                line=producer.place.line,
-            )

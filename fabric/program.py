@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from fabric.dims import Dim, dim_text, is_ragged, symbol, undecided_in
-from fabric.errors import ConfigurationError, ProgramError, ShapeError
+from fabric.errors import ConfigurationError, ProgramError, ShapeError, said
 from fabric.expectation import Expectation, expectations
 from fabric.graph import Node, Operator, Wiring, current_program
 from fabric.hardware import Hardware
@@ -212,9 +212,7 @@ class Program:
             return question()
         except Exception as error:
             file, line = raising_place(error) or self.place
-            raise ProgramError(
-                f"{what} raised {type(error).__name__}: {error}", file=file, line=line
-            ) from error
+            raise ProgramError(f"{what} raised {said(error)}", file=file, line=line) from error
 
     def add(
         self, operator: Operator, inputs: tuple[Stream, ...], place: Place

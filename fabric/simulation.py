@@ -68,8 +68,9 @@ def simulate(
         livelock_cycles: how long nothing has to get done before the run is given up.
         trace: record an event trace in the run's folder; a run with other depths is recorded
             beside it, in ``trace-grown``.
-        notify: told what takes its time after a run that stopped, and at once what of the log or
-            the trace cannot be written.
+        notify: told which operators do not end, what takes its time after a run that stopped, and
+            at once what of the log or the trace cannot be written. Standard error has the first
+            where None.
 
     Raises:
         FabricError: the program cannot be run at all.
@@ -85,7 +86,7 @@ def simulate(
             "await trio.to_thread.run_sync(simulate, program)"
         )
     settings = Settings(mode == "functional", dict(depths or {}), progress, livelock_cycles, trace)
-    run = Execution(program, settings)
+    run = Execution(program, settings, notify)
     folder = None if log_dir is None else new_run_folder(log_dir, program.name)
     head = {
         "program": program_file,
@@ -126,7 +127,7 @@ def simulate(
                     missing(failed)
             grown = on_deadlock == "grow" and _grown(explained, settings, notes)
             if grown:
-                run = Execution(program, grown)
+                run = Execution(program, grown, notify)
                 run.log = log
                 run.start_trace(folder, "trace-grown", head, missing)
                 status, explained = run.execute(), None

@@ -81,7 +81,10 @@ class Accumulator:
     """The state of one operator, its room on chip and the cycles it takes."""
 
     __slots__ = (
+        "_cycles",
+        "_finish",
         "_functional",
+        "_growth_bytes",
         "_held_bytes",
         "_ports",
         "_reduction",
@@ -91,6 +94,7 @@ class Accumulator:
         "_store_cycles",
         "_to_memory",
         "_unit",
+        "_update",
     )
 
     def __init__(self, ports: Ports, operator: Accumulating) -> None:
@@ -101,15 +105,19 @@ class Accumulator:
         self._to_memory = operator.to_memory
         self._functional = ports.functional
         self._result = ports.output_types[0].value
-        self._start_bytes = self._reduction.start_bytes(self._result)
+        self._cycles = ports.numbers_of(self._reduction, "cycles")
+        self._finish = ports.values_of(self._reduction, "finish")
+        self._growth_bytes = ports.numbers_of(self._reduction, "growth_bytes")
+        self._update = ports.update_of(self._reduction)
+        self._start_bytes = ports.numbers_of(self._reduction, "start_bytes")(self._result)
         self._store_cycles = self._unit.transfer(self._start_bytes) if operator.to_memory else 0
         self._held_bytes = 0
         self._state = self._reduction.start(self._result, self._functional)
 
     async def update(self, values: list[Value], *, stored: bool) -> None:
         """Fold one element in and charge its cycles, storing among them where ``stored``."""
-        unit, reduction = self._unit, self._reduction
-        grows = reduction.growth_bytes(self._state, *values) if not self._start_bytes else 0
+        unit = self._unit
+        grows = self._growth_bytes(self._state, *values) if not self._start_bytes else 0
         if not self._held_bytes:
             grows += self._start_bytes
         if grows:
@@ -117,14 +125,14 @@ class Accumulator:
                 unit, grows, "an accumulator", held_bytes=self._held_bytes
             )
             self._held_bytes += grows
-        self._state = reduction.update(self._state, *values)
+        self._state = self._update(self._state, *values)
         load = sum([load_cycles(unit, value) for value in values])
-        compute = reduction.cycles(unit, *values)
+        compute = self._cycles(unit, *values)
         unit.charge(max(load, compute, self._store_cycles if stored else 0))
 
     def value(self) -> Value:
         """Return what has been accumulated."""
-        value = self._reduction.finish(self._state, self._result, self._functional)
+        value = self._finish(self._state, self._result, self._functional)
         if self._reduction.keeps_placement:
             return value
         return placed(value, in_memory=self._to_memory)

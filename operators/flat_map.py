@@ -52,12 +52,13 @@ class FlatMap(Operator):
     @override
     async def run(self, ports: Ports) -> None:
         source, sink, rank = ports.source, ports.sink, self.split.rank
+        apply = ports.parts_of(self.split)
         while (element := await source.receive()) is not None:
             value, stop = element
             if isinstance(value, BareStop):
                 await sink.send_bare(stop + rank, value.empty_dimension + rank)
                 continue
-            parts = self.split.apply(value)
+            parts = apply(value)
             last = len(parts) - 1
             for number, (part, level) in enumerate(parts):
                 closes = level + stop if number == last else level

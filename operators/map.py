@@ -74,7 +74,9 @@ class Map(ComputeOperator):
 
     @override
     async def run(self, ports: Ports) -> None:
-        function, sink, unit = self.function, ports.sink, ports.compute_unit
+        sink, unit = ports.sink, ports.compute_unit
+        apply = ports.values_of(self.function, "apply")
+        cycles = ports.numbers_of(self.function, "cycles")
         inputs = Lockstep(ports)
         while (found := await inputs.peek()) is not None:
             values, stop = found
@@ -82,9 +84,9 @@ class Map(ComputeOperator):
                 await sink.send_bare(stop, values[0].empty_dimension)
                 inputs.take()
                 continue
-            result = placed(function.apply(*values), in_memory=self.to_memory)
+            result = placed(apply(*values), in_memory=self.to_memory)
             load = sum([load_cycles(unit, value) for value in values])
             store = unit.transfer(size_bytes(result)) if self.to_memory else 0
-            unit.charge(max(load, function.cycles(unit, *values), store))
+            unit.charge(max(load, cycles(unit, *values), store))
             await sink.send((result, stop))
             inputs.take()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fabric.deadlock.livelock import LivelockWatch
     from fabric.elaborate import Plan
     from fabric.machine import Machine
+    from fabric.place import Place
     from fabric.unit import Unit
 
 __all__ = ["cured", "describe_deadlock", "explain_livelock"]
@@ -84,9 +85,11 @@ def explain_livelock(machine: Machine, watch: LivelockWatch) -> DeadlockReport:
     tokens = Tokens(machine)
     moving = sorted({channel.producer for channel in watch.moving}, key=lambda unit: unit.index)
     readers = {unit: [c for c in watch.moving if c.producer is unit] for unit in moving}
+    circling = sorted(machine.circling, key=lambda found: found[0].index)
+    loops = [_circling(machine, unit, place, watch.cycles) for unit, place in circling]
     names = " and ".join(unit.name for unit in moving[:_NAMES])
     more = f" and {len(moving) - _NAMES:,} more" if len(moving) > _NAMES else ""
-    loop = Loop(
+    round_and_round = Loop(
         code="FAB-L001",
         units=[
             _blocked_as(
@@ -108,11 +111,31 @@ def explain_livelock(machine: Machine, watch: LivelockWatch) -> DeadlockReport:
         hint="An element has to leave the loop, or the loop has to end",
     )
     # Loops that do not move at all are not behind it, and where they rest is the same in each run.
-    loops = [loop, *(_loop(machine, core, stuck, tokens) for core in stuck.cores)]
+    loops += [round_and_round] if moving else []
+    loops += [_loop(machine, core, stuck, tokens) for core in stuck.cores]
     told = {*moving, *(unit for core in stuck.cores for unit in core)}
     behind = [unit for unit in machine.units if unit.index in stuck.needs and unit not in told]
     why_not = "no depth was tried: what moves does not wait for room"
     return _report(machine, loops, behind, stuck, tokens, _no_remedy(why_not))
+
+
+def _circling(machine: Machine, unit: Unit, place: Place | None, steps: int) -> Loop:
+    """Describe a unit that works, or waits for cycles, on and on, and moves nothing."""
+    where = "" if place is None else f" ({place})"
+    alone = _blocked_as(
+        machine, unit, operation="circling", channels=[], peers=[], needs="to send, receive or end"
+    )
+    return Loop(
+        code="FAB-L001",
+        units=[alone],
+        channels=[],
+        cause=(
+            f"{unit.name} goes round in a loop of its own{where}. In {steps:,} charges, or a tenth "
+            "as many waits for a cycle, it sent and received nothing. This is a heuristic: "
+            "--livelock-cycles sets how many."
+        ),
+        hint="The operator has to send, to receive or to end",
+    )
 
 
 def _no_remedy(why_not: str) -> Remedy:

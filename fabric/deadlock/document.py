@@ -44,7 +44,8 @@ class BlockedUnit:
 
     Attributes:
         unit, operator: its name and the class of its operator.
-        operation: ``receive``, ``send``, ``capacity``; ``moving`` in a livelock.
+        operation: ``receive``, ``send``, ``capacity``; ``moving`` in a livelock, or
+            ``circling`` where a unit is one by itself.
         any_of: one of the channels is enough.
         channels: names of those it waits for.
         waits_for: units that could let it go on.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from fabric.checked_unit import UserUnit
+
 if TYPE_CHECKING:
     from fabric.channel import Channel
     from fabric.machine import Machine
@@ -42,6 +44,14 @@ class LivelockWatch:
         self._counts: list[int] = []
         self.moving: list[Channel] = []
         machine.clock.watch(self._look, -(-cycles // looks))
+        for unit in machine.units:
+            if isinstance(unit, UserUnit):
+                unit.most_steps = cycles
+
+    @property
+    def found(self) -> bool:
+        """Whether there is one."""
+        return bool(self.moving or self._machine.circling)
 
     def _look(self) -> None:
         done = self._work_done()

@@ -88,6 +88,8 @@ def _verdict(report: DeadlockReport) -> str:
     count = sum(len(loop.units) for loop in report.loops)
     if len(report.loops) > 1:
         what = f"{_operators(count)} in {len(report.loops):,} loops"
+    elif first.units[0].operation == "circling":
+        what = f"{first.units[0].unit} moves nothing and goes on"
     elif report.code == "FAB-L001":
         what = f"{_operators(count)} moving in a loop"
     elif len(first.units) > 1:

@@ -130,7 +130,7 @@ class Trial:
             ending = "failed"
         elif all(unit.finished for unit in machine.units):
             ending = "completed"
-        elif self._watch.moving:
+        elif self._watch.found:
             ending = "livelock"
         elif self._stopped:
             ending = "stopped"

@@ -1,8 +1,7 @@
 """An operator that follows a script: enough to build every kind of network of blocking reads.
 
 A script is a list of steps: ``r0`` receives from input 0, ``s1`` sends to output 1, ``c3`` works
-for 3 cycles, and ``steer`` receives a selector from input 1 and an element from input 0 and sends
-it to the output that the selector names.
+for 3 cycles, ``steer`` sends an element from input 0 to the output a selector from input 1 names.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from fabric import (
     StreamType,
     Wiring,
 )
+from tests.own import own
 
 __all__ = ["Leak", "Rows", "Script", "feedback", "gather", "join", "relay", "sink", "source"]
 
@@ -87,12 +87,12 @@ async def _step(ports: Ports, step: str) -> bool:
     return True
 
 
+@own
 @dataclass(frozen=True)
 class Rows(Operator):
     """Elements with the stops given, whatever the shape [2, 2, 2] says.
 
-    Attributes:
-        stops: level of each element's stop, 0 for none.
+    Attributes: ``stops`` are the levels, 0 for none.
     """
 
     stops: tuple[int, ...]

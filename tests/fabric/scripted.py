@@ -43,7 +43,7 @@ class Stage(_Costless):
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return (StreamType((1, self.count), BoolType()),) * self.outputs
+        return (StreamType((self.count,), BoolType()),) * self.outputs
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -17,8 +17,12 @@ from fabric import (
     Program,
     Stream,
     StreamType,
+    Tile,
+    TileType,
     Wiring,
 )
+
+NUMBER = TileType(1, 1, np.dtype(np.uint64))
 
 Fault = Literal["none", "wrong", "raises", "stuck", "endless"]
 
@@ -36,7 +40,7 @@ class Count(Operator):
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return (StreamType((1, self.stop), BoolType()),)
+        return (StreamType((self.stop,), NUMBER),)
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
@@ -46,7 +50,8 @@ class Count(Operator):
     async def run(self, ports: Ports) -> None:
         for number in range(self.stop):
             ports.unit.charge(self.period)
-            await ports.sink.send((number, 0))
+            tile = Tile(1, 1, NUMBER.dtype, np.array([[number]], NUMBER.dtype))
+            await ports.sink.send((tile, 0))
 
 
 @dataclass(frozen=True)
@@ -71,9 +76,10 @@ class Total(Operator):
     async def run(self, ports: Ports) -> None:
         total = 0
         while (element := await ports.source.receive()) is not None:
-            if self.fault == "raises" and element[0] == 2:
+            number = element[0].data.item()
+            if self.fault == "raises" and number == 2:
                 raise ValueError("odd")
-            total += element[0]
+            total += number
         ports.stored["total"] = np.array(total)
 
 

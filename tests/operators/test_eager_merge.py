@@ -10,7 +10,6 @@ from typing_extensions import override
 
 from fabric import (
     BareStop,
-    BoolType,
     Costs,
     Dim,
     Operator,
@@ -25,8 +24,10 @@ from fabric import (
     simulate,
 )
 from operators import EagerMerge, Partition
+from tests.own import Anything, own
 
 
+@own
 @dataclass(frozen=True)
 class Script(Operator):
     """Send (cycle, value, stop): at that cycle, a value, or a bare stop of an empty dimension."""
@@ -40,7 +41,7 @@ class Script(Operator):
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return (StreamType(self.shape, BoolType()),)
+        return (StreamType(self.shape, Anything()),)
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:

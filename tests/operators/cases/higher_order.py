@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from fabric import BareStop, Dim, Element, Stream, Tile, TileType, Wiring
 from operators import (
+    INTEGER,
     Accum,
     Add,
     FlatMap,
@@ -27,6 +28,7 @@ from operators import (
     SplitTiles,
     Sum,
     Zip,
+    integer,
 )
 from tests import definitions
 from tests.operators.driving import (
@@ -40,6 +42,7 @@ from tests.operators.driving import (
     ragged,
     tile,
 )
+from tests.own import own
 
 __all__ = ["CASES"]
 
@@ -199,6 +202,7 @@ def _turned(value: Tile) -> tuple[list[list[float]], int]:
     return _lines(value)[0], value.valid_rows
 
 
+@own
 @dataclass(frozen=True)
 class Deep(Split):
     """A number n as a rank-2 stream of n parts, some of which are empty."""
@@ -234,11 +238,11 @@ class Deep(Split):
 
 def flat_map_deep(choices: Choices) -> Case:
     """Replace every element by a rank-2 stream."""
-    drawn = draw(choices, 1 + choices.below(3), lambda _: tile(choices.below(4)))
+    drawn = draw(choices, 1 + choices.below(3), lambda _: integer(choices.below(4)))
     expected = definitions.flat_map(
         lambda value: Deep.tensor(int(number_in(value))), drawn.dims, drawn.tensor
     )
-    return Case(choices, [(drawn, FLOAT)], FlatMap(Deep()), [expected])
+    return Case(choices, [(drawn, INTEGER)], FlatMap(Deep()), [expected])
 
 
 @dataclass(frozen=True)
@@ -263,12 +267,14 @@ class Extremes(Reduction):
 
     @override
     def update(self, state: Any, *inputs: Tile) -> Any:
+        if inputs[0].data is None:
+            return state
         low, high = map(number_in, inputs)
         return min(state[0], low), max(state[1], high)
 
     @override
     def finish(self, state: Any, result: Any, functional: bool) -> Any:
-        return tuple(map(tile, state))
+        return tuple(tile(each) if functional else Tile(1, 1, FLOAT.dtype) for each in state)
 
 
 def tuples(choices: Choices) -> Case:

@@ -1,0 +1,143 @@
+"""Operators that do not end, as a program: ``kind`` says how."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import trio
+from typing_extensions import override
+
+from fabric import BoolType, Costs, Operator, Ports, Program, Stream, StreamType, Wiring
+
+__all__ = ["LIVELOCKS", "SILENT", "build"]
+
+
+@dataclass(frozen=True)
+class Tick(Operator):
+    """Send three elements."""
+
+    def __call__(self) -> Stream:
+        """Return the stream."""
+        return self.wire()[0]
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (StreamType((3,), BoolType()),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for _ in range(3):
+            await ports.sink.send((True, 0))
+
+
+@dataclass(frozen=True)
+class Endless(Tick):
+    """Take an element and do what ``how`` says, for ever."""
+
+    how: str = ""
+
+    @override
+    def __call__(self, source: Stream) -> None:  # type: ignore[override]
+        self.wire(source)
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return ()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        await ports.source.receive()
+        await (SILENT | LIVELOCKS)[self.how](ports)
+
+
+async def _spin(_: Ports) -> None:
+    while True:
+        pass
+
+
+async def _sleep(_: Ports) -> None:
+    time.sleep(1_000)  # noqa: ASYNC251 - that is the mistake
+
+
+async def _polite(_: Ports) -> None:
+    while True:
+        await trio.lowlevel.checkpoint()
+
+
+async def _finally(_: Ports) -> None:
+    try:
+        raise ValueError("never seen")
+    finally:
+        while True:
+            pass
+
+
+async def _after_the_end(ports: Ports) -> None:
+    try:
+        while await ports.source.receive() is not None:
+            pass
+        await ports.starve(ports.source, 0, 0)
+    finally:
+        while True:
+            pass
+
+
+async def _peeks(ports: Ports) -> None:
+    while True:
+        await ports.source.peek()
+
+
+async def _charges(ports: Ports) -> None:
+    while True:
+        ports.unit.charge(1)
+
+
+async def _charges_nothing(ports: Ports) -> None:
+    while True:
+        ports.unit.charge(0)
+
+
+async def _reaches(ports: Ports) -> None:
+    cycle = 0
+    while True:
+        cycle += 1
+        await ports.clock.reach(ports.unit, cycle)
+
+
+async def _reaches_one_cycle(ports: Ports) -> None:
+    while True:
+        await ports.clock.reach(ports.unit, 7)
+
+
+Body = Callable[[Ports], Awaitable[Any]]
+SILENT: dict[str, Body] = {
+    "spin": _spin,
+    "sleep": _sleep,
+    "polite": _polite,
+    "finally": _finally,
+    "after the end": _after_the_end,
+    "peeks": _peeks,
+}
+"""What nobody but a watchdog can see."""
+
+LIVELOCKS: dict[str, Body] = {
+    "charges": _charges,
+    "charges nothing": _charges_nothing,
+    "reaches": _reaches,
+    "reaches one cycle": _reaches_one_cycle,
+}
+"""What is a verdict."""
+
+
+def build(kind: str) -> Program:
+    """Return the program."""
+    with Program("endless") as program:
+        Endless(kind, name="wrong")(Tick()())
+    return program

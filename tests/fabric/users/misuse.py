@@ -1,0 +1,525 @@
+"""What users' operators do wrong, one row each: the operator and what it is told.
+
+A row is a coroutine function, the body of an operator between a source of three elements and a
+sink. The line that is blamed ends in ``# here``. To add a mistake, add a function and its message.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import (
+    BareStop,
+    BoolType,
+    Costs,
+    Operator,
+    Ports,
+    Selector,
+    SelectorType,
+    Stream,
+    StreamType,
+    Tile,
+    TileType,
+    TupleType,
+    ValueType,
+    Wiring,
+)
+
+__all__ = ["ROWS", "Misuse", "Row", "blamed_line"]
+
+F32 = np.dtype(np.float32)
+TILE = TileType(1, 2, F32)
+Body = Callable[[Any], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A mistake.
+
+    Attributes:
+        body: what the operator does.
+        message: after its name; ``{stream}`` is its channel, ``{at}`` the line.
+        value: the type of the elements it promises.
+        shape: of the stream it promises.
+        functional: tiles have data.
+    """
+
+    body: Body
+    message: str
+    value: ValueType = field(default_factory=BoolType)
+    shape: tuple[int, ...] = (3,)
+    functional: bool = True
+
+
+@dataclass(frozen=True)
+class Misuse(Operator):
+    """Do what a row says."""
+
+    row: Row
+
+    def __call__(self, source: Stream) -> Stream:
+        """Return the stream it promises."""
+        return self.wire(source)[0]
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (StreamType(self.row.shape, self.row.value),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        await self.row.body(ports)
+
+
+def blamed_line(body: Body) -> int | None:
+    """Return the line of ``body`` that ends in ``# here``, if there is one."""
+    lines, first = inspect.getsourcelines(body)
+    return next(
+        (first + n for n, line in enumerate(lines) if line.rstrip().endswith("# here")), None
+    )
+
+
+def _sends(*elements: Any) -> Body:
+    async def body(ports: Any) -> None:
+        for element in elements:
+            await ports.sink.send(element)  # here
+
+    return body
+
+
+def _sent(value: Any, found: str, kind: ValueType, *, functional: bool = True) -> Row:
+    return Row(
+        _sends((value, 0)), f"element 0 of {{stream}} is {found} ({{at}}), at cycle 0",
+        kind, functional=functional,
+    )  # fmt: skip
+
+
+def _stop(found: str, *elements: Any, shape: tuple[int, ...] = (3,), number: int = 0) -> Row:
+    message = f"element {number} of {{stream}} {found} ({{at}}), at cycle 0"
+    return Row(_sends(*elements), message, shape=shape)
+
+
+def _tile(rows: Any = 1, cols: Any = 2, dtype: Any = F32, data: Any = 0, **more: Any) -> Tile:
+    if isinstance(data, int):
+        data = np.zeros((1, 2), np.float32)
+    return Tile(rows, cols, dtype, data, **more)
+
+
+TEXT = np.dtype("U3")
+OF_1X2 = "expected an array of 1x2 float32"
+VALUES = {
+    "no tile": _sent(True, "True: expected a Tile of 1x2 float32", TILE),
+    "an array": _sent(
+        np.zeros((1, 2)), "an array of 1x2 float64: expected a Tile of 1x2 float32", TILE
+    ),
+    "nothing": _sent(None, "None: expected a Tile of 1x2 float32", TILE),
+    "an object": _sent(
+        object(), "a value of type object: expected a Tile of 1x2 float32", TILE
+    ),
+    "more rows": _sent(_tile(2), "a Tile of 2x2: expected 1x2 float32", TILE),
+    "fewer columns": _sent(_tile(1, 1), "a Tile of 1x1: expected 1x2 float32", TILE),
+    "rows below 0": _sent(_tile(-1), "a Tile of -1x2: expected 1x2 float32", TILE),
+    "half a row": _sent(_tile(0.5), "a Tile whose rows are 0.5: expected an integer", TILE),
+    "another type": _sent(
+        _tile(dtype=np.dtype(np.int8)), "Tile(1x2 int8): expected 1x2 float32", TILE
+    ),
+    "text": _sent(_tile(dtype=TEXT), "Tile(1x2 str96): expected 1x2 float32", TILE),
+    "a class": _sent(
+        _tile(dtype=np.float32),
+        "a Tile whose dtype is a value of type type: expected the np.dtype of 1x2 float32",
+        TILE,
+    ),
+    "too many valid": _sent(
+        _tile(valid_rows=2), "a Tile with 2 valid rows: expected 0 to 1", TILE
+    ),
+    "fewer than none valid": _sent(
+        _tile(valid_cols=-1), "a Tile with -1 valid cols: expected 0 to 2", TILE
+    ),
+    "a place": _sent(
+        _tile(in_memory=1), "a Tile whose in_memory is 1: expected a bool", TILE
+    ),
+    "no data": _sent(
+        _tile(data=None), f"Tile(1x2 float32) without data: {OF_1X2}", TILE
+    ),
+    "data of another shape": _sent(
+        _tile(data=np.zeros((2, 1), np.float32)),
+        f"Tile(1x2 float32) whose data are an array of 2x1 float32: {OF_1X2}",
+        TILE,
+    ),
+    "data of another type": _sent(
+        _tile(data=np.zeros((1, 2))),
+        f"Tile(1x2 float32) whose data are an array of 1x2 float64: {OF_1X2}",
+        TILE,
+    ),
+    "a list": _sent(
+        _tile(data=[[0.0, 0.0]]),
+        f"Tile(1x2 float32) whose data are a value of type list: {OF_1X2}",
+        TILE,
+    ),
+    "data in timing mode": _sent(
+        _tile(), "Tile(1x2 float32) with data: expected None in timing mode", TILE,
+        functional=False,
+    ),
+    "a number": _sent(1, "1: expected a bool", BoolType()),
+    "a bool of numpy": _sent(np.True_, "a value of type bool: expected a bool", BoolType()),
+    "no selector": _sent((0, 1), "(0, 1): expected a Selector over 4", SelectorType(4)),
+    "a wide selector": _sent(
+        Selector((0,), 8), "a Selector over 8: expected over 4", SelectorType(4)
+    ),
+    "a hit beyond": _sent(
+        Selector((4,), 4),
+        "a Selector of (4): expected a tuple of different integers from 0 to 3, ascending",
+        SelectorType(4),
+    ),
+    "hits in disorder": _sent(
+        Selector((2, 1), 4),
+        "a Selector of (2, 1): expected a tuple of different integers from 0 to 3, ascending",
+        SelectorType(4),
+    ),
+    "hits in a list": _sent(
+        Selector([1], 4),  # type: ignore[arg-type]
+        "a Selector of a value of type list: expected a tuple of different integers from 0 to 3, "
+        "ascending",
+        SelectorType(4),
+    ),
+    "a hit too many": _sent(
+        Selector((1, 2), 4), "a Selector of 2 streams: expected 1", SelectorType(4, hits=1)
+    ),
+    "a pair of three": _sent(
+        (True, True, True), "(True, True, True): expected a tuple (bool, bool)",
+        TupleType((BoolType(), BoolType())),
+    ),
+    "a list for a tuple": _sent(
+        [True, True], "a value of type list: expected a tuple (bool, bool)",
+        TupleType((BoolType(), BoolType())),
+    ),
+    "a wrong item": _sent(
+        (True, None), "a tuple whose item 1 is None: expected a bool",
+        TupleType((BoolType(), BoolType())),
+    ),
+}  # fmt: skip
+
+PAIR = "expected a tuple (value, level of the stop)"
+ELEMENTS = {
+    "no element": _stop(f"is None: {PAIR}", None),
+    "a bare value": _stop(f"is True: {PAIR}", True),
+    "a list": _stop(f"is a value of type list: {PAIR}", [True, 0]),
+    "the second": _stop(f"is None: {PAIR}", (True, 0), None, number=1),
+    "three items": _stop(f"is (True, 0, 0): {PAIR}", (True, 0, 0)),
+}
+
+RANK_0 = "expected 0 to 0, the rank of [3] of bool"
+STOPS = {
+    "too high": _stop(f"has a stop of level 5: {RANK_0}", (True, 5)),
+    "below 0": _stop(f"has a stop of level -1: {RANK_0}", (True, -1)),
+    "a bool": _stop("has a stop of level True: expected an integer", (True, True)),
+    "a float": _stop("has a stop of level 0.0: expected an integer", (True, 0.0)),
+    "numpy's too high": _stop(f"has a stop of level 1: {RANK_0}", (True, np.int8(1))),
+    "a bare stop of rank 0": _stop(
+        f"has a stop of level 1: {RANK_0}", (BareStop(1, 0), 1)
+    ),
+    "two levels": _stop(
+        "is BareStop(level=1, empty_dimension=0) with a stop of level 2: expected one level for "
+        "both, above that of the empty dimension",
+        (BareStop(1, 0), 2), shape=(1, 1, 3),
+    ),
+    "nothing closed": _stop(
+        "is BareStop(level=1, empty_dimension=1) with a stop of level 1: expected one level for "
+        "both, above that of the empty dimension",
+        (BareStop(1, 1), 1), shape=(1, 1, 3),
+    ),
+    "inside of an open dimension": _stop(
+        "is BareStop(level=2, empty_dimension=1) inside of dimension 0, which is still open: "
+        "expected an empty dimension of at most 0",
+        (True, 0), (BareStop(2, 1), 2), shape=(1, 1, 3), number=1,
+    ),
+}  # fmt: skip
+
+
+async def _ends_inside(ports: Any) -> None:
+    await ports.sink.send((True, 2))
+    await ports.sink.send((True, 1))
+
+
+async def _puts_unreserved(ports: Any) -> None:
+    ports.sink.put((True, 0))  # here
+
+
+async def _puts_twice(ports: Any) -> None:
+    await ports.sink.reserve()
+    ports.sink.put((True, 0))
+    ports.sink.put((True, 0))  # here
+
+
+async def _puts_wrong(ports: Any) -> None:
+    await ports.sink.reserve()
+    ports.sink.put(None)  # here
+
+
+async def _sends_wrong_later(ports: Any) -> None:
+    await ports.sink.send_at(None, 7)  # here
+
+
+async def _sends_at_no_cycle(ports: Any) -> None:
+    await ports.sink.send_at((True, 0), 1.5)  # here
+
+
+async def _sends_wrong_bare(ports: Any) -> None:
+    await ports.sink.send_bare(1, 0)  # here
+
+
+async def _closes(ports: Any) -> None:
+    await ports.sink.send((True, 0))
+    ports.sink.close()  # here
+
+
+async def _takes_unseen(ports: Any) -> None:
+    await ports.source.peek()
+    ports.source.take()
+    ports.source.take()  # here
+
+
+async def _forgets_send(ports: Any) -> None:
+    while (element := await ports.source.receive()) is not None:
+        ports.sink.send(element)  # here
+
+
+async def _keeps_send(ports: Any) -> None:
+    kept = [ports.sink.send((True, 0))]  # here
+    await ports.sink.send((True, 0))
+    assert kept
+
+
+async def _keeps_last_send(ports: Any) -> None:
+    _KEPT.append(ports.sink.send((True, 0)))  # here
+
+
+async def _forgets_receive(ports: Any) -> None:
+    ports.source.receive()  # here
+    await ports.sink.send((True, 0))
+
+
+async def _loops_on_receive(ports: Any) -> None:
+    while ports.source.receive():  # here
+        ports.unit.charge(1)
+
+
+async def _forgets_peek(ports: Any) -> None:
+    ports.source.peek()  # here
+
+
+async def _forgets_reserve(ports: Any) -> None:
+    ports.sink.reserve()  # here
+    ports.sink.put((True, 0))
+
+
+async def _forgets_reach(ports: Any) -> None:
+    ports.clock.reach(ports.unit, 5)  # here
+
+
+async def _forgets_burst(ports: Any) -> None:
+    ports.burst(1, 64)  # here
+
+
+async def _two_receives(ports: Any) -> None:
+    first = ports.source.receive()  # here
+    second = ports.source.receive()
+    await second
+    await first
+
+
+async def _awaits_twice(ports: Any) -> None:
+    sending = ports.sink.send((True, 0))
+    await sending
+    await sending  # here
+
+
+async def _sends_what_it_did_not_await(ports: Any) -> None:
+    element = ports.source.receive()  # here
+    await ports.sink.send(element)
+
+
+_KEPT: list[Any] = []
+
+
+async def _in_a_thread(ports: Any) -> None:
+    def work() -> None:
+        with contextlib.suppress(SystemExit):
+            ports.source.receive().send(None)  # here
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+async def _turns_back(ports: Any) -> None:
+    ports.unit.charge(7)
+    ports.unit.now -= 5  # here
+
+
+async def _runs_ahead(ports: Any) -> None:
+    ports.unit.now += 5  # here
+
+
+async def _cooks_the_books(ports: Any) -> None:
+    ports.unit.busy_cycles = 0  # here
+
+
+async def _charges_much(ports: Any) -> None:
+    ports.unit.charge(2**70)  # here
+
+
+async def _charges_a_bool(ports: Any) -> None:
+    ports.unit.charge(True)  # here
+
+
+async def _reaches_nothing(ports: Any) -> None:
+    await ports.clock.reach(ports.unit, "5")  # here
+
+
+async def _bursts_uninvited(ports: Any) -> None:
+    await ports.burst(1, 64)  # here
+
+
+async def _changes_what_it_sent(ports: Any) -> None:
+    data = np.zeros((1, 2), np.float32)
+    for _ in range(3):
+        data += 1  # here
+        await ports.sink.send((Tile(1, 2, F32, data), 0))
+
+
+async def _changes_a_sent_tile(ports: Any) -> None:
+    tile = Tile(1, 2, F32, np.zeros((1, 2), np.float32))
+    await ports.sink.send((tile, 0))
+    tile.valid_rows = 0  # here
+
+
+_DONE = "expected `await` at once ({at}), at cycle"
+CALLS = {
+    "ends inside": Row(
+        _ends_inside,
+        "{stream} ends after element 1, which has a stop of level 1: expected level 2, which "
+        "closes the dimensions of [1, 2, 3] of bool, at cycle 0",
+        shape=(1, 2, 3),
+    ),
+    "put without reserve": Row(
+        _puts_unreserved,
+        "element 0 of {stream} is put without a slot: expected `await reserve()` before ({at}), "
+        "at cycle 0",
+    ),
+    "put twice": Row(
+        _puts_twice,
+        "element 1 of {stream} is put without a slot: expected `await reserve()` before ({at}), "
+        "at cycle 0",
+    ),
+    "put": Row(_puts_wrong, f"element 0 of {{stream}} is None: {PAIR} ({{at}}), at cycle 0"),
+    "send_at": Row(
+        _sends_wrong_later, f"element 0 of {{stream}} is None: {PAIR} ({{at}}), at cycle 0"
+    ),
+    "at no cycle": Row(
+        _sends_at_no_cycle,
+        "element 0 of {stream} is asked for at cycle 1.5: expected an integer ({at}), at cycle 0",
+    ),
+    "send_bare": Row(
+        _sends_wrong_bare, f"element 0 of {{stream}} has a stop of level 1: {RANK_0} ({{at}}), "
+        "at cycle 0",
+    ),
+    "close": Row(
+        _closes,
+        "{stream} is closed by its operator: expected the end of run() to do so ({at}), "
+        "at cycle 0, element 0",
+    ),
+    "take without peek": Row(
+        _takes_unseen,
+        "ticks_1.0 -> wrong.0 is taken from unseen: expected `await peek()` before ({at}), "
+        "at cycle 1, element 1",
+    ),
+    "send forgotten": Row(_forgets_send, f"send() is not awaited: {_DONE} 1, element 1"),
+    "send kept": Row(_keeps_send, f"send() is not awaited: {_DONE} 0, element 0"),
+    "last send kept": Row(_keeps_last_send, f"send() is not awaited: {_DONE} 0, element 0"),
+    "receive forgotten": Row(_forgets_receive, f"receive() is not awaited: {_DONE} 0, element 0"),
+    "receive in a loop": Row(_loops_on_receive, f"receive() is not awaited: {_DONE} 1, element 0"),
+    "peek forgotten": Row(_forgets_peek, f"peek() is not awaited: {_DONE} 0, element 0"),
+    "reserve forgotten": Row(_forgets_reserve, f"reserve() is not awaited: {_DONE} 0, element 0"),
+    "reach forgotten": Row(_forgets_reach, f"reach() is not awaited: {_DONE} 0, element 0"),
+    "burst forgotten": Row(_forgets_burst, f"burst() is not awaited: {_DONE} 0, element 0"),
+    "two at a time": Row(_two_receives, f"receive() is not awaited: {_DONE} 0, element 0"),
+    "awaited twice": Row(
+        _awaits_twice,
+        "RuntimeError: cannot reuse already awaited coroutine ({at}), at cycle 0, element 0",
+    ),
+    "sent for awaited": Row(
+        _sends_what_it_did_not_await, f"receive() is not awaited: {_DONE} 0, element 0"
+    ),
+    "a thread": Row(
+        _in_a_thread,
+        "a thread of its own uses its channels: expected the operator, which awaits in turn "
+        "({at}), at cycle 0, element 0",
+    ),
+    "a clock turned back": Row(
+        _turns_back,
+        "now of its unit is set to 2: expected charge(cycles) for work; waits are counted by "
+        "themselves ({at}), at cycle 7, element 0",
+    ),
+    "a clock put forward": Row(
+        _runs_ahead,
+        "now of its unit is set to 5: expected charge(cycles) for work; waits are counted by "
+        "themselves ({at}), at cycle 0, element 0",
+    ),
+    "a counter": Row(
+        _cooks_the_books,
+        "busy_cycles of its unit is set to 0: expected charge(cycles) for work; waits are counted "
+        "by themselves ({at}), at cycle 0, element 0",
+    ),
+    "many cycles": Row(
+        _charges_much,
+        "1180591620717411303424 cycles are charged: expected a clock that stays below 2**60 "
+        "({at}), at cycle 0, element 0",
+    ),
+    "a bool of cycles": Row(
+        _charges_a_bool,
+        "True cycles are charged: expected an integer ({at}), at cycle 0, element 0",
+    ),
+    "no cycle to reach": Row(
+        _reaches_nothing,
+        "'5' is a cycle to reach: expected an integer ({at}), at cycle 0, element 0",
+    ),
+    "no client of the HBM": Row(
+        _bursts_uninvited,
+        "a burst is asked for: expected an operator whose off_chip is 'read' or 'write' ({at}), "
+        "at cycle 0, element 0",
+    ),
+    "data changed": Row(
+        _changes_what_it_sent,
+        "ValueError: output array is read-only ({at}), at cycle 0, element 0",
+        TILE,
+    ),
+    "tile changed": Row(
+        _changes_a_sent_tile,
+        "AttributeError: valid_rows of Tile(1x2 float32) is set, which others read, too: expected "
+        "a new Tile ({at}), at cycle 0, element 0",
+        TILE,
+    ),
+}  # fmt: skip
+
+ROWS = {
+    f"{table}: {name}": row
+    for table, rows in (
+        ("value", VALUES),
+        ("element", ELEMENTS),
+        ("stop", STOPS),
+        ("call", CALLS),
+    )
+    for name, row in rows.items()
+}

@@ -1,0 +1,79 @@
+"""Operators that do not end: told of, ended by Ctrl-C, or a verdict."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fabric import Program, simulate
+from tests.fabric.scripted import Charge, Relay, Ticks
+from tests.fabric.users import endless
+from tests.fabric.users.endless import LIVELOCKS, SILENT, build
+from tests.schedules import SCHEDULES, schedule
+
+_RUN = """
+import sys
+from fabric import watchdog
+from fabric.cli import main
+watchdog._PERIOD_SECONDS = 0.05
+sys.exit(main(["run", *sys.argv[1:]]))
+"""
+
+
+@pytest.mark.parametrize("kind", SILENT)
+def test_told_and_interrupted(kind: str, tmp_path: Path) -> None:
+    """Who, in which line, on stderr and nowhere else; Ctrl-C ends it, without a traceback."""
+    program = endless.__file__
+    command = [sys.executable, "-c", _RUN, program, "-p", f"kind={kind}"]
+    command += ["--log-dir", str(tmp_path), "--json"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
+        try:
+            assert run.stderr is not None
+            notice = next(line for line in run.stderr if "wrong" in line)
+            run.send_signal(signal.SIGINT)
+            report, rest = run.communicate(timeout=60)
+        finally:
+            run.kill()
+
+    assert 130 == run.returncode
+    assert re.fullmatch(
+        rf"fabric: wrong \({re.escape(program)}:\d+\) has sent and received nothing for \d+ "
+        rf"seconds and has not ended: it is in {re.escape(program)}:(\d+), at cycle \d+; Ctrl-C "
+        r"ends the run\n",
+        notice,
+    )
+    assert "Traceback" not in rest
+    assert '"status": "interrupted"' in report
+    assert "has sent and received nothing" not in report
+
+
+@pytest.mark.parametrize("order", SCHEDULES)
+@pytest.mark.parametrize("kind", LIVELOCKS)
+def test_livelock(kind: str, order: str | int) -> None:
+    """To charge, or to wait for cycles, on and on is a livelock, the same under every schedule."""
+    with schedule(order):
+        report = simulate(build(kind), livelock_cycles=10_000)
+    expected = simulate(build(kind), livelock_cycles=10_000)
+
+    assert ("livelock", 3) == (report.status, report.exit_status)
+    assert replace(expected, wall_seconds=None) == replace(report, wall_seconds=None)
+    assert report.deadlock is not None
+    (loop,) = report.deadlock["loops"]
+    assert ["wrong"] == [unit["unit"] for unit in loop["units"]]
+    assert f"wrong goes round in a loop of its own ({endless.__file__}:" in loop["cause"]
+
+
+def test_work_between_elements() -> None:
+    """More charges than that are work where an element is received in between."""
+    with Program("works") as program:
+        Charge()(Relay()(Ticks(30_000)()))
+
+    assert "completed" == simulate(program, livelock_cycles=1_000).status

@@ -1,0 +1,63 @@
+"""What users' operators hand over is looked at where they do it, and they are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabric import Program, Report, simulate
+from fabric.trace.options import TraceOptions
+from tests.fabric.scripted import Charge, Relay, Ticks
+from tests.fabric.users import misuse
+from tests.fabric.users.misuse import ROWS, Misuse, Row, blamed_line
+from tests.schedules import SCHEDULES, schedule
+
+
+def _report(row: Row, **settings: Any) -> Report:
+    mode = "functional" if row.functional else "timing"
+    with Program("misuse", mode=mode) as program:
+        Charge()(Relay()(Misuse(row, name="wrong")(Ticks(3)())))
+    report = simulate(program, **settings)
+    return replace(report, wall_seconds=None, log_dir=None)
+
+
+def _message(row: Row) -> str:
+    at = f"{misuse.__file__}:{blamed_line(row.body)}"
+    return f"wrong: {row.message.format(stream='wrong.0 -> relay_1.0', at=at)}"
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_told(name: str) -> None:
+    """Operator, line, cycle, element, what was found and what was expected; exit status 1."""
+    report = _report(ROWS[name])
+
+    assert report.error is not None
+    assert (_message(ROWS[name]), 1) == (report.error["message"], report.exit_status)
+
+
+@pytest.mark.parametrize("order", SCHEDULES)
+def test_under_any_schedule(order: str | int) -> None:
+    """Whatever runs first, the report is the same."""
+    with schedule(order):
+        reports = {name: _report(row) for name, row in ROWS.items()}
+
+    assert {name: _report(row) for name, row in ROWS.items()} == reports
+
+
+def test_traced(tmp_path: Path) -> None:
+    """Channels that record what happens are no less careful."""
+    for name, row in ROWS.items():
+        report = _report(row, trace=TraceOptions(), log_dir=tmp_path)
+        assert report.error is not None, name
+        assert _message(row) == report.error["message"]
+
+
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.functional])
+def test_without_data(name: str) -> None:
+    """What has nothing to do with data is told in timing mode, too."""
+    row = ROWS[name]
+    if row.value != misuse.TILE:
+        assert _report(row).error == _report(replace(row, functional=False)).error

@@ -1,0 +1,359 @@
+"""What users' hardware functions return is compared with what they have promised.
+
+A row is a function, what it is given to, and what is said of it. The line that is named is that of
+the method which returns.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from typing_extensions import override
+
+from fabric import Dim, Program, Report, Stream, Tile, TileType, Wiring, simulate
+from operators import (
+    Accum,
+    FlatMap,
+    Function,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    Reduction,
+    Scan,
+    SiLU,
+    Split,
+    Sum,
+    Tensor,
+)
+from tests.schedules import SCHEDULES, schedule
+
+X = np.arange(64, dtype=np.float32).reshape(4, 16)
+F32 = X.dtype
+
+
+def _ones(rows: int, cols: int, dtype: Any = np.float32) -> np.ndarray[Any, Any]:
+    return np.ones((rows, cols), dtype)
+
+
+@dataclass(frozen=True)
+class Returns(Function):
+    """Return what ``result`` makes of the tile."""
+
+    result: Callable[[Tile], Any]
+
+    @override
+    def infer(self, *inputs: TileType) -> TileType:
+        return inputs[0]
+
+    @override
+    def flops(self, *inputs: Any) -> Any:
+        return inputs[0].rows * inputs[0].cols
+
+    @override
+    def apply(self, *inputs: Tile) -> Any:
+        return self.result(inputs[0])
+
+
+@dataclass(frozen=True)
+class Costly(Returns):
+    """Say that an element takes ``operations``."""
+
+    operations: Any = None
+
+    @override
+    def flops(self, *inputs: Any) -> Any:
+        return self.operations if isinstance(inputs[0], Tile) else 0
+
+
+@dataclass(frozen=True)
+class Slow(Returns):
+    """Say that an element takes ``taken`` cycles."""
+
+    taken: Any = None
+
+    @override
+    def cycles(self, *inputs: Any) -> Any:
+        return self.taken
+
+
+@dataclass(frozen=True)
+class Doubled(SiLU):
+    """Extend one of ours, and forget to return."""
+
+    @override
+    def apply(self, *inputs: Tile) -> Any:
+        super().apply(*inputs)
+
+
+@dataclass(frozen=True)
+class Texts(SiLU):
+    """Turn numbers into letters."""
+
+    @override
+    def infer(self, *inputs: TileType) -> TileType:
+        return TileType(inputs[0].rows, inputs[0].cols, np.dtype("U1"))
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        letters = np.full((1, 16), "a")
+        return Tile(1, 16, letters.dtype, letters)
+
+
+@dataclass(frozen=True)
+class Finishes(Sum):
+    """Return ``result`` at the end of a group."""
+
+    result: Any = None
+
+    @override
+    def finish(self, *inputs: Any) -> Any:
+        return self.result
+
+
+@dataclass(frozen=True)
+class InPlace(Reduction):
+    """Add to the first tile of the group, which others may read, too."""
+
+    operands: ClassVar = 1
+
+    @override
+    def infer(self, group: Dim, *inputs: TileType) -> TileType:
+        return inputs[0]
+
+    @override
+    def flops(self, *inputs: Any) -> Any:
+        return 1
+
+    @override
+    def start(self, result: Any, functional: bool) -> Any:
+        return None
+
+    @override
+    def update(self, state: Any, *inputs: Tile) -> Any:
+        if state is None:
+            return inputs[0].data
+        state += inputs[0].data
+        return state
+
+    @override
+    def finish(self, state: Any, result: Any, functional: bool) -> Tile:
+        return Tile(1, 16, F32, state)
+
+
+@dataclass(frozen=True)
+class Parts(Split):
+    """Return ``parts``."""
+
+    rank: ClassVar[int] = 1
+
+    parts: Any
+
+    @override
+    def infer(self, wiring: Wiring, count: Dim, tile: TileType) -> tuple[tuple[Dim, ...], TileType]:
+        return (count, 2), tile
+
+    @override
+    def apply(self, tile: Tile) -> Any:
+        return self.parts
+
+
+def _broken(*_: Any) -> Any:
+    raise StopIteration(3)
+
+
+def _in_place(tile: Tile) -> Tile:
+    assert tile.data is not None
+    tile.data += 1
+    return tile
+
+
+PART = Tile(1, 16, F32, _ones(1, 16))
+SHAPE = "expected an array of 1x16 float32"
+ROWS: dict[str, tuple[Any, str, str]] = {
+    "None": (
+        Map(Returns(lambda _: None)),
+        "apply",
+        "result 0 of Returns.apply is None: expected a Tile of 1x16 float32 ({at}), at cycle 20",
+    ),
+    "an array": (
+        Map(Returns(lambda tile: tile.data)),
+        "apply",
+        "result 0 of Returns.apply is an array of 1x16 float32: expected a Tile of 1x16 float32 "
+        "({at}), at cycle 20",
+    ),
+    "another shape": (
+        Map(Returns(lambda _: Tile(2, 16, F32, _ones(2, 16)))),
+        "apply",
+        "result 0 of Returns.apply is a Tile of 2x16: expected 1x16 float32 ({at}), at cycle 20",
+    ),
+    "another element type": (
+        Map(Returns(lambda _: Tile(1, 16, np.dtype(np.int8), _ones(1, 16, np.int8)))),
+        "apply",
+        "result 0 of Returns.apply is Tile(1x16 int8): expected 1x16 float32 ({at}), at cycle 20",
+    ),
+    "data of another shape": (
+        Map(Returns(lambda _: Tile(1, 16, F32, _ones(16, 1)))),
+        "apply",
+        "result 0 of Returns.apply is Tile(1x16 float32) whose data are an array of 16x1 float32: "
+        f"{SHAPE} ({{at}}), at cycle 20",
+    ),
+    "data of another type": (
+        Map(Returns(lambda _: Tile(1, 16, F32, _ones(1, 16, np.float64)))),
+        "apply",
+        "result 0 of Returns.apply is Tile(1x16 float32) whose data are an array of 1x16 float64: "
+        f"{SHAPE} ({{at}}), at cycle 20",
+    ),
+    "no data": (
+        Map(Returns(lambda _: Tile(1, 16, F32))),
+        "apply",
+        f"result 0 of Returns.apply is Tile(1x16 float32) without data: {SHAPE} ({{at}}), "
+        "at cycle 20",
+    ),
+    "nothing, to memory": (
+        Map(Returns(lambda _: None), to_memory=True),
+        "apply",
+        "result 0 of Returns.apply is None: expected a Tile of 1x16 float32 ({at}), at cycle 20",
+    ),
+    "of ours, extended": (
+        Map(Doubled()),
+        "apply",
+        "result 0 of Doubled.apply is None: expected a Tile of 1x16 float32 ({at}), at cycle 20",
+    ),
+    "StopIteration": (
+        Map(Returns(_broken)),
+        "",
+        "StopIteration: 3 ({raised}), at cycle 20, element 0",
+    ),
+    "in place": (
+        Map(Returns(_in_place)),
+        "",
+        "ValueError: output array is read-only ({added}), at cycle 20, element 0",
+    ),
+    "operations": (
+        Map(Costly(lambda tile: tile)),
+        "apply",
+        "TypeError: None FLOPs are computed: expected an integer ({at}), at cycle 20, element 0",
+    ),
+    "cycles": (
+        Map(Slow(lambda tile: tile)),
+        "cycles",
+        "None is returned by Slow.cycles: expected an integer ({at}), at cycle 20, element 0",
+    ),
+    "negative cycles": (
+        Map(Slow(lambda tile: tile, taken=-1)),
+        "cycles",
+        "-1 is returned by Slow.cycles: expected at least 0 ({at}), at cycle 20, element 0",
+    ),
+    "a reduction": (
+        Accum(Finishes()),
+        "finish",
+        "result 0 of Finishes.finish is None: expected a Tile of 1x16 float32 ({at}), at cycle 21",
+    ),
+    "a scan": (
+        Scan(Finishes(PART.data)),
+        "finish",
+        "result 0 of Finishes.finish is an array of 1x16 float32: expected a Tile of 1x16 float32 "
+        "({at}), at cycle 21",
+    ),
+    "a reduction in place": (
+        Accum(InPlace(), rank=2),
+        "",
+        "ValueError: output array is read-only ({summed}), at cycle 39, element 1",
+    ),
+    "text": (
+        Map(Texts()),
+        "apply",
+        "result 0 of Texts.apply is Tile(1x16 str32): expected numbers ({at}), at cycle 20",
+    ),
+    "many operations": (
+        Map(Costly(lambda tile: tile, 2**90)),
+        "flops",
+        "302231454903657293676544 is returned by Costly.cycles: expected less than 2**60 "
+        "({at}), at cycle 20, element 0",
+    ),
+    "no parts": (
+        FlatMap(Parts(None)),
+        "apply",
+        "result 0 of Parts.apply is None: expected a list of parts, each with its stop ({at}), "
+        "at cycle 20",
+    ),
+    "parts without stops": (
+        FlatMap(Parts([PART])),
+        "apply",
+        "result 0 of Parts.apply is a list whose item 0 is Tile(1x16 float32): expected a tuple "
+        "(part, level of the stop) ({at}), at cycle 20",
+    ),
+    "a part that is none": (
+        FlatMap(Parts([(PART, 0), (None, 1)])),
+        "apply",
+        "result 0 of Parts.apply is a list whose item 1 is None: expected a Tile of 1x16 float32 "
+        "({at}), at cycle 20",
+    ),
+    "parts that close nothing": (
+        FlatMap(Parts([(PART, 0)])),
+        "apply",
+        "result 0 of Parts.apply is a list whose last stop is of level 0: expected 1, the rank of "
+        "the split ({at}), at cycle 20",
+    ),
+}
+
+
+def _report(operator: Any) -> Report:
+    with Program("promises", mode="functional") as program:
+        rows: Stream = LinearOffChipLoad(Tensor(X.shape, X, dtype="float32"), tile=(1, 16))()
+        LinearOffChipStore("y")(replace(operator, name="wrong")(rows))
+    return replace(simulate(program), wall_seconds=None)
+
+
+def _function(operator: Any) -> Any:
+    return next(v for v in vars(operator).values() if type(v).__module__ == __name__)
+
+
+def _line(text: str) -> str:
+    lines = inspect.getsource(inspect.getmodule(_ones)).splitlines()  # type: ignore[arg-type]
+    return f"{__file__}:{next(n for n, line in enumerate(lines, 1) if line.strip() == text)}"
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_told(name: str) -> None:
+    """The operator is named, and the method of the function it was given; the run fails."""
+    operator, method, message = ROWS[name]
+    report = _report(operator)
+    at = ""
+    if method:
+        code = getattr(_function(operator), method).__code__
+        at = f"{code.co_filename}:{code.co_firstlineno}"
+    expected = message.format(
+        at=at,
+        raised=_line("raise StopIteration(3)"),
+        added=_line("tile.data += 1"),
+        summed=_line("state += inputs[0].data"),
+    )
+
+    assert report.error is not None
+    assert (f"wrong: {expected}", 1) == (report.error["message"], report.exit_status)
+    assert _line('LinearOffChipStore("y")(replace(operator, name="wrong")(rows))') == (
+        f"{report.error['file']}:{report.error['line']}"
+    )
+
+
+@pytest.mark.parametrize("order", SCHEDULES)
+def test_under_any_schedule(order: str | int) -> None:
+    """Whatever runs first, the report is the same."""
+    with schedule(order):
+        reports = {name: _report(operator) for name, (operator, *_) in ROWS.items()}
+
+    assert {name: _report(operator) for name, (operator, *_) in ROWS.items()} == reports
+
+
+def test_sources_stay_as_they_are() -> None:
+    """A function that writes into what it is given does not change the tensor it came from."""
+    before = X.copy()
+    _report(Map(Returns(_in_place)))
+
+    assert np.array_equal(before, X)
