@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import os
 import sys
 import sysconfig
 import traceback
 from collections.abc import Iterable
 from types import FrameType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fabric.wording import visible
 
-__all__ = ["Place", "calling_place", "deepest_place", "is_own", "raising_place"]
+__all__ = [
+    "Place",
+    "calling_place",
+    "deepest_place",
+    "defining_place",
+    "is_own",
+    "raising_place",
+]
 
 _ROOT: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _OWN: Final = tuple(os.path.join(_ROOT, name) + os.sep for name in ("fabric", "operators"))
+_BETWEEN: Final = (("<string>", "__init__"), (contextlib.__file__, "inner"))
 _LIBRARIES: Final = tuple(
     sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")
 )
@@ -43,11 +53,19 @@ def calling_place() -> Place:
     The ``__call__`` of an operator that a user wrote is not it either, but where that is called.
     """
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
+    while frame.f_back is not None and (
+        frame.f_code.co_filename.startswith(_OWN) or _is_between(frame)
+    ):
         frame = frame.f_back
     if frame.f_code.co_name == "__call__" and frame.f_back is not None:
         frame = frame.f_back
     return Place(visible(frame.f_code.co_filename), frame.f_lineno)
+
+
+def _is_between(frame: FrameType) -> bool:
+    """Whether Python's library stands between us: in a dataclass, or a context as a decorator."""
+    code = frame.f_code
+    return (code.co_filename, code.co_name) in _BETWEEN
 
 
 def raising_place(error: BaseException) -> Place | None:
@@ -64,6 +82,12 @@ def deepest_place(frames: Iterable[tuple[FrameType, int]]) -> Place | None:
         if os.path.isfile(file) and not file.startswith((*_OWN, *_LIBRARIES)):
             place = Place(visible(file), line)
     return place
+
+
+def defining_place(function: Any) -> Place:
+    """Return where ``function``, written in Python, begins."""
+    code = inspect.unwrap(function).__code__
+    return Place(visible(code.co_filename), code.co_firstlineno)
 
 
 def is_own(function: object) -> bool:
