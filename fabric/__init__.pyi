@@ -1,8 +1,12 @@
 from .broadcast import Broadcast as Broadcast
 from .channel import Channel as Channel
+from .checks import Bounds as Bounds
 from .costs import ARTIFACT_BYTES as ARTIFACT_BYTES
 from .costs import Costs as Costs
 from .costs import artifact_bytes as artifact_bytes
+from .described import Described as Described
+from .described import checked as checked
+from .described import refuse as refuse
 from .dims import Dim as Dim
 from .dims import at_least_one as at_least_one
 from .dims import ceil_div as ceil_div
@@ -21,7 +25,13 @@ from .errors import VerificationError as VerificationError
 from .graph import ComputeOperator as ComputeOperator
 from .graph import Operator as Operator
 from .graph import Wiring as Wiring
+from .hardware import ChannelDescription as ChannelDescription
+from .hardware import ComputeDescription as ComputeDescription
 from .hardware import Hardware as Hardware
+from .hardware import HbmDescription as HbmDescription
+from .hardware import OnChipDescription as OnChipDescription
+from .hardware import TileDescription as TileDescription
+from .hardware_file import load_hardware as load_hardware
 from .initial import Initial as Initial
 from .memory import Allocation as Allocation
 from .ports import Ports as Ports

@@ -7,9 +7,11 @@ simulator: one hop more, and an element leaves when every output has a slot.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from typing_extensions import override
 
+from fabric.checks import Bounds
 from fabric.costs import Costs
 from fabric.graph import Operator, Wiring
 from fabric.ports import Ports
@@ -34,7 +36,7 @@ class Broadcast(Operator):
         readers: how many outputs, at least 1.
     """
 
-    readers: int
+    readers: Annotated[int, Bounds(1)]
 
     def __call__(self, source: Stream) -> tuple[Stream, ...]:
         """Return the outputs."""

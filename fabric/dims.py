@@ -8,20 +8,55 @@ from __future__ import annotations
 
 import contextlib
 import math
+import operator
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
+from typing_extensions import override
+
+from fabric.checks import Check, Unfit
 from fabric.wording import folded_sum
+
+
+class _DimCheck(Check):
+    """A size: an integer, or an expression of symbols."""
+
+    text, plural = "an integer of at least 0 or a symbol", "integers of at least 0 or symbols"
+
+    def __init__(self) -> None:
+        self._seen: set[type] = set()
+
+    @override
+    def settle(self, value: Any) -> Any:
+        if isinstance(value, Fraction) or (
+            hasattr(value, "free_symbols") and not getattr(value, "is_Integer", False)
+        ):
+            self._seen.add(value.__class__)
+            return value
+        try:
+            size = -1 if isinstance(value, bool) else operator.index(value)
+        except TypeError:
+            raise Unfit from None
+        if size < 0:
+            raise Unfit
+        return size
+
+    @override
+    def test(self, value: str, names: dict[str, Any]) -> str:
+        names |= {"int": int, "expressions": self._seen}
+        kind = f"{value}.__class__"
+        return f"({value} >= 0 if {kind} is int else {kind} in expressions)"
+
 
 if TYPE_CHECKING:
     import sympy
 
     Dim: TypeAlias = int | sympy.Expr
 else:
-    Dim: TypeAlias = Any
+    Dim: TypeAlias = Annotated[Any, _DimCheck()]
 
 __all__ = [
     "Dim",

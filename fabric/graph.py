@@ -8,11 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
+from typing_extensions import override
+
+from fabric.checks import Bounds
+from fabric.described import Described
 from fabric.dims import Dim, is_ragged
 from fabric.errors import ProgramError
-from fabric.place import Place, calling_place
+from fabric.place import Place, calling_place, defining_place
 from fabric.stream import Assumed, Stream
 from fabric.stream_type import StreamType
 from fabric.unit import UnitKind
@@ -30,15 +34,19 @@ current_program: ContextVar[Program | None] = ContextVar("program", default=None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operator:
+class Operator(Described):
     """The description of an operator: parameters, types, costs and behaviour.
 
     Subclasses are frozen dataclasses that define ``infer``, ``costs``, ``run`` and a ``__call__``
-    whose parameters name the input streams and which returns ``self.wire(...)``.
+    whose parameters name the input streams and which returns ``self.wire(...)``. Each field is
+    checked against its annotation when an operator is made; ``Annotated[int, Bounds(1)]`` says
+    more.
 
     Attributes:
         name: for reports; by default made of the class name and a number.
     """
+
+    duties: ClassVar[tuple[str, ...]] = ("infer", "costs", "run", "__call__")
 
     kind: ClassVar[UnitKind] = "routing"
     off_chip: ClassVar[Literal["read", "write"] | None] = None
@@ -47,7 +55,16 @@ class Operator:
     secondary_outputs: ClassVar[tuple[int, ...]] = ()
     """Outputs that may stay unread and are then not produced."""
 
+    is_users: ClassVar[bool]
+    """Whether its types are a user's word, which is looked at."""
+
     name: str | None = None
+
+    @override
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Note whose operators ``cls`` describes."""
+        super().__init_subclass__(**options)
+        cls.is_users = defining_place(cls.infer) is not None
 
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         """Return the types of the outputs.
@@ -88,7 +105,7 @@ class ComputeOperator(Operator):
 
     kind: ClassVar[UnitKind] = "compute"
 
-    flops_per_cycle: int | None = None
+    flops_per_cycle: Annotated[int, Bounds(1)] | None = None
 
     @property
     def has_arithmetic(self) -> bool:

@@ -5,9 +5,12 @@ The defaults are the evaluation fabric of Streaming Tensor Programs, arXiv 2511.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-import msgspec
+from fabric.checks import Bounds
+from fabric.described import Described
+from fabric.errors import ConfigurationError, FabricError
 
 __all__ = [
     "ChannelDescription",
@@ -19,11 +22,11 @@ __all__ = [
     "TileDescription",
 ]
 
-Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
-Cycles: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
-Channels: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**20)]
-Bundle: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
-Bytes: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**62)]
+Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
+Cycles: TypeAlias = Annotated[int, Bounds(0, 2**31 - 1)]
+Channels: TypeAlias = Annotated[int, Bounds(1, 2**20)]
+Bundle: TypeAlias = Annotated[int, Bounds(1, 2**16)]
+Bytes: TypeAlias = Annotated[int, Bounds(1, 2**62)]
 DtypeName: TypeAlias = Literal[
     "float32",
     "float16",
@@ -40,11 +43,14 @@ DtypeName: TypeAlias = Literal[
 ]
 
 
-class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table of the file: every key optional, none unknown."""
+class _Part(Described):
+    """A part of a fabric: every value optional."""
+
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
 
 
-class HbmDescription(_Section, frozen=True):
+@dataclass(frozen=True, kw_only=True)
+class HbmDescription(_Part):
     """Off-chip memory.
 
     Attributes:
@@ -64,7 +70,8 @@ class HbmDescription(_Section, frozen=True):
     requests_per_bundle: Bundle = 1
 
 
-class OnChipDescription(_Section, frozen=True):
+@dataclass(frozen=True, kw_only=True)
+class OnChipDescription(_Part):
     """Memory units.
 
     Attributes:
@@ -76,7 +83,8 @@ class OnChipDescription(_Section, frozen=True):
     capacity_bytes: Bytes | None = None
 
 
-class ChannelDescription(_Section, frozen=True):
+@dataclass(frozen=True, kw_only=True)
+class ChannelDescription(_Part):
     """Channels whose depth the program leaves open.
 
     Attributes:
@@ -86,7 +94,8 @@ class ChannelDescription(_Section, frozen=True):
     depth: Count = 2
 
 
-class ComputeDescription(_Section, frozen=True):
+@dataclass(frozen=True, kw_only=True)
+class ComputeDescription(_Part):
     """Compute units whose throughput the program leaves open.
 
     Attributes:
@@ -96,7 +105,8 @@ class ComputeDescription(_Section, frozen=True):
     flops_per_cycle: Count = 4096
 
 
-class TileDescription(_Section, frozen=True):
+@dataclass(frozen=True, kw_only=True)
+class TileDescription(_Part):
     """Tiles whose element type the program leaves open.
 
     Attributes:
@@ -106,7 +116,8 @@ class TileDescription(_Section, frozen=True):
     dtype: DtypeName = "bfloat16"
 
 
-class Hardware(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Hardware(_Part):
     """A fabric: one description per part, the paper's evaluation fabric where nothing is said."""
 
     hbm: HbmDescription = HbmDescription()
@@ -117,4 +128,4 @@ class Hardware(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     def as_dict(self) -> dict[str, dict[str, Any]]:
         """Return every key with its value, as a hardware file would state them."""
-        return msgspec.to_builtins(self)  # type: ignore[no-any-return]
+        return asdict(self)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import tomllib
-import typing
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import msgspec
-
+from fabric.checks import Unfit
+from fabric.described import Described, checked, field_checks
 from fabric.errors import ConfigurationError
 from fabric.hardware import Hardware
 from fabric.wording import one_of
@@ -19,6 +18,7 @@ __all__ = ["load_hardware"]
 _AT_LINE = re.compile(r" \(at line (?P<line>\d+), column \d+\)$")
 
 
+@checked
 def load_hardware(path: Path | str) -> Hardware:
     """Read the hardware description in the TOML file at ``path``.
 
@@ -28,7 +28,7 @@ def load_hardware(path: Path | str) -> Hardware:
     """
     file = str(path)
     sections = _read(Path(path), file)
-    known = {field.name: field.type for field in msgspec.structs.fields(Hardware)}
+    known = {name: type(part) for name, part in vars(Hardware()).items()}
     read: dict[str, Any] = {}
     for name, table in sections.items():
         if name not in known:
@@ -61,8 +61,8 @@ def _read(path: Path, file: str) -> dict[str, Any]:
         ) from error
 
 
-def _section(section: type[msgspec.Struct], name: str, table: dict[str, Any], file: str) -> Any:
-    known = {field.name: field.type for field in msgspec.structs.fields(section)}
+def _section(section: type[Described], name: str, table: dict[str, Any], file: str) -> Any:
+    known = dict(field_checks(section))
     for key, value in table.items():
         if key not in known:
             raise ConfigurationError(
@@ -71,17 +71,11 @@ def _section(section: type[msgspec.Struct], name: str, table: dict[str, Any], fi
                 file=file,
             )
         try:
-            msgspec.convert(value, known[key])
-        except msgspec.ValidationError as error:
+            known[key].settle(value)
+        except Unfit:
+            # What may be left open is left out: TOML has no None.
+            expected = known[key].text.removesuffix(" or None")
             raise ConfigurationError(
-                f"[{name}] {key} is {value!r}: expected {_expected(known[key])}", file=file
-            ) from error
+                f"[{name}] {key} is {value!r}: expected {expected}", file=file
+            ) from None
     return section(**table)
-
-
-def _expected(annotation: Any) -> str:
-    if typing.get_origin(annotation) is Literal:
-        return f"one of {', '.join(typing.get_args(annotation))}"
-    schema = msgspec.json.schema(annotation)
-    (number,) = [part for part in schema.get("anyOf", [schema]) if part["type"] == "integer"]
-    return f"an integer from {number['minimum']} to {number['maximum']}"

@@ -10,11 +10,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
+from fabric.described import called_wrongly
 from fabric.errors import FabricError, ProgramError, said
 from fabric.hardware import Hardware
 from fabric.parameters import parameter_values
 from fabric.place import raising_place
 from fabric.program import Program, hardware_scope
+from fabric.wording import found_text
 
 __all__ = ["Loaded", "load_program"]
 
@@ -69,8 +71,9 @@ def load_program(path: Path | str, parameters: Sequence[str], hardware: Hardware
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises
         _blame(error, "build()", file, line)
     if not isinstance(program, Program):
+        hint = " (does it end in return program?)" if program is None else ""
         raise ProgramError(
-            f"build() returned a value of type {type(program).__name__}: expected a Program",
+            f"build() returned {found_text(program)}: expected a Program{hint}",
             file=file,
             line=line,
         )
@@ -106,5 +109,8 @@ def _blame(error: BaseException, who: str, file: str, line: int | None) -> NoRet
         raise ProgramError(
             f"not valid Python: {error.msg}", file=error.filename, line=error.lineno
         ) from error
+    mistake = called_wrongly(error)
+    if mistake is not None:
+        raise mistake from error
     file, line = raising_place(error) or (file, line)
     raise ProgramError(f"{who} raised {said(error)}", file=file, line=line) from error

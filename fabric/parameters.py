@@ -39,6 +39,13 @@ def parameter_values(
         for name, parameter in inspect.signature(build).parameters.items()
         if parameter.kind in _BY_NAME
     }
+    for name, parameter in inspect.signature(build).parameters.items():
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise ProgramError(
+                f"parameter {name} of build() has no name to callers: expected no / behind it",
+                file=file,
+                line=line,
+            )
     annotations = _annotations(build, file, line)
     values = {
         name: parameter.default

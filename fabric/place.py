@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import os
 import sys
 import sysconfig
 import traceback
 from collections.abc import Iterable
 from types import CodeType, FrameType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fabric.wording import visible
 
@@ -25,6 +27,7 @@ __all__ = [
 
 _ROOT: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _OWN: Final = tuple(os.path.join(_ROOT, name) + os.sep for name in ("fabric", "operators"))
+_BETWEEN: Final = (("<string>", "__init__"), (contextlib.__file__, "inner"))
 _LIBRARIES: Final = tuple(
     sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")
 )
@@ -52,11 +55,19 @@ def calling_place() -> Place:
     The ``__call__`` of an operator that a user wrote is not it either, but where that is called.
     """
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
+    while frame.f_back is not None and (
+        frame.f_code.co_filename.startswith(_OWN) or _is_between(frame)
+    ):
         frame = frame.f_back
     if frame.f_code.co_name == "__call__" and frame.f_back is not None:
         frame = frame.f_back
     return Place(visible(frame.f_code.co_filename), frame.f_lineno)
+
+
+def _is_between(frame: FrameType) -> bool:
+    """Whether Python's library stands between us: in a dataclass, or a context as a decorator."""
+    code = frame.f_code
+    return (code.co_filename, code.co_name) in _BETWEEN
 
 
 def raising_place(error: BaseException) -> Place | None:
@@ -86,16 +97,16 @@ def line_in(code: CodeType, instruction: int) -> Place | None:
         return None
     for start, end, line in code.co_lines():
         if start <= instruction < end and line is not None:
-            return Place(code.co_filename, line)
-    return Place(code.co_filename, code.co_firstlineno)
+            return Place(visible(code.co_filename), line)
+    return Place(visible(code.co_filename), code.co_firstlineno)
 
 
-def defining_place(function: object) -> Place | None:
+def defining_place(function: Any) -> Place | None:
     """Return where ``function`` begins, if it is a user's and written in Python."""
-    code = getattr(function, "__code__", None)
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
     if code is None or written_by_us(code):
         return None
-    return Place(code.co_filename, code.co_firstlineno)
+    return Place(visible(code.co_filename), code.co_firstlineno)
 
 
 def written_by_us(code: CodeType) -> bool:

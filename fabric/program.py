@@ -10,11 +10,13 @@ from fractions import Fraction
 from types import TracebackType
 from typing import Any, Final, Self
 
+from fabric.described import called_wrongly, checked, refuse
 from fabric.dims import Dim, dim_text, is_ragged, symbol, undecided_in
 from fabric.errors import ConfigurationError, ProgramError, ShapeError, said
 from fabric.expectation import Expectation, expectations
 from fabric.graph import Node, Operator, Wiring, current_program
 from fabric.hardware import Hardware
+from fabric.mistakes import failed_in, no_stream, outputs_of
 from fabric.names import Extra, Names
 from fabric.place import Place, calling_place, raising_place
 from fabric.stream import Stream
@@ -25,6 +27,7 @@ __all__ = ["Program", "hardware_scope"]
 _hardware: ContextVar[Hardware | None] = ContextVar("hardware", default=None)
 
 
+@checked
 @contextlib.contextmanager
 def hardware_scope(hardware: Hardware) -> Iterator[None]:
     """Give ``hardware`` to every program made inside."""
@@ -57,6 +60,7 @@ class Program:
         undecided: dimensions an operator expects to be equal, which nobody can tell.
     """
 
+    @checked
     def __init__(
         self,
         name: str,
@@ -68,8 +72,14 @@ class Program:
         """Start an empty program on the hardware in scope.
 
         Raises:
-            ConfigurationError: a depth or a bandwidth below 1.
+            ProgramError: a value of another type.
+            ConfigurationError: another mode, a depth or a bandwidth below 1.
         """
+        if mode not in ("timing", "functional"):
+            refuse(
+                f"program {name!r}: mode is {mode!r}: expected timing or functional",
+                ConfigurationError,
+            )
         self.name: Final = visible(name)
         self.mode: Final = mode
         self.hardware: Final = _hardware.get() or Hardware()
@@ -91,7 +101,8 @@ class Program:
         self.undecided: list[tuple[Node, Dim, Dim]] = []
         self._symbols: set[str] = set()
         self._shared: dict[tuple[object, ...], Dim] = {}
-        self._token: Any = None
+        self._pairs: list[tuple[Dim, Dim]] = []
+        self._wiring = contextlib.ExitStack()
 
     def _at_least_one(self, name: str, given: int | None, default: int) -> int:
         if given is None:
@@ -105,8 +116,20 @@ class Program:
         return given
 
     def __enter__(self) -> Self:
-        """Collect the operators that are called from here on."""
-        self._token = current_program.set(self)
+        """Collect the operators that are called from here on.
+
+        Raises:
+            ProgramError: a program is being wired already.
+        """
+        other = current_program.get()
+        if other is not None:
+            refuse(
+                f"program {self.name!r} is opened inside of program {other.name!r}: "
+                "expected one `with Program(...)` at a time"
+            )
+        token = current_program.set(self)
+        self._wiring.callback(current_program.reset, token)
+        self._pairs = self._wiring.enter_context(undecided_in())
         return self
 
     def __exit__(
@@ -115,8 +138,15 @@ class Program:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop collecting."""
-        current_program.reset(self._token)
+        """Stop collecting.
+
+        Raises:
+            ProgramError: a description was called with other parameters than it takes.
+        """
+        self._wiring.close()
+        mistake = None if error is None else called_wrongly(error)
+        if mistake is not None:
+            raise mistake from error
 
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
         """What rich shows of it."""
@@ -171,6 +201,7 @@ class Program:
                 )
             self.expected[name] = expectation
 
+    @checked
     def bind(self, dim: Dim, size: int | Fraction) -> None:
         """Say what size the program's control data (routing, lengths) give to a symbol.
 
@@ -223,24 +254,27 @@ class Program:
             ShapeError: the operator refuses the inputs; it names ``place``.
             ProgramError: an input is no stream, or the name is taken.
         """
-        kind = type(operator).__name__
         for position, stream in enumerate(inputs):
             if not isinstance(stream, Stream):
-                raise ProgramError(
-                    f"{kind} input {position} is {type(stream).__name__}: expected a stream",
-                    file=place.file,
-                    line=place.line,
-                )
-        node = Node(operator, self.names.take(kind, operator.name, place), place, inputs)
-        with undecided_in() as undecided:
-            try:
-                types = operator.infer(Wiring(self, node.name), *inputs)
-            except ShapeError as error:
-                if error.file is None:
-                    error.file, error.line = place
+                raise no_stream(operator, position, stream, place)
+        name = self.names.take(type(operator).__name__, operator.name, place)
+        node = Node(operator, name, place, inputs)
+        pairs = self._pairs
+        pairs.clear()
+        try:
+            types = operator.infer(Wiring(self, node.name), *inputs)
+        except ShapeError as error:
+            if error.file is None:
+                error.file, error.line = place
+            raise
+        except Exception as error:
+            failure = failed_in(operator, "infer", error)
+            if failure is None:
                 raise
-        self.undecided += [(node, left, right) for left, right in undecided]
-        node.outputs = tuple(Stream(node, port, each) for port, each in enumerate(types))
+            raise failure from error
+        if pairs:
+            self.undecided += [(node, left, right) for left, right in pairs]
+        node.outputs = outputs_of(node, types)
         self.nodes.append(node)
         return node.outputs
 

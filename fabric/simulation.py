@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Annotated, Any, Literal
 
 import trio
 
 from fabric import accounting
+from fabric.checks import Bounds
 from fabric.collector import only_young_garbage
 from fabric.deadlock.describe import cured, describe_deadlock, explain_livelock
 from fabric.deadlock.document import DeadlockReport
@@ -18,20 +19,20 @@ from fabric.deadlock.livelock import LIVELOCK_CYCLES
 from fabric.deadlock.search import EFFORT_ELEMENTS
 from fabric.deadlock.tokens import Tokens
 from fabric.deadlock.waits import find_stuck
+from fabric.described import checked, refuse
 from fabric.errors import ConfigurationError, FabricError
 from fabric.execution import Execution, Progress, Settings
 from fabric.measured import measured_sizes
+from fabric.place import calling_place
 from fabric.program import Program
 from fabric.report import Comparison, Report, Status
 from fabric.runlog import RunLog, new_run_folder
 from fabric.symbolic.comparison import check_assumptions, compare
 from fabric.symbolic.metrics import metrics_of
 from fabric.symbolic.substitution import Substitution
+from fabric.trace.options import TraceOptions
 from fabric.verification import Verification
 from fabric.verify import verify
-
-if TYPE_CHECKING:
-    from fabric.trace.options import TraceOptions
 
 __all__ = ["Mode", "OnDeadlock", "simulate"]
 
@@ -39,19 +40,20 @@ Mode = Literal["timing", "functional"]
 OnDeadlock = Literal["report", "grow"]
 
 
+@checked
 @only_young_garbage()
 def simulate(
     program: Program,
     *,
     mode: str | None = None,
-    depths: Mapping[str, int] | None = None,
-    log_dir: Path | None = None,
+    depths: Mapping[str, Annotated[int, Bounds(1)]] | None = None,
+    log_dir: Path | str | None = None,
     parameters: Mapping[str, Any] | None = None,
     program_file: str = "",
     progress: Progress | None = None,
     on_deadlock: OnDeadlock = "report",
-    livelock_cycles: int = LIVELOCK_CYCLES,
-    trace: TraceOptions | None = None,
+    livelock_cycles: Annotated[int, Bounds(10)] = LIVELOCK_CYCLES,
+    trace: TraceOptions | Literal["events", "counters"] | None = None,
     notify: Callable[[str], object] | None = None,
 ) -> Report:
     """Run ``program`` and return its report, whatever the outcome.
@@ -66,8 +68,9 @@ def simulate(
         progress: shows the run while it goes on.
         on_deadlock: ``report`` it, with depths that help, or ``grow``: run again with those.
         livelock_cycles: how long nothing has to get done before the run is given up.
-        trace: record an event trace in the run's folder; a run with other depths is recorded
-            beside it, in ``trace-grown``.
+        trace: ``events`` records every transfer and wait in the run's folder, TraceOptions a part
+            of them, ``counters`` (as None) none; a run with other depths is recorded beside it, in
+            ``trace-grown``.
         notify: told which operators do not end, what takes its time after a run that stopped, and
             at once what of the log or the trace cannot be written. Standard error has the first
             where None.
@@ -76,18 +79,12 @@ def simulate(
         FabricError: the program cannot be run at all.
     """
     mode = mode or program.mode
-    if mode not in ("timing", "functional"):
-        raise ConfigurationError(f"mode is {mode!r}: expected timing or functional")
-    if trace is not None and log_dir is None:
-        raise ConfigurationError("a trace is asked for without a log folder: expected log_dir")
-    if trio.lowlevel.in_trio_run():
-        raise ConfigurationError(
-            "simulate() is called inside of trio: expected a thread of its own, as in "
-            "await trio.to_thread.run_sync(simulate, program)"
-        )
+    if isinstance(trace, str):
+        trace = TraceOptions() if trace == "events" else None
+    _check_options(mode, log_dir, trace)
     settings = Settings(mode == "functional", dict(depths or {}), progress, livelock_cycles, trace)
-    run = Execution(program, settings, notify)
-    folder = None if log_dir is None else new_run_folder(log_dir, program.name)
+    run = _execution(program, settings, program_file, notify)
+    folder = None if log_dir is None else new_run_folder(Path(log_dir), program.name)
     head = {
         "program": program_file,
         "parameters": dict(parameters or {}),
@@ -143,6 +140,39 @@ def simulate(
         )
         log.write_report(report)
     return replace(report, warnings=(*report.warnings, *unwritten), unwritten=tuple(unwritten))
+
+
+def _check_options(mode: str, log_dir: Path | str | None, trace: TraceOptions | None) -> None:
+    """Refuse what cannot be run so."""
+    wrong = None
+    if mode not in ("timing", "functional"):
+        wrong = f"simulate: mode is {mode!r}: expected timing or functional"
+    elif trace is not None and log_dir is None:
+        wrong = "simulate: a trace is asked for without a log folder: expected log_dir"
+    elif log_dir == "":
+        wrong = "simulate: log_dir is '': expected a folder, or None to write nothing"
+    elif trio.lowlevel.in_trio_run():
+        wrong = (
+            "simulate() is called inside of trio: expected a thread of its own, as in "
+            "await trio.to_thread.run_sync(simulate, program)"
+        )
+    if wrong is not None:
+        refuse(wrong, ConfigurationError)
+
+
+def _execution(
+    program: Program,
+    settings: Settings,
+    program_file: str,
+    notify: Callable[[str], object] | None,
+) -> Execution:
+    """Build the machine; what it refuses is told where the user's program calls, if it does."""
+    try:
+        return Execution(program, settings, notify)
+    except ConfigurationError as error:
+        if error.file is None and not program_file:
+            error.file, error.line = calling_place()
+        raise
 
 
 def _grown(explained: DeadlockReport, settings: Settings, notes: list[str]) -> Settings | None:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from typing_extensions import override
 
+from fabric.described import checked, refuse, settle
 from fabric.dims import Dim, dim_text, same
 from fabric.errors import ProgramError, ShapeError
 from fabric.place import Place, calling_place
@@ -61,6 +62,26 @@ class Stream:
         """The stream itself; for a feedback, what it was connected to."""
         return self
 
+    def __iter__(self) -> NoReturn:
+        """Refuse to be taken for several streams.
+
+        Raises:
+            ProgramError: always.
+        """
+        refuse(f"{self} is one stream: expected a list of streams in its place, or one name for it")
+
+    def _is_no_number(self, _other: object) -> NoReturn:
+        """Refuse Python's operators.
+
+        Raises:
+            ProgramError: always.
+        """
+        refuse(f"{self} is no number: expected an operator, such as a Map of a function")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _is_no_number
+    __truediv__ = __rtruediv__ = __matmul__ = __rmatmul__ = __getitem__ = _is_no_number
+
+    @checked
     def assume(self, *shape: Dim) -> Stream:
         """Return this stream with the shape that the program knows it to have.
 
@@ -99,8 +120,15 @@ class Feedback(Stream):
         connected_at: where it was connected.
     """
 
+    @checked
     def __init__(self, stream_type: StreamType) -> None:
-        """Promise a stream of this type."""
+        """Promise a stream of this type.
+
+        Raises:
+            ProgramError: it is no type of a stream.
+            ShapeError: its shape or its element type is none.
+        """
+        settle(stream_type, ShapeError)
         super().__init__(None, 0, stream_type)
         self.place: Final = calling_place()
         self.connected_at: Place | None = None
@@ -121,6 +149,7 @@ class Feedback(Stream):
             )
         return self._source
 
+    @checked
     def connect(self, stream: Stream) -> None:
         """Say what the feedback carries.
 

@@ -6,11 +6,14 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from fabric.checks import Bounds
+from fabric.described import Described
 from fabric.dims import Dim, product, short_text
+from fabric.errors import FabricError, ShapeError
 from fabric.values import dtype_name
 
 __all__ = [
@@ -26,8 +29,12 @@ __all__ = [
 ]
 
 
+class _Type(Described):
+    refusal: ClassVar[type[FabricError]] = ShapeError
+
+
 @dataclass(frozen=True)
-class TileType:
+class TileType(_Type):
     """A tile of rows x cols; either may be decided by data."""
 
     rows: Dim
@@ -50,7 +57,7 @@ class TileType:
 
 
 @dataclass(frozen=True)
-class SelectorType:
+class SelectorType(_Type):
     """A multi-hot vector over ``width`` streams.
 
     Attributes:
@@ -58,8 +65,8 @@ class SelectorType:
         hits: how many every selector names, where that is known.
     """
 
-    width: int
-    hits: int | None = None
+    width: Annotated[int, Bounds(0)]
+    hits: Annotated[int, Bounds(0)] | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -72,7 +79,7 @@ class SelectorType:
 
 
 @dataclass(frozen=True)
-class BoolType:
+class BoolType(_Type):
     """A truth value: an acknowledgement, or whether an element is padding."""
 
     @property
@@ -86,7 +93,7 @@ class BoolType:
 
 
 @dataclass(frozen=True)
-class BufferType:
+class BufferType(_Type):
     """A reference to an on-chip buffer of tiles, ``shape`` outermost first."""
 
     shape: tuple[Dim, ...]
@@ -103,7 +110,7 @@ class BufferType:
 
 
 @dataclass(frozen=True)
-class TupleType:
+class TupleType(_Type):
     """Several values that travel together."""
 
     items: tuple[ValueType, ...]
@@ -123,7 +130,11 @@ ValueType: TypeAlias = TileType | SelectorType | BoolType | BufferType | TupleTy
 
 @dataclass(frozen=True)
 class StreamType:
-    """The shape of a stream, outermost dimension first, and the type of its elements."""
+    """The shape of a stream, outermost dimension first, and the type of its elements.
+
+    The operators of a program make them by the thousand: what a user's operator makes is checked
+    where it is promised.
+    """
 
     shape: tuple[Dim, ...]
     value: ValueType

@@ -11,6 +11,9 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from fabric.described import refuse
+from fabric.wording import found_text, one_of
+
 if TYPE_CHECKING:
     from fabric.memory import Allocation
 
@@ -55,13 +58,12 @@ def dtype_named(name: str) -> np.dtype[Any]:
     """Return the element type called ``name``, such as ``bfloat16``.
 
     Raises:
-        ValueError: no element type of streams has that name.
+        ProgramError: no element type of streams has that name.
     """
-    try:
-        return _DTYPES[name]
-    except KeyError:
-        known = ", ".join(_DTYPES)
-        raise ValueError(f"element type is {name!r}: expected one of {known}") from None
+    dtype = _DTYPES.get(str(name))
+    if dtype is None:
+        refuse(f"element type is {found_text(name)}: expected {one_of(list(_DTYPES), str(name))}")
+    return dtype
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import difflib
 import re
+import reprlib
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 __all__ = [
+    "a_or_an",
     "file_name",
     "folded_sum",
+    "found_text",
     "merged_text",
     "one_of",
     "outcome",
@@ -24,6 +27,9 @@ _TERMS_SHOWN: Final = 4
 
 _FILE_NAME_BYTES: Final = 100
 """At most in the part of a file's name that users choose; file systems take 255 in all."""
+
+_SIMPLE: Final = frozenset({bool, bytes, complex, float, int, str, type(None), list, tuple})
+"""Types whose values say what they are."""
 
 
 def visible(text: str) -> str:
@@ -58,6 +64,31 @@ def one_of(known: Sequence[str], found: str) -> str:
     close = difflib.get_close_matches(found, known, n=1)
     question = f" (did you mean {close[0]}?)" if close else ""
     return f"one of {', '.join(known)}{question}"
+
+
+def a_or_an(noun: str) -> str:
+    """Return ``noun`` with its article."""
+    return f"{'an' if noun[0] in 'AEIOUaeiou' else 'a'} {noun}"
+
+
+def found_text(value: Any) -> str:
+    """Return a few words on a value that is not what was expected."""
+    kind = value.__class__
+    text = a_or_an(kind.__name__)
+    if isinstance(value, type):
+        text = f"the class {value.__name__}"
+    elif kind.__name__ in ("function", "method", "builtin_function_or_method"):
+        text = "a lambda" if value.__name__ == "<lambda>" else f"the function {value.__name__}"
+    elif kind.__name__ == "ndarray":
+        text = f"an array {list(value.shape)} of {value.dtype}"
+    elif kind in (list, tuple) and not set(map(type, value)) <= _SIMPLE:
+        names = sorted({each.__class__.__name__ for each in value})
+        text = f"a {kind.__name__} of {' and '.join(f'{name}s' for name in names)}"
+    elif kind in (list, tuple, dict, set):
+        text = f"the {kind.__name__} {reprlib.repr(value)}"
+    elif kind in _SIMPLE or kind.__module__ in ("numpy", "fractions", "pathlib"):
+        text = reprlib.repr(value)
+    return text
 
 
 def without_numbers(text: str) -> str:

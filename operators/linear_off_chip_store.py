@@ -23,6 +23,7 @@ from fabric import (
     TileType,
     Wiring,
 )
+from operators.pairing import uneven
 
 __all__ = ["LinearOffChipStore"]
 
@@ -96,12 +97,30 @@ class LinearOffChipStore(Operator):
         if ports.functional:
             tile_type = ports.input_types[0].value
             assert isinstance(tile_type, TileType)
-            ports.stored[self.output] = _matrix(rows, tile_type)
+            ports.stored[self.output] = _matrix(ports, rows, tile_type)
 
 
-def _matrix(rows: list[list[Any]], tile_type: TileType) -> Any:
-    full = [np.concatenate(row, axis=1) for row in rows if row]
+def _row(ports: Ports, number: int, tiles: list[Any]) -> Any:
+    for tile in tiles:
+        if len(tile) != len(tiles[0]):
+            raise uneven(
+                ports,
+                f"row of tiles {number} has a tile of {len(tile):,} rows",
+                f"{len(tiles[0]):,} rows, as in the tile it begins with",
+            )
+    return np.concatenate(tiles, axis=1)
+
+
+def _matrix(ports: Ports, rows: list[list[Any]], tile_type: TileType) -> Any:
+    full = [_row(ports, number, row) for number, row in enumerate(filter(None, rows))]
     if full:
+        for number, row in enumerate(full):
+            if row.shape[1] != full[0].shape[1]:
+                raise uneven(
+                    ports,
+                    f"row of tiles {number} is {row.shape[1]:,} columns wide in all",
+                    f"{full[0].shape[1]:,} columns, as in row 0, since what is stored is a matrix",
+                )
         return np.concatenate(full, axis=0)
     cols = tile_type.cols if isinstance(tile_type.cols, int) else 0
     return np.zeros((0, cols), tile_type.dtype)

@@ -6,11 +6,13 @@ Source: the authors' artifact; the static counterpart of the paper's Partition (
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from typing_extensions import override
 
 from fabric import (
     BareStop,
+    Bounds,
     Costs,
     Operator,
     Ports,
@@ -43,7 +45,7 @@ class Parallelize(Operator):
 
     consumers: int
     rank: int = 0
-    switch_cycles: int = 1
+    switch_cycles: Annotated[int, Bounds(0)] = 1
 
     def __call__(self, source: Stream) -> tuple[Stream, ...]:
         """Return one stream per consumer."""

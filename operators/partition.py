@@ -6,11 +6,13 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 6.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from typing_extensions import override
 
 from fabric import (
     BareStop,
+    Bounds,
     Costs,
     Feedback,
     Operator,
@@ -49,9 +51,9 @@ class Partition(Operator):
         switch_cycles: occupied per element that goes to a consumer.
     """
 
-    consumers: int
+    consumers: Annotated[int, Bounds(1)]
     rank: int = 0
-    switch_cycles: int = 1
+    switch_cycles: Annotated[int, Bounds(0)] = 1
 
     def __call__(self, source: Stream, selectors: Stream) -> tuple[Stream, ...]:
         """Return one stream per consumer."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from typing_extensions import override
@@ -15,6 +15,7 @@ from typing_extensions import override
 from fabric import (
     BareStop,
     BoolType,
+    Bounds,
     Costs,
     Operator,
     Ports,
@@ -67,7 +68,7 @@ class RandomOffChipStore(Operator):
     output: str
     tensor: Tensor | np.ndarray[Any, Any]
     tile: tuple[int, int]
-    buffered: int = 1
+    buffered: Annotated[int, Bounds(0)] = 1
 
     def __call__(self, addresses: Stream, data: Stream) -> Stream:
         """Store ``data`` and return the stream of acknowledgements."""

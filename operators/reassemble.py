@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from typing_extensions import override
 
 from fabric import (
     BareStop,
+    Bounds,
     Costs,
     Operator,
     Ports,
@@ -48,7 +50,7 @@ class Reassemble(Operator):
     """
 
     rank: int = 0
-    switch_cycles: int = 1
+    switch_cycles: Annotated[int, Bounds(0)] = 1
 
     def __call__(self, inputs: Sequence[Stream], selectors: Stream) -> Stream:
         """Return the reassembled stream."""

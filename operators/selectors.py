@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from typing_extensions import override
 
 from fabric import (
+    Bounds,
     Costs,
     Operator,
     Ports,
@@ -44,7 +45,7 @@ class Selectors(Operator):
     """
 
     choice: np.ndarray[Any, Any]
-    width: int
+    width: Annotated[int, Bounds(0)]
 
     def __call__(self) -> Stream:
         """Return the stream of selectors."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric import dtype_named
+from fabric import Bounds, checked, dtype_named, refuse
 from operators.conversion import check_converts
 
 __all__ = ["Tensor"]
@@ -26,9 +26,10 @@ class Tensor:
     would change otherwise, such as an integer that the type does not hold, that is an error.
     """
 
+    @checked
     def __init__(
         self,
-        shape: tuple[int, ...],
+        shape: tuple[Annotated[int, Bounds(0)], ...],
         data: Callable[[], Any] | NDArray[Any] | None = None,
         *,
         dtype: str | None = None,
@@ -41,15 +42,27 @@ class Tensor:
                 and where single integers are loaded, which may be addresses.
             dtype: name of the element type. Where None, an array of integers or booleans keeps
                 its own; else it is the hardware's.
+
+        Raises:
+            ProgramError: a value of another type, or no element type has that name.
         """
         self.shape = shape
         self.dtype = _own_type(data) if dtype is None else dtype_named(dtype)
         self._data = data
 
     @classmethod
-    def of(cls, data: Tensor | NDArray[Any]) -> Tensor:
-        """Return a tensor as it is; wrap an array."""
-        return data if isinstance(data, Tensor) else cls(data.shape, data)
+    def of(cls, data: Any) -> Tensor:
+        """Return a tensor as it is; wrap an array.
+
+        Raises:
+            ProgramError: it is neither.
+        """
+        if isinstance(data, Tensor):
+            return data
+        if not isinstance(data, np.ndarray):
+            kind = type(data).__name__
+            refuse(f"Tensor.of: data is of type {kind}: expected a Tensor or an array")
+        return cls(data.shape, data)
 
     @property
     def has_data(self) -> bool:

@@ -17,6 +17,7 @@ from fabric.dims import Dim, ceil_div, dim_text, free_symbols, product, total
 from fabric.elaborate import Plan
 from fabric.graph import ComputeOperator, Node
 from fabric.hardware import HbmDescription
+from fabric.mistakes import costs_of
 from fabric.symbolic.substitution import Substitution, peaks
 
 __all__ = ["Accounting", "Metrics", "OperatorMetrics", "metrics_of"]
@@ -163,10 +164,11 @@ def _operator(
 ) -> OperatorMetrics:
     inputs = tuple(map(substitution.stream, node.input_types))
     outputs = tuple(map(substitution.stream, node.output_types))
-    costs = node.operator.costs(inputs, outputs)
+    costs = costs_of(node.operator, inputs, outputs)
     if on_chip is not None:
         # A buffer has room for the largest element, not for the mean one.
-        most = node.operator.costs(
+        most = costs_of(
+            node.operator,
             tuple(map(on_chip.stream, node.input_types)),
             tuple(map(on_chip.stream, node.output_types)),
         )

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import fnmatch
 from dataclasses import dataclass
+from typing import ClassVar
 
-from fabric.errors import ConfigurationError
+from fabric.described import Described
+from fabric.errors import ConfigurationError, FabricError
 
 __all__ = ["TraceOptions"]
 
 
 @dataclass(frozen=True)
-class TraceOptions:
+class TraceOptions(Described):
     """What goes into the trace.
 
     Attributes:
         window: the first and the last cycle; elements in flight between them are kept.
         nodes: a glob of unit names; channels with an end there are kept.
     """
+
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
 
     window: tuple[int, int] | None = None
     nodes: str | None = None

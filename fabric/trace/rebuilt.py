@@ -12,9 +12,9 @@ from fabric.channel import Channel
 from fabric.deadlock.document import ChannelState
 from fabric.deadlock.tokens import sent
 from fabric.place import Place
-from fabric.stream_type import BufferType
+from fabric.stream_type import BufferType, TileType
 from fabric.unit import Unit, Wait
-from fabric.values import BareStop
+from fabric.values import ADDRESS_DTYPE, BareStop
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -158,7 +158,7 @@ def _channels(trace: Trace, units: list[Unit]) -> tuple[list[Channel], list[Any]
     ):
         channel = _RecordedChannel(name, depth, units[producer], units[consumer])
         channels.append(channel)
-        value = BufferType((), cast("Any", None)) if carries == "buffer" else None
+        value = BufferType((), TileType(1, 1, ADDRESS_DTYPE)) if carries == "buffer" else None
         output = SimpleNamespace(value=value)
         edges.append(
             SimpleNamespace(

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric import ComputeUnit, Dim, ShapeError, TileType, Value, ValueType
+from fabric import ComputeUnit, Described, Dim, ShapeError, TileType, Value, ValueType
 from operators.conversion import converted
 
 __all__ = ["Array", "Function", "narrow", "tile_types", "wide"]
@@ -39,7 +39,7 @@ _WIDE: Final = {
 
 
 @dataclass(frozen=True)
-class Function:
+class Function(Described):
     """A function that a Map applies to every element.
 
     A subclass says what comes out (``infer``), what it costs (``flops``, or ``fixed_cycles``
@@ -50,6 +50,8 @@ class Function:
         operands: how many it takes; None for any number.
         mixed_types: they may be tiles of different element types.
     """
+
+    duties: ClassVar[tuple[str, ...]] = ("infer", "flops or fixed_cycles", "apply")
 
     operands: ClassVar[int | None] = None
     mixed_types: ClassVar[bool] = False
@@ -76,9 +78,9 @@ class Function:
         """
         raise NotImplementedError
 
-    def flops(self, *inputs: Any) -> Any:
+    def flops(self, *inputs: Any) -> Any:  # noqa: ARG002 - a default
         """Return the operations for one element, from rows and cols of tiles or tile types."""
-        raise NotImplementedError
+        return 0  # of a function with fixed cycles: others say how many
 
     def apply(self, *inputs: Any) -> Value:
         """Return the result; tiles without data where the inputs have none."""

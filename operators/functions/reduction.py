@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fabric import ComputeUnit, Dim, Value, ValueType
+from fabric import ComputeUnit, Described, Dim, Value, ValueType
 from operators.functions.base import tile_types
 
 __all__ = ["Reduction"]
 
 
 @dataclass(frozen=True)
-class Reduction:
+class Reduction(Described):
     """A function that an Accum or a Scan applies to the elements of a group.
 
     The state is whatever ``start`` and ``update`` return; ``finish`` turns it into a value and may
@@ -22,6 +22,14 @@ class Reduction:
     Attributes:
         operands: how many it takes; None for any number.
     """
+
+    duties: ClassVar[tuple[str, ...]] = (
+        "infer",
+        "flops or fixed_cycles",
+        "start",
+        "update",
+        "finish",
+    )
 
     operands: ClassVar[int | None] = None
 
@@ -51,9 +59,9 @@ class Reduction:
         """
         raise NotImplementedError
 
-    def flops(self, *inputs: Any) -> Any:
+    def flops(self, *inputs: Any) -> Any:  # noqa: ARG002 - a default
         """Return the operations for one element, from rows and cols of tiles or tile types."""
-        raise NotImplementedError
+        return 0  # of a function with fixed cycles: others say how many
 
     def operand_bytes(self, *inputs: Any) -> Dim:  # noqa: ARG002 - a default
         """Return the bytes of operands it holds on chip (the paper's equations)."""

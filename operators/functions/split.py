@@ -7,13 +7,24 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from fabric import BareStop, Dim, Element, ShapeError, Tile, TileType, Wiring, ceil_div, product
+from fabric import (
+    BareStop,
+    Described,
+    Dim,
+    Element,
+    ShapeError,
+    Tile,
+    TileType,
+    Wiring,
+    ceil_div,
+    product,
+)
 
 __all__ = ["Split", "SplitCols", "SplitRows", "SplitTiles"]
 
 
 @dataclass(frozen=True)
-class Split:
+class Split(Described):
     """A function from one tile to a rank-``rank`` stream of tiles; no cycles.
 
     A FlatMap concatenates what it returns for every element.
@@ -21,6 +32,8 @@ class Split:
     Attributes:
         rank: of the streams.
     """
+
+    duties: ClassVar[tuple[str, ...]] = ("infer", "apply")
 
     rank: ClassVar[int] = 0
 

@@ -248,6 +248,8 @@ class TestRefused:
 
     def test_build_returns_nothing(self, write: Write) -> None:
         """A forgotten ``return`` is the commonest slip."""
-        expected = "user.py:5: build() returned a value of type NoneType: expected a Program"
+        expected = (
+            "user.py:5: build() returned None: expected a Program (does it end in return program?)"
+        )
 
         assert expected == refused(write("def build():\n    Program('p')\n"))

@@ -217,7 +217,7 @@ class TestWiring:
         not_a_stream: Any = 3
         with (
             Program("wrong"),
-            pytest.raises(ProgramError, match=r"Charge input 0 is int: expected a stream$"),
+            pytest.raises(ProgramError, match=r"Charge input 0 is 3: expected a stream$"),
         ):
             Charge()(not_a_stream)
 

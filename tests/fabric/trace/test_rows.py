@@ -144,7 +144,7 @@ class TestParts:
             simulate(program("swiglu"), trace=TraceOptions())
 
         assert refused.value.message == (
-            "a trace is asked for without a log folder: expected log_dir"
+            "simulate: a trace is asked for without a log folder: expected log_dir"
         )
 
 
