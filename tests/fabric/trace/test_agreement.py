@@ -186,20 +186,23 @@ def _interrupt(patch: pytest.MonkeyPatch) -> None:
 def _kill(patch: pytest.MonkeyPatch) -> None:
     """Keep a state and the rows that were written a little later, and nothing after them."""
     recorders: list[Any] = []
-    start, flush = Recorder.start, Recorder._flush
+    start = Recorder.start
 
     def started(recorder: Any, *arguments: Any) -> None:
         recorders.append(recorder)
         start(recorder, *arguments)
 
-    def write_all() -> None:
-        recorders[-1]._flush()
+    def write_state() -> None:
         recorders[-1]._snapshot()
 
+    def write_rows() -> None:
+        recorders[-1]._spool.attempt("rows", lambda: None)
+
     patch.setattr(Recorder, "start", started)
-    patch.setattr(Recorder, "finish", lambda *_: None)
-    _at_a_burst(patch, write_all)
-    _at_a_burst(patch, lambda: flush(recorders[-1]), number=5)
+    for later in ("finish", "conclude"):
+        patch.setattr(Recorder, later, lambda *_: None)
+    _at_a_burst(patch, write_state)
+    _at_a_burst(patch, write_rows, number=5)
 
 
 _STOPS: Final = {"error": _fail, "interrupted": _interrupt, "killed": _kill}
