@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typing_extensions import override
 
-from fabric import Ports, Program, simulate
+from fabric import Ports, Program, Tile, simulate
 from fabric.trace.options import TraceOptions
 from fabric.trace.reader import Trace
-from tests.fabric.small_program import Count, Total
+from tests.fabric.small_program import NUMBER, Count, Total
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import record
 
@@ -81,7 +82,8 @@ class _Counts(Count):
             if number == self.stop // 2:
                 self.half_way()
             ports.unit.charge(self.period)
-            await ports.sink.send((number, 0))
+            tile = Tile(1, 1, NUMBER.dtype, np.array([[number]], NUMBER.dtype))
+            await ports.sink.send((tile, 0))
 
 
 def _counting(half_way: Callable[[], None]) -> Program:
