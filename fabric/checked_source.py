@@ -6,7 +6,6 @@ noted at the unit.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import Any, Final
 
 from fabric.channel import Channel
@@ -30,7 +29,7 @@ _checked: Final[dict[type, Any]] = {}
 
 
 def _with_checks(kind: Any) -> Any:
-    def receive(self: Any) -> Awaitable[Element | None]:
+    def receive(self: Any) -> Any:
         calls = self.consumer.calls
         calls.begin("receive")
         return calls.hold(received(self))
@@ -44,7 +43,7 @@ def _with_checks(kind: Any) -> Any:
             freeze(element[0])
         return element
 
-    def peek(self: Any) -> Awaitable[Element | None]:
+    def peek(self: Any) -> Any:
         calls = self.consumer.calls
         calls.begin("peek")
         return calls.hold(peeked(self))
