@@ -6,11 +6,9 @@ noted at the unit.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import Any, Final
 
 from fabric.channel import Channel
-from fabric.checked_unit import UserUnit
 from fabric.errors import Refusal
 from fabric.fit import freeze
 from fabric.values import Element
@@ -19,7 +17,7 @@ __all__ = ["check_reads"]
 
 
 def check_reads(channel: Channel) -> None:
-    """Check what is done at the reading end of ``channel``, whose consumer is a user's."""
+    """Check what is done at the reading end of ``channel``, whose consumer is a ``UserUnit``."""
     kind = channel.__class__
     if kind not in _checked:
         _checked[kind] = _with_checks(kind)
@@ -31,13 +29,13 @@ _checked: Final[dict[type, Any]] = {}
 
 
 def _with_checks(kind: Any) -> Any:
-    def receive(self: Channel) -> Awaitable[Element | None]:
-        calls = _unit(self).calls
+    def receive(self: Any) -> Any:
+        calls = self.consumer.calls
         calls.begin("receive")
         return calls.hold(received(self))
 
-    async def received(self: Channel) -> Element | None:
-        unit = _unit(self)
+    async def received(self: Any) -> Element | None:
+        unit = self.consumer
         unit.calls.awaited()
         element: Element | None = await kind.receive(self)
         unit.shown.discard(self)
@@ -45,13 +43,13 @@ def _with_checks(kind: Any) -> Any:
             freeze(element[0])
         return element
 
-    def peek(self: Channel) -> Awaitable[Element | None]:
-        calls = _unit(self).calls
+    def peek(self: Any) -> Any:
+        calls = self.consumer.calls
         calls.begin("peek")
         return calls.hold(peeked(self))
 
-    async def peeked(self: Channel) -> Element | None:
-        unit = _unit(self)
+    async def peeked(self: Any) -> Element | None:
+        unit = self.consumer
         unit.calls.awaited()
         element: Element | None = await kind.peek(self)
         if element is not None:
@@ -59,8 +57,8 @@ def _with_checks(kind: Any) -> Any:
             freeze(element[0])
         return element
 
-    def take(self: Channel) -> Element:
-        unit = _unit(self)
+    def take(self: Any) -> Element:
+        unit = self.consumer
         unit.calls.check_task()
         if self not in unit.shown:
             raise Refusal(f"{self.name} is taken from unseen: expected `await peek()` before")
@@ -70,9 +68,3 @@ def _with_checks(kind: Any) -> Any:
 
     body = {"__slots__": (), "peek": peek, "receive": receive, "take": take}
     return type(f"Read{kind.__name__}", (kind,), body)
-
-
-def _unit(channel: Channel) -> UserUnit:
-    unit = channel.consumer
-    assert isinstance(unit, UserUnit)
-    return unit

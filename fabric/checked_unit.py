@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from types import CodeType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from typing_extensions import override
@@ -27,6 +28,10 @@ _LOOKS: Final = 10
 _TICKET_STEPS: Final = 10
 """A wait for a cycle draws a ticket; on the host it takes as long as ten charges."""
 
+_ours: Final[set[CodeType]] = set()
+"""Functions of the fabric that have set something."""
+
+_set: Final = object.__setattr__
 _set_now: Final[Any] = vars(Unit)["now"].__set__
 _set_busy_cycles: Final[Any] = vars(Unit)["busy_cycles"].__set__
 
@@ -57,12 +62,15 @@ class UserUnit(Unit):
 
     @override
     def __setattr__(self, name: str, value: object) -> None:
-        if not written_by_us(sys._getframe(1).f_code):
-            raise Refusal(
-                f"{name} of its unit is set to {described(value)}: expected charge(cycles) for "
-                "work; waits are counted by themselves"
-            )
-        super().__setattr__(name, value)
+        code = sys._getframe(1).f_code
+        if code not in _ours:
+            if not written_by_us(code):
+                raise Refusal(
+                    f"{name} of its unit is set to {described(value)}: expected charge(cycles) "
+                    "for work; waits are counted by themselves"
+                )
+            _ours.add(code)
+        _set(self, name, value)
         if name == "reach_ticket" and value:
             self.steps_left[0] -= _TICKET_STEPS
             if self.steps_left[0] < 0:

@@ -119,7 +119,7 @@ def element_misfit(
         functional: tiles have data.
     """
     value, stop = element
-    rank = stream_type.rank
+    rank = len(stream_type.shape) - 1
     if not 0 <= stop <= rank:
         return f"has a stop of level {stop}: expected 0 to {rank}, the rank of {stream_type}"
     if value.__class__ is not BareStop:

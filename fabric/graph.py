@@ -42,6 +42,19 @@ class Operator(Described):
     checked against its annotation when an operator is made; ``Annotated[int, Bounds(1)]`` says
     more.
 
+    What a class outside of the fabric does in ``run`` is looked at, and refused with its line:
+
+    * an element is a tuple of a value of the output's type and the level of its stop, from 0 to the
+      rank; a bare stop closes nothing that is open inside; the last element closes all dimensions;
+    * tiles have data in functional mode, none in timing mode (integers may); a tile that was sent
+      or received is not written any more;
+    * ``send``, ``send_at``, ``send_bare``, ``reserve``, ``receive`` and ``peek`` are awaited at
+      once, in the operator's own task; ``put`` follows ``reserve``, ``take`` follows ``peek``;
+    * its unit's clock and counters move by ``charge`` and by waiting, and are not set; charging on
+      and on without an element between is a livelock.
+
+    To read on after the end is no fault: ``receive`` and ``peek`` return None again.
+
     Attributes:
         name: for reports; by default made of the class name and a number.
     """

@@ -6,18 +6,26 @@ What goes on computing all the same is ended a moment later.
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
+import traceback
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Final
 
 import trio
 
+from fabric.place import deepest_place
 from fabric.terminations import SIGNALS, is_free
 
 __all__ = ["Interrupts"]
 
 _GRACE_SECONDS: Final = 0.4
+
+_PATIENCE_SECONDS: Final = 1.0
+_MOST_ALARMS: Final = 3
+"""How often a user's code may catch a KeyboardInterrupt and go on, and how soon the next comes."""
 
 
 class Interrupts:
@@ -38,6 +46,7 @@ class Interrupts:
         self.seen = False
         self.number: int = signal.SIGINT
         self.handling = False
+        self._alarms = 0
         self._cancel: Callable[[], object] | None = None
 
     def cancels(self, scope: trio.CancelScope, abandon: Callable[[], object]) -> None:
@@ -82,5 +91,14 @@ class Interrupts:
         self._cancel()
         signal.setitimer(signal.ITIMER_REAL, _GRACE_SECONDS)
 
-    def _late(self, *_: object) -> None:
-        raise KeyboardInterrupt
+    def _late(self, _number: int, frame: FrameType | None) -> None:
+        """End what goes on computing; leave the process where a user's code lets nothing end it."""
+        signal.setitimer(signal.ITIMER_REAL, _PATIENCE_SECONDS)
+        self._alarms += 1
+        stack = [] if frame is None else list(traceback.walk_stack(frame))
+        place = deepest_place(reversed(stack))
+        if place is not None and self._alarms > _MOST_ALARMS:
+            os.write(2, f"fabric: {place} lets nothing end it: left without a report\n".encode())
+            os._exit(128 + self.number)
+        if place is not None or self._alarms == 1:
+            raise KeyboardInterrupt

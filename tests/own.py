@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -19,5 +20,7 @@ class Anything(BoolType):
 
 def own(kind: Kind) -> Kind:
     """Let operators of class ``kind`` be run as the fabric's own are: conducted and unchecked."""
-    kind.__module__ = f"operators.{kind.__name__.lower()}"
+    module = f"operators.{kind.__module__.rpartition('.')[2]}"
+    sys.modules[module] = sys.modules[kind.__module__]
+    kind.__module__ = module
     return kind

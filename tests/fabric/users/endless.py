@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing_extensions import override
 
 from fabric import BoolType, Costs, Operator, Ports, Program, Stream, StreamType, Wiring
 
-__all__ = ["LIVELOCKS", "SILENT", "build"]
+__all__ = ["LIVELOCKS", "SILENT", "STUBBORN", "build"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Endless(Tick):
     @override
     async def run(self, ports: Ports) -> None:
         await ports.source.receive()
-        await (SILENT | LIVELOCKS)[self.how](ports)
+        await (SILENT | STUBBORN | LIVELOCKS)[self.how](ports)
 
 
 async def _spin(_: Ports) -> None:
@@ -94,6 +95,13 @@ async def _peeks(ports: Ports) -> None:
         await ports.source.peek()
 
 
+async def _swallows(_: Ports) -> None:
+    while True:
+        with contextlib.suppress(BaseException):
+            while True:
+                pass
+
+
 async def _charges(ports: Ports) -> None:
     while True:
         ports.unit.charge(1)
@@ -126,6 +134,9 @@ SILENT: dict[str, Body] = {
     "peeks": _peeks,
 }
 """What nobody but a watchdog can see."""
+
+STUBBORN: dict[str, Body] = {"swallows": _swallows}
+"""What lets nothing end it."""
 
 LIVELOCKS: dict[str, Body] = {
     "charges": _charges,

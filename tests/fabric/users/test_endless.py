@@ -14,7 +14,7 @@ import pytest
 from fabric import Program, simulate
 from tests.fabric.scripted import Charge, Relay, Ticks
 from tests.fabric.users import endless
-from tests.fabric.users.endless import LIVELOCKS, SILENT, build
+from tests.fabric.users.endless import LIVELOCKS, SILENT, STUBBORN, build
 from tests.schedules import SCHEDULES, schedule
 
 _RUN = """
@@ -26,7 +26,7 @@ sys.exit(main(["run", *sys.argv[1:]]))
 """
 
 
-@pytest.mark.parametrize("kind", SILENT)
+@pytest.mark.parametrize("kind", [*SILENT, *STUBBORN])
 def test_told_and_interrupted(kind: str, tmp_path: Path) -> None:
     """Who, in which line, on stderr and nowhere else; Ctrl-C ends it, without a traceback."""
     program = endless.__file__
@@ -51,6 +51,9 @@ def test_told_and_interrupted(kind: str, tmp_path: Path) -> None:
         notice,
     )
     assert "Traceback" not in rest
+    if kind in STUBBORN:
+        assert rest.endswith("lets nothing end it: left without a report\n")
+        return
     assert '"status": "interrupted"' in report
     assert "has sent and received nothing" not in report
 
