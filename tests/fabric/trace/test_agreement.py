@@ -192,16 +192,16 @@ def _kill(patch: pytest.MonkeyPatch) -> None:
         recorders.append(recorder)
         start(recorder, *arguments)
 
+    def write_state() -> None:
+        recorders[-1]._snapshot()
+
     def write_rows() -> None:
         recorders[-1]._spool.attempt("rows", lambda: None)
 
-    def write_all() -> None:
-        write_rows()
-        recorders[-1]._snapshot()
-
     patch.setattr(Recorder, "start", started)
-    patch.setattr(Recorder, "finish", lambda *_: None)
-    _at_a_burst(patch, write_all)
+    for later in ("finish", "conclude"):
+        patch.setattr(Recorder, later, lambda *_: None)
+    _at_a_burst(patch, write_state)
     _at_a_burst(patch, write_rows, number=5)
 
 

@@ -112,7 +112,7 @@ def _text(folder: Path, _told: Told) -> Seen | None:
 
 def _summary(folder: Path, told: Told) -> Seen:
     text = told("trace", "summary", folder)
-    found = re.search(r"^(\w+) in \w+ mode, ([\d,]+) cycles$", text, re.MULTILINE)
+    found = re.search(r"^(\w+)\b.* in \w+ mode, ([\d,]+) cycles$", text, re.MULTILINE)
     moved = re.search(r"^bytes of the HBM +([\d,]+)$", text, re.MULTILINE)
     assert found is not None
     assert moved is not None
@@ -254,7 +254,7 @@ def _page(folder: Path, told: Told) -> Seen:
     boxes = [each for each in page.texts["The program"] if ": busy " in each]
     shares = {each.split(" (")[0]: re.split(r": busy | %", each)[1] for each in boxes}
     return Seen(
-        status=ran.split()[0],
+        status=re.split(r"[ ,]", ran)[0],
         cycles=cycles,
         columns=columns,
         shares=shares,
