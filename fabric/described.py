@@ -98,7 +98,9 @@ def field_checks(cls: type) -> Iterator[tuple[str, Check]]:
     """Yield the fields of ``cls`` with their checks."""
     for field in dataclasses.fields(cls):
         owner = next(each for each in cls.__mro__ if field.name in inspect.get_annotations(each))
-        yield field.name, _evaluated(field.type, vars(sys.modules[owner.__module__]))
+        # A file that was executed, not imported, is no module.
+        module = sys.modules.get(owner.__module__)
+        yield field.name, _evaluated(field.type, {} if module is None else vars(module))
 
 
 def _evaluated(annotation: Any, names: dict[str, Any]) -> Check:
@@ -157,7 +159,7 @@ def checked(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
     As with descriptions, what is checked is worked out once.
     """
     signature = inspect.signature(function)
-    names = vars(sys.modules[function.__module__])
+    names = function.__globals__
     who = function.__qualname__.removesuffix(".__init__")
     checks: dict[str, Check] = {}
     fits: Callable[..., bool] | None = None
