@@ -54,10 +54,14 @@ def stalls(run: Path, rows: int) -> None:
 @command.command("deadlock")
 @_RUN
 def deadlock(run: Path) -> None:
-    """Say which units could never go on, and why, also of a run that was killed."""
+    """Say which units could never go on, and why, also of a run that was killed.
+
+    Of a run that was run again with deeper channels, it is the first one that is explained.
+    """
     from fabric.trace.stuck import print_deadlock
 
-    _show(run, print_deadlock)
+    first = run / "trace"
+    _show(first if first.is_dir() else run, print_deadlock)
 
 
 @command.command("show")

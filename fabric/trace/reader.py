@@ -37,11 +37,20 @@ class Trace:
     def __init__(self, run: Path) -> None:
         """Open the trace of the run folder ``run``, or the trace folder itself.
 
+        Of a run that stopped and was run again with deeper channels, it is the second one's: that
+        is what the run's report is about.
+
         Raises:
             ConfigurationError: there is no trace that can be read.
         """
-        self.folder: Final = run / "trace" if (run / "trace").is_dir() else run
+        found = [run / name for name in ("trace-grown", "trace") if (run / name).is_dir()]
+        self.folder: Final = found[0] if found else run
         self.problems: list[str] = []
+        if len(found) > 1:
+            self.problems.append(
+                f"it was run again with deeper channels, which this is about; {found[1]} has the "
+                "run that stopped"
+            )
         self.has_state = True
         self.meta: Final = self._meta(run)
         self.database: Final = duckdb.connect(config={"python_enable_replacements": False})

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fabric import simulate
 from fabric.cli import main
 from fabric.trace.queries import QUERIES
 from fabric.trace.reader import Trace
@@ -328,3 +329,16 @@ unit    end  busy  starved  back-pressured  HBM  capacity  wired at
 unit_2  +30   +30       +0              +0   +0        +0  chains.py:17
 unit_1  +12    +0       +0             +12   +0        +0  chains.py:16
 """
+
+
+def test_grown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A run that was repeated with deeper channels is shown as its report has it."""
+    report = simulate(program("pack_rows"), trace="events", log_dir=tmp_path, on_deadlock="grow")
+    assert report.log_dir is not None
+    run = Path(report.log_dir)
+    stalls, deadlock = Printed(capsys, "stalls", run), Printed(capsys, "deadlock", run)
+
+    assert "completed" == report.status
+    assert f"each row sums to {report.cycles:,} cycles" in stalls.out
+    assert f"{run / 'trace'} has the run that stopped" in stalls.err
+    assert deadlock.out.startswith("error[FAB-D001]: capacity deadlock")
