@@ -129,7 +129,7 @@ class _Module:
             operator = kind()
             positions = [(node, *at) for node in nodes for at in operator.mutation_positions(node)]
             for occurrence, (node, start, end) in enumerate(positions):
-                marks = node.parent is not None and node.parent.type in _SIGNATURES
+                marks = node.type == "operator" and node.parent.type in _SIGNATURES
                 if not marks and not any(a <= start and end <= b for a, b in hidden):
                     found[start, end].append((name, occurrence))
         return found
