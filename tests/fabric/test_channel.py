@@ -349,7 +349,8 @@ class TestErrors:
             Stage(1, outputs=0, name="b")(stream)
 
         with pytest.raises(
-            ConfigurationError, match=r"^channel a\.0 -> b\.0: depth is 0: expected at least 1$"
+            ConfigurationError,
+            match=r"test_channel\.py:\d+: channel a\.0 -> b\.0: depth is 0: expected at least 1$",
         ):
             simulate(program, depths={"b.0": 0})
 
@@ -361,7 +362,7 @@ class TestErrors:
 
         with pytest.raises(
             ConfigurationError,
-            match=r"^--depth c\.0: no channel has that name: expected consumer\.input, "
-            r"such as b\.0$",
+            match=r"test_channel\.py:\d+: --depth c\.0: no channel has that name: "
+            r"expected consumer\.input, such as b\.0$",
         ):
             simulate(program, depths={"c.0": 3})
