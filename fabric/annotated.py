@@ -45,7 +45,7 @@ def _integer(value: Any) -> int:
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         raise TypeError
-    return float(value)
+    return value if isinstance(value, int) else float(value)
 
 
 def _text(value: Any) -> str:

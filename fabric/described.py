@@ -98,9 +98,17 @@ def field_checks(cls: type) -> Iterator[tuple[str, Check]]:
     """Yield the fields of ``cls`` with their checks."""
     for field in dataclasses.fields(cls):
         owner = next(each for each in cls.__mro__ if field.name in inspect.get_annotations(each))
-        # A file that was executed, not imported, is no module.
-        module = sys.modules.get(owner.__module__)
-        yield field.name, _evaluated(field.type, {} if module is None else vars(module))
+        yield field.name, _evaluated(field.type, _words_of(owner))
+
+
+def _words_of(cls: type) -> dict[str, Any]:
+    """Return the names that the annotations of ``cls`` are made of."""
+    module = sys.modules.get(cls.__module__)
+    if module is not None:
+        return vars(module)
+    # A class of code that was executed, in no module.
+    functions = filter(inspect.isfunction, vars(cls).values())
+    return next((each.__globals__ for each in functions if each.__module__ == cls.__module__), {})
 
 
 def _evaluated(annotation: Any, names: dict[str, Any]) -> Check:
@@ -159,7 +167,7 @@ def checked(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
     As with descriptions, what is checked is worked out once.
     """
     signature = inspect.signature(function)
-    names = function.__globals__
+    names = inspect.unwrap(function).__globals__
     who = function.__qualname__.removesuffix(".__init__")
     checks: dict[str, Check] = {}
     fits: Callable[..., bool] | None = None

@@ -6,13 +6,11 @@ Source: the authors' artifact (its address generators); not in the paper's table
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 from typing_extensions import override
 
 from fabric import (
     BareStop,
-    Bounds,
     Costs,
     Operator,
     Ports,
@@ -104,7 +102,7 @@ class CacheReadAddresses(_Generator):
         stride: tiles from one request's cache to the next one's.
     """
 
-    stride: Annotated[int, Bounds(0)]
+    stride: int
 
     def __call__(self, requests: Stream, lengths: Stream) -> Stream:
         """Return the stream of addresses."""

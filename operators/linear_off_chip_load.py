@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from typing_extensions import override
 
 from fabric import (
     BareStop,
-    Bounds,
     Costs,
     Operator,
     Ports,
@@ -66,7 +65,7 @@ class LinearOffChipLoad(Operator):
 
     tensor: Tensor | np.ndarray[Any, Any]
     tile: tuple[int, int]
-    shape: tuple[Annotated[int, Bounds(0)], ...] | None = None
+    shape: tuple[int, ...] | None = None
     strides: tuple[int, ...] | None = None
 
     def __call__(self, reference: Stream | None = None) -> Stream:

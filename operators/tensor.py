@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric import Bounds, checked, dtype_named, refuse
+from fabric import checked, dtype_named, refuse
 from operators.conversion import check_converts
 
 __all__ = ["Tensor"]
@@ -29,7 +29,7 @@ class Tensor:
     @checked
     def __init__(
         self,
-        shape: tuple[Annotated[int, Bounds(0)], ...],
+        shape: tuple[int, ...],
         data: Callable[[], Any] | NDArray[Any] | None = None,
         *,
         dtype: str | None = None,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import override
 
-from fabric import Bounds, ShapeError, Tile, TileType, same
+from fabric import ShapeError, Tile, TileType, same
 from operators.functions.base import Array, Function, narrow, wide
 from operators.integers import INTEGER, count_in, integer, is_integer
 
@@ -155,7 +155,7 @@ class CacheWriteAddress(_Bookkeeping):
         stride: tiles from one request's cache to the next one's.
     """
 
-    stride: Annotated[int, Bounds(0)]
+    stride: int
 
     @override
     def infer(self, *inputs: TileType) -> TileType:
