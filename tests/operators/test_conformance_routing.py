@@ -10,7 +10,7 @@ import pytest
 
 from fabric import Selector, SelectorType, Stream
 from operators import EagerMerge, Flatten, LinearOffChipLoad, Parallelize, Partition, Reassemble
-from tests.operators.driving import NUMBER, Emit, encode, selector
+from tests.operators.driving import NUMBER, Emit, encode, ragged, selector
 from tests.operators.writing import Input, run, write
 
 
@@ -22,6 +22,7 @@ def _selectors(text: str, shape: Sequence[int], width: int) -> Input:
     return text, shape, SelectorType(width), _hot(width)
 
 
+RAGGED = ragged(1)
 NINE = "0 1 2|S1 3 4 5|S1 6 7 8|S2"
 
 
@@ -110,6 +111,31 @@ def test_r3_a_sub_tensor_is_not_interleaved() -> None:
 
     _, (found,) = run(wire, _selectors("01", (1,), 2))
     assert found == "0 1 2|S1 10 11 12|S2"
+
+
+@pytest.mark.parametrize(
+    ("rank", "streams", "text", "expected"),
+    [
+        # A group without selectors, one whose selector names nobody, and nothing at all.
+        (0, ("7 8", "9"), "0|S1 -0|S1 01|S2", "7|S2 -1|S2 8 9|S3"),
+        (1, ("7|S1 8|S1", "9|S1"), "0|S1 -0|S1 01|S2", "7|S3 -2|S3 8|S1 9|S4"),
+        (1, ("7|S1", "9|S1"), "0|S1 x|S1 1|S2", "7|S3 -1|S3 9|S4"),
+        (2, ("7|S2", ""), "0|S1 -0|S2", "7|S4 -3|S5"),
+        (1, ("", ""), "-1|S2", "-3|S4"),
+    ],
+)
+def test_empty_groups_of_selectors(
+    rank: int, streams: tuple[str, str], text: str, expected: str
+) -> None:
+    """A bare stop among the selectors closes the output's inner dimensions, too."""
+    shape = (RAGGED, *[1] * rank)
+    data: list[Input] = [(each, shape) for each in streams]
+    _, (found,) = run(
+        lambda left, right, chosen: Reassemble(rank=rank)([left, right], chosen),
+        *data,
+        _selectors(text, (1, 3, RAGGED), 2),
+    )
+    assert expected == found
 
 
 def test_r4_partition_after_reassemble_restores_each_stream() -> None:
