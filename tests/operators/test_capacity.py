@@ -151,13 +151,16 @@ def test_a_buffer_with_two_readers_is_held_until_the_later_is_done() -> None:
 def test_a_repeated_buffer_is_held_until_it_was_read_as_often(count: int) -> None:
     """Every copy of the reference is a reader; the last gives the room back."""
 
-    def wire() -> list[Stream]:
+    def wire(count: int) -> list[Stream]:
         buffers = Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
         return [Streamify()(Repeat(count)(buffers))]
 
-    report, found, memory = _run(wire, 2)
+    once, _, _ = _run(lambda: wire(1), 2)
+    report, found, memory = _run(lambda: wire(count), 2)
     assert [[[each] * count for each in ([1, 2], [3, 4], [5, 6])]] == found
     assert ("completed", 0) == (report.status, memory.held_bytes)
+    # Two buffers wait for the one before: two cycles for each time it is read again.
+    assert 2 * 2 * (count - 1) == _waited(report)["bufferize_1"] - _waited(once)["bufferize_1"]
 
 
 @pytest.mark.parametrize("hits", [(), (0,), (0, 1), (0, 1, 2)])

@@ -58,17 +58,18 @@ def test_s4_promote_outermost() -> None:
 @pytest.mark.parametrize(
     ("inside", "shape"),
     [
-        (0, (2, 3, 4, 1)),
-        (1, (2, 3, 1, 4)),
-        (2, (2, 1, 3, 4)),
-        (3, (1, 2, 3, 4)),
-        (None, (1, 2, 3, 4)),
+        (0, (2, 3, 4, 5, 1)),
+        (1, (2, 3, 4, 1, 5)),
+        (2, (2, 3, 1, 4, 5)),
+        (3, (2, 1, 3, 4, 5)),
+        (4, (1, 2, 3, 4, 5)),
+        (None, (1, 2, 3, 4, 5)),
     ],
 )
 def test_s4_promoted_shape(inside: int | None, shape: tuple[int, ...]) -> None:
     """S4: a dimension of 1 with ``inside`` dimensions inside of it, outermost by default."""
     with Program("shapes"):
-        tiles = Emit(StreamType((2, 3, 4), FLOAT), [])()
+        tiles = Emit(StreamType((2, 3, 4, 5), FLOAT), [])()
         assert shape == Promote(inside)(tiles).shape
 
 
