@@ -60,8 +60,7 @@ def deadlock(run: Path) -> None:
     """
     from fabric.trace.stuck import print_deadlock
 
-    first = run / "trace"
-    _show(first if first.is_dir() else run, print_deadlock)
+    _show(run, print_deadlock, first=True)
 
 
 @command.command("show")
@@ -158,20 +157,20 @@ def report(run: Path, output: Path) -> None:
     tell(f"report in {output}")
 
 
-def _show(run: Path, print_on: Callable[[Trace, Console], Any]) -> None:
+def _show(run: Path, print_on: Callable[[Trace, Console], Any], *, first: bool = False) -> None:
     from fabric.output import print_text, printed
 
-    trace = _opened(run)
+    trace = _opened(run, first=first)
     lines = printed(lambda console: print_on(trace, console)).strip("\n").splitlines()
     print_text("".join(line.rstrip() + "\n" for line in lines))
 
 
-def _opened(run: Path) -> Trace:
-    """Open the trace; say on stderr what is missing in it."""
+def _opened(run: Path, *, first: bool = False) -> Trace:
+    """Open the trace, the ``first`` where there are two; say on stderr what is missing in it."""
     from fabric.output import tell
     from fabric.trace.reader import Trace
 
-    trace = Trace(run)
+    trace = Trace(run, first=first)
     for problem in trace.problems:
         tell(f"fabric: warning: {run}: {problem}")
     return trace

@@ -34,19 +34,21 @@ class Trace:
         database: the tables of ``fabric.vocabulary``.
     """
 
-    def __init__(self, run: Path) -> None:
+    def __init__(self, run: Path, *, first: bool = False) -> None:
         """Open the trace of the run folder ``run``, or the trace folder itself.
 
-        Of a run that stopped and was run again with deeper channels, it is the second one's: that
-        is what the run's report is about.
+        Args:
+            run: the folder.
+            first: of a run that stopped and was run again with deeper channels, take the one that
+                stopped; else it is the second one, which the run's report is about.
 
         Raises:
             ConfigurationError: there is no trace that can be read.
         """
         found = [run / name for name in ("trace-grown", "trace") if (run / name).is_dir()]
-        self.folder: Final = found[0] if found else run
+        self.folder: Final = found[-1 if first else 0] if found else run
         self.problems: list[str] = []
-        if len(found) > 1:
+        if len(found) > 1 and not first:
             self.problems.append(
                 f"it was run again with deeper channels, which this is about; {found[1]} has the "
                 "run that stopped"
@@ -74,8 +76,8 @@ class Trace:
                 "the run did not say how it ended: this is what it wrote until then"
             )
         window = self.meta.get("window")
-        first, last = (0, self.cycles) if window is None else (window[0], window[1] + 1)
-        self.window: Final[tuple[int, int]] = (min(first, self.cycles), min(last, self.cycles))
+        start, end_cycle = (0, self.cycles) if window is None else (window[0], window[1] + 1)
+        self.window: Final[tuple[int, int]] = (min(start, self.cycles), min(end_cycle, self.cycles))
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""

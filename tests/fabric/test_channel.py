@@ -19,6 +19,7 @@ from fabric import (
     Operator,
     Ports,
     Program,
+    ProgramError,
     Report,
     Stream,
     StreamType,
@@ -349,8 +350,9 @@ class TestErrors:
             Stage(1, outputs=0, name="b")(stream)
 
         with pytest.raises(
-            ConfigurationError,
-            match=r"test_channel\.py:\d+: channel a\.0 -> b\.0: depth is 0: expected at least 1$",
+            ProgramError,
+            match=r"simulate: depths is the dict {'b\.0': 0}: "
+            "expected a dict from texts to integers of at least 1",
         ):
             simulate(program, depths={"b.0": 0})
 
