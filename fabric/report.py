@@ -153,7 +153,7 @@ class Report:
         verification: the outputs beside what the program expects; None where it expects nothing.
         warnings: sentences about a run that completed all the same.
         unwritten: sentences about what of its log and trace could not be written.
-        signal: what interrupted it, where something did.
+        signal: the one that interrupted it; None where none did.
     """
 
     program: str
@@ -187,7 +187,7 @@ class Report:
     channels_counters: tuple[ChannelCounters, ...] = ()
     comparison: Comparison = Comparison()
     unwritten: tuple[str, ...] = ()
-    signal: int = SIGINT
+    signal: int | None = None
 
     @property
     def exit_status(self) -> int:
@@ -200,7 +200,7 @@ class Report:
             case "deadlock" | "livelock":
                 return ExitStatus.DEADLOCK
             case "interrupted":
-                return ExitStatus.interrupted(self.signal)
+                return ExitStatus.interrupted(self.signal or SIGINT)
             case "error":
                 return ExitStatus.WRONG
 

@@ -236,6 +236,7 @@ def _report(
 ) -> Report:
     """Account for the run."""
     machine = run.machine
+    signal = run.signal if status == "interrupted" else None
     if status == "livelock" or machine.ran_ahead:
         # Where a loop was when it was stopped differs from run to run.
         return Report(
@@ -248,6 +249,7 @@ def _report(
             deadlock=None if explained is None else explained.as_json(),
             error=_told(machine.first_failure()),
             warnings=tuple(notes),
+            signal=signal,
         )
     program = machine.plan.program
     cycles = accounting.run_cycles(machine)
@@ -291,7 +293,7 @@ def _report(
         channels_counters=accounting.channel_counters(machine, cycles),
         comparison=comparison,
         warnings=tuple(warnings),
-        signal=run.signal,
+        signal=signal,
     )
 
 
