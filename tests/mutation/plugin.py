@@ -27,6 +27,6 @@ def pytest_configure() -> None:
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Append how long a test took to the file that the environment names."""
     if report.when == "call" and "PYTEST_XDIST_WORKER" not in os.environ:
-        entry = {"test": report.nodeid, "seconds": report.duration}
+        entry = {"test": report.nodeid, "seconds": report.duration, "passed": report.passed}
         with Path(os.environ["MUTATION_SECONDS"]).open("a", encoding="utf-8") as file:
             file.write(json.dumps(entry) + "\n")
