@@ -11,6 +11,7 @@ from fabric import ShapeError, Tile, TileType
 from operators import (
     INTEGER,
     CacheWriteAddress,
+    Exp,
     RowAppend,
     RowMaximum,
     RowSum,
@@ -52,6 +53,13 @@ class TestRowWise:
 
         assert [[6], [-9]] == values(RowSum().apply(x))
         assert [[5], [-2]] == values(RowMaximum().apply(x))
+
+    def test_exponentials_of_columns_that_are_not_valid(self) -> None:
+        """They are 0, so that a sum over whole rows is that of the valid ones."""
+        result = Exp().apply(tile([[0, 1, 9], [0, -1, 9]], valid_cols=2))
+
+        assert result.data is not None
+        np.testing.assert_allclose(result.data, [[1, np.e, 0], [1, 1 / np.e, 0]], rtol=1e-6, atol=0)
 
     def test_without_data(self) -> None:
         """Timing mode knows the shape."""
