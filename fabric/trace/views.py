@@ -64,6 +64,12 @@ FROM recorded_states s LEFT JOIN (
     WHERE place >= next_order OR o.cycle > s.cycle GROUP BY unit
 ) later USING (unit) ORDER BY unit;
 
+UPDATE last_states SET waits_for = NULL, since_cycle = NULL, cause = NULL, channel = NULL
+WHERE waits_for = 'send' AND unit IN (
+    SELECT w.unit FROM waiting w JOIN every_operation o ON o.channel = w.channel
+    JOIN recorded_states s ON s.unit = o.unit WHERE o.unit <> w.unit AND o.place >= s.next_order
+);
+
 CREATE TABLE states AS FROM (SELECT * EXCLUDE (cause, channel, requests) FROM last_states);
 
 DELETE FROM waiting WHERE unit IN (SELECT unit FROM states WHERE waits_for IS NULL);
