@@ -13,7 +13,9 @@ __all__ = ["blamed", "failure", "first_of", "has_user_code"]
 def first_of(error: BaseException) -> BaseException:
     """Return the first error of a group, as a nursery raises it, or what a coroutine hid."""
     while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+        group, error = error, error.exceptions[0]
+        if error.__traceback__ is None:
+            error.__traceback__ = group.__traceback__
     cause = error.__cause__
     # Python lets no coroutine raise these, and says RuntimeError in their place.
     if isinstance(error, RuntimeError) and isinstance(cause, StopIteration | StopAsyncIteration):

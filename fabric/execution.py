@@ -149,7 +149,6 @@ class Execution:
                     self._main,
                     clock=IdleClock(partial(self.machine.end_outside, self._scope)),
                     instruments=[ChildTasks(partial(self.machine.refuse_child, self._scope))],
-                    restrict_keyboard_interrupt_to_checkpoints=True,
                 )
         except BaseException:
             # Interrupted in the middle of what it did, trio may complain about anything.

@@ -77,6 +77,37 @@ class TestPerfetto:
             trace.rows("SELECT name, busy_cycles FROM states JOIN units USING (unit)")
         )
 
+    def test_far_ends(self, trace: Trace, tmp_path: Path) -> None:
+        """A wait for an element names who sends it, a wait for a slot who takes from there."""
+        message = _perfetto(trace, tmp_path)
+        names = {each.uuid: each.name.split(" (")[0] for each in _tracks(message)}
+        found = {
+            (names[packet.track_event.track_uuid], packet.track_event.name)
+            for packet in message.packet
+            if packet.track_event.type == TrackEvent.TYPE_SLICE_BEGIN
+            and packet.track_event.name.startswith(("starved", "back-pressured"))
+        }
+        ends = {
+            (unit, far_end)
+            for producer, consumer in trace.rows(
+                "SELECT p.name, c.name FROM channels "
+                "JOIN units p ON p.unit = producer JOIN units c ON c.unit = consumer"
+            )
+            for unit, far_end in (
+                (consumer, f"starved from {producer}"),
+                (producer, f"back-pressured to {consumer}"),
+            )
+        }
+        first = trace.rows("SELECT name FROM channels WHERE channel = 0")[0][0]
+        producer, _, consumer = first.partition(" -> ")
+
+        assert found
+        assert found <= ends
+        assert any(
+            producer.startswith(f"{name.split()[-1]}.") and consumer.startswith(f"{unit}.")
+            for unit, name in found
+        )
+
     def test_counters(self, trace: Trace, tmp_path: Path) -> None:
         """No channel holds more than its depth; the HBM's bytes sum to what was moved."""
         message = _perfetto(trace, tmp_path)

@@ -32,6 +32,7 @@ from fabric import (
     ValueType,
     Wiring,
 )
+from tests.fabric.users.raised import RAISED
 
 __all__ = ["ROWS", "Misuse", "Row", "blamed_line"]
 
@@ -513,6 +514,11 @@ CALLS = {
     ),
 }  # fmt: skip
 
+RAISES = {
+    name: Row(body, f"{what} ({{at}}), at cycle 0, element 0")
+    for name, (body, what) in RAISED.items()
+}
+
 ROWS = {
     f"{table}: {name}": row
     for table, rows in (
@@ -520,6 +526,7 @@ ROWS = {
         ("element", ELEMENTS),
         ("stop", STOPS),
         ("call", CALLS),
+        ("raise", RAISES),
     )
     for name, row in rows.items()
 }

@@ -25,7 +25,7 @@ def _report(row: Row, **settings: Any) -> Report:
 
 
 def _message(row: Row) -> str:
-    at = f"{misuse.__file__}:{blamed_line(row.body)}"
+    at = f"{row.body.__code__.co_filename}:{blamed_line(row.body)}"
     return f"wrong: {row.message.format(stream='wrong.0 -> relay_1.0', at=at)}"
 
 

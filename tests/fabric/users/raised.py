@@ -1,0 +1,88 @@
+"""What users' operators raise that resists being told, one row each: the body and the message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typing_extensions import override
+
+__all__ = ["RAISED"]
+
+
+class _WordlessError(Exception):
+    @override
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class _UnprintableError(ValueError):
+    @override
+    def __str__(self) -> str:
+        return None  # type: ignore[return-value]  # noqa: PLE0307 - the mistake
+
+
+async def _wordless(_ports: Any) -> None:
+    raise _WordlessError("lost")  # here
+
+
+async def _unprintable(_ports: Any) -> None:
+    raise _UnprintableError("lost")  # here
+
+
+async def _without_words(_ports: Any) -> None:
+    raise ValueError  # here
+
+
+async def _several_lines(_ports: Any) -> None:
+    raise ValueError("one\ntwo\x1b[2J")  # here
+
+
+async def _interrupts(_ports: Any) -> None:
+    raise KeyboardInterrupt  # here
+
+
+async def _exits(_ports: Any) -> None:
+    raise SystemExit(0)  # here
+
+
+async def _generator_exits(_ports: Any) -> None:
+    raise GeneratorExit  # here
+
+
+async def _stops_iterating(_ports: Any) -> None:
+    raise StopAsyncIteration  # here
+
+
+async def _is_nothing_known(_ports: Any) -> None:
+    raise BaseException("mine")  # here
+
+
+async def _needs_memory(_ports: Any) -> None:
+    raise MemoryError  # here
+
+
+async def _never_ends(_ports: Any) -> None:
+    def deeper() -> None:
+        deeper()  # here
+
+    deeper()
+
+
+async def _several(_ports: Any) -> None:
+    raise BaseExceptionGroup("two", [ValueError("first"), KeyboardInterrupt()])  # here
+
+
+RAISED = {
+    "no text": (_wordless, "_WordlessError, whose text raised RuntimeError"),
+    "text that is none": (_unprintable, "_UnprintableError, whose text raised TypeError"),
+    "nothing said": (_without_words, "ValueError"),
+    "several lines": (_several_lines, "ValueError: one\ntwo\x1b[2J"),
+    "KeyboardInterrupt": (_interrupts, "KeyboardInterrupt"),
+    "SystemExit": (_exits, "SystemExit: 0"),
+    "GeneratorExit": (_generator_exits, "GeneratorExit"),
+    "StopAsyncIteration": (_stops_iterating, "StopAsyncIteration"),
+    "BaseException": (_is_nothing_known, "BaseException: mine"),
+    "MemoryError": (_needs_memory, "MemoryError"),
+    "recursion": (_never_ends, "RecursionError: maximum recursion depth exceeded"),
+    "several": (_several, "ValueError: first"),
+}
