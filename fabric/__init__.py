@@ -8,4 +8,15 @@ from __future__ import annotations
 
 import lazy_loader
 
+from fabric.telling.shown import draws
+
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def _drawn(thing: object) -> str | None:
+    from fabric.notebook import drawn
+
+    return drawn(thing)
+
+
+draws(_drawn)

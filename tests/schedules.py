@@ -16,7 +16,7 @@ from unittest import mock
 
 from trio._core import _run as trio_run
 
-from fabric import conductor
+from fabric.engine import conductor
 
 __all__ = ["SCHEDULES", "schedule"]
 

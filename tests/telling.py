@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from fabric import Program, Report, simulate
-from fabric.render import render
+from fabric.shell.render import render
 from tests.schedules import SCHEDULES, schedule
 
 __all__ = ["told", "told_under_every_schedule"]

@@ -9,7 +9,7 @@ from fabric.deadlock.tokens import Tokens, sent
 from fabric.deadlock.waits import is_lost, lost_room
 
 if TYPE_CHECKING:
-    from fabric.unit import Unit, Wait
+    from fabric.engine.unit import Unit, Wait
 
 __all__ = ["cause", "code", "hint", "needs"]
 

@@ -23,12 +23,12 @@ from fabric.deadlock.waits import Stuck, find_stuck
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from fabric.channel import Channel
     from fabric.deadlock.livelock import LivelockWatch
-    from fabric.elaborate import Plan
-    from fabric.machine import Machine
-    from fabric.place import Place
-    from fabric.unit import Unit
+    from fabric.engine.channel import Channel
+    from fabric.engine.unit import Unit
+    from fabric.machine.machine import Machine
+    from fabric.telling.place import Place
+    from fabric.wiring.elaborate import Plan
 
 __all__ = ["cured", "describe_deadlock", "explain_livelock"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.picture import dot, svg
-from fabric.whole_file import write_whole
+from fabric.telling.whole_file import write_whole
 
 __all__ = ["write_files"]
 

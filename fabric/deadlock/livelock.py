@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fabric.checked_unit import UserUnit
+from fabric.engine.checked_unit import UserUnit
 
 if TYPE_CHECKING:
-    from fabric.channel import Channel
-    from fabric.machine import Machine
+    from fabric.engine.channel import Channel
+    from fabric.machine.machine import Machine
 
 __all__ = ["LIVELOCK_CYCLES", "LivelockWatch"]
 

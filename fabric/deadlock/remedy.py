@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Final
 from fabric.deadlock.document import Capacity, Depth, EveryChannel, Front, Remedy
 from fabric.deadlock.lowering import Lowering
 from fabric.deadlock.search import EFFORT_ELEMENTS, Change, Search
-from fabric.initial import Initial, any_value
+from fabric.wiring.initial import Initial, any_value
 
 if TYPE_CHECKING:
     from fabric.deadlock.trial import Outcome
-    from fabric.elaborate import Plan
-    from fabric.stream import Feedback
+    from fabric.wiring.elaborate import Plan
+    from fabric.wiring.stream import Feedback
 
 __all__ = ["find_remedy"]
 

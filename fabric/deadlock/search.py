@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from fabric.deadlock.trial import Outcome, Trial
-from fabric.elaborate import elaborate
-from fabric.errors import ShapeError
+from fabric.telling.errors import ShapeError
+from fabric.wiring.elaborate import elaborate
 
 if TYPE_CHECKING:
-    from fabric.elaborate import Plan
-    from fabric.stream import Feedback
+    from fabric.wiring.elaborate import Plan
+    from fabric.wiring.stream import Feedback
 
 __all__ = ["EFFORT_ELEMENTS", "Change", "Search"]
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from fabric.deadlock.document import ChannelState
-from fabric.stream import Feedback
-from fabric.values import BareStop
+from fabric.values.value import BareStop
+from fabric.wiring.stream import Feedback
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fabric.channel import Channel
-    from fabric.dims import Dim
-    from fabric.elaborate import Edge
-    from fabric.machine import Machine
-    from fabric.place import Place
-    from fabric.unit import Unit
+    from fabric.engine.channel import Channel
+    from fabric.engine.unit import Unit
+    from fabric.machine.machine import Machine
+    from fabric.telling.place import Place
+    from fabric.values.dims import Dim
+    from fabric.wiring.elaborate import Edge
 
 __all__ = ["Tokens", "sent"]
 

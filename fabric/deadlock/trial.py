@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import trio
 
-from fabric.accounting import run_cycles
 from fabric.deadlock.cause import code
 from fabric.deadlock.livelock import LIVELOCK_CYCLES, LivelockWatch
 from fabric.deadlock.tokens import Tokens
 from fabric.deadlock.waits import find_stuck, growable
-from fabric.machine import Machine
-from fabric.outside import IdleClock
+from fabric.machine.foreign import IdleClock
+from fabric.machine.machine import Machine
+from fabric.runs.accounting import run_cycles
 
 if TYPE_CHECKING:
-    from fabric.elaborate import Plan
-    from fabric.stream import Feedback
-    from fabric.unit import Unit
+    from fabric.engine.unit import Unit
+    from fabric.wiring.elaborate import Plan
+    from fabric.wiring.stream import Feedback
 
 __all__ = ["Outcome", "Trial"]
 

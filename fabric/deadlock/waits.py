@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from fabric.deadlock.reduction import Need, blocked, cores
-from fabric.stream_type import BufferType
+from fabric.values.stream_type import BufferType
 
 if TYPE_CHECKING:
-    from fabric.channel import Channel
-    from fabric.machine import Machine
-    from fabric.unit import Unit
+    from fabric.engine.channel import Channel
+    from fabric.engine.unit import Unit
+    from fabric.machine.machine import Machine
 
 __all__ = ["Stuck", "find_stuck", "growable", "is_lost", "lost_room", "rotated"]
 

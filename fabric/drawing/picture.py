@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from fabric.elaborate import Plan
-from fabric.graph import Node
-from fabric.stream_type import TileType
 from fabric.symbolic.folding import alike, operator_text
-from fabric.wording import merged_text, without_numbers
+from fabric.telling.wording import merged_text, without_numbers
+from fabric.values.stream_type import TileType
+from fabric.wiring.elaborate import Plan
+from fabric.wiring.operator import Node
 
 __all__ = ["SHARES", "Arrow", "Box", "Picture", "Shares", "picture_of"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fabric.drawing.picture import Shares
-from fabric.elaborate import Plan
-from fabric.errors import ConfigurationError
+from fabric.telling.errors import ConfigurationError
+from fabric.wiring.elaborate import Plan
 
 __all__ = ["shares_of_run"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from fabric.dims import product, short_text
-from fabric.elaborate import Plan
-from fabric.graph import Node
-from fabric.stream_type import TileType, shape_text
-from fabric.values import ADDRESS_DTYPE
-from fabric.wording import merged_text
+from fabric.telling.wording import merged_text
+from fabric.values.dims import product, short_text
+from fabric.values.stream_type import TileType, shape_text
+from fabric.values.value import ADDRESS_DTYPE
+from fabric.wiring.elaborate import Plan
+from fabric.wiring.operator import Node
 
 __all__ = ["advice"]
 

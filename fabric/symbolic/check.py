@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fabric.dims import free_symbols
-from fabric.elaborate import Plan, elaborate
-from fabric.graph import Node
-from fabric.program import Program
-from fabric.stream_type import TileType
 from fabric.symbolic.advice import advice
 from fabric.symbolic.chosen import chosen_sizes, symbols_of
 from fabric.symbolic.folding import alike
 from fabric.symbolic.metrics import Metrics, metrics_of, shown
 from fabric.symbolic.substitution import Size, Substitution
+from fabric.values.dims import free_symbols
+from fabric.values.stream_type import TileType
+from fabric.wiring.elaborate import Plan, elaborate
+from fabric.wiring.operator import Node
+from fabric.wiring.program import Program
 
 __all__ = ["Check", "check"]
 

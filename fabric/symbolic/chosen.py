@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fabric.dims import free_symbols
-from fabric.elaborate import Plan
-from fabric.errors import ConfigurationError
-from fabric.stream_type import BufferType, TileType, TupleType, ValueType
 from fabric.symbolic.substitution import Size, followed
-from fabric.wording import one_of
+from fabric.telling.errors import ConfigurationError
+from fabric.telling.wording import one_of
+from fabric.values.dims import free_symbols
+from fabric.values.stream_type import BufferType, TileType, TupleType, ValueType
+from fabric.wiring.elaborate import Plan
 
 __all__ = ["chosen_sizes", "symbols_of"]
 

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
-from fabric.dims import dim_text
-from fabric.elaborate import Plan
-from fabric.graph import Node
-from fabric.stream_type import StreamType
-from fabric.wording import merged_text, without_numbers
+from fabric.telling.wording import merged_text, without_numbers
+from fabric.values.dims import dim_text
+from fabric.values.stream_type import StreamType
+from fabric.wiring.elaborate import Plan
+from fabric.wiring.operator import Node
 
 __all__ = ["alike", "operator_text", "types_text"]
 

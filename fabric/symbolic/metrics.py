@@ -12,13 +12,13 @@ from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
 
-from fabric.costs import Costs
-from fabric.dims import Dim, ceil_div, dim_text, free_symbols, product, total
-from fabric.elaborate import Plan
-from fabric.graph import ComputeOperator, Node
-from fabric.hardware import HbmDescription
-from fabric.mistakes import costs_of
+from fabric.hardware.description import HbmDescription
 from fabric.symbolic.substitution import Substitution, peaks
+from fabric.values.dims import Dim, ceil_div, dim_text, free_symbols, product, total
+from fabric.wiring.costs import Costs
+from fabric.wiring.elaborate import Plan
+from fabric.wiring.mistakes import costs_of
+from fabric.wiring.operator import ComputeOperator, Node
 
 __all__ = ["Accounting", "Metrics", "OperatorMetrics", "metrics_of"]
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
-from fabric.dims import Dim, free_symbols
-from fabric.program import Program
-from fabric.stream_type import BufferType, StreamType, TileType, TupleType, ValueType
+from fabric.values.dims import Dim, free_symbols
+from fabric.values.stream_type import BufferType, StreamType, TileType, TupleType, ValueType
+from fabric.wiring.program import Program
 
 __all__ = ["Size", "Sizes", "Substitution", "followed", "peaks"]
 

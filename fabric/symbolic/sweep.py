@@ -9,9 +9,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fabric.dims import Dim, free_symbols
-from fabric.errors import ConfigurationError
 from fabric.symbolic.metrics import Metrics
+from fabric.telling.errors import ConfigurationError
+from fabric.values.dims import Dim, free_symbols
 
 __all__ = ["Sweep"]
 
@@ -97,7 +97,7 @@ def _value(known: dict[Any, Any], dim: Any) -> Any:
 
 
 def _computed(known: dict[Any, Any], dim: Any) -> Any:
-    from fabric.rounding import AtLeastOne, CeilDiv
+    from fabric.values.rounding import AtLeastOne, CeilDiv
 
     if dim.is_Rational:
         return int(dim.p) if dim.q == 1 else dim.p / dim.q

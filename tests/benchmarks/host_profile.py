@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from fabric import Hardware, simulate
-from fabric.graph import Node
-from fabric.hardware_file import load_hardware
-from fabric.hbm import Hbm
-from fabric.loader import load_program
-from fabric.machine import Machine
-from fabric.unit import Unit
+from fabric.engine.hbm import Hbm
+from fabric.engine.unit import Unit
+from fabric.hardware.file import load_hardware
+from fabric.machine.machine import Machine
+from fabric.shell.loader import load_program
+from fabric.wiring.operator import Node
 from tests.benchmarks.points import Point
 
 __all__ = ["profile"]

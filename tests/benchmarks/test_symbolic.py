@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric.elaborate import elaborate
 from fabric.symbolic.check import check
 from fabric.symbolic.metrics import metrics_of
 from fabric.symbolic.substitution import Substitution
 from fabric.symbolic.sweep import Sweep
+from fabric.wiring.elaborate import elaborate
 from tests.symbolic.programs import symbolic_metrics, wired
 
 pytestmark = pytest.mark.benchmark

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 import pytest
 
 from fabric import Program, simulate
-from fabric.trace.options import TraceOptions
+from fabric.trace.recording.options import TraceOptions
 from tests.fabric.scripted import Charge, Relay, Ticks
 
 pytestmark = pytest.mark.benchmark

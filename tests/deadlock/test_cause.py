@@ -6,9 +6,9 @@ import pytest
 
 from fabric import Program, Stream, simulate
 from fabric.deadlock.tokens import Tokens
-from fabric.dims import Dim, symbol
-from fabric.elaborate import elaborate
-from fabric.machine import Machine
+from fabric.machine.machine import Machine
+from fabric.values.dims import Dim, symbol
+from fabric.wiring.elaborate import elaborate
 from tests.deadlock.parts import Script, feedback, sink
 
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from fabric import Broadcast, Feedback, Program, Report, Stream, simulate
-from fabric.elaborate import Plan, elaborate
+from fabric.wiring.elaborate import Plan, elaborate
 from operators import EagerMerge, Initial
 from tests.deadlock.exhaustive import Outcome, Process, outcomes
 from tests.deadlock.parts import Script, feedback

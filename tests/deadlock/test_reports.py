@@ -11,23 +11,15 @@ import msgspec
 import pydot
 import pytest
 
-from fabric import (
-    Deadlock,
-    Hardware,
-    OperatorError,
-    Program,
-    Report,
-    hardware_scope,
-    simulate,
-    simulation,
-)
-from fabric.cli import main
+from fabric import Deadlock, Hardware, OperatorError, Program, Report, hardware_scope, simulate
 from fabric.deadlock import picture, remedy, search
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import LINES, report_lines
 from fabric.deadlock.trial import Outcome, Trial
-from fabric.elaborate import elaborate
-from fabric.hardware import HbmDescription
+from fabric.hardware.description import HbmDescription
+from fabric.runs import simulation
+from fabric.shell.cli import main
+from fabric.wiring.elaborate import elaborate
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.deadlock.cases import CASES, fork_join, ring, round_and_round
 from tests.deadlock.parts import Script, feedback, gather, relay, sink, source

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabric.cli import main
 from fabric.drawing.languages import dot, mermaid
 from fabric.drawing.layout import Size, layered
 from fabric.drawing.picture import Arrow, Box, Picture, picture_of
 from fabric.drawing.svg import svg
-from fabric.elaborate import elaborate
+from fabric.shell.cli import main
+from fabric.wiring.elaborate import elaborate
 from tests.symbolic.programs import PROGRAMS, wired
 
 LOG = "logs/simplified-moe-1"

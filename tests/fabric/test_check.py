@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fabric.cli import main
+from fabric.shell.cli import main
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ROOT / "programs"
@@ -245,7 +245,7 @@ class TestRefused:
 def imported(*arguments: str) -> set[str]:
     """Which of the slow modules a command imports."""
     script = (
-        "import sys; from fabric.cli import main; main(sys.argv[1:]);"
+        "import sys; from fabric.shell.cli import main; main(sys.argv[1:]);"
         "slow = {'sympy', 'networkx', 'numba', 'duckdb'};"
         "print(*slow.intersection(sys.modules), file=sys.stderr)"
     )
@@ -278,7 +278,7 @@ class TestImports:
 def test_no_weight_is_made() -> None:
     """A whole layer is checked within memory that its weights would not fit in."""
     script = (
-        "import resource, sys; from fabric.cli import main;"
+        "import resource, sys; from fabric.shell.cli import main;"
         "status = main(sys.argv[1:]);"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr);"
         "sys.exit(status)"

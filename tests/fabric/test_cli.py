@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-import fabric.simulation
-from fabric.cli import main
-from fabric.report import Report
-from fabric.trace.reader import Trace
+import fabric.runs.simulation
+from fabric.runs.report import Report
+from fabric.shell.cli import main
+from fabric.trace.reading.reader import Trace
 
 PROGRAM = str(Path(__file__).with_name("small_program.py"))
 COMMAND = [sys.executable, "-m", "fabric"]
@@ -345,7 +345,7 @@ class TestHost:
         def broken(*_: object, **__: object) -> Report:
             raise LookupError("lost")
 
-        monkeypatch.setattr(fabric.simulation, "simulate", broken)
+        monkeypatch.setattr(fabric.runs.simulation, "simulate", broken)
         output = Output(capsys, "run", PROGRAM, "--json")
 
         message = "a fault of the fabric: LookupError: lost"
@@ -415,7 +415,7 @@ class TestHost:
         """``--help`` answers at once: no runtime, no numbers, no compiler, no database."""
         large = ["duckdb", "networkx", "numba", "numpy", "rich", "structlog", "sympy", "trio"]
         script = (
-            "import sys; from fabric.cli import main; status = main(['run', '--help']); "
+            "import sys; from fabric.shell.cli import main; status = main(['run', '--help']); "
             f"print([name for name in {large} if name in sys.modules], status)"
         )
         run = subprocess.run(

@@ -8,15 +8,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fabric.errors import ConfigurationError
-from fabric.hardware import (
+from fabric.hardware.description import (
     ChannelDescription,
     Hardware,
     HbmDescription,
     OnChipDescription,
     TileDescription,
 )
-from fabric.hardware_file import load_hardware
+from fabric.hardware.file import load_hardware
+from fabric.telling.errors import ConfigurationError
 
 HARDWARE = Path(__file__).parents[2] / "programs" / "hardware"
 COUNT = "an integer from 1 to 2147483647"

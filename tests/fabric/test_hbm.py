@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabric import Program, simulate
-from fabric.hardware import HbmDescription
-from fabric.hbm import MOST_REQUESTS, REQUESTS_PER_CALL, Hbm
-from fabric.place import Place
-from fabric.unit import MemoryUnit
+from fabric.engine.hbm import MOST_REQUESTS, REQUESTS_PER_CALL, Hbm
+from fabric.engine.unit import MemoryUnit
+from fabric.hardware.description import HbmDescription
+from fabric.telling.place import Place
 from operators import Consumer, LinearOffChipLoad, Tensor
 
 Script = list[list[tuple[int, int]]]
@@ -144,7 +144,7 @@ class TestLoop:
         """In the middle of a burst that takes hours."""
         script = (
             "import signal\n"
-            "import fabric.hbm_kernel\n"
+            "import fabric.engine.hbm_kernel\n"
             "from tests.fabric.test_hbm import HbmDescription, _advanced\n"
             "signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
             "signal.setitimer(signal.ITIMER_REAL, 0.2)\n"

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from fabric.errors import ProgramError, ShapeError
-from fabric.hardware import ChannelDescription, Hardware
-from fabric.loader import Loaded, load_program
+from fabric.hardware.description import ChannelDescription, Hardware
+from fabric.shell.loader import Loaded, load_program
+from fabric.telling.errors import ProgramError, ShapeError
 
 Write = Callable[[str], Path]
 HEAD = "from __future__ import annotations\nfrom pathlib import Path\nfrom typing import Literal\n"
-HEAD += "from fabric.program import Program\n"
+HEAD += "from fabric.wiring.program import Program\n"
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ class TestBuild:
     def test_fabric_errors_pass(self, write: Write) -> None:
         """What the fabric says about a graph is not wrapped."""
         path = write(
-            "from fabric.errors import ShapeError\n"
+            "from fabric.telling.errors import ShapeError\n"
             "def build():\n    raise ShapeError('too long', file='f.py', line=3)\n"
         )
 
@@ -113,7 +113,7 @@ class TestBuild:
 
     def test_fabric_errors_pass_at_import(self, write: Write) -> None:
         """Nor is what it says while the file is read."""
-        path = write("from fabric.errors import ShapeError\nraise ShapeError('too long')\n")
+        path = write("from fabric.telling.errors import ShapeError\nraise ShapeError('too long')\n")
 
         with pytest.raises(ShapeError, match=r"^too long$"):
             load(path)

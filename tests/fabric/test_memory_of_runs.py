@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from fabric import simulate
-from fabric.collector import only_young_garbage
-from fabric.machine import Machine
-from fabric.trace.options import TraceOptions
-from fabric.trace.recorder import Recorder
+from fabric.machine.machine import Machine
+from fabric.runs.collector import only_young_garbage
+from fabric.trace.recording.options import TraceOptions
+from fabric.trace.recording.recorder import Recorder
 from tests.fabric.trace.chains import chain
 
 

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from fabric.deadlock.document import BlockedUnit, DeadlockReport, Loop, Remedy
-from fabric.render import render
-from fabric.report import Report, UnitCounters
+from fabric.runs.report import Report, UnitCounters
+from fabric.shell.render import render
 
 
 def unit(name: str, line: int, elements: int, **cycles: int) -> UnitCounters:

@@ -25,9 +25,9 @@ from fabric import (
     Tile,
     simulate,
 )
-from fabric.place import Place
-from fabric.trace.options import TraceOptions
-from fabric.unit import ComputeUnit
+from fabric.engine.unit import ComputeUnit
+from fabric.telling.place import Place
+from fabric.trace.recording.options import TraceOptions
 from tests.fabric.scripted import Charge, Relay, Stage, Ticks
 from tests.schedules import SCHEDULES, schedule
 

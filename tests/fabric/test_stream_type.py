@@ -14,8 +14,8 @@ from fabric import (
     TupleType,
     ValueType,
 )
-from fabric.dims import symbol
-from fabric.stream_type import holds_buffers
+from fabric.values.dims import symbol
+from fabric.values.stream_type import holds_buffers
 
 FLOAT = np.dtype(np.float32)
 TILE = TileType(2, 3, FLOAT)

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from fabric.cli import main
+from fabric.shell.cli import main
 
 HEAD: Final = """\
 import numpy as np

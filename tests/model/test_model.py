@@ -7,10 +7,11 @@ from random import Random
 
 import pytest
 
-from fabric import Program, accounting
+from fabric import Program
 from fabric.deadlock.livelock import LIVELOCK_CYCLES
-from fabric.execution import Execution, Settings
-from fabric.program import hardware_scope
+from fabric.runs import accounting
+from fabric.runs.execution import Execution, Settings
+from fabric.wiring.program import hardware_scope
 from tests.model.graph import Graph, Outcome, Setting
 from tests.model.kernels import KERNELS, draw_kernel
 from tests.model.settings import DRAWN, draw_moe, draw_setting, hardware

@@ -34,7 +34,7 @@ from fabric import (
     Wiring,
     simulate,
 )
-from fabric.dims import symbol
+from fabric.values.dims import symbol
 from tests.definitions import at_depth
 from tests.own import Anything
 

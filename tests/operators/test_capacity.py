@@ -21,11 +21,11 @@ from fabric import (
     Stream,
     StreamType,
     hardware_scope,
-    machine,
     simulate,
 )
-from fabric.hardware import OnChipDescription
-from fabric.memory import OnChipMemory
+from fabric.engine.on_chip import OnChipMemory
+from fabric.hardware.description import OnChipDescription
+from fabric.machine import machine
 from operators import (
     Accum,
     Bufferize,

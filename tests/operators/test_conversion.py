@@ -183,8 +183,8 @@ class TestOwnType:
     @pytest.mark.parametrize("name", ["uint8", "int16", "int64"])
     def test_of_the_hardware(self, name: Any) -> None:
         """A hardware file may say integers of any usual size; bytes follow."""
-        from fabric.hardware import TileDescription
-        from fabric.program import hardware_scope
+        from fabric.hardware.description import TileDescription
+        from fabric.wiring.program import hardware_scope
 
         with (
             hardware_scope(Hardware(tile=TileDescription(dtype=name))),

@@ -24,8 +24,8 @@ from fabric import (
     ValueType,
     simulate,
 )
-from fabric.dims import symbol
-from fabric.initial import any_value
+from fabric.values.dims import symbol
+from fabric.wiring.initial import any_value
 from operators import (
     INTEGER,
     Add,

@@ -17,7 +17,7 @@ from fabric import (
     TileType,
     ValueType,
 )
-from fabric.dims import symbol
+from fabric.values.dims import symbol
 from operators import (
     Accum,
     Add,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from fabric import Hardware, Program
-from fabric.hardware_file import load_hardware
-from fabric.loader import load_program
+from fabric.hardware.file import load_hardware
+from fabric.shell.loader import load_program
 
 __all__ = ["DATA", "PROGRAMS", "program"]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fabric import ConfigurationError, Report, simulate
-from fabric.cli import main
+from fabric.shell.cli import main
 from tests.programs.loading import program
 from tests.schedules import SCHEDULES, schedule
 

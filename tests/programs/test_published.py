@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fabric import simulate
-from fabric.hardware_file import load_hardware
-from fabric.loader import load_program
+from fabric.hardware.file import load_hardware
+from fabric.shell.loader import load_program
 from tests.benchmarks.points import (
     Point,
     attention_points,

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from fabric import Program
-from fabric.elaborate import elaborate
-from fabric.hardware_file import load_hardware
-from fabric.loader import load_program
+from fabric.hardware.file import load_hardware
+from fabric.shell.loader import load_program
 from fabric.symbolic.metrics import Metrics, metrics_of
 from fabric.symbolic.substitution import Substitution, followed
+from fabric.wiring.elaborate import elaborate
 
 __all__ = ["PROGRAMS", "data_metrics", "symbolic_metrics", "wired"]
 

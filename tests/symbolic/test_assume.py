@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fabric import Feedback, Program, ProgramError, ShapeError, Stream, simulate
-from fabric.elaborate import elaborate
 from fabric.symbolic.check import check
+from fabric.wiring.elaborate import elaborate
 from operators import (
     Flatten,
     LinearOffChipLoad,

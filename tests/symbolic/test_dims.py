@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.dims import (
+from fabric.symbolic.substitution import Substitution
+from fabric.values.dims import (
     Dim,
     at_least_one,
     ceil_div,
@@ -22,7 +23,6 @@ from fabric.dims import (
     symbol,
     undecided_in,
 )
-from fabric.symbolic.substitution import Substitution
 
 D, E = symbol("D"), symbol("E")
 N = symbol("n", ragged=True)

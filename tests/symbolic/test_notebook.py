@@ -63,6 +63,7 @@ def test_report() -> None:
     """What ``run`` prints, with what was expected beside what was measured."""
     report = simulate(small())
     html = report._repr_html_()
+    assert html is not None
 
     assert html.startswith("<pre>")
     assert "small &lt;1&gt;" in html

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from fabric import ConfigurationError
-from fabric.elaborate import elaborate
 from fabric.symbolic.chosen import chosen_sizes
 from fabric.symbolic.metrics import metrics_of
 from fabric.symbolic.substitution import Substitution
 from fabric.symbolic.sweep import Sweep
+from fabric.wiring.elaborate import elaborate
 from tests.symbolic.programs import symbolic_metrics, wired
 
 

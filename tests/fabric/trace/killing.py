@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Final
 
 from fabric import Hardware, Program, simulate
-from fabric.loader import load_program
-from fabric.trace import recorder, rows, spool
-from fabric.trace.options import TraceOptions
+from fabric.shell.loader import load_program
+from fabric.trace.recording import recorder, rows, spool
+from fabric.trace.recording.options import TraceOptions
 
 _ROWS: Final = 48
 _SECONDS: Final = 0.01

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from fabric import Hardware, Program, Report, simulate
-from fabric.loader import load_program
-from fabric.trace.options import TraceOptions
-from fabric.trace.reader import Trace
+from fabric.shell.loader import load_program
+from fabric.trace.reading.reader import Trace
+from fabric.trace.recording.options import TraceOptions
 from tests.deadlock.cases import CASES
 
 __all__ = ["PROGRAMS", "pairs", "program", "record"]

@@ -17,9 +17,9 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from fabric.cli import main
-from fabric.trace.recorder import Recorder
-from fabric.trace.traced import TracedHbm
+from fabric.shell.cli import main
+from fabric.trace.recording.recorder import Recorder
+from fabric.trace.recording.traced import TracedHbm
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.recording import program, record
 from tests.fabric.trace.views import CAUSES, VIEWS, Seen

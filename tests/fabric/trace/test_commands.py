@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from fabric import simulate
-from fabric.cli import main
-from fabric.trace.queries import QUERIES
-from fabric.trace.reader import Trace
-from fabric.vocabulary import TABLES
+from fabric.shell.cli import main
+from fabric.telling.vocabulary import TABLES
+from fabric.trace.reading.queries import QUERIES
+from fabric.trace.reading.reader import Trace
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import program, record
 
@@ -202,7 +202,7 @@ class TestRefusals:
     def test_help_imports_nothing_large(self) -> None:
         """``trace --help`` loads no database, no compiler, no algebra."""
         code = (
-            "import sys\nfrom fabric.cli import main\nmain(['trace', '--help'])\n"
+            "import sys\nfrom fabric.shell.cli import main\nmain(['trace', '--help'])\n"
             "print(*sorted({'sympy', 'numba', 'duckdb', 'perfetto', 'trio'} & set(sys.modules)))"
         )
         run = subprocess.run(

@@ -14,12 +14,12 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMess
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
 from vcdvcd import VCDVCD
 
-from fabric.runlog import RunLog
-from fabric.trace.export import EXPORTS
-from fabric.trace.reader import Trace
-from fabric.trace.slices import STATES, slices
-from fabric.trace.timeline import timelines
-from fabric.vocabulary import EVENTS
+from fabric.runs.runlog import RunLog
+from fabric.telling.vocabulary import EVENTS
+from fabric.trace.analysis.slices import STATES, slices
+from fabric.trace.analysis.timeline import timelines
+from fabric.trace.export.forms import EXPORTS
+from fabric.trace.reading.reader import Trace
 from tests.fabric.trace.recording import pairs, program, record
 
 WHOLE = ["simplified_moe", "swiglu", "pack_rows"]

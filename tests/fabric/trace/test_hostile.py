@@ -17,15 +17,15 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMess
 from vcdvcd import VCDVCD
 
 from fabric import BoolType, Feedback, Program, ProgramError, StreamType, simulate
-from fabric.cli import main
 from fabric.drawing.languages import dot, mermaid
 from fabric.drawing.picture import picture_of
 from fabric.drawing.svg import svg
-from fabric.elaborate import elaborate
-from fabric.trace.options import TraceOptions
-from fabric.trace.reader import Trace
-from fabric.trace.vcd import _identifiers
-from fabric.wording import visible
+from fabric.shell.cli import main
+from fabric.telling.wording import visible
+from fabric.trace.export.vcd import _identifiers
+from fabric.trace.reading.reader import Trace
+from fabric.trace.recording.options import TraceOptions
+from fabric.wiring.elaborate import elaborate
 from tests.deadlock.parts import Script
 
 HOSTILE_PATHS = (

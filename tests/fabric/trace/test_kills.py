@@ -13,8 +13,8 @@ from typing import Any, Final
 import pytest
 
 from fabric import ConfigurationError
-from fabric.cli import main
-from fabric.trace.reader import Trace
+from fabric.shell.cli import main
+from fabric.trace.reading.reader import Trace
 
 _ROOT: Final = Path(__file__).parents[3]
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fabric import Program
-from fabric.trace.html.page import write_page
-from fabric.trace.options import TraceOptions
+from fabric.trace.pages.page import write_page
+from fabric.trace.recording.options import TraceOptions
 from operators import Consumer, LinearOffChipLoad, LinearOffChipStore, Map, Mul, SiLU
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.recording import record

@@ -15,10 +15,10 @@ import pytest
 from rich.console import Console
 
 from fabric import ConfigurationError
-from fabric.cli import main
-from fabric.trace.reader import Trace
-from fabric.trace.stalls import Accounts
-from fabric.trace.stuck import analysed, print_deadlock
+from fabric.shell.cli import main
+from fabric.trace.analysis.stalls import Accounts
+from fabric.trace.analysis.stuck import analysed, print_deadlock
+from fabric.trace.reading.reader import Trace
 from tests.fabric.trace.recording import program, record
 
 _ROOT = Path(__file__).parents[3]
@@ -50,7 +50,7 @@ def test_killed(tmp_path: Path) -> None:
 def test_not_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A trace that cannot be written at all is refused before the run."""
     (tmp_path / "trace").write_text("in the way", encoding="utf-8")
-    monkeypatch.setattr("fabric.simulation.new_run_folder", lambda *_: tmp_path)
+    monkeypatch.setattr("fabric.runs.simulation.new_run_folder", lambda *_: tmp_path)
 
     with pytest.raises(ConfigurationError) as refused:
         record(program("simplified_moe"), tmp_path)

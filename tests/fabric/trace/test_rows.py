@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from fabric import ConfigurationError, simulate
-from fabric.trace.export import EXPORTS
-from fabric.trace.options import TraceOptions
-from fabric.trace.reader import Trace
-from fabric.vocabulary import EVENTS, FIELDS, TABLES
+from fabric.telling.vocabulary import EVENTS, FIELDS, TABLES
+from fabric.trace.export.forms import EXPORTS
+from fabric.trace.reading.reader import Trace
+from fabric.trace.recording.options import TraceOptions
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import PROGRAMS, program, record
 from tests.schedules import SCHEDULES, schedule
@@ -65,7 +65,7 @@ class TestStamps:
     def test_segments(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """It does not matter in how many segments the rows were written."""
         _, whole = record(program("simplified_moe"), tmp_path)
-        monkeypatch.setattr("fabric.trace.rows._ROWS", 7)
+        monkeypatch.setattr("fabric.trace.recording.rows._ROWS", 7)
         _, parts = record(program("simplified_moe"), tmp_path)
 
         assert len(list(parts.folder.glob("short-*.parquet"))) > 5

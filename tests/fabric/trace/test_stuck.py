@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from fabric.trace.reader import Trace
-from fabric.trace.stuck import analysed
+from fabric.trace.analysis.stuck import analysed
+from fabric.trace.reading.reader import Trace
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.recording import PROGRAMS, program, record
 

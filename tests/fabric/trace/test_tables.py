@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from fabric.trace.tables import print_table, print_title
+from fabric.terminal.tables import print_table, print_title
 
 COLUMNS = ("unit", "busy", "back-pressured", "mostly", "wired at")
 ROWS = (

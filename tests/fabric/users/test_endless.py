@@ -19,8 +19,8 @@ from tests.schedules import SCHEDULES, schedule
 
 _RUN = """
 import sys
-from fabric import watchdog
-from fabric.cli import main
+from fabric.machine import watchdog
+from fabric.shell.cli import main
 watchdog._PERIOD_SECONDS = 0.05
 sys.exit(main(["run", *sys.argv[1:]]))
 """

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from fabric import FabricError, ProgramError, dtype_named
-from fabric.verification import Mismatch, OutputVerification
-from fabric.verify import default_tolerance, verify
+from fabric.runs.verification import Mismatch, OutputVerification
+from fabric.runs.verify import default_tolerance, verify
 from tests.fabric.verification.storing import Array, storing
 
 FLOATS = ("float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2")

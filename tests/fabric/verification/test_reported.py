@@ -13,10 +13,10 @@ import pytest
 from rich.console import Console
 
 from fabric import Deadlock, FabricError, Report, VerificationError, simulate
-from fabric.cli import main
-from fabric.render import render
-from fabric.trace.options import TraceOptions
-from fabric.trace.reader import Trace
+from fabric.shell.cli import main
+from fabric.shell.render import render
+from fabric.trace.reading.reader import Trace
+from fabric.trace.recording.options import TraceOptions
 from tests.fabric.verification.storing import storing
 
 SMALL = str(Path(__file__).parents[1] / "small_program.py")
@@ -214,8 +214,8 @@ class TestNotVerified:
         self, fault: str, error: type[FabricError], status: str
     ) -> None:
         """Nothing was compared, and the report says why."""
-        from fabric.hardware import Hardware
-        from fabric.loader import load_program
+        from fabric.hardware.description import Hardware
+        from fabric.shell.loader import load_program
 
         program = load_program(SMALL, [f"fault={fault}"], Hardware()).program
         report = simulate(program, mode="functional")

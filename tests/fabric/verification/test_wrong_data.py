@@ -9,14 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-import fabric.simulation
+import fabric.runs.simulation
 from fabric import Hardware, Program, VerificationError, dtype_named, simulate
-from fabric.hardware import TileDescription
-from fabric.loader import load_program
-from fabric.verification import Verification
-from fabric.verify import verify
+from fabric.hardware.description import TileDescription
+from fabric.runs.verification import Verification
+from fabric.runs.verify import verify
+from fabric.shell.loader import load_program
 from tests.fabric.verification.storing import Array, random_numbers, storing
-from tests.fabric.verification.wrong_data import FAULTS, NEEDS_FLOATS, NEEDS_NUMBERS, NEEDS_SIGNS
+from tests.fabric.verification.wrong_data import (
+    FAULTS,
+    NEEDS_FLOATS,
+    NEEDS_NUMBERS,
+    NEEDS_SIGNS,
+)
 from tests.programs.loading import PROGRAMS, program
 
 FLOATS = ("float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2")
@@ -133,7 +138,7 @@ def test_shipped_programs_tell_wrong_from_right(name: str, monkeypatch: pytest.M
         kept.update(stored)
         return verify(wired, stored)
 
-    monkeypatch.setattr(fabric.simulation, "verify", keep)
+    monkeypatch.setattr(fabric.runs.simulation, "verify", keep)
     wired = program(name, **SHIPPED[name])
     assert simulate(wired, mode="functional").verified is True
     right = {output: each.compute() for output, each in wired.expected.items()}

@@ -1,0 +1,336 @@
+"""What a value has to be: a class, one of several, a tuple of such, numbers within bounds.
+
+Each check is told in words, settles a value, and can be written as an expression.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
+from typing import Any, Final, NamedTuple
+
+from typing_extensions import override
+
+from fabric.telling.wording import a_or_an
+
+__all__ = [
+    "Anything",
+    "Bounded",
+    "Bounds",
+    "Called",
+    "Capable",
+    "Check",
+    "Choice",
+    "Entries",
+    "Instance",
+    "Items",
+    "OneOf",
+    "Plain",
+    "Unfit",
+]
+
+
+class Unfit(Exception):  # noqa: N818 - an answer, turned into an error by who asked
+    """The value is not what the annotation says."""
+
+
+class Check:
+    """What a value has to be.
+
+    Attributes:
+        text: in words, one of them: ``an integer``.
+        plural: several of them: ``integers``.
+    """
+
+    text: str
+    plural: str
+
+    def settle(self, value: Any) -> Any:
+        """Return ``value`` as the fabric goes on with it.
+
+        Raises:
+            Unfit: it is something else.
+        """
+        raise NotImplementedError
+
+    def test(self, value: str, names: dict[str, Any]) -> str:
+        """Return a Python expression that is true only where ``settle`` has nothing to do.
+
+        Args:
+            value: the expression for the value.
+            names: what the expression refers to; it is added here.
+        """
+        raise NotImplementedError
+
+    def hint(self, value: Any) -> str:  # noqa: ARG002 - a default
+        """Return what to say besides of a value that does not fit; nothing by default."""
+        return ""
+
+
+class Bounds(NamedTuple):
+    """In ``Annotated[int, Bounds(1)]``: what the numbers have to be.
+
+    Attributes:
+        least, most: the range, both included; without an upper end where None.
+    """
+
+    least: int
+    most: int | None = None
+
+    @property
+    def text(self) -> str:
+        """What follows ``an integer``."""
+        upper = "" if self.most is None else f" to {self.most}"
+        return f"from {self.least}{upper}" if upper else f"of at least {self.least}"
+
+
+_SEEN_CLASSES: Final = 64
+"""So many subclasses of one class are known to fit before they are forgotten."""
+
+_NAMES: Final = {"ndarray": "array", "dtype": "element type"}
+"""What the classes of others are called in messages."""
+
+
+class Anything(Check):
+    """What cannot be told from an annotation."""
+
+    text, plural = "anything", "anything"
+
+    @override
+    def settle(self, value: Any) -> Any:
+        return value
+
+    @override
+    def test(self, value: str, names: dict[str, Any]) -> str:
+        return "True"
+
+
+class Plain(Check):
+    """A value of one of Python's own types."""
+
+    def __init__(self, kind: type, text: str, plural: str, convert: Callable[[Any], Any]) -> None:
+        """Take a ``kind``, and what ``convert`` can make one of; it raises where it cannot."""
+        self.text, self.plural = text, plural
+        self._kind = kind
+        self._convert = convert
+
+    @override
+    def settle(self, value: Any) -> Any:
+        if value.__class__ is self._kind:
+            return value
+        try:
+            return self._convert(value)
+        except (TypeError, ValueError, OverflowError, AttributeError):
+            raise Unfit from None
+
+    @override
+    def test(self, value: str, names: dict[str, Any]) -> str:
+        return f"{value}.__class__ is {_named(self._kind, names)}"
+
+
+class Instance(Check):
+    """An instance of a class; those of its subclasses are looked at once.
+
+    Attributes:
+        kind: the class.
+    """
+
+    def __init__(self, kind: type) -> None:
+        """Take instances of ``kind``."""
+        self.kind = kind
+        self._seen: set[type] = set()
+        name = _NAMES.get(kind.__name__, kind.__name__)
+        self.text, self.plural = a_or_an(name), f"{name}s"
+
+    @override
+    def settle(self, value: Any) -> Any:
+        if not isinstance(value, self.kind):
+            raise Unfit
+        if len(self._seen) == _SEEN_CLASSES:
+            self._seen.clear()  # programs that are read again bring new classes
+        self._seen.add(value.__class__)
+        return value
+
+    @override
+    def test(self, value: str, names: dict[str, Any]) -> str:
+        return f"{value}.__class__ in {_named(self._seen, names)}"
+
+    @override
+    def hint(self, value: Any) -> str:
+        if isinstance(value, type) and issubclass(value, self.kind):
+            return f", such as {value.__name__}()"
+        if inspect.isfunction(value) and value.__name__.isidentifier():
+            return f" (is {value.__name__}() meant?)"
+        if self.kind.__name__ == "dtype":
+            return ", such as dtype_named('bfloat16')"
+        duties = getattr(self.kind, "duties", ())
+        return f", which defines {', '.join(duties)}" if duties else ""
+
+
+class Capable(Check):
+    """Something with the methods of a protocol."""
+
+    def __init__(self, protocol: type) -> None:
+        """Take what has the methods of ``protocol``."""
+        self._methods = [name for name in vars(protocol) if not name.startswith("_")]
+        methods = " and ".join(f"{name}()" for name in self._methods)
+        self.text = f"{a_or_an(protocol.__name__)}, with {methods}"
+        self.plural = f"{protocol.__name__}s, with {methods}"
+
+    @override
+    def settle(self, value: Any) -> Any:
+        if isinstance(value, type) or not all(hasattr(value, name) for name in self._methods):
+            raise Unfit
+        return value
+
+    @override
+    def test(self, value: str, names: dict[str, Any]) -> str:
+        return "False"
+
+
+class OneOf(Check):
+    """A value that fits one of several checks, the first of them where there are more."""
+
+    def __init__(self, options: Sequence[Check]) -> None:
+        """Take what one of ``options`` takes."""
+        self._options = options
+        self.text = " or ".join(each.text for each in options)
+        self.plural = " or ".join(each.plural for each in options)
+
+    @override
+    def settle(self, value: Any) -> Any:
+        for option in self._options:
+            try:
+                return option.settle(value)
+            except Unfit:
+                continue
+        raise Unfit
+
+    @override
+    def test(self, value: str, names: dict[str, Any]) -> str:
+        return f"({' or '.join(each.test(value, names) for each in self._options)})"
+
+    @override
+    def hint(self, value: Any) -> str:
+        return next(filter(None, (each.hint(value) for each in self._options)), "")
+
+
+class Items(Check):
+    """A tuple of so many items, or of any number where ``count`` is None."""
+
+    def __init__(self, items: Sequence[Check], count: int | None) -> None:
+        """Take ``count`` items, each with its check; any number of the first kind where None."""
+        self._items = items
+        self._count = count
+        many = "" if count is None else f"{count} "
+        self.text = f"a tuple of {many}{items[0].plural}"
+        self.plural = f"tuples of {many}{items[0].plural}"
+
+    @override
+    def settle(self, value: Any) -> Any:
+        if not isinstance(value, tuple | list) or self._count not in (None, len(value)):
+            raise Unfit
+        items = repeat(self._items[0], len(value)) if self._count is None else self._items
+        settled = [check.settle(item) for check, item in zip(items, value, strict=True)]
+        alike = value.__class__ is tuple and all(map(operator.is_, settled, value))
+        return value if alike else tuple(settled)
+
+    @override
+    def test(self, value: str, names: dict[str, Any]) -> str:
+        is_tuple = f"{value}.__class__ is {_named(tuple, names)}"
+        if self._count is None:
+            item = f"item_{len(names)}"
+            inner = self._items[0].test(item, names)
+            return f"({is_tuple} and {_named(all, names)}([{inner} for {item} in {value}]))"
+        inner = " and ".join(
+            check.test(f"{value}[{place}]", names) for place, check in enumerate(self._items)
+        )
+        return f"({is_tuple} and {_named(len, names)}({value}) == {self._count} and {inner})"
+
+
+class Entries(Check):
+    """A mapping."""
+
+    def __init__(self, keys: Check, values: Check) -> None:
+        """Take keys and values that fit."""
+        self._keys, self._values = keys, values
+        self.text = f"a dict from {keys.plural} to {values.plural}"
+        self.plural = f"dicts from {keys.plural} to {values.plural}"
+
+    @override
+    def settle(self, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise Unfit
+        return {self._keys.settle(key): self._values.settle(each) for key, each in value.items()}
+
+    @override
+    def test(self, value: str, names: dict[str, Any]) -> str:
+        return "False"
+
+
+class Choice(Check):
+    """One of a few values."""
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        """Take one of ``values``."""
+        self._values = values
+        self.text = self.plural = f"one of {', '.join(map(str, values))}"
+
+    @override
+    def settle(self, value: Any) -> Any:
+        if not any(value.__class__ is each.__class__ and value == each for each in self._values):
+            raise Unfit
+        return value
+
+    @override
+    def test(self, value: str, names: dict[str, Any]) -> str:
+        return f"({' or '.join(f'{value} == {each!r}' for each in self._values)})"
+
+
+class Called(Check):
+    """Something that can be called."""
+
+    text, plural = "a function", "functions"
+
+    @override
+    def settle(self, value: Any) -> Any:
+        if not callable(value):
+            raise Unfit
+        return value
+
+    @override
+    def test(self, value: str, names: dict[str, Any]) -> str:
+        return f"{_named(callable, names)}({value})"
+
+
+class Bounded(Check):
+    """A number within bounds."""
+
+    def __init__(self, inner: Check, bounds: Bounds) -> None:
+        """Take what ``inner`` takes, within ``bounds``."""
+        self._inner, self._bounds = inner, bounds
+        self.text = f"{inner.text} {bounds.text}"
+        self.plural = f"{inner.plural} {bounds.text}"
+
+    @override
+    def settle(self, value: Any) -> Any:
+        settled = self._inner.settle(value)
+        least, most = self._bounds
+        if settled < least or (most is not None and settled > most):
+            raise Unfit
+        return settled
+
+    @override
+    def test(self, value: str, names: dict[str, Any]) -> str:
+        least, most = self._bounds
+        upper = "" if most is None else f" <= {most}"
+        return f"({self._inner.test(value, names)} and {least} <= {value}{upper})"
+
+
+def _named(value: Any, names: dict[str, Any]) -> str:
+    """Return the name that ``value`` has, or now gets, in ``names``."""
+    name = f"name_{len(names)}"
+    names[name] = value
+    return name

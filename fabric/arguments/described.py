@@ -1,0 +1,334 @@
+"""Frozen descriptions whose values are checked against the annotations of their fields.
+
+What is checked is worked out once for each class, and is one expression afterwards: a program has
+thousands of operators, nearly all of them without a mistake.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
+from typing import Any, ClassVar, Final, NoReturn, ParamSpec, TypeVar
+
+from fabric.arguments.annotated import check_of, several
+from fabric.arguments.checks import Check, Instance, Unfit
+from fabric.telling.errors import FabricError, ProgramError
+from fabric.telling.place import calling_place, raising_place
+from fabric.telling.wording import found_text, one_of
+
+__all__ = ["Described", "called_wrongly", "checked", "field_checks", "refuse", "settle"]
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+_REFUSED: Final = re.compile(
+    r"(?P<name>[\w.<>]+)\.(?P<method>__init__|__call__)\(\) (?P<what>(?:missing|takes|got) .*)"
+)
+"""What Python says of a call that does not fit the parameters."""
+
+_UNCALLED: Final = re.compile(r"'(\w+)' object is not callable")
+_UNKNOWN: Final = re.compile(r"unexpected keyword argument '(\w+)'")
+_QUOTED: Final = re.compile(r"'(\w+)'")
+
+
+class Described:
+    """A base of frozen dataclasses that refuses values that are not what the fields say.
+
+    Attributes:
+        duties: what a subclass has to define; ``a or b`` where one of two will do.
+        refusal: the error for a value that is refused.
+    """
+
+    duties: ClassVar[tuple[str, ...]] = ()
+    refusal: ClassVar[type[FabricError]] = ProgramError
+
+    _checks: ClassVar[tuple[tuple[str, Check], ...]]
+    _fits: ClassVar[Callable[[Any], bool]]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Have the checks of ``cls`` worked out for its first instance."""
+        super().__init_subclass__(**options)
+        cls._fits = _first
+
+    def __post_init__(self) -> None:
+        """Check the fields, and turn integers of numpy's, say, into Python's.
+
+        Raises:
+            FabricError: a value is not what the field says.
+        """
+        if not self._fits():
+            settle(self, self.refusal)
+
+
+def _first(self: Described) -> bool:
+    """Work out whether instances of a class need a look; this one does."""
+    cls = type(self)
+    _check_class(cls)
+    cls._checks = tuple(field_checks(cls))
+    names: dict[str, Any] = {}
+    tests = [check.test(f"self.{name}", names) for name, check in cls._checks]
+    # As dataclasses make __init__: the text has nothing in it but names of fields and of classes.
+    cls._fits = eval(f"lambda self: {' and '.join(tests) or True}", names)
+    return False
+
+
+def settle(described: Any, refusal: type[FabricError], who: str | None = None) -> None:
+    """Check the fields of a dataclass, and turn integers of numpy's, say, into Python's.
+
+    Raises:
+        FabricError: a value is not what the field says; of the kind ``refusal``.
+    """
+    cls = type(described)
+    for name, check in vars(cls).get("_checks") or field_checks(cls):
+        value = getattr(described, name)
+        try:
+            settled = check.settle(value)
+        except Unfit:
+            refuse(_text(who or cls.__name__, name, value, check), refusal)
+        if settled is not value:
+            object.__setattr__(described, name, settled)
+
+
+def field_checks(cls: type) -> Iterator[tuple[str, Check]]:
+    """Yield the fields of ``cls`` with their checks."""
+    for field in dataclasses.fields(cls):
+        owner = next(each for each in cls.__mro__ if field.name in inspect.get_annotations(each))
+        yield field.name, _evaluated(field.type, _words_of(owner))
+
+
+def _words_of(cls: type) -> dict[str, Any]:
+    """Return the names that the annotations of ``cls`` are made of."""
+    module = sys.modules.get(cls.__module__)
+    if module is not None:
+        return vars(module)
+    # A class of code that was executed, in no module.
+    functions = filter(inspect.isfunction, vars(cls).values())
+    return next((each.__globals__ for each in functions if each.__module__ == cls.__module__), {})
+
+
+def _evaluated(annotation: Any, names: dict[str, Any]) -> Check:
+    """Return the check for an annotation; none for one that is there for type checkers only."""
+    if annotation is inspect.Parameter.empty:
+        return check_of(Any)
+    try:
+        if isinstance(annotation, str):
+            annotation = eval(annotation, names)
+        return check_of(annotation)
+    except Exception:  # noqa: BLE001 - whatever a name that is not there leads to
+        return check_of(Any)
+
+
+def _check_class(cls: type[Described]) -> None:
+    """Refuse a class that lacks what makes it one of its kind."""
+    missing = _lacks(cls)
+    if missing:
+        wanted = ", ".join(cls.duties)
+        refuse(f"{cls.__name__} does not define {', '.join(missing)}: expected {wanted}")
+    if "__dataclass_fields__" in vars(cls) or "__init__" in vars(cls):
+        return
+    for name, annotation in inspect.get_annotations(cls).items():
+        if name not in vars(cls) and "ClassVar" not in str(annotation):
+            refuse(
+                f"{cls.__name__} has a field {name} and is no dataclass: "
+                "expected @dataclass(frozen=True) above the class"
+            )
+
+
+def _lacks(cls: type[Described]) -> list[str]:
+    """Return what ``cls`` would have to define."""
+    return [
+        duty for duty in cls.duties if not any(_defines(cls, name) for name in duty.split(" or "))
+    ]
+
+
+def _defines(cls: type, name: str) -> bool:
+    owner = next((each for each in cls.__mro__ if name in vars(each)), None)
+    return owner is not None and "duties" not in vars(owner)
+
+
+def refuse(message: str, kind: type[FabricError] = ProgramError) -> NoReturn:
+    """Refuse what the user's program does.
+
+    Raises:
+        FabricError: of that kind, at the line of the user's program that runs.
+    """
+    file, line = calling_place()
+    raise kind(message, file=file, line=line) from None
+
+
+def checked(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Return ``function`` with its arguments checked against its annotations.
+
+    As with descriptions, what is checked is worked out once.
+    """
+    signature = inspect.signature(function)
+    names = inspect.unwrap(function).__globals__
+    who = function.__qualname__.removesuffix(".__init__")
+    checks: dict[str, Check] = {}
+    fits: Callable[..., bool] | None = None
+
+    @wraps(function)
+    def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        nonlocal fits
+        if fits is None:
+            checks.update(_argument_checks(signature, names))
+            fits = _arguments_fit(signature, checks)
+        try:
+            fine = fits(*args, **kwargs)
+        except TypeError:
+            fine = False
+        if fine:
+            return function(*args, **kwargs)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            refuse(_call_text(who, str(error), signature))
+        for name, value in bound.arguments.items():
+            try:
+                bound.arguments[name] = checks[name].settle(value)
+            except Unfit:
+                refuse(_text(who, name, value, checks[name]))
+        return function(*bound.args, **bound.kwargs)
+
+    return call
+
+
+def _argument_checks(
+    signature: inspect.Signature, names: dict[str, Any]
+) -> Iterator[tuple[str, Check]]:
+    """Yield the parameters with their checks; annotations are words of ``names``."""
+    for name, parameter in signature.parameters.items():
+        check = _evaluated(parameter.annotation, names)
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            check = several(check)
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            check = check_of(Any)  # who takes any name looks at the values, too
+        yield name, check
+
+
+def _arguments_fit(
+    signature: inspect.Signature, checks: Mapping[str, Check]
+) -> Callable[..., bool]:
+    """Return what tells whether arguments need no look, with the parameters of ``signature``."""
+    names: dict[str, Any] = {}
+    parameters = []
+    for name, parameter in signature.parameters.items():
+        default = parameter.default
+        if default is not parameter.empty:
+            names[f"default_{name}"] = default
+            default = _Verbatim(f"default_{name}")
+        parameters.append(parameter.replace(annotation=parameter.empty, default=default))
+    head = str(inspect.Signature(parameters))[1:-1]
+    tests = [check.test(name, names) for name, check in checks.items()]
+    fits: Callable[..., bool] = eval(f"lambda {head}: {' and '.join(tests)}", names)
+    return fits
+
+
+class _Verbatim(str):
+    """A name that is shown as it is."""
+
+    __slots__ = ()
+
+    __repr__ = str.__str__
+
+
+def _text(who: str, name: str, value: object, check: Check) -> str:
+    takers = ""
+    if isinstance(value, Described):
+        takers = _takers(type(value))
+    return f"{who}: {name} is {found_text(value)}: expected {check.text}{check.hint(value)}{takers}"
+
+
+def _takers(kind: type[Described]) -> str:
+    """Say which descriptions have a field for a ``kind``, of those that stand beside it."""
+    home = kind.__module__.partition(".")[0]
+    found = {
+        cls.__name__
+        for cls in _descriptions()
+        if cls.__module__.partition(".")[0] == home and cls.duties and not _lacks(cls)
+        for _, check in field_checks(cls)
+        if isinstance(check, Instance) and issubclass(kind, check.kind)
+    }
+    return "".join(f"; {name} takes one" for name in sorted(found))
+
+
+def called_wrongly(error: BaseException) -> ProgramError | None:
+    """Return what to say of a call of a description that Python refused; None for all else.
+
+    Python refuses a call before there is anything to run: no description pays for looking.
+    """
+    if isinstance(error, dataclasses.FrozenInstanceError):
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+        owner = next(type(each.f_locals["self"]) for each in frames if "self" in each.f_locals)
+        file, line = raising_place(error) or calling_place()
+        return ProgramError(
+            f"{owner.__name__}: {error}: expected a field of a class with @dataclass(frozen=True), "
+            "which its own __init__ does not set",
+            file=file,
+            line=line,
+        )
+    if not isinstance(error, TypeError):
+        return None
+    uncalled = _UNCALLED.fullmatch(str(error))
+    if uncalled is not None:
+        return _no_operator(uncalled[1], error)
+    refused = _REFUSED.match(str(error))
+    if refused is None:
+        return None
+    name, method = refused["name"].rpartition("<locals>.")[2], refused["method"]
+    cls = next((each for each in _descriptions() if each.__name__ == name), None)
+    place = raising_place(error)
+    if cls is None or place is None:
+        return None
+    signature = inspect.signature(getattr(cls, method))
+    who = name if method == "__init__" else f"{name}(...)"
+    file, line = place
+    return ProgramError(_call_text(who, refused["what"], signature), file=file, line=line)
+
+
+def _no_operator(name: str, error: TypeError) -> ProgramError | None:
+    """Return what to say of a description that is called like an operator and is none."""
+    cls = next((each for each in _descriptions() if each.__name__ == name), None)
+    place = raising_place(error)
+    if cls is None or place is None:
+        return None
+    file, line = place
+    return ProgramError(
+        f"{name} is called: expected an operator that is given it{_takers(cls)}",
+        file=file,
+        line=line,
+    )
+
+
+def _descriptions() -> list[type[Described]]:
+    """Return all classes of descriptions, the newest first."""
+    found: list[type[Described]] = [Described]
+    for cls in found:
+        found += cls.__subclasses__()
+    return found[:0:-1]
+
+
+def _call_text(who: str, what: str, signature: inspect.Signature) -> str:
+    parameters = [
+        each.replace(
+            annotation=each.empty,
+            default=each.empty if each.default is each.empty else _Verbatim("..."),
+        )
+        for each in signature.parameters.values()
+        if each.name != "self"
+    ]
+    form = f"{who}{inspect.Signature(parameters)}"
+    unknown = _UNKNOWN.search(what)
+    if unknown is not None:
+        names = [each.name for each in parameters if each.kind is not each.VAR_POSITIONAL]
+        wanted = one_of(names, unknown[1]) if names else f"no names, as in {form}"
+        return f"{who}: {unknown[1]} is given: expected {wanted}"
+    missing = ", ".join(_QUOTED.findall(what))
+    if "missing" in what:
+        return f"{who}: nothing is given for {missing}: expected {form}"
+    return f"{who}: too many values are given: expected {form}"

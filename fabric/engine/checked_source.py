@@ -1,0 +1,70 @@
+"""The end of a channel that a user's operator reads: in turn, and without changing what others see.
+
+A channel gets another class, with the same attributes; whose elements a ``peek`` has shown is
+noted at the unit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fabric.engine.channel import Channel
+from fabric.telling.errors import Refusal
+from fabric.values.fit import freeze
+from fabric.values.value import Element
+
+__all__ = ["check_reads"]
+
+
+def check_reads(channel: Channel) -> None:
+    """Check what is done at the reading end of ``channel``, whose consumer is a ``UserUnit``."""
+    kind = channel.__class__
+    if kind not in _checked:
+        _checked[kind] = _with_checks(kind)
+    channel.__class__ = _checked[kind]
+
+
+_checked: Final[dict[type, Any]] = {}
+"""By class of channels, the one with checks."""
+
+
+def _with_checks(kind: Any) -> Any:
+    def receive(self: Any) -> Any:
+        calls = self.consumer.calls
+        calls.begin("receive")
+        return calls.hold(received(self))
+
+    async def received(self: Any) -> Element | None:
+        unit = self.consumer
+        unit.calls.awaited()
+        element: Element | None = await kind.receive(self)
+        unit.shown.discard(self)
+        if element is not None:
+            freeze(element[0])
+        return element
+
+    def peek(self: Any) -> Any:
+        calls = self.consumer.calls
+        calls.begin("peek")
+        return calls.hold(peeked(self))
+
+    async def peeked(self: Any) -> Element | None:
+        unit = self.consumer
+        unit.calls.awaited()
+        element: Element | None = await kind.peek(self)
+        if element is not None:
+            unit.shown.add(self)
+            freeze(element[0])
+        return element
+
+    def take(self: Any) -> Element:
+        unit = self.consumer
+        unit.calls.check_task()
+        if self not in unit.shown:
+            raise Refusal(f"{self.name} is taken from unseen: expected `await peek()` before")
+        unit.shown.discard(self)
+        element: Element = kind.take(self)
+        return element
+
+    body = {"__slots__": (), "peek": peek, "receive": receive, "take": take}
+    return type(f"Read{kind.__name__}", (kind,), body)

@@ -1,0 +1,221 @@
+"""The global virtual clock: counts the units that can run, and orders what must be ordered.
+
+Units run ahead in their own time. Only when none of them can run does the clock advance: to the
+first completion of an off-chip burst, or to the earliest cycle a unit asked to reach. When there
+is neither, the program is over or deadlocked, and that is known at once.
+"""
+
+from __future__ import annotations
+
+import heapq
+import types
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from fabric.engine.conductor import WOKEN, Conductor
+from fabric.engine.unit import Unit, Wait
+from fabric.telling.errors import ProgramError
+from fabric.values.fit import whole
+
+if TYPE_CHECKING:
+    from fabric.engine.channel import Channel
+
+__all__ = ["OffChipMemory", "Stopped", "VirtualClock"]
+
+_NEVER: Final = 1 << 62
+
+
+class Stopped(BaseException):
+    """Ends an operator that goes on although the run has stopped."""
+
+
+class OffChipMemory(Protocol):
+    """What the clock needs of the memory behind the chip's pins."""
+
+    @property
+    def pending(self) -> bool:
+        """Whether a burst is under way."""
+        ...
+
+    def advance(self, horizon_cycle: int) -> list[tuple[Unit, int]]:
+        """Go on to the first completion, or up to ``horizon_cycle``.
+
+        Returns:
+            Units whose bursts are complete and the cycles at which they see that, in the order
+            of the memory's ports.
+        """
+        ...
+
+
+class VirtualClock:
+    """Parks and wakes units, and advances when none of them can run.
+
+    Attributes:
+        now: every event before this cycle has happened.
+        running: units that can run.
+        conductor: lets units that were woken go on.
+        memory: advanced only while nothing else can run.
+        stopping: let what can run come to rest, then stop instead of advancing.
+        stopped: the run is over; what operators do while they are cancelled does not count.
+        pace_cycle: a unit whose clock is past it waits for the others to come to rest.
+    """
+
+    def __init__(
+        self, on_quiescence: Callable[[], None], on_heartbeat: Callable[[], None], beat_cycles: int
+    ) -> None:
+        """Start at cycle 0.
+
+        Args:
+            on_quiescence: called when nothing can happen any more.
+            on_heartbeat: called about every ``beat_cycles``, while nothing can run.
+            beat_cycles: cycles between two heartbeats.
+        """
+        self.now = 0
+        self.running = 0
+        self.stopping = False
+        self.stopped = False
+        self.conductor: Final = Conductor()
+        self.memory: OffChipMemory | None = None
+        self._on_quiescence: Final = on_quiescence
+        self._on_heartbeat: Final = on_heartbeat
+        self._beat_cycles: Final = beat_cycles
+        self._next_beat = beat_cycles
+        self._reaching: list[tuple[int, int, int, Unit]] = []
+        self.pace_cycle = _NEVER
+        self._pace_cycles = 0
+        self._pacing: list[Unit] = []
+        self._on_pace: Callable[[], None] | None = None
+
+    def watch(self, on_pace: Callable[[], None], pace_cycles: int) -> None:
+        """Call ``on_pace`` about every ``pace_cycles`` also where units never come to rest.
+
+        It changes no clock: units that are that far ahead stop until the others rest too.
+        """
+        self._on_pace = on_pace
+        self._pace_cycles = self.pace_cycle = pace_cycles
+
+    def pace_after(self, cycle: int) -> int:
+        """Return the first cycle after ``cycle`` up to which units keep pace.
+
+        A unit whose clock is past it was stopped there by the schedule, not by its channels.
+        """
+        return (cycle // self._pace_cycles + 1) * self._pace_cycles if self._on_pace else _NEVER
+
+    def keep_pace(self, unit: Unit) -> Generator[Any, Any, None]:
+        """Wait until no other unit can run."""
+        self._pacing.append(unit)
+        return self.park(unit, Wait("reach", (), unit.now))
+
+    @types.coroutine
+    def park(self, unit: Unit, wait: Wait) -> Generator[Any, Any, None]:
+        """Suspend ``unit`` until somebody wakes it; the last unit to park advances the clock.
+
+        Raises:
+            ProgramError: the operator has cancelled itself.
+        """
+        unit.wait = wait
+        self.running = running = self.running - 1
+        if not running:
+            self._rest()
+        if unit.wait is not None:
+            unit.parked = True
+            outcome = yield unit.suspension
+            if outcome is not WOKEN:
+                self._cancelled(unit)
+                outcome.unwrap()
+
+    def _cancelled(self, unit: Unit) -> None:
+        """Refuse a cancellation that is the operator's own: the units that can run are counted."""
+        if not self.stopped:
+            self.wake(unit)
+            raise ProgramError(
+                f"{unit.name} has cancelled a wait of its own: expected none, such as by a "
+                "timeout: the host's time says nothing about cycles"
+            )
+
+    def _rest(self) -> None:
+        if not self.stopped:
+            self._settle()
+        if self.stopped:
+            # Whoever parks from here on comes here, too.
+            self.running = 1
+            raise Stopped
+
+    def wake(self, unit: Unit) -> None:
+        """Let ``unit`` run again; nothing happens where it runs already."""
+        if unit.wait is None:
+            return
+        unit.wait = None
+        self.running += 1
+        if unit.parked:
+            unit.parked = False
+            self.conductor.resume(unit)
+
+    def leave(self) -> None:
+        """Count one unit less that can run."""
+        self.running -= 1
+        if not self.running:
+            self._settle()
+
+    async def reach(self, unit: Unit, cycle: int, watching: Sequence[Channel] = ()) -> None:
+        """Wait until no event before ``cycle`` can happen any more.
+
+        Units that ask for one cycle go on one after the other, in node order. An element that
+        arrives in a channel of ``watching`` ends the wait early: then the caller looks again.
+        """
+        if cycle.__class__ is not int:
+            cycle = whole(cycle, "is a cycle to reach")
+        heapq.heappush(self._reaching, (cycle, unit.index, unit.reach_ticket, unit))
+        for channel in watching:
+            channel.reader = unit
+        await self.park(unit, Wait("reach", tuple(watching), unit.now, any_of=True))
+        for channel in watching:
+            channel.reader = None
+        unit.reach_ticket += 1
+
+    def _settle(self) -> None:
+        if self.stopping:
+            self._on_quiescence()
+            return
+        reaching = self._reaching
+        while reaching and reaching[0][2] != reaching[0][3].reach_ticket:
+            heapq.heappop(reaching)
+        if self.now >= self._next_beat:
+            self._next_beat = (self.now // self._beat_cycles + 1) * self._beat_cycles
+            self._on_heartbeat()
+        # What is too far ahead goes on when all that can happen before it has happened.
+        horizon = self.pace_cycle if self._pacing else _NEVER
+        reached = bool(reaching) and (not self._pacing or reaching[0][0] < horizon)
+        if reached:
+            horizon = min(horizon, reaching[0][0])
+        memory = self.memory
+        if memory is not None and memory.pending:
+            done = memory.advance(horizon)
+            if done:
+                self.now = max(self.now, min(horizon, *(cycle for _, cycle in done)))
+                for unit, cycle in done:
+                    unit.off_chip_cycles += cycle - unit.now
+                    unit.now = cycle
+                    self.wake(unit)
+                return
+        if reached:
+            cycle, _, _, unit = heapq.heappop(reaching)
+            self.now = max(self.now, cycle)
+            self.wake(unit)
+        elif self._pacing:
+            self._let_pace()
+        else:
+            self._on_quiescence()
+
+    def _let_pace(self) -> None:
+        """Let the units that are far ahead go on, unless whoever watches wants to stop."""
+        if self._on_pace is not None:
+            self._on_pace()
+        if self.stopping:
+            self._on_quiescence()
+            return
+        self.now = max(self.now, self.pace_cycle)
+        pacing, self._pacing = self._pacing, []
+        self.pace_cycle = self.pace_after(min(unit.now for unit in pacing))
+        for unit in pacing:
+            self.wake(unit)

@@ -1,0 +1,123 @@
+"""High-bandwidth memory, shared by all off-chip operators.
+
+A client hands over one tile's burst and parks. The memory advances only when nothing else can
+run; its loop is compiled (``hbm_kernel``) and stops at the first completed burst.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from fabric.engine.unit import Unit
+
+if TYPE_CHECKING:
+    from fabric.hardware.description import HbmDescription
+
+__all__ = ["MOST_REQUESTS", "REQUESTS_PER_CALL", "REQUESTS_PER_SECOND", "Hbm"]
+
+SHUTDOWN_CYCLES: Final = 3
+"""The memory stops this long after its last client (the authors' simulator, observed)."""
+
+REQUESTS_PER_CALL: Final = 1 << 22
+"""Some 20 milliseconds of the host's time."""
+
+REQUESTS_PER_SECOND: Final = 200_000_000
+"""What the compiled loop serves on one core of a server; measured: 226 to 264 million."""
+
+MOST_REQUESTS: Final = 86_400 * REQUESTS_PER_SECOND
+"""Of one tile: a day of the host's time."""
+
+
+class Hbm:
+    """Memory channels of fixed-size requests behind one port per client.
+
+    Attributes:
+        requests: handed over so far.
+        requests_per_call: after so many the loop comes back from compiled code.
+    """
+
+    def __init__(
+        self, description: HbmDescription, readers: list[Unit], writers: list[Unit]
+    ) -> None:
+        """Serve ``readers`` before ``writers`` in every cycle, each in the order given."""
+        from fabric.engine.hbm_kernel import advance
+
+        self._kernel = advance
+        self._description: Final = description
+        self._clients: Final = [*readers, *writers]
+        self._port: Final = {unit.index: port for port, unit in enumerate(self._clients)}
+        clients = len(self._clients)
+        self._free = np.zeros(description.channels, np.int64)
+        self._next_bundle = np.zeros(clients, np.int64)
+        self._left = np.zeros(clients, np.int64)
+        self._last_ready = np.zeros(clients, np.int64)
+        self._active = np.zeros(clients, np.int64)
+        self._done = np.zeros(clients, np.int64)
+        self._offset = 0
+        self._bursts = 0
+        self.requests = 0
+        self.requests_per_call = REQUESTS_PER_CALL
+
+    @property
+    def pending(self) -> bool:
+        """Whether a burst is under way."""
+        return self._bursts > 0
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes of all requests that the memory has taken, whole requests each."""
+        taken = self.requests - int(self._left.sum())
+        return taken * self._description.request_bytes
+
+    @property
+    def final_cycle(self) -> int | None:
+        """The cycle in which the memory stops; None until all its clients have ended."""
+        if not all(unit.finished for unit in self._clients):
+            return None
+        return max(unit.now for unit in self._clients) + SHUTDOWN_CYCLES
+
+    def served(self, unit: Unit, requests: int) -> int:
+        """Return how many of the ``requests`` of the unit's burst under way have been served."""
+        return requests - int(self._left[self._port[unit.index]])
+
+    def requests_of(self, rows: int, row_bytes: int) -> int:
+        """Return the requests of a tile: a row is never merged with the next one."""
+        return rows * -(-row_bytes // self._description.request_bytes)
+
+    def submit(self, unit: Unit, requests: int) -> None:
+        """Hand over a burst at the unit's clock; the clock wakes the unit when it is complete."""
+        port = self._port[unit.index]
+        self._next_bundle[port] = unit.now + 1
+        self._left[port] = requests
+        self._last_ready[port] = 0
+        self._bursts += 1
+        self.requests += requests
+
+    def advance(self, horizon_cycle: int) -> list[tuple[Unit, int]]:
+        """Go on to the first completion, or up to ``horizon_cycle``."""
+        description = self._description
+        finished, cycle = 0, 0
+        while cycle <= horizon_cycle:
+            # Between two calls Python looks whether there was a signal.
+            self._offset, finished, cycle, horizon_cycle = self._kernel(
+                horizon_cycle,
+                self.requests_per_call,
+                finished,
+                self._offset,
+                self._free,
+                self._next_bundle,
+                self._left,
+                self._last_ready,
+                self._active,
+                self._done,
+                description.requests_per_bundle,
+                description.startup_cycles + description.latency_cycles,
+                description.initiation_interval_cycles,
+            )
+        self._bursts -= finished
+        return [
+            (self._clients[port], int(self._last_ready[port]) + 1)
+            for port in sorted(self._done[:finished].tolist())
+        ]

@@ -1,0 +1,187 @@
+"""On-chip memory: one capacity that all memory units allocate from, and its use over time.
+
+What does not fit waits, served by (cycle, node); what can never fit is an error.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from fabric.engine.unit import Unit, Wait
+from fabric.telling.errors import CapacityError
+
+if TYPE_CHECKING:
+    from fabric.engine.clock import VirtualClock
+
+__all__ = ["Allocation", "OnChipMemory"]
+
+_FOLD: Final = 1 << 17
+"""Ledger entries after which the past is folded into one level and one peak."""
+
+
+class Allocation:
+    """Room that a buffer has, until the last of those who hold a reference to it is done.
+
+    Attributes:
+        memory: where the room is.
+        owner: the unit that asked for it.
+        size_bytes: how much.
+        holders: references that are not done yet.
+    """
+
+    __slots__ = ("_done_cycle", "holders", "memory", "owner", "size_bytes")
+
+    def __init__(self, memory: OnChipMemory, owner: Unit, size_bytes: int) -> None:
+        """Stand for room that was allocated, with one holder."""
+        self.memory: Final = memory
+        self.owner: Final = owner
+        self.size_bytes: Final = size_bytes
+        self.holders = 1
+        self._done_cycle = 0
+
+    def share(self, more: int) -> None:
+        """Count ``more`` holders."""
+        self.holders += more
+
+    def done(self, cycle: int) -> None:
+        """Count one holder less; the last gives the room back at the latest of their cycles."""
+        self._done_cycle = max(self._done_cycle, cycle)
+        self.holders -= 1
+        if not self.holders:
+            self.memory.release(self.owner, self.size_bytes, self._done_cycle)
+
+
+class OnChipMemory:
+    """Room for tiles and buffers.
+
+    Attributes:
+        capacity_bytes: None for unlimited.
+        held_by: bytes, by the unit that asked for them, where the capacity is limited.
+    """
+
+    def __init__(self, capacity_bytes: int | None, clock: VirtualClock) -> None:
+        """Start empty."""
+        self.capacity_bytes: Final = capacity_bytes
+        self._clock = clock
+        self._used_bytes = 0
+        self.held_by: defaultdict[Unit, int] = defaultdict(int)
+        self._releases: list[tuple[int, int]] = []
+        self._waiting: list[tuple[int, int, Unit, int]] = []
+        self._ledger: list[tuple[int, int]] = []
+        self._level_bytes = 0
+        self._peak_bytes = 0
+
+    async def allocate(
+        self, unit: Unit, size_bytes: int, what: str, *, held_bytes: int = 0
+    ) -> None:
+        """Take ``size_bytes`` at the unit's clock, or wait until they are free.
+
+        Args:
+            unit: who asks; cycles it waits are counted as ``capacity_cycles``.
+            size_bytes: how much.
+            what: names the buffer in an error.
+            held_bytes: what the buffer has already, where it grows.
+
+        Raises:
+            CapacityError: the buffer is larger than the whole capacity.
+        """
+        if self.capacity_bytes is not None:
+            total_bytes = held_bytes + size_bytes
+            if total_bytes > self.capacity_bytes:
+                # Others may be behind in their own time: what is free is known when they are not.
+                await self._clock.reach(unit, unit.now)
+                raise CapacityError(
+                    f"{unit.name}: {what} takes {total_bytes:,} bytes: expected at most the "
+                    f"on-chip capacity of {self.capacity_bytes:,} bytes, of which "
+                    f"{self._free_bytes(unit.now):,} are free",
+                    file=unit.place.file,
+                    line=unit.place.line,
+                )
+            await self._wait_for_room(unit, size_bytes)
+            self.held_by[unit] += size_bytes
+        self._record(unit.now, size_bytes)
+
+    def release(self, owner: Unit, size_bytes: int, cycle: int) -> None:
+        """Give back at ``cycle`` ``size_bytes`` that ``owner`` asked for."""
+        self._record(cycle, -size_bytes)
+        if self.capacity_bytes is not None:
+            self.held_by[owner] -= size_bytes
+            heapq.heappush(self._releases, (cycle, size_bytes))
+            self._wake_first()
+
+    @property
+    def requests(self) -> list[tuple[Unit, int]]:
+        """Units that wait for room and the bytes they want, in the order they are served."""
+        return [(unit, size_bytes) for _, _, unit, size_bytes in self._waiting]
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes held in any cycle so far."""
+        self._fold(before=None)
+        return self._peak_bytes
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes held after all that was allocated and given back so far."""
+        return self._level_bytes + sum(change_bytes for _, change_bytes in self._ledger)
+
+    async def _wait_for_room(self, unit: Unit, size_bytes: int) -> None:
+        request = (unit.now, unit.index, unit, size_bytes)
+        bisect.insort(self._waiting, request, key=lambda entry: entry[:2])
+        clock = self._clock
+        while True:
+            first = self._waiting[0] is request
+            target = self._fits_at(size_bytes, unit.now) if first else None
+            if target is None:
+                await clock.park(unit, Wait("capacity", (), unit.now))
+                continue
+            await clock.reach(unit, target)
+            first = self._waiting[0] is request
+            if first and clock.now >= target == self._fits_at(size_bytes, unit.now):
+                break
+        self._waiting.pop(0)
+        unit.capacity_cycles += target - unit.now
+        unit.now = target
+        self._used_bytes += size_bytes
+        self._wake_first()
+
+    def _free_bytes(self, cycle: int) -> int:
+        """Return how much is free at ``cycle``, before which nothing can happen any more."""
+        assert self.capacity_bytes is not None
+        released_bytes = sum(size_bytes for when, size_bytes in self._releases if when <= cycle)
+        return self.capacity_bytes - self._used_bytes + released_bytes
+
+    def _fits_at(self, size_bytes: int, cycle: int) -> int | None:
+        """Return the first cycle from ``cycle`` on with room, by what is known so far."""
+        cycle = max(cycle, self._clock.now)
+        releases = self._releases
+        while releases and releases[0][0] <= self._clock.now:
+            self._used_bytes -= heapq.heappop(releases)[1]
+        assert self.capacity_bytes is not None
+        missing = self._used_bytes + size_bytes - self.capacity_bytes
+        for released_cycle, released_bytes in sorted(releases):
+            if missing <= 0 and released_cycle > cycle:
+                break
+            missing -= released_bytes
+            cycle = max(cycle, released_cycle)
+        return cycle if missing <= 0 else None
+
+    def _wake_first(self) -> None:
+        if self._waiting:
+            self._clock.wake(self._waiting[0][2])
+
+    def _record(self, cycle: int, change_bytes: int) -> None:
+        self._ledger.append((cycle, change_bytes))
+        if len(self._ledger) >= _FOLD:
+            self._fold(before=self._clock.now)
+
+    def _fold(self, before: int | None) -> None:
+        ledger = sorted(self._ledger)
+        end = len(ledger) if before is None else bisect.bisect_left(ledger, (before,))
+        for _, change_bytes in ledger[:end]:
+            self._level_bytes += change_bytes
+            self._peak_bytes = max(self._peak_bytes, self._level_bytes)
+        self._ledger = ledger[end:]

@@ -1,0 +1,160 @@
+"""What an operator has while it runs: channel ends, its unit, the clock and the memories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from fabric.engine import results
+from fabric.engine.assumed_sink import AssumedSink
+from fabric.engine.channel import Channel, Discard
+from fabric.engine.checked_sink import CheckedSink
+from fabric.engine.hbm import MOST_REQUESTS, REQUESTS_PER_SECOND
+from fabric.engine.unit import ComputeUnit, Unit, Wait
+from fabric.telling.errors import OperatorError
+from fabric.values.value import Element, Value
+
+if TYPE_CHECKING:
+    from fabric.engine.clock import VirtualClock
+    from fabric.engine.hbm import Hbm
+    from fabric.engine.on_chip import OnChipMemory
+    from fabric.engine.stored import Stored
+    from fabric.values.stream_type import StreamType
+
+__all__ = ["Ports", "Sink", "Source"]
+
+Source: TypeAlias = Channel
+"""The end of a channel that an operator reads."""
+
+Sink: TypeAlias = Channel | AssumedSink | CheckedSink | Discard
+"""The end of a channel that an operator writes."""
+
+
+@dataclass(frozen=True)
+class Ports:
+    """An operator's view of the machine.
+
+    Attributes:
+        unit: where it runs; its clock and counters.
+        inputs, outputs: channel ends in port order.
+        input_types, output_types: what they carry.
+        functional: tiles have data.
+        clock: the global virtual clock.
+        off_chip: the HBM, where the program uses it.
+        on_chip: the on-chip memory.
+        stored: what stores have written, by name.
+    """
+
+    unit: Unit
+    inputs: tuple[Source, ...]
+    outputs: tuple[Sink, ...]
+    input_types: tuple[StreamType, ...]
+    output_types: tuple[StreamType, ...]
+    functional: bool
+    clock: VirtualClock
+    off_chip: Hbm | None
+    on_chip: OnChipMemory
+    stored: Stored
+
+    @property
+    def source(self) -> Source:
+        """The first input."""
+        return self.inputs[0]
+
+    @property
+    def sink(self) -> Sink:
+        """The first output."""
+        return self.outputs[0]
+
+    @property
+    def compute_unit(self) -> ComputeUnit:
+        """The unit of an operator whose kind is ``compute``."""
+        assert isinstance(self.unit, ComputeUnit)
+        return self.unit
+
+    async def burst(self, rows: int, row_bytes: int) -> None:
+        """Move a tile of ``rows`` rows to or from the HBM; the clock ends when all is answered.
+
+        Raises:
+            OperatorError: it would take more than a day to simulate.
+        """
+        off_chip, unit = self.off_chip, self.unit
+        assert off_chip is not None
+        requests = off_chip.requests_of(rows, row_bytes)
+        if requests > MOST_REQUESTS:
+            raise self._too_long(rows, row_bytes, requests)
+        unit.off_chip_bytes += rows * row_bytes
+        if requests:
+            off_chip.submit(unit, requests)
+            await self.clock.park(unit, Wait("off-chip", (), unit.now))
+
+    def _too_long(self, rows: int, row_bytes: int, requests: int) -> OperatorError:
+        """Return the error for a tile that nobody would live to see the end of."""
+        unit = self.unit
+        element = self.inputs[0].elements if self.inputs else 0
+        days = requests // (REQUESTS_PER_SECOND * 86_400)
+        return OperatorError(
+            f"{unit.name}: a tile of {rows:,} rows of {row_bytes:,} bytes takes {requests:,} "
+            f"requests to the HBM, {days:,} days of simulation at {REQUESTS_PER_SECOND:,} requests "
+            f"a second: expected at most {MOST_REQUESTS:,}, at cycle {unit.now:,}, "
+            f"element {element:,}",
+            operator=unit.name,
+            cycle=unit.now,
+            element=element,
+            file=unit.place.file,
+            line=unit.place.line,
+        )
+
+    async def first_of(self, sources: tuple[Source, ...]) -> None:
+        """Park until an element or an end arrives in one of ``sources``, all of them empty."""
+        unit = self.unit
+        for source in sources:
+            source.reader = unit
+        await self.clock.park(unit, Wait("receive", sources, unit.now, any_of=True))
+        for source in sources:
+            source.reader = None
+
+    def values_of(self, function: Any, method: str) -> Callable[..., Value]:
+        """Return ``function.method``; what a user's returns has to be a value of the output."""
+        return results.values_of(function, method, self.output_types[0].value, self.functional)
+
+    def parts_of(self, split: Any) -> Callable[[Any], Sequence[Element]]:
+        """Return ``split.apply``; what a user's returns has to be parts of the output."""
+        return results.parts_of(split, self.output_types[0].value, self.functional)
+
+    update_of = staticmethod(results.update_of)
+    numbers_of = staticmethod(results.numbers_of)
+
+    def finish(self) -> None:
+        """End the outputs: the operator has ended."""
+        for sink in self.outputs:
+            sink.close()
+
+    async def drain(self) -> None:
+        """Discard what comes after the operator has ended, until all producers have ended.
+
+        No input waits for another one's end, and the clock moves only when all have ended.
+        """
+        cycle = self.unit.now
+        while True:
+            for source in self.inputs:
+                source.discard(cycle)
+            going_on = tuple(source for source in self.inputs if source.closed_cycle is None)
+            if not going_on:
+                break
+            await self.first_of(going_on)
+        for source in self.inputs:
+            source.see_end()
+
+    async def starve(self, source: Source, seen_stop: int, awaited_stop: int) -> None:
+        """Wait for an element of a stream that has ended: the program will be found stuck.
+
+        Args:
+            source: the stream.
+            seen_stop: level of its last stop, 0 for none.
+            awaited_stop: the lowest level that would do, 0 where no stop is needed.
+        """
+        unit = self.unit
+        stops = (seen_stop, awaited_stop) if awaited_stop else None
+        await self.clock.park(unit, Wait("receive", (source,), unit.now, stops=stops))

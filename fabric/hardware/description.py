@@ -1,0 +1,131 @@
+"""The hardware description: a TOML file read into a frozen, checked value.
+
+The defaults are the evaluation fabric of Streaming Tensor Programs, arXiv 2511.07776v2, 5.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+from fabric.arguments.checks import Bounds
+from fabric.arguments.described import Described
+from fabric.telling.errors import ConfigurationError, FabricError
+
+__all__ = [
+    "ChannelDescription",
+    "ComputeDescription",
+    "DtypeName",
+    "Hardware",
+    "HbmDescription",
+    "OnChipDescription",
+    "TileDescription",
+]
+
+Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
+Cycles: TypeAlias = Annotated[int, Bounds(0, 2**31 - 1)]
+Channels: TypeAlias = Annotated[int, Bounds(1, 2**20)]
+Bundle: TypeAlias = Annotated[int, Bounds(1, 2**16)]
+Bytes: TypeAlias = Annotated[int, Bounds(1, 2**62)]
+DtypeName: TypeAlias = Literal[
+    "float32",
+    "float16",
+    "bfloat16",
+    "float8_e4m3",
+    "float8_e5m2",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+]
+
+
+class _Part(Described):
+    """A part of a fabric: every value optional."""
+
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
+
+
+@dataclass(frozen=True, kw_only=True)
+class HbmDescription(_Part):
+    """Off-chip memory.
+
+    Attributes:
+        channels: served side by side.
+        request_bytes: moved by one request.
+        latency_cycles: from the start of a request to its response, after the start-up.
+        initiation_interval_cycles: between two requests on one channel.
+        startup_cycles: paid by every request.
+        requests_per_bundle: what one client hands over in one cycle.
+    """
+
+    channels: Channels = 32
+    request_bytes: Count = 64
+    latency_cycles: Cycles = 2
+    initiation_interval_cycles: Count = 2
+    startup_cycles: Cycles = 14
+    requests_per_bundle: Bundle = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnChipDescription(_Part):
+    """Memory units.
+
+    Attributes:
+        bytes_per_cycle: between one memory unit and its reader or writer.
+        capacity_bytes: of all memory units together; None for unlimited.
+    """
+
+    bytes_per_cycle: Count = 64
+    capacity_bytes: Bytes | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChannelDescription(_Part):
+    """Channels whose depth the program leaves open.
+
+    Attributes:
+        depth: in elements.
+    """
+
+    depth: Count = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComputeDescription(_Part):
+    """Compute units whose throughput the program leaves open.
+
+    Attributes:
+        flops_per_cycle: of one unit.
+    """
+
+    flops_per_cycle: Count = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class TileDescription(_Part):
+    """Tiles whose element type the program leaves open.
+
+    Attributes:
+        dtype: the name of the element type.
+    """
+
+    dtype: DtypeName = "bfloat16"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hardware(_Part):
+    """A fabric: one description per part, the paper's evaluation fabric where nothing is said."""
+
+    hbm: HbmDescription = HbmDescription()
+    on_chip: OnChipDescription = OnChipDescription()
+    channel: ChannelDescription = ChannelDescription()
+    compute: ComputeDescription = ComputeDescription()
+    tile: TileDescription = TileDescription()
+
+    def as_dict(self) -> dict[str, dict[str, Any]]:
+        """Return every key with its value, as a hardware file would state them."""
+        return asdict(self)

@@ -1,0 +1,67 @@
+"""What went wrong in an operator, as the error a user reads: who, what, in which line, when."""
+
+from __future__ import annotations
+
+from fabric.engine.ports import Ports
+from fabric.telling.errors import OperatorError, Refusal, said
+from fabric.telling.place import Place, defining_place, is_own, raising_place
+from fabric.wiring.operator import Node, Operator
+
+__all__ = ["blamed", "failure", "first_of", "has_user_code"]
+
+
+def first_of(error: BaseException) -> BaseException:
+    """Return the first error of a group, as a nursery raises it, or what a coroutine hid."""
+    while isinstance(error, BaseExceptionGroup):
+        group, error = error, error.exceptions[0]
+        if error.__traceback__ is None:
+            error.__traceback__ = group.__traceback__
+    cause = error.__cause__
+    # Python lets no coroutine raise these, and says RuntimeError in their place.
+    if isinstance(error, RuntimeError) and isinstance(cause, StopIteration | StopAsyncIteration):
+        return cause
+    return error
+
+
+def blamed(error: BaseException, node: Node, ports: Ports) -> OperatorError:
+    """Return the error for what the operator of ``node``, or a function it was given, raised."""
+    place = raising_place(error) or _function_place(node.operator)
+    if not isinstance(error, Refusal):
+        return failure(said(error), place, node, ports)
+    return failure(str(error), error.place or place, node, ports, counted=error.counted)
+
+
+def failure(
+    what: str, place: Place | None, node: Node, ports: Ports, *, counted: bool = False
+) -> OperatorError:
+    """Return the error of ``node``, which did ``what`` in line ``place`` of the user's code.
+
+    How many elements it had taken is added, unless another number was ``counted`` there.
+    """
+    unit = ports.unit
+    element = ports.inputs[0].elements if ports.inputs else 0
+    where = "" if place is None else f" ({place})"
+    number = "" if counted else f", element {element:,}"
+    return OperatorError(
+        f"{node.name}: {what}{where}, at cycle {unit.now:,}{number}",
+        operator=node.name,
+        cycle=unit.now,
+        element=element,
+        file=node.place.file,
+        line=node.place.line,
+    )
+
+
+def has_user_code(operator: Operator) -> bool:
+    """Whether ``operator``, or a function it was given, is a user's."""
+    return not is_own(operator) or _function_place(operator) is not None
+
+
+def _function_place(operator: Operator) -> Place | None:
+    """Return where the user's function that ``operator`` was given is defined, if there is one."""
+    for given in vars(operator).values():
+        for method in ("apply", "update"):
+            place = defining_place(getattr(given, method, None))
+            if place is not None:
+                return place
+    return None

@@ -1,0 +1,147 @@
+"""What was known before a run beside what the run measured; they have to agree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fabric.runs.report import Compared, Comparison
+from fabric.symbolic.metrics import Metrics
+from fabric.symbolic.substitution import Size, Substitution, followed
+from fabric.telling.errors import ProgramError
+from fabric.values.dims import free_symbols, is_ragged
+from fabric.values.stream_type import StreamType, TileType, shape_text
+from fabric.wiring.operator import Node
+
+if TYPE_CHECKING:
+    from fabric.machine.machine import Machine
+    from fabric.runs.sizes import Measured
+
+__all__ = ["check_assumptions", "compare"]
+
+
+def compare(machine: Machine, measured: Measured, metrics: Metrics) -> Comparison:
+    """Compare a completed run with its program's metrics.
+
+    Args:
+        machine: after the run.
+        measured: the sizes it had.
+        metrics: for these sizes.
+    """
+    plan = machine.plan
+    program = plan.program
+    bound = followed(program.sizes, program)
+    warnings = [
+        f"the program binds {symbol.name} to {size:,}, but the run had {measured.sizes[symbol]:,}"
+        for symbol, size in bound.items()
+        if measured.sizes.get(symbol, size) != size
+    ]
+    units = machine.units
+    sides = [node.operator.off_chip for node in plan.nodes]
+    loaded, stored = (
+        sum(unit.off_chip_bytes for unit, its in zip(units, sides, strict=True) if its == side)
+        for side in ("read", "write")
+    )
+    paper = metrics.paper
+    flops = sum(unit.flops for unit in units)
+    # A size that only tiles have is shown by no channel: what hangs on it cannot be compared.
+    totals = tuple(
+        row
+        for row in (
+            Compared("off-chip loads, bytes", paper.load_bytes, loaded),
+            Compared("off-chip stores, bytes", paper.store_bytes, stored),
+            Compared("FLOPs", metrics.flops, flops),
+            Compared(
+                "on-chip bytes at the peak",
+                paper.on_chip_bytes,
+                machine.on_chip.peak_bytes,
+                at_most=True,
+            ),
+        )
+        if not free_symbols(row.expected)
+    )
+    guessed = measured.guessed
+    exact = not (
+        any(map(_has_ragged_tiles, plan.nodes))
+        or any(_hangs_on_means(edge.type, guessed) for edge in plan.edges)
+    )
+    warnings += [text for row in totals if not row.agrees and (text := _told(row, exact))]
+    sizes = Substitution(measured.sizes)
+    elements = tuple(_count(sizes, edge.type) for edge in plan.edges)
+    warnings += [
+        f"{channel.name}: {channel.elements:,} elements measured, {expected:,} expected: this is "
+        "a fault of the fabric, or of an operator's shapes"
+        for channel, edge, expected in zip(machine.channels, plan.edges, elements, strict=True)
+        if channel.elements != expected and _is_exact(edge.type, expected, guessed)
+    ]
+    return Comparison(totals, elements, tuple(warnings))
+
+
+def check_assumptions(machine: Machine, measured: dict[Any, Size]) -> None:
+    """Compare what the program assumes of its streams with the sizes they had.
+
+    Raises:
+        ProgramError: an assumption was false.
+    """
+    sizes = Substitution(measured)
+    for sink in machine.assumed:
+        sink.finish()
+        for claim in sink.claims:
+            expected = sizes.dim(claim.assumed)
+            for size in sink.sizes.get(claim.dimension, ()):
+                if size != expected and not is_ragged(claim.assumed):
+                    raise claim.refuted_by(size, expected)
+    # Groups of ragged sizes are counted together; operators compare them one by one.
+    for edge, channel in zip(machine.plan.edges, machine.channels, strict=True):
+        assumed = edge.consumer.inputs[edge.input]
+        if edge.claims and channel.elements != (total := _count(sizes, assumed.type)):
+            place = edge.claims[0].place
+            raise ProgramError(
+                f"{assumed.name} has {channel.elements:,} elements: expected {total:,}, since the "
+                f"program assumes {shape_text(assumed.shape)}",
+                file=place.file,
+                line=place.line,
+            )
+
+
+def _count(sizes: Substitution, stream: StreamType) -> int:
+    count: int = -(-sizes.stream(stream).count // 1)
+    return count
+
+
+def _is_exact(stream: StreamType, expected: int, guessed: frozenset[Any]) -> bool:
+    """Whether the elements of a stream follow from the sizes measured.
+
+    Two sizes that no other channel shows cannot be told apart where their product is 0.
+    """
+    symbols = any(free_symbols(dim) for dim in stream.shape)
+    return not _hangs_on_means(stream, guessed) and (expected > 0 or not symbols)
+
+
+def _hangs_on_means(stream: StreamType, guessed: frozenset[Any]) -> bool:
+    """Whether the count of a stream is that of means, of which the product is not the mean."""
+    symbols = [symbol for dim in stream.shape for symbol in free_symbols(dim)]
+    return sum(map(is_ragged, symbols)) > 1 or not guessed.isdisjoint(symbols)
+
+
+def _told(row: Compared, exact: bool) -> str | None:
+    """Return what to say of a difference; nothing where means of ragged sizes explain it."""
+    if row.at_most:
+        return (
+            f"{row.what}: {row.measured:,}, more than the requirement of {row.expected:,}: more "
+            "than two buffers of an operator were alive"
+        )
+    if not exact:
+        return None
+    return (
+        f"{row.what}: {row.measured:,} measured, {row.expected:,} expected: this is a fault of "
+        "the fabric, or of an operator's costs"
+    )
+
+
+def _has_ragged_tiles(node: Node) -> bool:
+    """Whether tiles have ragged sizes: their mean is not that of every part of a stream."""
+    return any(
+        isinstance(stream.value, TileType)
+        and (is_ragged(stream.value.rows) or is_ragged(stream.value.cols))
+        for stream in node.input_types
+    )

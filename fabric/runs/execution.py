@@ -1,0 +1,221 @@
+"""One run of a program: its machine, its operators as trio tasks, its log and its trace."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+import trio
+
+from fabric.deadlock.livelock import LivelockWatch
+from fabric.deadlock.waits import find_stuck
+from fabric.machine.foreign import ChildTasks, IdleClock
+from fabric.machine.machine import Machine
+from fabric.machine.unawaited import unawaited
+from fabric.machine.watchdog import watched
+from fabric.runs import accounting
+from fabric.runs.interrupts import Interrupts
+from fabric.runs.report import Status
+from fabric.runs.runlog import HEARTBEAT_CYCLES, RunLog
+from fabric.terminal.progress import Snapshot
+from fabric.wiring.elaborate import elaborate
+from fabric.wiring.program import Program
+
+if TYPE_CHECKING:
+    from fabric.deadlock.document import DeadlockReport
+    from fabric.trace.recording.options import TraceOptions
+    from fabric.trace.recording.recorder import Recorder
+
+__all__ = ["Execution", "Progress", "Settings"]
+
+
+class Progress(Protocol):
+    """Shows a run while it goes on."""
+
+    async def run(self, snapshot: Callable[[], Snapshot]) -> None:
+        """Show snapshots until cancelled."""
+
+
+class Settings(NamedTuple):
+    """How a program is run.
+
+    Attributes:
+        functional: tiles have data.
+        depths: of single channels, by ``consumer.input``.
+        progress: shows the run while it goes on.
+        livelock_cycles: how long nothing has to get done before the run is given up.
+        trace: what to record, if anything.
+    """
+
+    functional: bool
+    depths: dict[str, int]
+    progress: Progress | None
+    livelock_cycles: int
+    trace: TraceOptions | None
+
+    def recorder(self) -> Recorder | None:
+        """Return a new recorder where the run is traced."""
+        if self.trace is None:
+            return None
+        from fabric.trace.recording.recorder import Recorder
+
+        return Recorder(self.trace)
+
+    def deepened(self, explained: DeadlockReport) -> Settings:
+        """Return the same with the depths that help."""
+        depths = {depth.option: depth.after for depth in explained.remedy.depths}
+        return self._replace(depths=self.depths | depths)
+
+
+class Execution:
+    """One run of a program, from cycle 0 to its end.
+
+    Attributes:
+        settings: how it is run.
+        machine: what it runs on.
+        watch: for livelocks.
+        log: where its story goes; nowhere until it is set.
+        wall_seconds: that it took.
+    """
+
+    def __init__(
+        self, program: Program, settings: Settings, say: Callable[[str], object] | None = None
+    ) -> None:
+        """Build the machine for ``program``; ``say``, by default on stderr, who does not end."""
+        self.settings: Final = settings
+        self._say: Final = say or _say
+        self._recorder = settings.recorder()
+        self.machine: Final = Machine(
+            elaborate(program),
+            functional=settings.functional,
+            depths=settings.depths,
+            capacity_bytes=program.hardware.on_chip.capacity_bytes,
+            on_quiescence=self._stop,
+            on_heartbeat=self._beat,
+            beat_cycles=HEARTBEAT_CYCLES,
+            recorder=self._recorder,
+        )
+        self.log = RunLog(None, lambda _: None)
+        self.wall_seconds = 0.0
+        self.watch: Final = LivelockWatch(self.machine, settings.livelock_cycles)
+        self._loops_logged: set[str] = set()
+        self._scope = trio.CancelScope()
+        self._interrupts = Interrupts()
+        self._logged: set[int] = set()
+
+    def start_trace(
+        self,
+        folder: Path | None,
+        name: str,
+        head: Mapping[str, Any],
+        tell: Callable[[str], object],
+    ) -> None:
+        """Begin the trace, where there is one, in a new folder ``name``."""
+        if self._recorder is not None and folder is not None:
+            self._recorder.start(folder / name, self.machine, head, tell)
+
+    @property
+    def signal(self) -> int:
+        """What interrupted the run, where something did."""
+        return self._interrupts.number
+
+    def conclude_trace(self, status: Status, verified: bool | None) -> None:
+        """Let the trace say of the run what its report says."""
+        if self._recorder is not None:
+            self._recorder.conclude(status, verified)
+
+    def execute(self) -> Status:
+        """Run to the end and return how it ended; the trace ends with it."""
+        status = self._execute()
+        if self._recorder is not None:
+            self._recorder.finish(status, accounting.run_cycles(self.machine))
+        return status
+
+    def _execute(self) -> Status:
+        start = time.perf_counter()
+        interrupts = self._interrupts
+        try:
+            with (
+                interrupts.handled(),
+                unawaited(self.machine.refuse_unawaited),
+                watched(self.machine.watched, self._say),
+            ):
+                self.machine.catches_interrupts = interrupts.handling
+                trio.run(
+                    self._main,
+                    clock=IdleClock(partial(self.machine.end_outside, self._scope)),
+                    instruments=[ChildTasks(partial(self.machine.refuse_child, self._scope))],
+                )
+        except BaseException:
+            # Interrupted in the middle of what it did, trio may complain about anything.
+            if not interrupts.seen:
+                raise
+        self.wall_seconds = time.perf_counter() - start
+        self._log_finished()
+        if interrupts.seen:
+            return "interrupted"
+        if self.machine.failures:
+            return "error"
+        if self.watch.found:
+            return "livelock"
+        return "completed" if all(unit.finished for unit in self.machine.units) else "deadlock"
+
+    async def _main(self) -> None:
+        machine = self.machine
+        self._interrupts.cancels(self._scope, machine.abandon)
+        progress = self.settings.progress
+        async with trio.open_nursery() as host:
+            if progress is not None:
+                host.start_soon(progress.run, self._snapshot)
+            if self._recorder is not None:
+                host.start_soon(self._recorder.run)
+            await machine.run(self._scope)
+            host.cancel_scope.cancel()
+
+    def _stop(self) -> None:
+        self.machine.stop(self._scope)
+
+    def _beat(self) -> None:
+        machine = self.machine
+        self._log_finished()
+        self.log.event(
+            "heartbeat",
+            machine.clock.now,
+            elements=machine.elements,
+            waiting=machine.waiting,
+        )
+        for loop in find_stuck(machine).cores:
+            if loop[0].name not in self._loops_logged:
+                self._loops_logged.update(unit.name for unit in loop)
+                names = [unit.name for unit in loop]
+                self.log.event("partial_deadlock", machine.clock.now, loop=names)
+
+    def _log_finished(self) -> None:
+        machine = self.machine
+        ended = [u for u in machine.units if u.finished and u.index not in self._logged]
+        if not ended:
+            return
+        self._logged.update(unit.index for unit in ended)
+        counters = accounting.unit_counters(machine, accounting.run_cycles(machine))
+        self.log.operators_finished(
+            [counters[unit.index] for unit in ended], [unit.now for unit in ended]
+        )
+
+    def _snapshot(self) -> Snapshot:
+        machine = self.machine
+        waiting = machine.waiting
+        finished = sum(unit.finished for unit in machine.units)
+        return Snapshot(
+            cycle=max(unit.now for unit in machine.units),
+            elements=machine.elements,
+            running=len(machine.units) - waiting - finished,
+            waiting=waiting,
+        )
+
+
+def _say(text: str) -> None:
+    print(f"fabric: {text}", file=sys.stderr)  # noqa: T201 - a notice

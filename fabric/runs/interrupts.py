@@ -1,0 +1,104 @@
+"""Ctrl-C, SIGTERM and SIGHUP: the run is asked to end.
+
+What goes on computing all the same is ended a moment later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Final
+
+import trio
+
+from fabric.runs.terminations import SIGNALS, is_free
+from fabric.telling.place import deepest_place
+
+__all__ = ["Interrupts"]
+
+_GRACE_SECONDS: Final = 0.4
+
+_PATIENCE_SECONDS: Final = 1.0
+_MOST_ALARMS: Final = 3
+"""How often a user's code may catch a KeyboardInterrupt and go on, and how soon the next comes."""
+
+
+class Interrupts:
+    """What SIGINT, SIGTERM and SIGHUP do while a run goes on.
+
+    The first one cancels the run, which writes what it has. Where a user's function computes and
+    does not let trio run anything else, KeyboardInterrupt is raised in it a moment later, or at
+    the second signal.
+
+    Attributes:
+        seen: there was one.
+        number: of the signal that came first.
+        handling: SIGINT comes here.
+    """
+
+    def __init__(self) -> None:
+        """Nothing was seen yet."""
+        self.seen = False
+        self.number: int = signal.SIGINT
+        self.handling = False
+        self._alarms = 0
+        self._cancel: Callable[[], object] | None = None
+
+    def cancels(self, scope: trio.CancelScope, abandon: Callable[[], object]) -> None:
+        """At the first signal from here on, ``abandon`` and cancel ``scope``; called inside trio.
+
+        ``abandon`` is called at once, also while trio has no turn.
+        """
+        token = trio.lowlevel.current_trio_token()
+
+        def cancel() -> None:
+            abandon()
+            token.run_sync_soon(scope.cancel)
+
+        self._cancel = cancel
+
+    @contextlib.contextmanager
+    def handled(self) -> Iterator[None]:
+        """Handle the signals that nobody else does, where this is the main thread."""
+        main = threading.current_thread() is threading.main_thread()
+        taken = [number for number in SIGNALS if main and is_free(number)]
+        if not taken:
+            yield
+            return
+        alarm = signal.signal(signal.SIGALRM, self._late)
+        before = [signal.signal(number, self._interrupt) for number in taken]
+        self.handling = True
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            for number, handler in zip(taken, before, strict=True):
+                signal.signal(number, handler)
+            signal.signal(signal.SIGALRM, alarm)
+
+    def _interrupt(self, number: int, _frame: object) -> None:
+        if not self.seen:
+            self.number = number
+        if self.seen or self._cancel is None:
+            self.seen = True
+            raise KeyboardInterrupt
+        self.seen = True
+        self._cancel()
+        signal.setitimer(signal.ITIMER_REAL, _GRACE_SECONDS)
+
+    def _late(self, _number: int, frame: FrameType | None) -> None:
+        """End what goes on computing; leave the process where a user's code lets nothing end it."""
+        signal.setitimer(signal.ITIMER_REAL, _PATIENCE_SECONDS)
+        self._alarms += 1
+        stack = [] if frame is None else list(traceback.walk_stack(frame))
+        place = deepest_place(reversed(stack))
+        if place is not None and self._alarms > _MOST_ALARMS:
+            os.write(2, f"fabric: {place} lets nothing end it: left without a report\n".encode())
+            os._exit(128 + self.number)
+        if place is not None or self._alarms == 1:
+            raise KeyboardInterrupt

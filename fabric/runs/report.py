@@ -1,0 +1,249 @@
+"""The account of a run: totals, units, channels, and what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from signal import SIGINT
+from typing import Any, Final, Literal, TypeAlias
+
+from fabric.runs.verification import Verification
+from fabric.telling.errors import Deadlock, FabricError, VerificationError
+from fabric.telling.shown import shown
+
+__all__ = [
+    "ChannelCounters",
+    "Compared",
+    "Comparison",
+    "ExitStatus",
+    "Report",
+    "Status",
+    "UnitCounters",
+]
+
+Status: TypeAlias = Literal["completed", "deadlock", "livelock", "error", "interrupted"]
+
+
+class ExitStatus:
+    """Exit statuses of ``python -m fabric``."""
+
+    COMPLETED: Final = 0
+    WRONG: Final = 1
+    USAGE: Final = 2
+    DEADLOCK: Final = 3
+    UNWRITTEN: Final = 4
+
+    @staticmethod
+    def interrupted(number: int) -> int:
+        """Return 128 and the signal's number: 130 for SIGINT, 143 for SIGTERM, 129 for SIGHUP."""
+        return 128 + number
+
+
+@dataclass(frozen=True)
+class UnitCounters:
+    """Where a unit's cycles went; the columns sum to the run's cycles.
+
+    Attributes:
+        name, operator, kind, file, line: which unit, and where it was wired.
+        elements: values it dequeued.
+        busy_cycles: charged for work.
+        empty_cycles: waited for an element or the end of a stream.
+        full_cycles: waited for a reader to take an element.
+        credit_cycles: waited for a credit on its way back.
+        hbm_cycles: waited for the HBM.
+        capacity_cycles: waited for room on chip.
+        idle_cycles: between its end, or where the run was stopped under it, and the run's end; a
+            wait that had not ended then counts as a wait to the last cycle.
+        flops: floating-point operations done.
+        flops_per_cycle: its compute bandwidth; 0 where it has no arithmetic.
+    """
+
+    name: str
+    operator: str
+    kind: str
+    file: str
+    line: int
+    elements: int
+    busy_cycles: int
+    empty_cycles: int
+    full_cycles: int
+    credit_cycles: int
+    hbm_cycles: int
+    capacity_cycles: int
+    idle_cycles: int
+    flops: int
+    flops_per_cycle: int
+
+
+@dataclass(frozen=True)
+class ChannelCounters:
+    """What went through a channel and who waited for it.
+
+    Attributes:
+        name: ``producer.output -> consumer.input``.
+        depth: slots.
+        elements: values dequeued.
+        peak_occupancy: the most slots in use at once, credits on their way back included.
+        empty_cycles: its consumer waited.
+        full_cycles, credit_cycles: its producer waited.
+        left_over: values nobody read.
+    """
+
+    name: str
+    depth: int
+    elements: int
+    peak_occupancy: int
+    empty_cycles: int
+    full_cycles: int
+    credit_cycles: int
+    left_over: int
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One quantity, as it was known before the run and as it came out.
+
+    Attributes:
+        what: in words.
+        expected: the program's metric with the sizes of this run.
+        measured: in the run.
+        at_most: the measured one may be smaller.
+    """
+
+    what: str
+    expected: int
+    measured: int
+    at_most: bool = False
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the run was as expected."""
+        return self.measured <= self.expected if self.at_most else self.measured == self.expected
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was known before a run beside what the run measured.
+
+    Attributes:
+        totals: of the program.
+        channel_elements: expected per channel, in edge order.
+        warnings: a sentence for every difference.
+    """
+
+    totals: tuple[Compared, ...] = ()
+    channel_elements: tuple[int, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+_BESIDE_THE_TABLE: Final = frozenset(
+    {"name", "units", "channels_counters", "comparison", "unwritten", "signal"}
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """One run. The attributes without a comment are the fields of ``run --json``.
+
+    Attributes:
+        name: of the program.
+        units, channels_counters: in node and edge order.
+        comparison: what was known before the run beside what it measured.
+        verification: the outputs beside what the program expects; None where it expects nothing.
+        warnings: sentences about a run that completed all the same.
+        unwritten: sentences about what of its log and trace could not be written.
+        signal: the one that interrupted it; None where none did.
+    """
+
+    program: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+    hardware: dict[str, Any] | None = None
+    mode: str | None = None
+    status: Status = "error"
+    cycles: int | None = None
+    off_chip_traffic_bytes: int | None = None
+    on_chip_requirement_bytes: int | None = None
+    off_chip_traffic_artifact_bytes: int | None = None
+    on_chip_requirement_artifact_bytes: int | None = None
+    hbm_bytes_moved: int | None = None
+    flops: int | None = None
+    allocated_flops_per_cycle: int | None = None
+    compute_utilization: float | None = None
+    off_chip_bandwidth_utilization: float | None = None
+    operators: int | None = None
+    channels: int | None = None
+    elements: int | None = None
+    wall_seconds: float | None = None
+    log_dir: str | None = None
+    verified: bool | None = None
+    verification: Verification | None = None
+    deadlock: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    name: str = ""
+    units: tuple[UnitCounters, ...] = ()
+    channels_counters: tuple[ChannelCounters, ...] = ()
+    comparison: Comparison = Comparison()
+    unwritten: tuple[str, ...] = ()
+    signal: int | None = None
+
+    @property
+    def exit_status(self) -> int:
+        """What the command line exits with."""
+        match self.status:
+            case "completed":
+                if self.verified is False:
+                    return ExitStatus.WRONG
+                return ExitStatus.UNWRITTEN if self.unwritten else ExitStatus.COMPLETED
+            case "deadlock" | "livelock":
+                return ExitStatus.DEADLOCK
+            case "interrupted":
+                return ExitStatus.interrupted(self.signal or SIGINT)
+            case "error":
+                return ExitStatus.WRONG
+
+    def raise_for_status(self) -> None:
+        """Raise what kept the program from completing with the right outputs, where something did.
+
+        Raises:
+            Deadlock: it stopped moving, or moves and gets nowhere.
+            VerificationError: an output is not what the program expects.
+            FabricError: it failed, or was interrupted.
+        """
+        if self.deadlock is not None:
+            raise Deadlock(self.deadlock["summary"], report=self.deadlock)
+        if self.error is not None:
+            raise FabricError(
+                self.error["message"], file=self.error["file"], line=self.error["line"]
+            )
+        if self.status == "interrupted":
+            raise FabricError(f"program {self.name!r} was interrupted")
+        if self.verified is False:
+            found = self.verification or Verification()
+            raise VerificationError(
+                "\n".join((f"program {self.name!r}: the result is wrong", *found.lines())),
+                verification=found.as_json(),
+            )
+
+    def __rich_repr__(self) -> Iterator[tuple[str, object]]:
+        """What rich shows of it."""
+        yield "name", self.name
+        yield "status", self.status
+        yield "cycles", self.cycles
+        yield "verified", self.verified
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows of it: what ``run`` prints."""
+        return shown(self)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the object that ``run --json`` prints."""
+        known = {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if each.name not in _BESIDE_THE_TABLE
+        }
+        if self.verification is not None:
+            known["verification"] = self.verification.as_json()
+        return known | {"warnings": list(self.warnings)}

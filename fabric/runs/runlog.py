@@ -1,0 +1,137 @@
+"""The run's story, one JSON object a line, stamped with the cycle and never with wall time.
+
+Its events and their fields are those of ``fabric.telling.vocabulary``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TextIO
+
+from fabric.runs.report import Report, UnitCounters
+from fabric.telling.errors import ConfigurationError
+from fabric.telling.events import event_logger
+from fabric.telling.plain import json_text, plain
+from fabric.telling.whole_file import write_whole
+from fabric.telling.wording import file_name
+
+__all__ = ["RunLog", "new_run_folder"]
+
+HEARTBEAT_CYCLES: Final = 1_000_000
+
+
+def new_run_folder(parent: Path, name: str) -> Path:
+    """Make and return ``parent/name-N`` with the first free number N.
+
+    The folder lies in ``parent`` whatever the name: what no file can be called is left out of it.
+
+    Raises:
+        ConfigurationError: the folder cannot be made.
+    """
+    number = 1
+    name = file_name(name)
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        taken = [
+            int(path.name.removeprefix(f"{name}-"))
+            for path in parent.glob(f"{name}-*")
+            if path.name.removeprefix(f"{name}-").isdecimal()
+        ]
+        number = max(taken, default=0) + 1
+        while True:
+            folder = parent / f"{name}-{number}"
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                number += 1
+            else:
+                return folder
+    except OSError as error:
+        raise ConfigurationError(
+            f"--log-dir {parent}: {error.strerror}: expected a folder that can be written"
+        ) from None
+
+
+class RunLog:
+    """Writes ``events.jsonl``, ``report.json`` and ``counters.json`` into a run's folder."""
+
+    def __init__(self, folder: Path | None, tell: Callable[[str], object]) -> None:
+        """Open the log; None records nothing. ``tell`` is told at once why writing stops."""
+        self._tell = tell
+        self._failed = False
+        self._folder = folder
+        self._file: TextIO | None = None
+        self._log: Any = None
+        if folder is not None:
+            self._file = (folder / "events.jsonl").open("w", encoding="utf-8", buffering=1)
+            self._log = event_logger(self._file)
+
+    def __enter__(self) -> Self:
+        """Return the log."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._try("events.jsonl", self._file.close)
+
+    def event(self, name: str, cycle: int, **fields: Any) -> None:
+        """Write one event."""
+        if self._log is not None:
+            known = plain(fields)
+            self._attempt("events.jsonl", lambda: self._log.info(name, cycle=cycle, **known))
+
+    def operators_finished(self, units: list[UnitCounters], final_cycles: list[int]) -> None:
+        """Write the ends of operators, earliest first."""
+        for cycle, unit in sorted(zip(final_cycles, units, strict=True), key=lambda pair: pair[0]):
+            self.event(
+                "operator_finished",
+                cycle,
+                operator=unit.name,
+                elements=unit.elements,
+                busy_cycles=unit.busy_cycles,
+                empty_cycles=unit.empty_cycles,
+                full_cycles=unit.full_cycles,
+                credit_cycles=unit.credit_cycles,
+                hbm_cycles=unit.hbm_cycles,
+                capacity_cycles=unit.capacity_cycles,
+            )
+
+    def write_report(self, report: Report) -> None:
+        """Write the report and the counters behind it beside the log."""
+        if self._folder is None:
+            return
+        expected = report.comparison.channel_elements or [None] * len(report.channels_counters)
+        counters = {
+            "units": [asdict(unit) for unit in report.units],
+            "channels": [
+                asdict(channel) | {"expected_elements": elements}
+                for channel, elements in zip(report.channels_counters, expected, strict=True)
+            ],
+            "comparison": [asdict(each) for each in report.comparison.totals],
+        }
+        for name, document in (("report", report.as_json()), ("counters", counters)):
+            write = partial(write_whole, self._folder / f"{name}.json", json_text(document))
+            self._attempt(f"{name}.json", write)
+
+    def _attempt(self, what: str, write: Callable[[], object]) -> None:
+        """Write; where that fails, tell the reason and write nothing more."""
+        if not self._failed:
+            self._try(what, write)
+
+    def _try(self, what: str, write: Callable[[], object]) -> None:
+        try:
+            write()
+        except OSError as error:
+            if not self._failed:
+                self._tell(f"{self._folder}: {what} could not be written: {error.strerror}")
+            self._failed = True

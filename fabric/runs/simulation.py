@@ -1,0 +1,312 @@
+"""Run a program, explain where it stops, and account for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import trio
+
+from fabric.arguments.checks import Bounds
+from fabric.arguments.described import checked, refuse
+from fabric.deadlock.describe import cured, describe_deadlock, explain_livelock
+from fabric.deadlock.document import DeadlockReport
+from fabric.deadlock.files import write_files
+from fabric.deadlock.livelock import LIVELOCK_CYCLES
+from fabric.deadlock.search import EFFORT_ELEMENTS
+from fabric.deadlock.tokens import Tokens
+from fabric.deadlock.waits import find_stuck
+from fabric.runs import accounting
+from fabric.runs.collector import only_young_garbage
+from fabric.runs.comparison import check_assumptions, compare
+from fabric.runs.execution import Execution, Progress, Settings
+from fabric.runs.report import Comparison, Report, Status
+from fabric.runs.runlog import RunLog, new_run_folder
+from fabric.runs.sizes import measured_sizes
+from fabric.runs.verification import Verification
+from fabric.runs.verify import verify
+from fabric.symbolic.metrics import metrics_of
+from fabric.symbolic.substitution import Substitution
+from fabric.telling.errors import ConfigurationError, FabricError
+from fabric.telling.place import calling_place
+from fabric.trace.recording.options import TraceOptions
+from fabric.wiring.program import Program
+
+__all__ = ["Mode", "OnDeadlock", "simulate"]
+
+Mode = Literal["timing", "functional"]
+OnDeadlock = Literal["report", "grow"]
+
+
+@checked
+@only_young_garbage()
+def simulate(
+    program: Program,
+    *,
+    mode: str | None = None,
+    depths: Mapping[str, Annotated[int, Bounds(1)]] | None = None,
+    log_dir: Path | str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    program_file: str = "",
+    progress: Progress | None = None,
+    on_deadlock: OnDeadlock = "report",
+    livelock_cycles: Annotated[int, Bounds(10)] = LIVELOCK_CYCLES,
+    trace: TraceOptions | Literal["events", "counters"] | None = None,
+    notify: Callable[[str], object] | None = None,
+) -> Report:
+    """Run ``program`` and return its report, whatever the outcome.
+
+    Args:
+        program: wired, not run before.
+        mode: ``timing`` or ``functional``; what the program states where None.
+        depths: of single channels, by ``consumer.input``.
+        log_dir: parent of the run's own folder; None writes nothing.
+        parameters: for the report.
+        program_file: for the report.
+        progress: shows the run while it goes on.
+        on_deadlock: ``report`` it, with depths that help, or ``grow``: run again with those.
+        livelock_cycles: how long nothing has to get done before the run is given up.
+        trace: ``events`` records every transfer and wait in the run's folder, TraceOptions a part
+            of them, ``counters`` (as None) none; a run with other depths is recorded beside it, in
+            ``trace-grown``.
+        notify: told which operators do not end, what takes its time after a run that stopped, and
+            at once what of the log or the trace cannot be written. Standard error has the first
+            where None.
+
+    Raises:
+        FabricError: the program cannot be run at all.
+    """
+    mode = mode or program.mode
+    if isinstance(trace, str):
+        trace = TraceOptions() if trace == "events" else None
+    _check_options(mode, log_dir, trace)
+    settings = Settings(mode == "functional", dict(depths or {}), progress, livelock_cycles, trace)
+    run = _execution(program, settings, program_file, notify)
+    folder = None if log_dir is None else new_run_folder(Path(log_dir), program.name)
+    head = {
+        "program": program_file,
+        "parameters": dict(parameters or {}),
+        "hardware": program.hardware.as_dict(),
+        "mode": mode,
+        "name": program.name,
+        "log_dir": None if folder is None else str(folder),
+    }
+    unwritten: list[str] = []
+
+    def missing(sentence: str) -> None:
+        unwritten.append(sentence)
+        if notify is not None:
+            notify(sentence)
+
+    with RunLog(folder, missing) as log:
+        log.event(
+            "run_started",
+            0,
+            program=program_file,
+            parameters=head["parameters"],
+            mode=mode,
+            operators=len(run.machine.units),
+            channels=len(run.machine.channels),
+        )
+        notes: list[str] = []
+        run.log = log
+        run.start_trace(folder, "trace", head, missing)
+        status = run.execute()
+        explained = None
+        if status in ("deadlock", "livelock"):
+            explained = _explain(
+                run, status, on_deadlock, folder, notify, "channel_depth" in (parameters or {})
+            )
+            if folder is not None:
+                for failed in write_files(folder, explained):
+                    missing(failed)
+            grown = on_deadlock == "grow" and _grown(explained, settings, notes)
+            if grown:
+                run = Execution(program, grown, notify)
+                run.log = log
+                run.start_trace(folder, "trace-grown", head, missing)
+                status, explained = run.execute(), None
+        report = _report(run, status, head, explained, notes)
+        run.conclude_trace(report.status, report.verified)
+        log.event(
+            "run_ended",
+            report.cycles or 0,
+            status=report.status,
+            verified=report.verified,
+            cycles=report.cycles,
+            elements=report.elements,
+        )
+        log.write_report(report)
+    return replace(report, warnings=(*report.warnings, *unwritten), unwritten=tuple(unwritten))
+
+
+def _check_options(mode: str, log_dir: Path | str | None, trace: TraceOptions | None) -> None:
+    """Refuse what cannot be run so."""
+    wrong = None
+    if mode not in ("timing", "functional"):
+        wrong = f"simulate: mode is {mode!r}: expected timing or functional"
+    elif trace is not None and log_dir is None:
+        wrong = "simulate: a trace is asked for without a log folder: expected log_dir"
+    elif log_dir == "":
+        wrong = "simulate: log_dir is '': expected a folder, or None to write nothing"
+    elif trio.lowlevel.in_trio_run():
+        wrong = (
+            "simulate() is called inside of trio: expected a thread of its own, as in "
+            "await trio.to_thread.run_sync(simulate, program)"
+        )
+    if wrong is not None:
+        refuse(wrong, ConfigurationError)
+
+
+def _execution(
+    program: Program,
+    settings: Settings,
+    program_file: str,
+    notify: Callable[[str], object] | None,
+) -> Execution:
+    """Build the machine; what it refuses is told where the user's program calls, if it does."""
+    try:
+        return Execution(program, settings, notify)
+    except ConfigurationError as error:
+        if error.file is None and not program_file:
+            error.file, error.line = calling_place()
+        raise
+
+
+def _grown(explained: DeadlockReport, settings: Settings, notes: list[str]) -> Settings | None:
+    """Return ``settings`` with depths that are enough, where they are; say so in ``notes``."""
+    remedy = explained.remedy
+    if remedy.capacity or remedy.initial:
+        notes.append("--on-deadlock grow deepens channels: the remedy takes more than that")
+        return None
+    if not remedy.depths:
+        return None
+    options = " ".join(f"--depth {depth.option}={depth.after}" for depth in remedy.depths)
+    notes.append(
+        f"stopped at cycle {explained.cycle:,} ({explained.code}); ran again with {options}"
+    )
+    return settings.deepened(explained)
+
+
+def _explain(
+    run: Execution,
+    status: Literal["deadlock", "livelock"],
+    on_deadlock: OnDeadlock,
+    folder: Path | None,
+    notify: Callable[[str], object] | None,
+    takes_channel_depth: bool,
+) -> DeadlockReport:
+    """Explain why the program does not get on, and look for a remedy."""
+    machine = run.machine
+    if status == "livelock":
+        # Where what moves was when it was stopped differs from run to run: that is not said.
+        report = explain_livelock(machine, run.watch)
+        waiting = len(report.behind)
+        run.log.event("stopped", report.cycle, status=status, waiting=waiting)
+    else:
+        cycle = machine.stopped_cycle
+        run.log.event("stopped", cycle, status=status, waiting=machine.waiting)
+        if notify is not None:
+            notify(f"{status} at cycle {cycle:,}: looking for the cause and a cure")
+        why_not = "the search for a remedy has not ended"
+        report = describe_deadlock(machine, find_stuck(machine), Tokens(machine), why_not)
+        if folder is not None:
+            # What is known is kept, should the search be killed.
+            write_files(folder, report)
+        effort = EFFORT_ELEMENTS if on_deadlock == "report" else None
+        report = cured(
+            report,
+            machine.plan,
+            run.settings.depths,
+            effort=effort,
+            takes_channel_depth=takes_channel_depth,
+        )
+    run.log.event(status, report.cycle, code=report.code, summary=report.summary)
+    return report
+
+
+def _report(
+    run: Execution,
+    status: Status,
+    head: dict[str, Any],
+    explained: DeadlockReport | None,
+    notes: list[str],
+) -> Report:
+    """Account for the run."""
+    machine = run.machine
+    signal = run.signal if status == "interrupted" else None
+    if status == "livelock" or machine.ran_ahead:
+        # Where a loop was when it was stopped differs from run to run.
+        return Report(
+            **head,
+            status=status,
+            operators=len(machine.units),
+            channels=len(machine.channels),
+            wall_seconds=run.wall_seconds,
+            verification=_not_verified(run, status),
+            deadlock=None if explained is None else explained.as_json(),
+            error=_told(machine.first_failure()),
+            warnings=tuple(notes),
+            signal=signal,
+        )
+    program = machine.plan.program
+    cycles = accounting.run_cycles(machine)
+    measured = measured_sizes(machine)
+    sizes = measured.sizes
+    metrics = metrics_of(machine.plan, Substitution(sizes))
+    fields = accounting.totals(machine, cycles, metrics)
+    comparison = Comparison()
+    warnings = [*notes, *accounting.warnings(machine)]
+    verification = _not_verified(run, status)
+    error = machine.first_failure()
+    if status in ("interrupted", "error"):
+        # Traffic was asked for that has not been moved yet: there is no share of the peak.
+        fields |= {"compute_utilization": None, "off_chip_bandwidth_utilization": None}
+    if status == "completed":
+        try:
+            check_assumptions(machine, sizes)
+            comparison = compare(machine, measured, metrics)
+            if run.settings.functional:
+                verification = verify(program, machine.stored)
+            fields["extra"] = {
+                name: program.ask(f"extra[{name!r}]", compute)
+                for name, compute in program.extra.items()
+            }
+        except FabricError as failure:
+            status, error = "error", failure
+            verification = _not_verified(run, status)
+        else:
+            warnings += comparison.warnings
+            warnings += [] if verification is None else verification.warnings()
+    return Report(
+        **head,
+        **fields,
+        status=status,
+        wall_seconds=run.wall_seconds,
+        verified=None if verification is None else verification.verified,
+        verification=verification,
+        deadlock=None if explained is None else explained.as_json(),
+        error=_told(error),
+        units=accounting.unit_counters(machine, cycles),
+        channels_counters=accounting.channel_counters(machine, cycles),
+        comparison=comparison,
+        warnings=tuple(warnings),
+        signal=signal,
+    )
+
+
+def _told(error: FabricError | None) -> dict[str, Any] | None:
+    """Return an error as a report has it."""
+    if error is None:
+        return None
+    return {"message": error.message, "file": error.file, "line": error.line}
+
+
+def _not_verified(run: Execution, status: Status) -> Verification | None:
+    """Say why outputs that the program expects were not compared."""
+    if not run.machine.plan.program.expected:
+        return None
+    reason = f"the run ended as {status}" if run.settings.functional else "timing mode"
+    return Verification(not_verified=reason)

@@ -1,0 +1,101 @@
+"""The sizes a run had: symbols are bound by counting what the channels carried."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fabric.symbolic.substitution import Size, Substitution, followed
+from fabric.values.dims import Dim, free_symbols
+from fabric.wiring.stream import Feedback
+
+if TYPE_CHECKING:
+    from fabric.machine.machine import Machine
+
+__all__ = ["Measured", "measured_sizes"]
+
+
+class Measured(NamedTuple):
+    """The sizes of a run.
+
+    Attributes:
+        sizes: of every symbol of the program's streams; 0 where no channel shows it. The size of
+            a ragged symbol is the mean over its groups.
+        guessed: symbols of which only a product with others is known, and what follows from them.
+    """
+
+    sizes: dict[Any, Size]
+    guessed: frozenset[Any]
+
+
+def measured_sizes(machine: Machine) -> Measured:
+    """Count what the channels carried."""
+    program = machine.plan.program
+    shapes = _carried(machine)
+    sizes: dict[Any, Size] = {}
+    guessed: set[Any] = set()
+    # A shape with two unknowns tells one of them when another channel has told the other; where
+    # no channel does, only their product counts.
+    while shapes:
+        waiting = [each for each in shapes if not _bind(sizes, guessed, *each)]
+        if len(waiting) == len(shapes) and not _choose(sizes, guessed, waiting):
+            break
+        shapes = waiting
+    sizes = followed(sizes, program)
+    for node in machine.plan.nodes:
+        for type_ in (*node.input_types, *node.output_types):
+            for symbol in {symbol for dim in type_.shape for symbol in free_symbols(dim)}:
+                sizes.setdefault(symbol, 0)
+    for symbol, stands_for in program.absorbed.items():
+        if free_symbols(stands_for) & guessed:
+            guessed.add(symbol)
+    return Measured(followed(sizes, program), frozenset(guessed))
+
+
+def _carried(machine: Machine) -> list[tuple[tuple[Dim, ...], int]]:
+    """Return the shapes that have symbols, each with the elements its channel carried."""
+    shapes = []
+    for edge, channel in zip(machine.plan.edges, machine.channels, strict=True):
+        shapes.append((edge.type.shape, channel.elements))
+        stream = edge.consumer.inputs[edge.input]
+        if isinstance(stream, Feedback):
+            # Its reader knows it under the shape that was declared.
+            shapes.append((stream.shape, channel.elements))
+    return [each for each in shapes if not all(isinstance(dim, int) for dim in each[0])]
+
+
+def _choose(
+    sizes: dict[Any, Size], guessed: set[Any], shapes: list[tuple[tuple[Dim, ...], int]]
+) -> bool:
+    """Set one of a shape's unknowns to 1 where it has elements; return whether one was."""
+    for shape, elements in shapes:
+        unknown = [dim for dim in shape if not free_symbols(dim) <= sizes.keys()]
+        if (
+            elements
+            and len(unknown) > 1
+            and all(getattr(dim, "is_Symbol", False) for dim in unknown)
+        ):
+            sizes[unknown[0]] = 1
+            guessed.add(unknown[0])
+            return True
+    return False
+
+
+def _bind(sizes: dict[Any, Size], guessed: set[Any], shape: tuple[Dim, ...], elements: int) -> bool:
+    """Learn from a channel with this shape; return whether it can teach nothing more."""
+    unknown = [dim for dim in shape if not free_symbols(dim) <= sizes.keys()]
+    if not unknown:
+        return True
+    *others, last = unknown
+    if others or not getattr(last, "is_Symbol", False):
+        return False
+    substitution = Substitution(sizes)
+    known = math.prod(substitution.dim(dim) for dim in shape if dim is not last)
+    if not known:
+        return False
+    size = Fraction(elements) / known
+    sizes[last] = int(size) if size.denominator == 1 else size
+    if any(free_symbols(dim) & guessed for dim in shape):
+        guessed.add(last)
+    return True

@@ -1,0 +1,189 @@
+"""Compare what a program stored with what it says it should have stored."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric.runs.verification import Mismatch, Number, OutputVerification, Verification
+from fabric.telling.errors import ProgramError
+from fabric.telling.place import Place
+from fabric.values.value import dtype_name
+from fabric.wiring.expectation import Expectation, Tolerance
+from fabric.wiring.program import Program
+
+__all__ = ["default_tolerance", "verify"]
+
+Array = NDArray[Any]
+
+_ROUNDINGS: Final = ((2**-2, 1.5, 5.0), (2**-4, 2.0, 8.0), (2**-11, 4.0, 24.0), (0.0, 32.0, 256.0))
+"""For element types from a unit in the last place of 1 on: rtol and atol in such units, atol of
+the typical number. Sums of more than 1,000 products in float32 are within, and the shipped programs
+in 16 bits, whose rows differ in scale, by half of it; the few values of an 8-bit type leave room
+for three or four roundings, or zeros would pass.
+"""
+
+_PLACES: Final = 5
+_EXACT: Final = 2**53
+"""Up to here float64 has every integer."""
+
+
+def verify(program: Program, stored: Mapping[str, Any]) -> Verification | None:
+    """Compare the outputs that ``program`` expects; None where it expects nothing.
+
+    The model is that of ``numpy.testing.assert_allclose``.
+
+    Raises:
+        ProgramError: an output is expected that no operator stores, or that cannot be compared.
+    """
+    if not program.expected:
+        return None
+    return Verification(
+        outputs=tuple(
+            _compare(program, name, expectation, stored)
+            for name, expectation in program.expected.items()
+        ),
+        unexpected=tuple(name for name in stored if name not in program.expected),
+    )
+
+
+def default_tolerance(dtype: np.dtype[Any], wanted: Array) -> tuple[float, float]:
+    """Return rtol and atol for an output of type ``dtype``: 0 and 0 for integers and booleans.
+
+    Args:
+        dtype: of what was stored.
+        wanted: in float64; its typical number is the median of the magnitudes but 0.
+    """
+    if not _is_float(dtype):
+        return 0.0, 0.0
+    finfo: Any = vars(ml_dtypes)["finfo"](dtype)  # it has no annotations
+    unit = float(finfo.eps)
+    rtol, atol = next((rtol, atol) for least, rtol, atol in _ROUNDINGS if unit >= least)
+    magnitudes = np.abs(wanted[np.isfinite(wanted) & (wanted != 0)])
+    typical = float(np.median(magnitudes)) if magnitudes.size else 0.0
+    return rtol * unit, atol * unit * typical + float(finfo.smallest_subnormal)
+
+
+def _compare(
+    program: Program, name: str, expectation: Expectation, stored: Mapping[str, Any]
+) -> OutputVerification:
+    place = expectation.place
+    if name not in stored:
+        known = ", ".join(sorted(stored)) or "nothing"
+        raise ProgramError(
+            f"program {program.name!r} expects an output {name!r}, but stores {known}",
+            file=place.file,
+            line=place.line,
+        )
+    given = program.ask(f"expect({name}=...)", expectation.compute)
+    found = _real(f"output {name!r} is stored as", stored[name], place)
+    wanted = _real(f"expect({name}=...) returns", given, place)
+    if found.shape != wanted.shape:
+        size = max(found.size, wanted.size)
+        counted: dict[str, Any] = {"elements": size, "mismatched": size}
+    else:
+        counted = _count(found, wanted, expectation.tolerance)
+    return OutputVerification(
+        output=name,
+        dtype=dtype_name(found.dtype),
+        shape=found.shape,
+        wanted_shape=wanted.shape,
+        **counted,
+    )
+
+
+def _count(found: Array, wanted: Array, given: Tolerance) -> dict[str, Any]:
+    """Return the counts, errors and places of two arrays of one shape."""
+    left, right = _exactly(found.ravel(), wanted.ravel())
+    with np.errstate(all="ignore"):
+        expected = right.astype(np.float64)
+        error = np.abs(left - right).astype(np.float64)
+        right_as_it_is = left == right
+        if given.equal_nan:
+            right_as_it_is |= (left != left) & (right != right)  # noqa: PLR0124 - NaNs
+        error[right_as_it_is] = 0
+        error[np.isnan(error)] = np.inf
+        rtol, atol = default_tolerance(found.dtype, expected)
+        rtol = rtol if given.rtol is None else given.rtol
+        atol = atol if given.atol is None else given.atol
+        # An expected infinity has an infinite bound: only itself is within.
+        wrong = ~right_as_it_is & ~(np.isfinite(error) & (error <= atol + rtol * np.abs(expected)))
+        comparable = np.isfinite(expected) & (expected != 0)
+        relative = error[comparable] / np.abs(expected[comparable])
+    places = (np.unravel_index(at, found.shape) for at in np.flatnonzero(wrong)[:_PLACES])
+    return {
+        "elements": found.size,
+        "mismatched": int(np.count_nonzero(wrong)),
+        "rtol": rtol,
+        "atol": atol,
+        "absolute_error": float(error.max(initial=0.0)),
+        "relative_error": float(relative.max()) if relative.size else None,
+        "places": tuple(
+            Mismatch(tuple(map(int, index)), _plain(found[index]), _plain(wanted[index]))
+            for index in places
+        ),
+    }
+
+
+def _exactly(found: Array, wanted: Array) -> tuple[Array, Array]:
+    """Return both for arithmetic: as float64, or as Python's integers where that would round."""
+    if _fits(found) and _fits(wanted):
+        return found.astype(np.float64), wanted.astype(np.float64)
+    return _as_integers(found), _as_integers(wanted)
+
+
+def _as_integers(array: Array) -> Array:
+    numbers = map(_plain, array)
+    whole = [int(each) if float(each).is_integer() else each for each in numbers]
+    return np.array(whole, object)
+
+
+def _fits(array: Array) -> bool:
+    if array.dtype.kind not in "iu" or not array.size:
+        return True
+    return int(array.min()) >= -_EXACT and int(array.max()) <= _EXACT
+
+
+def _plain(number: Any) -> Number:
+    """Return a number of Python's; there is one NaN, so that equal reports are equal."""
+    if number.dtype.kind == "b":
+        return bool(number)
+    if _is_integer(number.dtype):
+        return int(number)
+    value = float(number)
+    return math.nan if math.isnan(value) else value
+
+
+def _real(what: str, given: Any, place: Place) -> Array:
+    """Return ``given`` as an array of real numbers."""
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        kind = f"a {type(given).__name__} of uneven rows"
+    else:
+        if _is_float(array.dtype) or _is_integer(array.dtype) or array.dtype.kind == "b":
+            return array
+        kind = str(array.dtype)
+    raise ProgramError(f"{what} {kind}: expected real numbers", file=place.file, line=place.line)
+
+
+def _is_float(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind != "c" and _describes("finfo", dtype)
+
+
+def _is_integer(dtype: np.dtype[Any]) -> bool:
+    return _describes("iinfo", dtype)
+
+
+def _describes(kind: str, dtype: np.dtype[Any]) -> bool:
+    """Whether numpy or ml_dtypes knows ``dtype`` as a type of this kind."""
+    try:
+        vars(ml_dtypes)[kind](dtype)
+    except ValueError:
+        return False
+    return True

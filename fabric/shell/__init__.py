@@ -1,0 +1,3 @@
+"""The command line: its commands, their parameters, and what they print."""
+
+from __future__ import annotations

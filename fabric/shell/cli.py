@@ -1,0 +1,133 @@
+"""The command line: one module per sub-command, imported when it is used.
+
+Exit status: 0 completed, 1 wrong or failed, 2 usage, shape or configuration error, 3 deadlock or
+livelock, 4 something asked for could not be written, 128 + n interrupted by signal n (130 by
+Ctrl-C). With ``--json`` every one of them comes with one object on stdout.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gc
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+from typing_extensions import override
+
+from fabric.runs.report import ExitStatus
+from fabric.runs.terminations import Terminations
+from fabric.shell.objects import check_object, run_object
+from fabric.telling.errors import FabricError
+from fabric.terminal.output import flush_stdout, print_json, tell
+
+__all__ = ["main"]
+
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What goes wrong with a file that could be opened."""
+
+_COMMANDS: Final = ("run", "check", "graph", "trace")
+
+
+class _Commands(click.Group):
+    """The sub-commands, each the ``command`` of its module in ``fabric.shell.commands``."""
+
+    @override
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    @override
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"fabric.shell.commands.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+def _commands() -> None:
+    """Run Streaming Tensor Programs on an emulated dataflow fabric."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line ``arguments``, by default the process's, and return the exit status."""
+    status = _main(arguments)
+    try:
+        flush_stdout()
+    except OSError as error:
+        tell(f"fabric: {error.filename}: {error.strerror}")
+        return status or ExitStatus.UNWRITTEN
+    return status
+
+
+def _main(arguments: Sequence[str] | None) -> int:
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who started us
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
+    # A program is many objects that stay: walking through them again and again takes a tenth of
+    # the time of a short run, and more with a trace.
+    gc.set_threshold(50_000, 50, 1_000)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    known: dict[str, Any] = {}
+    ended = Terminations()
+    try:
+        with ended.handled():
+            status: int | None = _commands.main(given, standalone_mode=False, obj=known)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        return _interrupted(given, known, ended.number)
+    except click.ClickException as error:
+        error.show()
+        return _fail(given, known, ExitStatus.USAGE, error.format_message(), say=False)
+    except Exception as error:  # noqa: BLE001 - the last place that can still print the object
+        if isinstance(error, RuntimeError) and str(error) == "Query interrupted":
+            # What DuckDB makes of a KeyboardInterrupt.
+            return _interrupted(given, known, ended.number)
+        return _fail_with(error, given, known)
+    return status or 0
+
+
+def _interrupted(arguments: list[str], known: dict[str, Any], number: int) -> int:
+    status = ExitStatus.interrupted(number)
+    return _fail(arguments, known, status, "interrupted", outcome={"status": "interrupted"})
+
+
+def _fail_with(error: Exception, arguments: list[str], known: dict[str, Any]) -> int:
+    if isinstance(error, FabricError):
+        return _fail(arguments, known, ExitStatus.USAGE, error.message, error.file, error.line)
+    if isinstance(error, OSError):
+        reason = error.strerror or str(error)
+        status = ExitStatus.UNWRITTEN if error.errno in _NO_ROOM else ExitStatus.USAGE
+        return _fail(arguments, known, status, reason, error.filename)
+    traceback.print_exception(error)
+    message = f"a fault of the fabric: {type(error).__name__}: {error}"
+    return _fail(arguments, known, ExitStatus.WRONG, message)
+
+
+def _fail(
+    arguments: list[str],
+    known: dict[str, Any],
+    status: int,
+    message: str,
+    file: str | None = None,
+    line: int | None = None,
+    *,
+    say: bool = True,
+    outcome: dict[str, Any] | None = None,
+) -> int:
+    """Say on stderr why there is no report, and in JSON on stdout where that is wanted."""
+    if say:
+        tell(f"fabric: {FabricError(message, file=file, line=line)}")
+    if "--json" in arguments:
+        if outcome is None:
+            error = {"message": message, "file": file, "line": line}
+            outcome = {"status": "error", "error": error}
+        made = check_object if arguments[0] == "check" else run_object
+        with contextlib.suppress(OSError):  # a full disk was told above
+            print_json(made(**known, **outcome))
+    return status

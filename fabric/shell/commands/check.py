@@ -1,0 +1,71 @@
+"""``check``: wire a program, infer its shapes, print what it will move, hold and compute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from fabric.shell.commands.options import numbers, program_options
+
+__all__ = ["command"]
+
+
+def _sizes(
+    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+) -> dict[str, int]:
+    return numbers(given, "SYMBOL=VALUE", least=0)
+
+
+@click.command("check")
+@program_options
+@click.option(
+    "--set",
+    "sizes",
+    metavar="SYMBOL=VALUE",
+    multiple=True,
+    callback=_sizes,
+    help="The size of a dimension that data decide.",
+)
+@click.option("--data", is_flag=True, help="Take sizes from the program's own routing or lengths.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def command(
+    known: dict[str, Any],
+    program: str,
+    parameters: tuple[str, ...],
+    hardware_file: str | None,
+    sizes: dict[str, int],
+    data: bool,
+    as_json: bool,
+) -> int:
+    """Wire PROGRAM.py and print its shapes and metrics; nothing runs."""
+    from fabric.hardware.description import Hardware
+    from fabric.hardware.file import load_hardware
+
+    known.update(program=program)
+    hardware = Hardware() if hardware_file is None else load_hardware(hardware_file)
+    known.update(hardware=hardware.as_dict())
+
+    from fabric.shell.loader import load_program
+    from fabric.shell.objects import check_object
+    from fabric.symbolic.check import check
+    from fabric.terminal.output import (
+        print_json,
+        print_text,
+        printed,
+        program_prints,
+    )
+
+    with program_prints(as_json=as_json):
+        loaded = load_program(program, parameters, hardware)
+        known.update(parameters=loaded.parameters)
+        checked = check(loaded.program, sizes, data=data)
+
+    if as_json:
+        print_json(check_object(**known, status="checked", **checked.as_json()))
+        return 0
+    from fabric.shell.wiring_table import print_check
+
+    print_text(printed(lambda console: print_check(checked, program, console)))
+    return 0

@@ -1,0 +1,75 @@
+"""``graph``: draw a program's operators, with shapes on the streams between them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fabric.shell.commands.options import NamedPath, program_options
+
+__all__ = ["command"]
+
+_FORMATS = (".svg", ".dot", ".mmd")
+
+
+def _output(_context: click.Context, _parameter: click.Parameter, given: Path) -> Path:
+    if given.suffix not in _FORMATS:
+        raise click.BadParameter(f"{str(given)!r}: expected a name that ends in .svg, .dot or .mmd")
+    return given
+
+
+@click.command("graph")
+@program_options
+@click.option(
+    "-o",
+    "output",
+    metavar="FILE",
+    type=NamedPath(path_type=Path, dir_okay=False),
+    required=True,
+    callback=_output,
+    help="Where to: .svg, .dot (Graphviz) or .mmd (Mermaid).",
+)
+@click.option("--unfold", is_flag=True, help="Draw every operator, also where many are alike.")
+@click.option(
+    "--run",
+    "run_folder",
+    metavar="RUN_DIR",
+    type=NamedPath(path_type=Path),
+    help="Show where the cycles of a finished run went.",
+)
+@click.pass_obj
+def command(
+    known: dict[str, Any],
+    program: str,
+    output: Path,
+    parameters: tuple[str, ...],
+    hardware_file: str | None,
+    unfold: bool,
+    run_folder: Path | None,
+) -> int:
+    """Draw PROGRAM.py; repeated parts are drawn once, with their number."""
+    from fabric.hardware.description import Hardware
+    from fabric.hardware.file import load_hardware
+
+    known.update(program=program)
+    hardware = Hardware() if hardware_file is None else load_hardware(hardware_file)
+
+    from fabric.drawing.languages import dot, mermaid
+    from fabric.drawing.picture import picture_of
+    from fabric.drawing.run import shares_of_run
+    from fabric.drawing.svg import svg
+    from fabric.shell.loader import load_program
+    from fabric.telling.whole_file import output_file
+    from fabric.terminal.output import print_text
+    from fabric.wiring.elaborate import elaborate
+
+    plan = elaborate(load_program(program, parameters, hardware).program)
+    shares = None if run_folder is None else shares_of_run(run_folder, plan)
+    picture = picture_of(plan, unfold=unfold, shares=shares)
+    draw = {".svg": svg, ".dot": dot, ".mmd": mermaid}[output.suffix]
+    with output_file(output, encoding="utf-8") as file:
+        file.write(draw(picture))
+    print_text(f"{len(picture.boxes):,} of {len(plan.nodes):,} operators drawn in {output}\n")
+    return 0

@@ -1,0 +1,178 @@
+"""``run``: wire a program, run it, print its report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fabric.shell.commands.options import NamedPath, numbers, program_options
+
+if TYPE_CHECKING:
+    from fabric.runs.report import Report
+    from fabric.runs.simulation import OnDeadlock
+    from fabric.terminal.progress import Progress
+    from fabric.trace.recording.options import TraceOptions
+
+__all__ = ["command"]
+
+
+def _depths(
+    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+) -> dict[str, int]:
+    return numbers(given, "CHANNEL=N", least=1)
+
+
+@click.command("run")
+@program_options
+@click.option(
+    "--mode",
+    type=click.Choice(["timing", "functional"]),
+    help="Without data or with it; the cycles are the same.",
+)
+@click.option(
+    "--depth",
+    "depths",
+    metavar="CHANNEL=N",
+    multiple=True,
+    callback=_depths,
+    help="The depth of one channel, named by its reader: OPERATOR.INPUT.",
+)
+@click.option(
+    "--trace",
+    type=click.Choice(["counters", "events"]),
+    default="counters",
+    show_default=True,
+    help="Record every transfer and wait in the run's folder, for `trace`.",
+)
+@click.option("--trace-window", metavar="C0:C1", help="Keep only what happens between two cycles.")
+@click.option(
+    "--trace-nodes", metavar="GLOB", help="Keep only the channels of units with such names."
+)
+@click.option(
+    "--on-deadlock",
+    type=click.Choice(["report", "grow"]),
+    default="report",
+    show_default=True,
+    help="Report it, with depths that help, or run again with those.",
+)
+@click.option(
+    "--livelock-cycles",
+    metavar="N",
+    type=click.IntRange(min=10),
+    default=10_000_000,
+    show_default=True,
+    help="Give up after so many cycles in which nothing gets done.",
+)
+@click.option(
+    "--log-dir",
+    metavar="DIR",
+    type=NamedPath(path_type=Path),
+    default=Path("logs"),
+    show_default=True,
+    help="The parent of the run's own folder.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
+@click.pass_obj
+def command(
+    known: dict[str, Any],
+    program: str,
+    parameters: tuple[str, ...],
+    hardware_file: str | None,
+    mode: str | None,
+    depths: dict[str, int],
+    trace: str,
+    trace_window: str | None,
+    trace_nodes: str | None,
+    on_deadlock: OnDeadlock,
+    livelock_cycles: int,
+    log_dir: Path,
+    as_json: bool,
+) -> int:
+    """Run PROGRAM.py, a file that defines build() -> Program, and print its report."""
+    from fabric.hardware.description import Hardware
+    from fabric.hardware.file import load_hardware
+
+    known.update(program=program, mode=mode)
+    hardware = Hardware() if hardware_file is None else load_hardware(hardware_file)
+    known.update(hardware=hardware.as_dict())
+
+    options = _trace_options(trace, trace_window, trace_nodes)
+
+    from fabric.runs.report import ExitStatus
+    from fabric.runs.simulation import simulate
+    from fabric.shell.loader import load_program
+    from fabric.terminal.output import program_prints, tell
+
+    progress = _progress()
+    with program_prints(as_json=as_json):
+        loaded = load_program(program, parameters, hardware)
+        known.update(parameters=loaded.parameters)
+        report = simulate(
+            loaded.program,
+            mode=mode,
+            depths=depths,
+            log_dir=log_dir,
+            parameters=loaded.parameters,
+            program_file=program,
+            progress=progress,
+            trace=options,
+            on_deadlock=on_deadlock,
+            livelock_cycles=livelock_cycles,
+            notify=lambda text: tell(f"fabric: {text}"),
+        )
+    status = report.exit_status
+    try:
+        (_print_object if as_json else _print_report)(report)
+    except OSError as error:
+        tell(f"fabric: {error.filename}: {error.strerror}")
+        status = status or ExitStatus.UNWRITTEN
+    kernel = sys.modules.get("fabric.engine.hbm_kernel")
+    if kernel is not None and kernel.was_compiled_now():
+        tell("fabric: compiled the HBM's loop; the next runs start seconds sooner")
+    return status
+
+
+def _trace_options(level: str, window: str | None, nodes: str | None) -> TraceOptions | None:
+    if level == "counters":
+        if window is not None or nodes is not None:
+            raise click.UsageError("--trace-window and --trace-nodes need --trace events.")
+        return None
+    from fabric.trace.recording.options import TraceOptions
+
+    return TraceOptions.parse(window, nodes)
+
+
+def _progress() -> Progress | None:
+    if not (sys.stdout.isatty() and sys.stderr.isatty()):
+        return None
+    from rich.console import Console
+
+    from fabric.terminal.progress import Progress
+
+    return Progress(Console(stderr=True))
+
+
+def _print_object(report: Report) -> None:
+    from fabric.terminal.output import print_json, tell
+
+    print_json(report.as_json())
+    for line in () if report.verification is None else report.verification.lines():
+        tell(f"fabric: {line}")
+    for warning in report.warnings:
+        tell(f"fabric: warning: {warning}")
+
+
+def _print_report(report: Report) -> None:
+    from fabric.shell.render import render
+    from fabric.terminal.output import print_text, printed, tell
+
+    text = printed(lambda console: render(report, console))
+    print_text("".join(f"{line.rstrip()}\n" for line in text.splitlines()))
+    if report.wall_seconds is not None and report.cycles is not None:
+        rate = report.cycles / max(report.wall_seconds, 1e-9)
+        tell(f"{report.wall_seconds:.2f} s, {rate:,.0f} cycles per second")
+    if report.log_dir is not None:
+        tell(f"log in {report.log_dir}")

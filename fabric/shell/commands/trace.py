@@ -1,0 +1,176 @@
+"""``trace``: look at the event trace of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fabric.shell.commands.options import NamedPath
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fabric.trace.reading.reader import Trace
+
+__all__ = ["command"]
+
+_RUN = click.argument("run", metavar="RUN", type=NamedPath(path_type=Path))
+_ROWS = click.option(
+    "--rows",
+    type=click.IntRange(min=1),
+    default=15,
+    show_default=True,
+    help="Rows of each table at most.",
+)
+
+
+@click.group("trace")
+def command() -> None:
+    """Look at the event trace of RUN, a folder that `run --trace events` wrote."""
+
+
+@command.command("summary")
+@_RUN
+def summary(run: Path) -> None:
+    """Say what was recorded: how the run ended, its transfers, bursts and waits."""
+    from fabric.trace.analysis.summary import print_summary
+
+    _show(run, print_summary)
+
+
+@command.command("stalls")
+@_RUN
+@_ROWS
+def stalls(run: Path, rows: int) -> None:
+    """Say where each unit's cycles went, whom it waited for, and what bounds the run."""
+    from fabric.trace.analysis.stalls import print_stalls
+
+    _show(run, lambda trace, console: print_stalls(trace, console, rows))
+
+
+@command.command("deadlock")
+@_RUN
+def deadlock(run: Path) -> None:
+    """Say which units could never go on, and why, also of a run that was killed.
+
+    Of a run that was run again with deeper channels, it is the first one that is explained.
+    """
+    from fabric.trace.analysis.stuck import print_deadlock
+
+    _show(run, print_deadlock, first=True)
+
+
+@command.command("show")
+@_RUN
+@click.option("--at", "cycle", type=click.IntRange(min=0), required=True, help="The cycle.")
+@click.option("--around", "node", metavar="NODE", help="A unit and its neighbours; else all.")
+def show(run: Path, cycle: int, node: str | None) -> None:
+    """Say what everyone was doing in one cycle."""
+    from fabric.trace.analysis.moment import print_moment
+
+    _show(run, lambda trace, console: print_moment(trace, console, cycle, node))
+
+
+@command.command("query")
+@click.argument("run", metavar="[RUN]", type=NamedPath(path_type=Path), required=False)
+@click.argument("query", metavar="[QUERY]", required=False)
+@click.option("--list", "listing", is_flag=True, help="List the ready queries and the tables.")
+def query(run: Path | None, query: str | None, listing: bool) -> None:
+    """Print the rows of QUERY, a ready query's name or SQL over the trace's tables."""
+    from fabric.terminal.output import print_text
+    from fabric.trace.reading.queries import describe
+
+    if listing:
+        print_text("\n".join(describe()) + "\n")
+        return
+    if run is None or query is None:
+        raise click.UsageError("Missing argument: RUN and QUERY, or --list.")
+    from fabric.trace.reading.answers import print_answer
+
+    text = query
+    _show(run, lambda trace, console: print_answer(trace, console, text))
+
+
+@command.command("diff")
+@click.argument("run_a", metavar="RUN_A", type=NamedPath(path_type=Path))
+@click.argument("run_b", metavar="RUN_B", type=NamedPath(path_type=Path))
+@_ROWS
+def diff(run_a: Path, run_b: Path, rows: int) -> None:
+    """Say where two runs part, and which units got slower."""
+    from fabric.trace.analysis.diff import print_diff
+
+    other = _opened(run_b)
+    _show(run_a, lambda trace, console: print_diff(trace, other, console, rows))
+
+
+@command.command("export")
+@_RUN
+@click.option(
+    "--perfetto", "forms", flag_value="perfetto", multiple=True, help="For ui.perfetto.dev."
+)
+@click.option(
+    "--jsonl",
+    "forms",
+    flag_value="jsonl",
+    multiple=True,
+    help="The lines structlog would have written.",
+)
+@click.option("--vcd", "forms", flag_value="vcd", multiple=True, help="For GTKWave and Surfer.")
+@click.option("--csv", "forms", flag_value="csv", multiple=True, help="The transfers as a table.")
+@click.option(
+    "-o",
+    "output",
+    metavar="FILE",
+    type=NamedPath(path_type=Path, dir_okay=False),
+    required=True,
+)
+def export(run: Path, forms: tuple[str, ...], output: Path) -> None:
+    """Write the trace in another form; 1 cycle is 1 ns in Perfetto and VCD."""
+    if len(forms) != 1:
+        found = " and ".join(f"--{form}" for form in forms) or "none"
+        raise click.UsageError(f"Expected one of --perfetto, --jsonl, --vcd, --csv: found {found}.")
+    from fabric.terminal.output import tell
+    from fabric.trace.export.forms import EXPORTS
+
+    count = EXPORTS[forms[0]](_opened(run), output)
+    tell(f"{count:,} events in {output}")
+
+
+@command.command("report")
+@_RUN
+@click.option(
+    "-o",
+    "output",
+    metavar="FILE.html",
+    type=NamedPath(path_type=Path, dir_okay=False),
+    required=True,
+)
+def report(run: Path, output: Path) -> None:
+    """Write one page that opens offline: graph, timeline, bandwidth, occupancy, stalls."""
+    from fabric.terminal.output import tell
+    from fabric.trace.pages.page import write_page
+
+    write_page(_opened(run), output)
+    tell(f"report in {output}")
+
+
+def _show(run: Path, print_on: Callable[[Trace, Console], Any], *, first: bool = False) -> None:
+    from fabric.terminal.output import print_text, printed
+
+    trace = _opened(run, first=first)
+    lines = printed(lambda console: print_on(trace, console)).strip("\n").splitlines()
+    print_text("".join(line.rstrip() + "\n" for line in lines))
+
+
+def _opened(run: Path, *, first: bool = False) -> Trace:
+    """Open the trace, the ``first`` where there are two; say on stderr what is missing in it."""
+    from fabric.terminal.output import tell
+    from fabric.trace.reading.reader import Trace
+
+    trace = Trace(run, first=first)
+    for problem in trace.problems:
+        tell(f"fabric: warning: {run}: {problem}")
+    return trace

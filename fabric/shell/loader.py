@@ -1,0 +1,116 @@
+"""Program files: executed, asked for ``build``, and built with the parameters given as text."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NoReturn
+
+from fabric.arguments.described import called_wrongly
+from fabric.hardware.description import Hardware
+from fabric.shell.parameters import parameter_values
+from fabric.telling.errors import FabricError, ProgramError, said
+from fabric.telling.place import raising_place
+from fabric.telling.wording import found_text
+from fabric.wiring.program import Program, hardware_scope
+
+__all__ = ["Loaded", "load_program"]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A program, wired.
+
+    Attributes:
+        program: what ``build`` returned.
+        parameters: every parameter of ``build`` with the value it had.
+    """
+
+    program: Program
+    parameters: dict[str, Any]
+
+
+def load_program(path: Path | str, parameters: Sequence[str], hardware: Hardware) -> Loaded:
+    """Execute the program file at ``path`` and wire its program.
+
+    The file's folder is put on ``sys.path``, as ``python FILE`` does.
+
+    Args:
+        path: of the program file.
+        parameters: ``NAME=VALUE``, for ``build``; each name once.
+        hardware: what the program leaves open comes from here.
+
+    Raises:
+        ProgramError: the file cannot be executed or has no ``build``; or ``build`` does not take
+            the parameters, fails, or returns something else.
+        FabricError: what the fabric found wrong while the program was wired.
+    """
+    file = str(path)
+    module = _execute(file)
+    build = getattr(module, "build", None)
+    if build is None:
+        raise ProgramError("defines no build(), so there is no program to run", file=file)
+    if not inspect.isfunction(build):
+        raise ProgramError(
+            f"build is of type {type(build).__name__}: expected a function that returns a Program",
+            file=file,
+        )
+    line = build.__code__.co_firstlineno
+    values = parameter_values(build, parameters, file=file)
+    try:
+        with hardware_scope(hardware):
+            program = build(**values)
+    except FabricError as error:
+        if error.file is None:
+            error.file, error.line = raising_place(error) or (file, line)
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises
+        _blame(error, "build()", file, line)
+    if not isinstance(program, Program):
+        hint = " (does it end in return program?)" if program is None else ""
+        raise ProgramError(
+            f"build() returned {found_text(program)}: expected a Program{hint}",
+            file=file,
+            line=line,
+        )
+    return Loaded(program, values)
+
+
+def _execute(file: str) -> ModuleType:
+    try:
+        source = Path(file).read_bytes()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ProgramError(
+            f"cannot be read ({reason}): expected a Python program that defines build()", file=file
+        ) from error
+    folder = str(Path(file).resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    module = ModuleType(f"program_{Path(file).stem}")
+    module.__file__ = file
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(source, file, "exec"), module.__dict__)
+    except FabricError:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises
+        _blame(error, "the file", file, None)
+    return module
+
+
+def _blame(error: BaseException, who: str, file: str, line: int | None) -> NoReturn:
+    """Say what the user's code raised, at the deepest line of it."""
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        raise ProgramError(
+            f"not valid Python: {error.msg}", file=error.filename, line=error.lineno
+        ) from error
+    mistake = called_wrongly(error)
+    if mistake is not None:
+        raise mistake from error
+    file, line = raising_place(error) or (file, line)
+    raise ProgramError(f"{who} raised {said(error)}", file=file, line=line) from error

@@ -1,0 +1,167 @@
+"""The report a person reads: totals, then the busiest and the most stalled units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fabric.deadlock.document import DeadlockReport
+from fabric.deadlock.text import report_lines
+from fabric.runs.report import Report, UnitCounters
+from fabric.telling.errors import FabricError
+from fabric.telling.wording import outcome, visible
+
+__all__ = ["render"]
+
+_UNITS_SHOWN: Final = 8
+_WIDE: Final = 100
+_STALLS: Final = ("empty", "full", "credit", "hbm", "capacity")
+_SHARES: Final = ("busy", *_STALLS, "idle")
+
+
+def render(report: Report, console: Console) -> None:
+    """Print ``report`` on ``console``.
+
+    What depends on the host, its time and its folders, is left out: one program, one text.
+    """
+    _header(report, console)
+    if report.deadlock is not None:
+        _deadlock(report.deadlock, console)
+    else:
+        console.print(_totals(report))
+        if report.comparison.totals:
+            _comparison(report, console)
+        if report.cycles:
+            _units(report, console, "Busiest", lambda unit: unit.busy_cycles)
+            _units(report, console, "Most stalled", _stalled)
+    for warning in report.warnings:
+        console.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
+    if report.error is not None:
+        _error(report.error, console)
+
+
+def _header(report: Report, console: Console) -> None:
+    right = report.status == "completed" and report.verified is not False
+    mode = "" if report.mode is None else f" in {report.mode} mode"
+    ended = outcome(report.status, report.verified)
+    found = report.verification
+    if report.status == "completed" and found is not None and found.not_verified:
+        mode = f", not verified: {found.not_verified}"
+    console.print(Text.assemble((report.name, "bold"), f"  {visible(report.program)}"))
+    console.print(Text.assemble((ended, "green" if right else "red"), mode))
+    if found is not None:
+        for line in found.lines():
+            console.print(Text(line, style="" if line.startswith(" ") else "red"), soft_wrap=True)
+    console.print()
+
+
+def _totals(report: Report) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column()
+    for name, value, unit in _rows(report):
+        if value is not None:
+            table.add_row(name, value, unit)
+    return table
+
+
+def _rows(report: Report) -> Iterator[tuple[str, str | None, str]]:
+    yield "cycles", _number(report.cycles), ""
+    yield "off-chip traffic", _number(report.off_chip_traffic_bytes), "bytes"
+    yield "moved by the HBM", _number(report.hbm_bytes_moved), "bytes"
+    yield "on-chip requirement", _number(report.on_chip_requirement_bytes), "bytes"
+    yield "FLOPs", _number(report.flops), ""
+    yield "allocated compute", _number(report.allocated_flops_per_cycle), "FLOPs/cycle"
+    yield "compute utilisation", _percent(report.compute_utilization), "%"
+    yield "off-chip bandwidth used", _percent(report.off_chip_bandwidth_utilization), "%"
+    yield "operators", _number(report.operators), ""
+    yield "channels", _number(report.channels), ""
+    yield "elements", _number(report.elements), ""
+    for name, value in (report.extra or {}).items():
+        yield name, _number(value), ""
+
+
+def _comparison(report: Report, console: Console) -> None:
+    """Print what was known before the run beside what it measured."""
+    comparison = report.comparison
+    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
+    for name in ("", "expected", "measured"):
+        table.add_column(name, justify="right" if name else "left")
+    for row in comparison.totals:
+        at_most = "\N{LESS-THAN OR EQUAL TO} " if row.at_most else ""
+        style = "" if row.agrees else "red"
+        table.add_row(row.what, f"{at_most}{row.expected:,}", f"{row.measured:,}", style=style)
+    as_expected = sum(
+        channel.elements == elements
+        for channel, elements in zip(
+            report.channels_counters, comparison.channel_elements, strict=True
+        )
+    )
+    channels = f"{len(comparison.channel_elements):,}"
+    table.add_row("channels with these elements", channels, f"{as_expected:,}")
+    console.print()
+    console.print(table)
+
+
+def _number(value: Any) -> str | None:
+    if value is None:
+        return None
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
+def _percent(fraction: float | None) -> str | None:
+    return None if fraction is None else f"{100 * fraction:.1f}"
+
+
+def _stalled(unit: UnitCounters) -> int:
+    if not (unit.elements or unit.busy_cycles or unit.hbm_cycles):
+        return 0  # it had nothing to do, such as an expert without tokens
+    return sum(getattr(unit, f"{cause}_cycles") for cause in _STALLS)
+
+
+def _units(
+    report: Report, console: Console, title: str, measure: Callable[[UnitCounters], int]
+) -> None:
+    """Print the units with the largest ``measure``, leaving out columns of nothing but zeros."""
+    ranked = sorted((unit for unit in report.units if measure(unit)), key=measure, reverse=True)
+    if not ranked or not report.cycles:
+        return
+    shown = ranked[:_UNITS_SHOWN]
+    shares = [name for name in _SHARES if any(getattr(unit, f"{name}_cycles") for unit in shown)]
+    wide = console.width >= _WIDE
+    console.print()
+    count = f"{len(shown)} of {len(report.units)}"
+    console.print(Text.assemble((title, "bold"), f" units, {count}; % of all cycles"))
+    table = Table(box=None, pad_edge=False, collapse_padding=not wide, header_style="dim")
+    table.add_column("unit", overflow="fold")
+    for name in (*shares, *(("elements",) if wide else ())):
+        table.add_column(name, justify="right", no_wrap=True)
+    if wide:
+        table.add_column("wired at", overflow="fold")
+    for unit in shown:
+        cells = [f"{100 * getattr(unit, f'{name}_cycles') / report.cycles:.1f}" for name in shares]
+        if wide:
+            cells += [f"{unit.elements:,}", f"{Path(unit.file).name}:{unit.line}"]
+        table.add_row(Text(unit.name), *cells)
+    console.print(table)
+
+
+def _deadlock(deadlock: dict[str, Any], console: Console) -> None:
+    verdict, *lines = report_lines(msgspec.convert(deadlock, DeadlockReport))
+    code, _, rest = verdict.partition(": ")
+    console.print(Text.assemble((code, "bold red"), f": {rest}"), soft_wrap=True)
+    for line in lines:
+        console.print(Text(line), soft_wrap=True)
+
+
+def _error(error: dict[str, Any], console: Console) -> None:
+    sentence = FabricError(error["message"], file=error["file"], line=error["line"])
+    console.print()
+    console.print(Text.assemble(("error: ", "bold red"), str(sentence)), soft_wrap=True)

@@ -1,0 +1,185 @@
+"""What ``check`` prints: the wiring, the metrics, who needs most on chip, and warnings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fabric.symbolic.check import Check
+from fabric.symbolic.folding import operator_text, types_text
+from fabric.symbolic.metrics import Accounting, intensity, largest
+from fabric.symbolic.substitution import followed
+from fabric.telling.wording import merged_text, visible, without_numbers
+from fabric.terminal.output import print_line
+from fabric.values.dims import Dim, free_symbols, short_text
+from fabric.wiring.operator import Node
+
+__all__ = ["print_check"]
+
+_WARNINGS_SHOWN: Final = 30
+_DIGITS: Final = re.compile(r"(?<![\w.,])\d{4,}(?![\w.])")
+_TOTALS: Final[tuple[tuple[str, Callable[[Accounting], Dim]], ...]] = (
+    ("off-chip traffic, bytes", lambda each: each.traffic_bytes),
+    ("  loads", lambda each: each.load_bytes),
+    ("  stores", lambda each: each.store_bytes),
+    ("on-chip requirement, bytes", lambda each: each.on_chip_bytes),
+    ("  with FIFOs", lambda each: each.on_chip_bytes + each.fifo_bytes),
+    ("cycles at the HBM's peak", lambda each: each.memory_cycles),
+)
+
+
+def print_check(check: Check, file: str, console: Console) -> None:
+    """Print ``check`` of the program in ``file``, on 60 columns or more."""
+    program = check.plan.program
+    console.print(Text.assemble((program.name, "bold"), f"  {visible(file)}"))
+    console.print(
+        f"{len(check.plan.nodes):,} operators, {len(check.plan.edges):,} channels, not run"
+    )
+    console.print()
+    for group in check.groups:
+        _wiring(group, console)
+    console.print()
+    _metrics(check, console)
+    _most_on_chip(check, console)
+    unbound = check.free_symbols
+    decided = {symbol.name for symbol in followed(program.sizes, program)}
+    bound = len(decided.intersection(unbound))
+    if unbound:
+        console.print()
+        known = f"; the program's data decide {bound:,} of them: --data" if bound else ""
+        print_line(console, Text(f"{len(unbound):,} symbols: --set NAME=VALUE{known}"))
+        print_line(console, Text(f"  {_symbol_names(unbound)}"))
+    for warning in check.warnings[:_WARNINGS_SHOWN]:
+        print_line(console, Text.assemble(("warning: ", "yellow"), warning))
+    if len(check.warnings) > _WARNINGS_SHOWN:
+        console.print(f"and {len(check.warnings) - _WARNINGS_SHOWN:,} more warnings: --json")
+
+
+def _wiring(group: tuple[Node, ...], console: Console) -> None:
+    first = group[0]
+    print_line(
+        console,
+        Text.assemble(
+            (_name(group), "bold"),
+            f"  {operator_text(first)}",
+            (f"  {_place(first)}", "dim"),
+        ),
+        4,
+    )
+    for label, streams in (
+        ("in ", [[node.input_types for node in group]]),
+        ("out", [[node.output_types for node in group]]),
+    ):
+        for text in dict.fromkeys(_ports(streams[0])):
+            print_line(console, Text(f"  {label} {text}"), 6)
+
+
+def _ports(types: list[tuple[Any, ...]]) -> Iterator[str]:
+    """Ports of a repeated operator, each type once; many alike ports of one operator together."""
+    if len(types) == 1:
+        yield from types_text(types[0])
+        return
+    for port in zip(*types, strict=False):
+        yield merged_text([str(stream) for stream in port])
+
+
+def _place(node: Node) -> str:
+    """Return the place without folders, for narrow terminals; warnings have the whole of it."""
+    return f"{Path(node.place.file).name}:{node.place.line}"
+
+
+def _name(group: tuple[Node, ...]) -> str:
+    name = merged_text([node.name for node in group])
+    return name if len(group) == 1 else f"{name} x{len(group)}"
+
+
+def _metrics(check: Check, console: Console) -> None:
+    metrics = check.metrics
+    accountings = check.metrics.accountings.values()
+    rows: list[tuple[str, list[str]]] = [
+        (name, [_formula(of(each)) for each in accountings]) for name, of in _TOTALS
+    ]
+    flops = [_formula(metrics.flops)] * 2
+    intensities = [_rounded(intensity(metrics.flops, each.traffic_bytes)) for each in accountings]
+    slowest = largest(metrics.compute_cycles)
+    rows += [
+        ("FLOPs", flops),
+        ("FLOPs per byte", intensities),
+        ("cycles of the busiest unit", [_rounded(slowest)] * 2),
+        ("allocated FLOPs per cycle", [f"{metrics.allocated_flops_per_cycle:,}"] * 2),
+    ]
+    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
+    table.add_column("", no_wrap=True)
+    for accounting in metrics.accountings:
+        table.add_column(accounting, justify="right", no_wrap=True)
+    formulas = []
+    for name, (paper, artifact) in rows:
+        if all(text and not _is_formula(text) for text in (paper, artifact)):
+            table.add_row(name, paper, artifact)
+        else:
+            formulas.append((name.strip(), paper, artifact))
+    console.print(table)
+    for name, paper, artifact in formulas:
+        if name.startswith(("FLOPs per", "cycles of")):
+            continue
+        console.print(f"{name} =")
+        if paper == artifact:
+            print_line(console, Text(f"  {paper}"))
+            continue
+        print_line(console, Text(f"  paper     {paper}"), 12)
+        print_line(console, Text(f"  artifact  {artifact}"), 12)
+
+
+def _is_formula(text: str) -> bool:
+    return any(letter.isalpha() for letter in text)
+
+
+def _rounded(value: float | str | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or "-"
+    return f"{value:,}" if value == int(value) else f"{value:,.2f}"
+
+
+def _formula(value: Dim) -> str:
+    """Return an expression as text, with numbers that can be read."""
+    if not free_symbols(value):
+        return f"{value:,}"
+    return _DIGITS.sub(lambda found: f"{int(found.group()):,}", short_text(value))
+
+
+def _symbol_names(names: Sequence[str]) -> str:
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(without_numbers(name), []).append(name)
+    return ", ".join(merged_text(group) for group in groups.values())
+
+
+def _most_on_chip(check: Check, console: Console) -> None:
+    """Name the operators that need most on-chip memory, one of them and all alike together."""
+    by_node = {each.node: each.costs for each in check.metrics.operators}
+    total: Dim = check.metrics.paper.on_chip_bytes
+    needs = [
+        (sum(by_node[node].on_chip_bytes for node in group), group)
+        for group in check.groups
+        if all(isinstance(by_node[node].on_chip_bytes, int) for node in group)
+    ]
+    if not isinstance(total, int) or not total:
+        return
+    size, group = max(needs, key=lambda pair: pair[0])
+    most, one = max(((by_node[node].on_chip_bytes, node) for node in by_node), key=lambda p: p[0])
+    others = sum(each == size for each, _ in needs) - 1
+    tied = f"; {others} more need as much" if others else ""
+    console.print()
+    for text in (
+        f"most on chip (paper): {_name(group)}",
+        f"  {size:,} bytes, {100 * size / total:.0f} %, {_place(group[0])}{tied}",
+        f"of one operator: {one.name}",
+        f"  {most:,} bytes, {_place(one)}",
+    ):
+        print_line(console, Text(text))

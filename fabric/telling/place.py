@@ -1,0 +1,122 @@
+"""Places in the user's program: where an operator was wired, and where user code raised."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import sys
+import sysconfig
+import traceback
+from collections.abc import Iterable
+from types import CodeType, FrameType
+from typing import Any, Final, NamedTuple
+
+from fabric.telling.wording import visible
+
+__all__ = [
+    "Place",
+    "calling_place",
+    "deepest_place",
+    "defining_place",
+    "is_own",
+    "line_in",
+    "raising_place",
+    "written_by_us",
+]
+
+_ROOT: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_OWN: Final = tuple(os.path.join(_ROOT, name) + os.sep for name in ("fabric", "operators"))
+_BETWEEN: Final = (("<string>", "__init__"), (contextlib.__file__, "inner"))
+_LIBRARIES: Final = tuple(
+    sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")
+)
+
+
+class Place(NamedTuple):
+    """A line of the user's program.
+
+    Attributes:
+        file: as the program was named on the command line, else as Python knows it.
+        line: starting at 1.
+    """
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        """``file:line``, as editors and terminals link it."""
+        return f"{self.file}:{self.line}"
+
+
+def calling_place() -> Place:
+    """Return the innermost place on the stack outside the fabric and its operators.
+
+    The ``__call__`` of an operator that a user wrote is not it either, but where that is called.
+    """
+    frame = sys._getframe(1)
+    while frame.f_back is not None and (
+        frame.f_code.co_filename.startswith(_OWN) or _is_between(frame)
+    ):
+        frame = frame.f_back
+    if frame.f_code.co_name == "__call__" and frame.f_back is not None:
+        frame = frame.f_back
+    return Place(visible(frame.f_code.co_filename), frame.f_lineno)
+
+
+def _is_between(frame: FrameType) -> bool:
+    """Whether Python's library stands between us: in a dataclass, or a context as a decorator."""
+    code = frame.f_code
+    return (code.co_filename, code.co_name) in _BETWEEN
+
+
+def raising_place(error: BaseException) -> Place | None:
+    """Return the deepest line of the user's code in the traceback of ``error``, if any."""
+    return deepest_place(traceback.walk_tb(error.__traceback__))
+
+
+def deepest_place(frames: Iterable[tuple[FrameType, int]]) -> Place | None:
+    """Return the last line of the user's code among ``frames``, outermost first, if any."""
+    place = None
+    for frame, line in frames:
+        file = frame.f_code.co_filename
+        # Compiled libraries name sources that are not there.
+        if os.path.isfile(file) and not file.startswith(_OWN) and not _in_library(file):
+            place = Place(visible(file), line)
+    return place
+
+
+def _in_library(file: str) -> bool:
+    """Whether ``file`` was installed, here or in an environment that this one shares."""
+    return file.startswith(_LIBRARIES) or f"{os.sep}site-packages{os.sep}" in file
+
+
+def line_in(code: CodeType, instruction: int) -> Place | None:
+    """Return the line of ``instruction``, an offset in bytes, where ``code`` is a user's."""
+    if written_by_us(code):
+        return None
+    for start, end, line in code.co_lines():
+        if start <= instruction < end and line is not None:
+            return Place(visible(code.co_filename), line)
+    return Place(visible(code.co_filename), code.co_firstlineno)
+
+
+def defining_place(function: Any) -> Place | None:
+    """Return where ``function`` begins, if it is a user's and written in Python."""
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    if code is None or written_by_us(code):
+        return None
+    return Place(visible(code.co_filename), code.co_firstlineno)
+
+
+def written_by_us(code: CodeType) -> bool:
+    """Whether ``code`` stands in the fabric or its operators, not in a user's program."""
+    return code.co_filename.startswith(_OWN)
+
+
+def is_own(thing: object) -> bool:
+    """Whether the class of ``thing`` is one of the fabric's or its operators', not a user's.
+
+    What extends one of them is the user's: whatever it overrides may have changed what it does.
+    """
+    return type(thing).__module__.startswith(("fabric.", "operators."))

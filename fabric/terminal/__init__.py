@@ -1,0 +1,3 @@
+"""What is printed on terminals: text, tables, progress."""
+
+from __future__ import annotations

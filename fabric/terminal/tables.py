@@ -1,0 +1,137 @@
+"""Tables on a console, the way all of ``trace`` prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from rich.table import Table
+from rich.text import Text
+
+from fabric.terminal.output import print_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["print_table", "print_title"]
+
+_KEPT: Final = 36
+"""Names and numbers up to this length are not broken where a table is too wide."""
+
+
+_NAME: Final = 12
+"""On a narrow console a name is not cut below this length, where a column can be left out."""
+
+_GAP: Final = 2
+
+
+def print_title(console: Console, title: str, note: str = "") -> None:
+    """Print the head of a table behind an empty line."""
+    console.print()
+    print_line(console, Text.assemble((title, "bold"), note))
+
+
+def print_table(
+    console: Console,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    shown: int,
+    *,
+    spare: Sequence[str] | None = None,
+) -> None:
+    """Print at most ``shown`` rows; whole numbers get thousands separators and stand right.
+
+    Args:
+        console: where to.
+        columns: their titles.
+        rows: a cell for each column.
+        shown: rows at most.
+        spare: columns to leave out where the table is too wide, the first one first; then names
+            are cut in the middle. Where None, nothing is left out, and long cells are folded.
+    """
+    cells = [[_cell(value) for value in row] for row in rows[:shown]]
+    texts = [any(_is_text(row[number]) for row in rows) for number in range(len(columns))]
+    widths = [max((len(row[n]) for row in cells), default=0) for n in range(len(columns))]
+    kept = list(range(len(columns)))
+    heads = map(len, columns)
+    natural = sum(max(pair) + _GAP for pair in zip(heads, widths, strict=True)) - _GAP
+    if spare is not None and natural > console.width:
+        columns = [title.replace("-", "-\n") for title in columns]
+        kept, widths = _fitted(console.width, columns, widths, texts, spare)
+        cells = [
+            [_cut(each, widths[n]) if texts[n] else each for n, each in enumerate(row)]
+            for row in cells
+        ]
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for number in kept:
+        text = texts[number]
+        table.add_column(
+            columns[number],
+            justify="left" if text else "right",
+            overflow="fold",
+            min_width=min(widths[number], _KEPT) if number == 0 or not text else None,
+        )
+    for row in cells:
+        table.add_row(*(Text(row[number]) for number in kept))
+    console.print(table)
+    if len(rows) > shown:
+        console.print(f"and {len(rows) - shown:,} more", style="dim")
+
+
+def _fitted(
+    room: int,
+    titles: Sequence[str],
+    longest: Sequence[int],
+    texts: Sequence[bool],
+    spare: Sequence[str],
+) -> tuple[list[int], list[int]]:
+    """Return the columns that stay, and the widths that let them fit into ``room``.
+
+    Args:
+        room: columns of the console.
+        titles: of the table's columns.
+        longest: the width of each one's widest cell.
+        texts: whether it has names, which can be cut.
+        spare: what to leave out, the first one first.
+    """
+    heads = [max(map(len, title.split("\n"))) for title in titles]
+    widths = [max(pair) for pair in zip(heads, longest, strict=True)]
+    least = [
+        max(head, min(width, _NAME)) if text else width
+        for head, width, text in zip(heads, widths, texts, strict=True)
+    ]
+    kept = list(range(len(titles)))
+    for title in spare:
+        if sum(least[n] + _GAP for n in kept) - _GAP <= room:
+            break
+        kept.remove(titles.index(title))
+    while sum(widths[n] + _GAP for n in kept) - _GAP > room:
+        widest = max((n for n in kept if texts[n]), key=lambda n: widths[n], default=None)
+        if widest is None or widths[widest] <= heads[widest]:
+            break
+        widths[widest] -= 1
+    return kept, widths
+
+
+def _cut(name: str, width: int) -> str:
+    """Return ``name`` with its middle left out where it is longer than ``width``."""
+    if len(name) <= width:
+        return name
+    end = (width - 1) // 2
+    return f"{name[: width - 1 - end]}\N{HORIZONTAL ELLIPSIS}{name[len(name) - end :]}"
+
+
+def _is_text(value: object) -> bool:
+    """Whether ``value`` reads from the left; digits in a text do not."""
+    return (
+        isinstance(value, str)
+        and not value.strip("+-").replace(".", "").replace(",", "").isdecimal()
+    )
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int | float) else str(value)

@@ -1,0 +1,97 @@
+"""What every unit did when, as slices that never overlap: the exports and the page draw these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from fabric.trace.analysis.timeline import Timelines
+    from fabric.trace.reading.reader import Trace
+
+__all__ = ["STATES", "Level", "Slice", "bandwidth", "occupancy", "slices"]
+
+STATES: Final = ("idle", "busy", "empty", "full", "hbm", "capacity")
+"""What a unit can be in; the number in the list stands for it in VCD."""
+
+
+class Slice(NamedTuple):
+    """A unit's state from ``start`` to ``end``.
+
+    Attributes:
+        start, end: its first cycle and the first one after it.
+        state: one of ``STATES``.
+        channel: -1 where it waits for none.
+        open: a wait that had not ended when the run stopped; it may be 0 cycles long.
+    """
+
+    start: int
+    end: int
+    state: str
+    channel: int
+    open: bool = False
+
+
+class Level(NamedTuple):
+    """A value from ``cycle`` on."""
+
+    cycle: int
+    value: int
+
+
+def slices(lines: Timelines, unit: int) -> Iterator[Slice]:
+    """Yield what ``unit`` did, in order, without gaps up to its end."""
+    cycle = lines.first
+    for wait in lines.waits[unit]:
+        start, end = max(wait.start, lines.first), min(wait.end, lines.last)
+        if start >= end and not (wait.open and start == end):
+            continue
+        if start > cycle:
+            yield Slice(cycle, start, "busy", -1)
+        yield Slice(start, end, wait.cause, wait.channel, wait.open)
+        cycle = end
+    end = min(lines.final[unit], lines.last)
+    if end > cycle:
+        yield Slice(cycle, end, "busy", -1)
+
+
+def occupancy(trace: Trace) -> Iterator[tuple[int, list[Level]]]:
+    """Yield each channel's number and how many elements it held from which cycle on."""
+    first, last = trace.window
+    rows = trace.rows(
+        f"SELECT channel, least(greatest(cycle, {first}), {last}) AS since, "
+        "sum(change)::BIGINT FROM ("
+        "SELECT channel, sent_cycle AS cycle, 1 AS change FROM transfers UNION ALL "
+        "SELECT channel, taken_cycle, -1 FROM transfers WHERE taken_cycle IS NOT NULL) "
+        "GROUP BY channel, since HAVING sum(change) <> 0 ORDER BY channel, since"
+    )
+    channel, levels = -1, list[Level]()
+    for number, cycle, change in rows:
+        if number != channel:
+            if levels:
+                yield channel, levels
+            channel, levels = number, []
+        levels.append(Level(cycle, (levels[-1].value if levels else 0) + change))
+    if levels:
+        yield channel, levels
+
+
+def bandwidth(trace: Trace, width: int) -> list[Level]:
+    """Return bytes moved by bursts in every ``width`` cycles, each burst spread over its time."""
+    import numpy as np
+
+    first, last = trace.window
+    bursts = trace.numpy("SELECT submitted_cycle, end_cycle, bytes FROM bursts ORDER BY end_cycle")
+    bins = max(1, -(-(last - first) // width))
+    # Bytes moved up to a cycle, at the cycles in which the slope changes.
+    begun, ended = bursts["submitted_cycle"], bursts["end_cycle"]
+    slope = bursts["bytes"] / np.maximum(ended - begun, 1)
+    cycles = np.concatenate([begun, ended, [first, last + width]])
+    change = np.concatenate([slope, -slope, [0.0, 0.0]])
+    order = np.argsort(cycles, kind="stable")
+    cycles, change = cycles[order], change[order]
+    moved = np.concatenate([[0.0], np.cumsum(np.cumsum(change)[:-1] * np.diff(cycles))])
+    edges = first + width * np.arange(bins + 1)
+    # Whole bytes up to each edge: what is rounded in one stretch is made up for in the next.
+    per_bin = np.diff(np.rint(np.interp(edges, cycles, moved)))
+    return [Level(int(edge), int(value)) for edge, value in zip(edges[:-1], per_bin, strict=True)]

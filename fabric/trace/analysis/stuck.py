@@ -1,0 +1,76 @@
+"""``trace deadlock``: why a recorded run does not move, from its trace alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from fabric.deadlock.describe import describe_deadlock
+from fabric.deadlock.document import DeadlockReport
+from fabric.deadlock.text import one_line, report_lines
+from fabric.deadlock.waits import find_stuck
+from fabric.trace.reading.rebuilt import rebuilt
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fabric.trace.reading.reader import Trace
+
+__all__ = ["analysed", "print_deadlock"]
+
+_WHY_NO_REMEDY: Final = "a trace cannot be run with other depths: `run` tries them"
+
+
+def analysed(trace: Trace) -> DeadlockReport | None:
+    """Return the report of the loops at the last recorded state; None where it has none.
+
+    A trace cannot be run with other depths, and of a livelock it has but a piece: the remedy of a
+    deadlock and the report of a livelock are those that the run wrote beside its trace. So is the
+    whole report where the trace has no state.
+    """
+    written = _written(trace)
+    known = trace.has_state and trace.status != "livelock"
+    if written is not None and not known and trace.status != "completed":
+        return written
+    machine, tokens = rebuilt(trace)
+    stuck = find_stuck(machine)
+    if not trace.has_state or not stuck.cores:
+        return None
+    found = describe_deadlock(machine, stuck, tokens, _WHY_NO_REMEDY)
+    if written is None or _units(written) != _units(found):
+        return found
+    return one_line(replace(found, remedy=written.remedy))
+
+
+def _written(trace: Trace) -> DeadlockReport | None:
+    """Return what the run itself wrote about its end, where it came to that."""
+    try:
+        text = (trace.folder.parent / "deadlock.json").read_bytes()
+        return msgspec.json.decode(text, type=DeadlockReport)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _units(report: DeadlockReport) -> list[list[str]]:
+    return [[unit.unit for unit in loop.units] for loop in report.loops]
+
+
+def print_deadlock(trace: Trace, console: Console) -> None:
+    """Print the loops, or that there are none."""
+    report = analysed(trace)
+    if report is not None:
+        verdict, *lines = report_lines(report)
+        console.print(verdict, style="bold red", soft_wrap=True, markup=False)
+        for line in lines:
+            console.print(line, soft_wrap=True, markup=False)
+        return
+    if not trace.has_state:
+        console.print("The trace does not say what units waited for.")
+        return
+    ((waiting, finished, units),) = trace.rows(
+        "SELECT count(waits_for), count(*) FILTER (finished), count(*) FROM states"
+    )
+    console.print(f"No unit waits for ever: {trace.status} at cycle {trace.cycles:,}.")
+    console.print(f"{finished:,} of {units:,} units had ended, {waiting:,} waited for others.")

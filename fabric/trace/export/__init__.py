@@ -1,0 +1,3 @@
+"""Other forms of a trace: Perfetto, VCD, JSON lines, CSV."""
+
+from __future__ import annotations

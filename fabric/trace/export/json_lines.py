@@ -1,0 +1,79 @@
+"""The event trace as JSON lines, the same that the run log would have had.
+
+Sorted by (cycle, event, channel or unit, element); names of fields: ``fabric.telling.vocabulary``.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from fabric.telling.events import event_logger
+from fabric.telling.vocabulary import EVENTS
+from fabric.telling.whole_file import output_file
+from fabric.trace.recording.rows import END, IDLE, RESERVE
+
+if TYPE_CHECKING:
+    from fabric.trace.reading.reader import Trace
+
+__all__ = ["write_json_lines"]
+
+_CHUNK: Final = 10_000
+
+_SELECTS: Final = {
+    "transfer": (
+        "SELECT taken_cycle, c.name, element, stop, bare, reserved_cycle, sent_cycle, "
+        "visible_cycle, seen_cycle, send_wait_cycles, receive_wait_cycles "
+        "FROM transfers JOIN channels c USING (channel) WHERE taken_cycle IS NOT NULL "
+        "ORDER BY taken_cycle, c.name, element"
+    ),
+    "burst": (
+        "SELECT end_cycle, name, submitted_cycle, requests, bytes "
+        "FROM bursts JOIN units USING (unit) WHERE NOT open ORDER BY end_cycle, name"
+    ),
+    "held": (
+        "SELECT sent_cycle, c.name, element, stop, bare, reserved_cycle, visible_cycle, "
+        "seen_cycle, send_wait_cycles, receive_wait_cycles "
+        "FROM transfers JOIN channels c USING (channel) WHERE taken_cycle IS NULL "
+        "ORDER BY sent_cycle, c.name, element"
+    ),
+    "open_wait": (
+        "SELECT w.end_cycle, u.name, cause, c.name, start_cycle, w.cycles, coalesce(bytes, 0) "
+        "FROM waits w JOIN units u USING (unit) LEFT JOIN channels c USING (channel) "
+        "LEFT JOIN bursts b ON b.open AND b.unit = w.unit WHERE w.open ORDER BY w.end_cycle, u.name"
+    ),
+    "allocate": (
+        "SELECT cycle, name, wait_cycles, amount FROM recorded_operations "
+        "JOIN units USING (unit) WHERE operation = 1 ORDER BY cycle, name"
+    ),
+    **{
+        event: (
+            "SELECT cycle, u.name, c.name, wait_cycles FROM recorded_operations "
+            f"JOIN units u USING (unit) JOIN channels c USING (channel) WHERE operation = {code} "
+            "ORDER BY cycle, u.name, c.name"
+        )
+        for event, code in (("end", END), ("reserve", RESERVE), ("idle", IDLE))
+    },
+}
+
+
+def write_json_lines(trace: Trace, output: Path) -> int:
+    """Write one line an event and return how many there are."""
+    count = 0
+    streams = [_events(trace, event) for event in sorted(_SELECTS)]
+    with output_file(output, encoding="utf-8") as file:
+        log = event_logger(file)
+        for (cycle, event), fields in heapq.merge(*streams, key=lambda each: each[0]):
+            log.info(event, cycle=cycle, **fields)
+            count += 1
+    return count
+
+
+def _events(trace: Trace, event: str) -> Iterator[tuple[tuple[int, str], dict[str, Any]]]:
+    names = EVENTS[event][1:]
+    cursor = trace.database.cursor().execute(_SELECTS[event])
+    while rows := cursor.fetchmany(_CHUNK):
+        for cycle, *values in rows:
+            yield (cycle, event), dict(zip(names, values, strict=True))

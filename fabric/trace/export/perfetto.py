@@ -1,0 +1,114 @@
+"""The trace as Perfetto's protobuf: a track a unit, counters for channels and the HBM.
+
+1 cycle is written as 1 ns, and the root track says so.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMessage
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, TrackEvent
+
+from fabric.telling.whole_file import output_file
+from fabric.trace.analysis.slices import Level, bandwidth, occupancy, slices
+from fabric.trace.analysis.timeline import timelines
+from fabric.trace.reading.wording import Names
+
+if TYPE_CHECKING:
+    from fabric.trace.reading.reader import Trace
+
+__all__ = ["write_perfetto"]
+
+_SEQUENCE: Final = 1
+_PACKETS: Final = 10_000
+_ROOT, _UNITS, _CHANNELS, _HBM = 1, 2, 3, 4
+_FIRST_UNIT: Final = 16
+_BINS: Final = 1_000
+_TITLES: Final = {
+    "busy": "working",
+    "empty": "starved",
+    "full": "back-pressured",
+    "hbm": "HBM",
+    "capacity": "room on chip",
+}
+
+
+class _Writer:
+    """Packets on their way into a file; a file of packets may be cut anywhere between two."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._message: Any = TraceMessage()
+        self.events = 0
+
+    def packet(self) -> Any:
+        if len(self._message.packet) >= _PACKETS:
+            self.flush()
+        packet = self._message.packet.add()
+        packet.trusted_packet_sequence_id = _SEQUENCE
+        return packet
+
+    def flush(self) -> None:
+        self._file.write(self._message.SerializeToString(deterministic=True))
+        self._message = TraceMessage()
+
+    def track(self, uuid: int, name: str, parent: int = 0, unit: str | None = None) -> None:
+        track = self.packet().track_descriptor
+        track.uuid = uuid
+        track.name = name
+        if parent:
+            track.parent_uuid = parent
+        if unit is not None:
+            track.counter.unit_name = unit
+
+    def event(self, cycle: int, track: int, kind: int) -> Any:
+        packet = self.packet()
+        packet.timestamp = cycle
+        packet.track_event.track_uuid = track
+        packet.track_event.type = kind
+        self.events += 1
+        return packet.track_event
+
+    def slice(self, track: int, start: int, end: int, name: str) -> None:
+        if start < end:
+            self.event(start, track, TrackEvent.TYPE_SLICE_BEGIN).name = name
+            self.event(end, track, TrackEvent.TYPE_SLICE_END)
+
+    def levels(self, track: int, levels: list[Level]) -> None:
+        for level in levels:
+            self.event(level.cycle, track, TrackEvent.TYPE_COUNTER).counter_value = level.value
+
+
+def write_perfetto(trace: Trace, output: Path) -> int:
+    """Write ``output`` for ui.perfetto.dev and return how many events it has."""
+    names, lines = Names(trace), timelines(trace)
+    with output_file(output, "wb") as file:
+        writer = _Writer(file)
+        first: Any = writer.packet()
+        first.sequence_flags = TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
+        writer.track(_ROOT, f"fabric: {trace.meta.get('name')}; 1 ns is 1 cycle")
+        writer.slice(_ROOT, lines.first, lines.last, f"{trace.status}, {trace.cycles:,} cycles")
+        writer.track(_UNITS, "units", _ROOT)
+        writer.track(_CHANNELS, "channels: elements held", _ROOT)
+        for unit, name in enumerate(names.units):
+            track = _FIRST_UNIT + unit
+            writer.track(track, f"{name} ({names.places[unit]})", _UNITS)
+            for piece in slices(lines, unit):
+                title = _TITLES[piece.state]
+                if piece.channel >= 0:
+                    title += f" {names.far_end(unit, piece.channel)}"
+                writer.slice(track, piece.start, piece.end, title)
+                if piece.open:
+                    instant = writer.event(piece.end, track, TrackEvent.TYPE_INSTANT)
+                    instant.name = f"{title}, since {piece.start:,}, when the run stopped"
+        for channel, levels in occupancy(trace):
+            track = _FIRST_UNIT + len(names.units) + channel
+            writer.track(track, names.channels[channel], _CHANNELS, "elements")
+            writer.levels(track, levels)
+        width = max(1, (lines.last - lines.first) // _BINS)
+        writer.track(_HBM, f"HBM: bytes in {width:,} cycles", _ROOT, "bytes")
+        writer.levels(_HBM, bandwidth(trace, width))
+        writer.flush()
+    return writer.events

@@ -1,0 +1,100 @@
+"""Five queries that answer the usual questions, and the schema for those that do not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from fabric.telling.vocabulary import FIELDS, TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["QUERIES", "Query", "describe"]
+
+
+class Query(NamedTuple):
+    """A ready query.
+
+    Attributes:
+        question: it answers.
+        sql: over the tables of ``fabric.telling.vocabulary``.
+    """
+
+    question: str
+    sql: str
+
+
+QUERIES: Final = {
+    "slowest-channels": Query(
+        "At which channels do units wait longest, and on which side?",
+        """\
+SELECT name AS channel, depth,
+    coalesce(sum(cycles) FILTER (cause = 'empty'), 0)::BIGINT AS empty_cycles,
+    coalesce(sum(cycles - (NOT open)::BIGINT) FILTER (cause = 'full'), 0)::BIGINT AS full_cycles,
+    count(*) FILTER (cause = 'full' AND NOT open) AS credit_cycles
+FROM waits JOIN channels USING (channel)
+GROUP BY ALL ORDER BY sum(cycles) DESC, channel LIMIT 20""",
+    ),
+    "utilisation": Query(
+        "Which units work most?",
+        """\
+SELECT name AS unit, kind, busy_cycles, flops,
+    format('{:.1f}', 100 * busy_cycles / greatest(cycles, 1))::DOUBLE AS busy_percent, file, line
+FROM states JOIN units USING (unit), run ORDER BY busy_cycles DESC, unit LIMIT 20""",
+    ),
+    "longest-waits": Query(
+        "Which single waits are the longest?",
+        """\
+SELECT u.name AS unit, cause, c.name AS channel, start_cycle, end_cycle, cycles, open
+FROM waits JOIN units u USING (unit) LEFT JOIN channels c USING (channel)
+ORDER BY cycles DESC, start_cycle, u.unit LIMIT 20""",
+    ),
+    "occupancy": Query(
+        "How full are the channels, and would they be fuller if they were deeper?",
+        """\
+WITH levels AS (
+    SELECT channel, sum(change) OVER (PARTITION BY channel ORDER BY cycle, change) AS held
+    FROM (
+        SELECT channel, sent_cycle AS cycle, 1 AS change FROM transfers
+        UNION ALL SELECT channel, taken_cycle, -1 FROM transfers WHERE taken_cycle IS NOT NULL
+    )
+), sends AS (
+    SELECT channel, round(avg(taken_cycle - sent_cycle), 1) AS mean_cycles_in_channel,
+        count(*) FILTER (send_wait_cycles > 0) AS sends_that_waited
+    FROM transfers GROUP BY channel
+)
+SELECT name AS channel, depth, max(held)::BIGINT AS most_held, mean_cycles_in_channel,
+    sends_that_waited
+FROM levels JOIN sends USING (channel) JOIN channels USING (channel)
+GROUP BY ALL ORDER BY sends_that_waited DESC, channel LIMIT 20""",
+    ),
+    "bandwidth": Query(
+        "How much does the HBM move in each twentieth of the run, bursts spread over their time?",
+        """\
+WITH parts AS (
+    SELECT twentieth, twentieth * cycles / 20 AS first, (twentieth + 1) * cycles / 20 AS last
+    FROM run, range(20) AS parts(twentieth) WHERE cycles > 0
+), moved AS (
+    SELECT twentieth, first, last, bytes * (least(end_cycle, last)
+        - greatest(submitted_cycle, first)) / (end_cycle - submitted_cycle) AS bytes
+    FROM parts LEFT JOIN bursts ON submitted_cycle < last AND end_cycle > first
+)
+SELECT twentieth, round(first, 1) AS from_cycle, round(coalesce(sum(bytes), 0))::BIGINT AS bytes,
+    round(coalesce(sum(bytes), 0) / (last - first), 1) AS bytes_per_cycle
+FROM moved GROUP BY twentieth, first, last ORDER BY twentieth""",
+    ),
+}
+
+
+def describe() -> Iterator[str]:
+    """Yield the lines that list the queries and explain the tables."""
+    yield "Ready queries"
+    for name, query in QUERIES.items():
+        yield f"  {name:18}{query.question}"
+    for table, columns in TABLES.items():
+        yield ""
+        yield table
+        for column in columns:
+            field = FIELDS[column]
+            unit = f" [{field.unit}]" if field.unit else ""
+            yield f"  {column:22}{field.meaning}{unit}"

@@ -1,0 +1,240 @@
+"""Open the trace of a run, also of one that was killed or whose files are damaged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+from fabric.telling.errors import ConfigurationError
+from fabric.telling.vocabulary import SCHEMA_VERSION, TABLES
+from fabric.telling.wording import outcome
+from fabric.trace.reading import views
+from fabric.trace.reading.paths import literal, plain
+from fabric.trace.recording.rows import LONG_COLUMNS, OPERATION_COLUMNS
+
+__all__ = ["Trace"]
+
+
+class Trace:
+    """The trace of one run, as a database in memory.
+
+    Attributes:
+        folder: of the trace.
+        meta: about the run: name, program, parameters, hardware, mode, window, nodes.
+        status: how the run ended; ``killed`` where it did not say.
+        outcome: the same, and what became of its outputs.
+        failed: it did not complete, or its outputs are wrong.
+        cycles: of the run; the last recorded cycle where it was killed.
+        problems: sentences about what is missing.
+        has_state: it says what units waited for, and for which elements.
+        window: the cycles that were traced, the last one not included.
+        database: the tables of ``fabric.telling.vocabulary``.
+    """
+
+    def __init__(self, run: Path, *, first: bool = False) -> None:
+        """Open the trace of the run folder ``run``, or the trace folder itself.
+
+        Args:
+            run: the folder.
+            first: of a run that stopped and was run again with deeper channels, take the one that
+                stopped; else it is the second one, which the run's report is about.
+
+        Raises:
+            ConfigurationError: there is no trace that can be read.
+        """
+        found = [run / name for name in ("trace-grown", "trace") if (run / name).is_dir()]
+        self.folder: Final = found[-1 if first else 0] if found else run
+        self.problems: list[str] = []
+        if len(found) > 1 and not first:
+            self.problems.append(
+                f"it was run again with deeper channels, which this is about; {found[1]} has the "
+                "run that stopped"
+            )
+        self.has_state = True
+        self.meta: Final = self._meta(run)
+        self.database: Final = duckdb.connect(config={"python_enable_replacements": False})
+        request_bytes = self.meta.get("hardware", {}).get("hbm", {}).get("request_bytes", 0)
+        self.database.execute(f"SET VARIABLE request_bytes = {int(request_bytes)}")
+        end = self._json("end.json") or {}
+        with plain(self.folder) as folder:
+            self._plain = folder
+            self._static("units", "*")
+            self._static("channels", "* REPLACE (nullif(expected, -1) AS expected)")
+            self._static("columns", "*")
+            self._segments(end, None if end else self._broken_off())
+        ((status, cycles),) = self.rows("SELECT status, cycles FROM run")
+        self.status: Final[str] = status
+        self.cycles: Final[int] = cycles
+        verified = end.get("verified")
+        self.outcome: Final = outcome(self.status, verified)
+        self.failed: Final = self.status != "completed" or verified is False
+        if not end:
+            self.problems.append(
+                "the run did not say how it ended: this is what it wrote until then"
+            )
+        window = self.meta.get("window")
+        start, end_cycle = (0, self.cycles) if window is None else (window[0], window[1] + 1)
+        self.window: Final[tuple[int, int]] = (min(start, self.cycles), min(end_cycle, self.cycles))
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        return self.database.execute(query).fetchall()
+
+    def numpy(self, query: str) -> dict[str, Any]:
+        """Return the columns of a query as numpy arrays."""
+        return self.database.execute(query).fetchnumpy()
+
+    def unit_names(self) -> list[str]:
+        """Return the names of units, by number."""
+        return [name for (name,) in self.rows("SELECT name FROM units ORDER BY unit")]
+
+    def _meta(self, run: Path) -> dict[str, Any]:
+        meta = self._json("meta.json")
+        if meta is None and self.folder != run:
+            raise ConfigurationError(
+                f"{run}: the trace has no meta.json: the run was killed before it began to write, "
+                "there is nothing to show"
+            )
+        if meta is None:
+            raise ConfigurationError(
+                f"{run}: there is no trace here: expected the folder of a run with --trace events"
+            )
+        version = meta.get("schema_version")
+        if not isinstance(version, int) or version > SCHEMA_VERSION:
+            raise ConfigurationError(
+                f"{run}: the trace has schema version {version}: expected at most "
+                f"{SCHEMA_VERSION}; a newer step-fabric wrote it"
+            )
+        if version < SCHEMA_VERSION:
+            raise ConfigurationError(
+                f"{run}: the trace has schema version {version}: expected {SCHEMA_VERSION}; an "
+                "older step-fabric wrote it"
+            )
+        return meta
+
+    def _json(self, name: str) -> dict[str, Any] | None:
+        try:
+            found = json.loads((self.folder / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def _static(self, name: str, columns: str) -> None:
+        file = self.folder / f"{name}.parquet"
+        if not file.exists():
+            raise ConfigurationError(
+                f"{self.folder}: {file.name} is missing: the run was killed while it wrote its "
+                "first tables, there is nothing to show"
+            )
+        try:
+            self.database.execute(
+                f"CREATE TABLE {name} AS SELECT {columns} FROM {self._file(file)}"
+            )
+        except duckdb.Error as error:
+            raise ConfigurationError(
+                f"{file}: {self._reason(error)}: expected the table the run wrote first"
+            ) from None
+
+    def _file(self, file: Path) -> str:
+        """Return what SQL calls the rows of ``file``: no pattern, no partition."""
+        return f"read_parquet({literal(self._plain / file.name)}, hive_partitioning = false)"
+
+    def _reason(self, error: Exception) -> str:
+        """Return what the database says, about the file as it is called here."""
+        return str(error).splitlines()[0].replace(str(self._plain), str(self.folder))
+
+    def _broken_off(self) -> str | None:
+        """Return the number of the segment at which the run was killed, where it was at one.
+
+        A segment's short rows are written last; without them rows of the same time are missing.
+        """
+        last = max(
+            (file.stem.partition("-")[2] for file in self.folder.glob("*-*.parquet")
+             if file.stem.startswith(("short-", "long-", "operations-"))),
+            default=None,
+        )  # fmt: skip
+        if last is None or (self.folder / f"short-{last}.parquet").exists():
+            return None
+        self.problems.append(f"segment {int(last)} was not written whole, it is left out")
+        return last
+
+    def _segments(self, end: dict[str, Any], broken_off: str | None) -> None:
+        database = self.database
+        window = self.meta.get("window")
+        for name, value in (
+            ("status", literal(end.get("status", "killed"))),
+            ("cycles", end.get("cycles", "NULL")),
+            ("window_last", "NULL" if window is None else window[1]),
+        ):
+            database.execute(f"SET VARIABLE {name} = {value}")
+        for table, columns in (
+            ("recorded", LONG_COLUMNS),
+            ("recorded_operations", OPERATION_COLUMNS),
+        ):
+            names = ", ".join(f'"{column}" BIGINT' for column in columns)
+            database.execute(f"CREATE TABLE {table} ({names})")
+        for name, insert in (
+            ("short", views.SHORT),
+            ("long", views.LONG),
+            ("operations", views.OPERATIONS),
+        ):
+            self._load(name, insert, broken_off)
+        self._last("pending", "SELECT * FROM {file}", LONG_COLUMNS)
+        database.execute(
+            "INSERT INTO recorded SELECT * FROM pending ANTI JOIN recorded USING (channel, element)"
+        )
+        self._last(
+            "states",
+            "SELECT * REPLACE (nullif(waits_for, '') AS waits_for, "
+            "nullif(since_cycle, -1) AS since_cycle, nullif(cause, '') AS cause, "
+            "nullif(channel, -1) AS channel) FROM {file}",
+            (*TABLES["states"], "cause", "channel", "requests", "next_order"),
+            "recorded_states",
+        )
+        self._last(
+            "waiting",
+            "SELECT * REPLACE (nullif(closed_cycle, -1) AS closed_cycle, "
+            "nullif(in_all, '') AS in_all, nullif(shape, '') AS shape, "
+            "nullif(per_output, -1) AS per_output, nullif(feedback, '') AS feedback, "
+            "nullif(seen_stop, -1) AS seen_stop, nullif(awaited_stop, -1) AS awaited_stop) "
+            "FROM {file}",
+            TABLES["waiting"],
+        )
+        database.execute(views.VIEWS)
+
+    def _load(self, name: str, insert: str, broken_off: str | None) -> None:
+        for file in sorted(self.folder.glob(f"{name}-*.parquet")):
+            if file.stem == f"{name}-{broken_off}":
+                continue
+            try:
+                self.database.execute(insert.format(file=self._file(file)))
+            except duckdb.Error as error:
+                self.problems.append(
+                    f"{file.name} is damaged, its rows are left out: {self._reason(error)}"
+                )
+
+    def _last(
+        self, name: str, select: str, columns: tuple[str, ...], table: str | None = None
+    ) -> None:
+        """Make a table of the last state that was written whole: ``states`` comes last."""
+        table = name if table is None else table
+        numbers = [file.stem for file in self.folder.glob("states-*.parquet")]
+        file = self.folder / f"{max(numbers, default='').replace('states', name)}.parquet"
+        if file.exists():
+            try:
+                rows = select.format(file=self._file(file))
+                self.database.execute(f"CREATE TABLE {table} AS {rows}")
+            except duckdb.Error as error:
+                self.problems.append(
+                    f"{file.name} is damaged, it is left out: {self._reason(error)}"
+                )
+                self.has_state = False
+            else:
+                return
+        elif name == "states":
+            self.has_state = False
+        names = ", ".join(f'"{column}" BIGINT' for column in columns)
+        self.database.execute(f"CREATE TABLE {table} ({names})")

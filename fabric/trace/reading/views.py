@@ -1,0 +1,121 @@
+"""The tables of ``trace query``, made from the segments. Their columns: ``telling.vocabulary``.
+
+``transfers`` is sorted by (taken_cycle, channel, element), what is still held last;
+``operations`` by (unit, order); ``waits`` by (unit, start_cycle); ``bursts`` by (end_cycle, unit).
+What was under way when the run stopped is in ``waits`` and ``bursts`` up to the run's last cycle.
+A select without ORDER BY keeps that order, whatever order the run happened to write in.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["LONG", "OPERATIONS", "SHORT", "VIEWS"]
+
+SHORT: Final = """
+INSERT INTO recorded SELECT
+    channel, element, stop, taken_order, taken_cycle, receive_wait_cycles, sent_order, sent_cycle,
+    send_wait_cycles, -1, sent_order, sent_cycle, taken_order, taken_cycle
+FROM {file}
+"""
+LONG: Final = "INSERT INTO recorded SELECT * FROM {file}"
+OPERATIONS: Final = "INSERT INTO recorded_operations SELECT * FROM {file}"
+
+VIEWS: Final = """
+CREATE TABLE transfers AS SELECT
+    channel, element,
+    CASE WHEN stop < 0 THEN -1 - stop ELSE stop END AS stop,
+    stop < 0 AS bare,
+    reserved_cycle, sent_cycle,
+    greatest(requested_cycle, sent_cycle + 1) AS visible_cycle,
+    nullif(seen_cycle, -1) AS seen_cycle,
+    nullif(taken_cycle, -1) AS taken_cycle,
+    send_wait_cycles, receive_wait_cycles
+FROM recorded ORDER BY nullif(taken_cycle, -1) NULLS LAST, channel, element;
+
+
+CREATE VIEW every_operation AS
+SELECT producer AS unit, reserved_order AS place, 'reserve' AS operation, reserved_cycle AS cycle,
+    send_wait_cycles AS wait_cycles, channel, element
+FROM recorded JOIN channels USING (channel) WHERE reserved_order <> sent_order
+UNION ALL SELECT producer, sent_order, 'send', sent_cycle,
+    CASE WHEN reserved_order = sent_order THEN send_wait_cycles ELSE 0 END, channel, element
+FROM recorded JOIN channels USING (channel)
+UNION ALL SELECT consumer, seen_order, 'see', seen_cycle, receive_wait_cycles, channel, element
+FROM recorded JOIN channels USING (channel) WHERE seen_order >= 0 AND seen_order <> taken_order
+UNION ALL SELECT consumer, taken_order, 'take', taken_cycle,
+    CASE WHEN seen_order = taken_order THEN receive_wait_cycles ELSE 0 END, channel, element
+FROM recorded JOIN channels USING (channel) WHERE taken_order >= 0
+UNION ALL SELECT unit, "order",
+    ['burst', 'allocate', 'end', 'reserve', 'idle'][operation + 1], cycle,
+    wait_cycles, nullif(channel, -1), NULL
+FROM recorded_operations;
+
+CREATE TABLE last_states AS SELECT s.* EXCLUDE (next_order) REPLACE (
+    coalesce(later.cycle, s.cycle) AS cycle,
+    s.busy_cycles + coalesce(later.cycle - s.cycle - later.wait_cycles, 0) AS busy_cycles,
+    CASE WHEN later.unit IS NULL THEN waits_for END AS waits_for,
+    CASE WHEN later.unit IS NULL THEN since_cycle END AS since_cycle,
+    CASE WHEN later.unit IS NULL THEN cause END AS cause,
+    CASE WHEN later.unit IS NULL THEN channel END AS channel)
+FROM recorded_states s LEFT JOIN (
+    SELECT unit, max(o.cycle) AS cycle, sum(wait_cycles)::BIGINT AS wait_cycles
+    FROM every_operation o JOIN recorded_states s USING (unit)
+    WHERE place >= next_order OR o.cycle > s.cycle GROUP BY unit
+) later USING (unit) ORDER BY unit;
+
+UPDATE last_states SET waits_for = NULL, since_cycle = NULL, cause = NULL, channel = NULL
+WHERE waits_for = 'send' AND unit IN (
+    SELECT w.unit FROM waiting w JOIN every_operation o ON o.channel = w.channel
+    JOIN recorded_states s ON s.unit = o.unit WHERE o.unit <> w.unit AND o.place >= s.next_order
+);
+
+CREATE TABLE states AS FROM (SELECT * EXCLUDE (cause, channel, requests) FROM last_states);
+
+DELETE FROM waiting WHERE unit IN (SELECT unit FROM states WHERE waits_for IS NULL);
+
+CREATE TABLE run AS SELECT getvariable('status') AS status, coalesce(getvariable('cycles'), (
+    SELECT max(cycle) FROM (SELECT cycle FROM states UNION ALL SELECT cycle FROM every_operation)
+), 0)::BIGINT AS cycles;
+
+CREATE VIEW open_waits AS SELECT
+    unit, since_cycle AS start_cycle, cycles AS end_cycle, cause, channel, requests
+FROM last_states, run
+WHERE cause IS NOT NULL AND since_cycle <= coalesce(getvariable('window_last'), cycles);
+
+CREATE TABLE bursts AS SELECT
+    unit, submitted_cycle, end_cycle, end_cycle - submitted_cycle AS cycles, requests,
+    requests * getvariable('request_bytes') AS bytes, open
+FROM (
+    SELECT unit, cycle - wait_cycles AS submitted_cycle, cycle AS end_cycle, amount AS requests,
+        false AS open
+    FROM recorded_operations WHERE operation = 0
+    UNION ALL SELECT unit, start_cycle, end_cycle, requests, true
+    FROM open_waits WHERE cause = 'hbm'
+) ORDER BY end_cycle, unit;
+
+CREATE VIEW operations AS SELECT
+    unit, row_number() OVER sequence - 1 AS "order", operation, cycle,
+    cycle - wait_cycles - coalesce(lag(cycle) OVER sequence, 0) AS work_cycles,
+    wait_cycles, channel, element
+FROM every_operation WINDOW sequence AS (PARTITION BY unit ORDER BY place)
+ORDER BY unit, "order";
+
+CREATE TABLE waits AS SELECT
+    unit, start_cycle, end_cycle, end_cycle - start_cycle AS cycles, cause, channel,
+    greatest(until_cycle, start_cycle) AS until_cycle, open
+FROM (
+    SELECT consumer AS unit, seen_cycle - receive_wait_cycles AS start_cycle,
+        seen_cycle AS end_cycle, 'empty' AS cause, channel, sent_cycle AS until_cycle,
+        false AS open
+    FROM recorded JOIN channels USING (channel) WHERE seen_order >= 0 AND receive_wait_cycles > 0
+    UNION ALL SELECT producer, reserved_cycle - send_wait_cycles, reserved_cycle, 'full', channel,
+        reserved_cycle - 1, false
+    FROM recorded JOIN channels USING (channel) WHERE send_wait_cycles > 0
+    UNION ALL SELECT unit, cycle - wait_cycles, cycle,
+        ['hbm', 'capacity', 'empty', 'full', 'empty'][operation + 1], nullif(channel, -1),
+        CASE operation WHEN 3 THEN cycle - 1 WHEN 4 THEN amount ELSE cycle END, false
+    FROM recorded_operations WHERE wait_cycles > 0
+    UNION ALL SELECT unit, start_cycle, end_cycle, cause, channel, end_cycle, true FROM open_waits
+) ORDER BY unit, start_cycle, open;
+"""

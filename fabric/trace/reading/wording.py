@@ -1,0 +1,64 @@
+"""How units, channels and roots are called in tables and sentences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from fabric.trace.analysis.roots import Root
+    from fabric.trace.reading.reader import Trace
+
+__all__ = ["Names", "percent"]
+
+_MEMORIES: Final = {"hbm": "the HBM", "capacity": "on-chip capacity"}
+
+
+class Names:
+    """The names of one trace.
+
+    Attributes:
+        units: by number.
+        operators: the class of each unit's operator.
+        places: where each unit was wired, ``file:line`` with the file's name only.
+        channels: by number.
+        ends: producer and consumer of each channel, by number.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        """Read them."""
+        rows = trace.rows("SELECT name, operator, file, line FROM units ORDER BY unit")
+        self.units: Final[list[str]] = [name for name, *_ in rows]
+        self.places: Final = [f"{Path(file).name}:{line}" for *_, file, line in rows]
+        self.operators: Final[list[str]] = [operator for _, operator, *_ in rows]
+        rows = trace.rows("SELECT name, producer, consumer FROM channels ORDER BY channel")
+        self.channels: Final[list[str]] = [name for name, _, _ in rows]
+        self.ends: Final[list[tuple[int, int]]] = [
+            (producer, consumer) for _, producer, consumer in rows
+        ]
+
+    def far_end(self, unit: int, channel: int) -> str:
+        """Return ``from`` the producer, or ``to`` the consumer: whichever ``unit`` is not."""
+        producer, consumer = self.ends[channel]
+        return f"from {self.units[producer]}" if consumer == unit else f"to {self.units[consumer]}"
+
+    def root(self, root: Root) -> str:
+        """Return what a root is called."""
+        if root.kind == "hop":
+            return "hops between units"
+        if root.kind == "untraced":
+            return "units that were not traced"
+        if root.kind == "open":
+            return "waits that had not ended"
+        if root.kind == "unit":
+            return self.units[root.unit]
+        return f"{_MEMORIES[root.kind]} for {self.units[root.unit]}"
+
+    def bound(self, root: Root) -> str:
+        """Return what a run is bound by, where the unit does not matter."""
+        return _MEMORIES.get(root.kind) or self.root(root)
+
+
+def percent(part: int, whole: int) -> str:
+    """Return a share with one decimal."""
+    return f"{100 * part / whole:.1f}" if whole else "0.0"

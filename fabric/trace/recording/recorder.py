@@ -1,0 +1,159 @@
+"""The recorder of a run: makes what is traced, and writes what it records into ``<run>/trace``.
+
+The folder holds ``meta.json``, ``units``, ``channels`` and ``columns`` from the start; segments of
+``short``, ``long`` and ``operations`` rows as the run goes on; ``pending``, ``waiting`` and
+``states``, what is under way, now and then and at the end; and ``end.json`` once the run is over.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from fabric.engine.channel import Channel
+from fabric.telling.errors import ConfigurationError
+from fabric.telling.plain import json_text
+from fabric.telling.vocabulary import SCHEMA_VERSION
+from fabric.telling.whole_file import write_whole
+from fabric.trace.recording import static
+from fabric.trace.recording.options import TraceOptions
+from fabric.trace.recording.spool import Spool
+from fabric.trace.recording.traced import TracedChannel, TracedHbm, TracedOnChipMemory
+
+if TYPE_CHECKING:
+    from fabric.engine.clock import VirtualClock
+    from fabric.engine.unit import Unit
+    from fabric.hardware.description import HbmDescription
+    from fabric.machine.machine import Machine
+
+__all__ = ["Recorder"]
+
+_SNAPSHOT_SECONDS: Final = 0.5
+_SHARE: Final = 10
+"""Snapshots of a large machine are rarer: they take at most one part in so many of the time."""
+
+
+class Recorder:
+    """Records one run."""
+
+    def __init__(self, options: TraceOptions) -> None:
+        """Record what ``options`` say, once ``start`` is given a folder."""
+        self._options: Final = options
+        self._spool: Final = Spool(options.window)
+        self._end: dict[str, Any] = {}
+        self._snapshots = 0
+
+    def channel(
+        self,
+        name: str,
+        depth: int,
+        producer: Unit,
+        consumer: Unit,
+        clock: VirtualClock,
+        number: int,
+    ) -> Channel:
+        """Return the channel ``number``, a traced one where the options say so."""
+        if self._options.keeps(producer.name) or self._options.keeps(consumer.name):
+            return TracedChannel(name, depth, producer, consumer, clock, number, self._spool.rows)
+        return Channel(name, depth, producer, consumer, clock)
+
+    def hbm(
+        self, description: HbmDescription, readers: list[Unit], writers: list[Unit]
+    ) -> TracedHbm:
+        """Return the HBM."""
+        return TracedHbm(description, readers, writers, self._spool.rows)
+
+    def check(self, units: Sequence[Unit]) -> None:
+        """Refuse options that keep none of ``units``.
+
+        Raises:
+            ConfigurationError: nothing would be traced.
+        """
+        self._options.check([unit.name for unit in units])
+
+    def on_chip_memory(self, capacity_bytes: int | None, clock: VirtualClock) -> TracedOnChipMemory:
+        """Return the on-chip memory."""
+        return TracedOnChipMemory(capacity_bytes, clock, self._spool.rows)
+
+    def start(
+        self,
+        folder: Path,
+        machine: Machine,
+        head: Mapping[str, Any],
+        tell: Callable[[str], object],
+    ) -> None:
+        """Write what is known before the run into ``folder``, a new one.
+
+        Args:
+            folder: made here.
+            machine: whose run is traced.
+            head: what else is known about the run.
+            tell: is told at once what cannot be written.
+
+        Raises:
+            ConfigurationError: the folder cannot be made or written.
+        """
+        self._machine = machine
+        self._folder = folder
+        options = {"window": self._options.window, "nodes": self._options.nodes}
+        try:
+            folder.mkdir()
+            self._spool.open(folder, tell)
+            self._json("meta", {"schema_version": SCHEMA_VERSION, **head, **options})
+            self._spool.write("units", static.unit_table(machine))
+            self._spool.write("channels", static.channel_table(machine))
+            self._spool.write("columns", static.column_table())
+        except OSError as error:
+            reason = error.strerror or error
+            raise ConfigurationError(
+                f"trace {folder}: {reason}: expected a folder that can be written"
+            ) from None
+
+    async def run(self) -> None:
+        """Write what there is about twice a second, so that a killed run keeps it."""
+        seconds = _SNAPSHOT_SECONDS
+        with self._spool.written():
+            while True:
+                await trio.sleep(seconds)
+                start = time.perf_counter()
+                self._snapshot()
+                seconds = max(_SNAPSHOT_SECONDS, _SHARE * (time.perf_counter() - start))
+
+    def finish(self, status: str, cycles: int) -> None:
+        """Write the rest."""
+        for channel in self._machine.channels:
+            if isinstance(channel, TracedChannel):
+                channel.give_up()
+        self._snapshot()
+        self._end = {"status": status, "cycles": cycles}
+        self._spool.attempt("its end", lambda: self._json("end", self._end))
+        self._spool.close()
+
+    def conclude(self, status: str, verified: bool | None) -> None:
+        """Say at last what the report says of the run, once its outputs were looked at."""
+        end = self._end | {"status": status, "verified": verified}
+        self._spool.attempt("its end", lambda: self._json("end", end))
+
+    def _snapshot(self) -> None:
+        self._snapshots += 1
+        self._spool.attempt(f"snapshot {self._snapshots}", self._write_snapshot)
+
+    def _write_snapshot(self) -> None:
+        machine = self._machine
+        number = self._snapshots
+        for name, table in (
+            ("pending", static.pending_table(machine)),
+            ("waiting", static.waiting_table(machine)),
+            ("states", static.state_table(machine, self._spool.rows.next_order())),
+        ):
+            if len(next(iter(table.values()))):
+                self._spool.write(f"{name}-{number:06}", table)
+        for name in ("states", "waiting", "pending"):
+            (self._folder / f"{name}-{number - 1:06}.parquet").unlink(missing_ok=True)
+
+    def _json(self, name: str, value: dict[str, Any]) -> None:
+        write_whole(self._folder / f"{name}.json", json_text(value))

@@ -1,0 +1,215 @@
+"""Values that streams carry: tiles, selectors, buffers, bare stops; and their dtypes.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric.arguments.described import refuse
+from fabric.telling.wording import found_text, one_of
+
+__all__ = [
+    "ADDRESS_DTYPE",
+    "BareStop",
+    "BufferReference",
+    "Element",
+    "Room",
+    "Selector",
+    "Tile",
+    "Value",
+    "drop",
+    "dtype_name",
+    "dtype_named",
+    "share",
+]
+
+Array: TypeAlias = NDArray[Any]
+
+_DTYPES: Final[dict[str, np.dtype[Any]]] = {
+    "float32": np.dtype(np.float32),
+    "float16": np.dtype(np.float16),
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+    "float8_e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "float8_e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    "int8": np.dtype(np.int8),
+    "int16": np.dtype(np.int16),
+    "int32": np.dtype(np.int32),
+    "int64": np.dtype(np.int64),
+    "uint8": np.dtype(np.uint8),
+    "uint16": np.dtype(np.uint16),
+    "uint32": np.dtype(np.uint32),
+    "uint64": np.dtype(np.uint64),
+    "bool": np.dtype(np.bool_),
+}
+_NAMES: Final = {dtype: name for name, dtype in _DTYPES.items()}
+
+ADDRESS_DTYPE: Final = _DTYPES["uint64"]
+
+
+def dtype_named(name: str) -> np.dtype[Any]:
+    """Return the element type called ``name``, such as ``bfloat16``.
+
+    Raises:
+        ProgramError: no element type of streams has that name.
+    """
+    dtype = _DTYPES.get(str(name))
+    if dtype is None:
+        refuse(f"element type is {found_text(name)}: expected {one_of(list(_DTYPES), str(name))}")
+    return dtype
+
+
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """Return the name under which hardware files and reports know ``dtype``."""
+    return _NAMES.get(dtype, dtype.name)
+
+
+class Tile:
+    """A 2-D piece of a tensor, the smallest thing that has data; not changed once it is sent.
+
+    Attributes:
+        rows, cols: the shape; padding counts fully.
+        dtype: of one element.
+        in_memory: a reader has to load it from a memory unit (the flag mu of the cycle rules).
+        valid_rows, valid_cols: how many of them are not padding.
+        data: rows x cols numbers in functional mode, else None.
+    """
+
+    __slots__ = ("cols", "data", "dtype", "in_memory", "rows", "valid_cols", "valid_rows")
+
+    def __init__(
+        self,
+        rows: int,
+        cols: int,
+        dtype: np.dtype[Any],
+        data: Array | None = None,
+        *,
+        in_memory: bool = False,
+        valid_rows: int | None = None,
+        valid_cols: int | None = None,
+    ) -> None:
+        """Make a tile whose rows and columns are all valid unless said otherwise."""
+        self.rows = rows
+        self.cols = cols
+        self.dtype = dtype
+        self.data = data
+        self.in_memory = in_memory
+        self.valid_rows = rows if valid_rows is None else valid_rows
+        self.valid_cols = cols if valid_cols is None else valid_cols
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the whole tile, padding included."""
+        return self.rows * self.cols * self.dtype.itemsize
+
+    def placed(self, *, in_memory: bool) -> Tile:
+        """Return this tile with the flag ``in_memory`` as given."""
+        if self.in_memory is in_memory:
+            return self
+        return Tile(
+            self.rows,
+            self.cols,
+            self.dtype,
+            self.data,
+            in_memory=in_memory,
+            valid_rows=self.valid_rows,
+            valid_cols=self.valid_cols,
+        )
+
+    def __repr__(self) -> str:
+        """Shape, type and what is not the usual."""
+        valid = "" if self.valid_rows == self.rows else f", {self.valid_rows} rows valid"
+        where = ", in memory" if self.in_memory else ""
+        return f"Tile({self.rows}x{self.cols} {dtype_name(self.dtype)}{valid}{where})"
+
+
+class Selector(NamedTuple):
+    """A multi-hot vector: which of ``width`` streams the next sub-tensor belongs to.
+
+    Attributes:
+        hits: the selected indices, ascending.
+        width: the length of the vector; it takes as many bytes.
+    """
+
+    hits: tuple[int, ...]
+    width: int
+
+    @property
+    def size_bytes(self) -> int:
+        """One byte per stream that can be selected."""
+        return self.width
+
+
+class Room(Protocol):
+    """Room in a memory unit that several may hold."""
+
+    def share(self, more: int) -> None:
+        """Count ``more`` holders."""
+
+    def done(self, cycle: int) -> None:
+        """Count one holder less."""
+
+
+class BufferReference:
+    """A read-only reference to a buffer in a memory unit.
+
+    Attributes:
+        elements: the tiles with the stops they had, in the order they arrived; the last one
+            closes all dimensions of the buffer.
+        rank: how many dimensions the buffer has.
+        allocation: its room in the memory unit, given back when the last holder is done.
+    """
+
+    __slots__ = ("allocation", "elements", "rank")
+
+    def __init__(self, elements: list[Element], rank: int, allocation: Room) -> None:
+        """Refer to ``elements``, a tensor of ``rank`` dimensions in row-major order."""
+        self.elements = elements
+        self.rank = rank
+        self.allocation = allocation
+
+    def __repr__(self) -> str:
+        """Rank and elements."""
+        return f"BufferReference({self.rank} dimensions, {len(self.elements)} elements)"
+
+
+class BareStop(NamedTuple):
+    """A stop without a value to ride on: the last thing in front of it is an empty tensor.
+
+    Attributes:
+        level: how many dimensions close.
+        empty_dimension: which of them, counted from the innermost, has size 0.
+    """
+
+    level: int
+    empty_dimension: int
+
+
+def share(value: Value, more: int) -> None:
+    """Count ``more`` holders of the buffers in ``value``: it is sent more than once."""
+    if isinstance(value, BufferReference):
+        value.allocation.share(more)
+    elif value.__class__ is tuple:
+        for item in value:
+            share(item, more)
+
+
+def drop(value: Value, cycle: int) -> None:
+    """Count one holder less of the buffers in ``value``: it is not sent on after ``cycle``."""
+    if isinstance(value, BufferReference):
+        value.allocation.done(cycle)
+    elif value.__class__ is tuple:
+        for item in value:
+            drop(item, cycle)
+
+
+Value: TypeAlias = Any
+"""A Tile, Selector, BufferReference, bool, or a tuple of these; or a BareStop."""
+
+Element: TypeAlias = tuple[Value, int]
+"""A value and the level of the stop that rides on it, 0 for none."""

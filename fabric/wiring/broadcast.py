@@ -1,0 +1,63 @@
+"""Broadcast: one stream for several readers, inferred where a stream is read more than once.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2; timing as the authors'
+simulator: one hop more, and an element leaves when every output has a slot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from typing_extensions import override
+
+from fabric.arguments.checks import Bounds
+from fabric.engine.ports import Ports
+from fabric.values.stream_type import StreamType, holds_buffers
+from fabric.values.value import share
+from fabric.wiring.costs import Costs
+from fabric.wiring.operator import Operator, Wiring
+from fabric.wiring.stream import Stream
+
+__all__ = ["Broadcast"]
+
+
+@dataclass(frozen=True)
+class Broadcast(Operator):
+    """Repeat a stream on ``readers`` outputs.
+
+    Shapes:
+        source and every output: [D_a, ..., D_0].
+
+    Timing:
+        No cycles; an element waits for a slot in each output, in order.
+
+    Attributes:
+        readers: how many outputs, at least 1.
+    """
+
+    readers: Annotated[int, Bounds(1)]
+
+    def __call__(self, source: Stream) -> tuple[Stream, ...]:
+        """Return the outputs."""
+        return self.wire(source)
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (inputs[0].type,) * self.readers
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sinks = ports.source, ports.outputs
+        buffers = holds_buffers(ports.input_types[0].value)
+        while (element := await source.receive()) is not None:
+            if buffers:
+                share(element[0], len(sinks) - 1)
+            for sink in sinks:
+                await sink.reserve()
+            for sink in sinks:
+                sink.put(element)

@@ -1,0 +1,188 @@
+"""From a wired program to nodes in their final order and the edges between them.
+
+The order of the nodes breaks ties and orders the ports of the HBM: operators in wiring order, a
+source when its first consumer is wired, inferred Broadcasts last.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from itertools import count
+from typing import NamedTuple
+
+from fabric.telling.errors import ProgramError
+from fabric.values.claim import Claim
+from fabric.values.stream_type import StreamType
+from fabric.wiring.broadcast import Broadcast
+from fabric.wiring.initial import in_front
+from fabric.wiring.operator import Node
+from fabric.wiring.program import Program
+from fabric.wiring.stream import Assumed, Feedback, Stream
+
+__all__ = ["Edge", "Plan", "elaborate"]
+
+
+class Edge(NamedTuple):
+    """One channel to be: from an output port to an input port."""
+
+    producer: Node
+    output: int
+    consumer: Node
+    input: int
+
+    @property
+    def name(self) -> str:
+        """``producer.output -> consumer.input``."""
+        return f"{self.producer.name}.{self.output} -> {self.consumer.name}.{self.input}"
+
+    @property
+    def key(self) -> str:
+        """``consumer.input``, which no other channel has: what ``--depth`` is given."""
+        return f"{self.consumer.name}.{self.input}"
+
+    @property
+    def type(self) -> StreamType:
+        """What the producer says it carries."""
+        return self.producer.outputs[self.output].type
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What the program says of its shape besides."""
+        stream = self.consumer.inputs[self.input]
+        return stream.claims if isinstance(stream, Assumed) else ()
+
+
+class Plan(NamedTuple):
+    """A program that is complete."""
+
+    program: Program
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+
+
+def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -> Plan:
+    """Order the nodes, resolve feedback, check that all is read, and infer Broadcasts.
+
+    Args:
+        program: wired.
+        initial: sub-tensors to put in front of feedbacks, besides those that the program does.
+
+    Raises:
+        ProgramError: the program is empty, reads a stream of another program, leaves a primary
+            output unread or a feedback unconnected, or has the name of an inferred Broadcast.
+    """
+    if not program.nodes:
+        raise ProgramError(
+            f"program {program.name!r} has no operators: expected at least one",
+            file=program.place.file,
+            line=program.place.line,
+        )
+    fronts = _fronts(program, initial or {})
+    nodes = [*_ordered(program), *fronts.values()]
+    readers = _readers(program, nodes, fronts)
+    edges: list[Edge] = []
+    for node in tuple(nodes):
+        _check_useful(node, readers)
+        for port, stream in enumerate(node.outputs):
+            found = readers[node, port]
+            if not found and port not in node.operator.secondary_outputs:
+                raise ProgramError(
+                    f"{node.name}: output {port} ({stream.type}) is read by no operator: "
+                    "expected a reader, such as a store",
+                    file=node.place.file,
+                    line=node.place.line,
+                )
+            if len(found) > 1:
+                broadcast = _broadcast(node, stream, len(found))
+                program.names.refuse_taken(
+                    f"the Broadcast inferred behind {node.name}", broadcast.name, node.place
+                )
+                nodes.append(broadcast)
+                edges.append(Edge(node, port, broadcast, 0))
+                edges += [Edge(broadcast, k, *reader) for k, reader in enumerate(found)]
+            elif found:
+                edges.append(Edge(node, port, *found[0]))
+    for index, node in enumerate(nodes):
+        node.index = index
+    return Plan(program, tuple(nodes), tuple(edges))
+
+
+def _check_useful(node: Node, readers: Mapping[tuple[Node, int], object]) -> None:
+    """Refuse an operator none of whose secondary outputs is read, unless it stores something."""
+    ports = range(len(node.outputs))
+    if (
+        len(ports) > 1
+        and node.operator.off_chip != "write"
+        and not any(readers.get((node, port)) for port in ports)
+        and set(node.operator.secondary_outputs).issuperset(ports)
+    ):
+        raise ProgramError(
+            f"{node.name}: none of its {len(ports)} outputs is read by an operator: "
+            "expected a reader of one of them",
+            file=node.place.file,
+            line=node.place.line,
+        )
+
+
+def _fronts(program: Program, initial: Mapping[Feedback, int]) -> dict[Feedback, Node]:
+    """Return nodes that put elements in front of feedbacks, named as the program would do."""
+    taken = {node.name for node in program.nodes}
+    names = (name for number in count(1) if (name := f"initial_{number}") not in taken)
+    return {
+        feedback: in_front(program, feedback, elements, next(names))
+        for feedback, elements in initial.items()
+        if elements
+    }
+
+
+def _source(stream: Stream, fronts: Mapping[Feedback, Node]) -> Stream:
+    """Return what an operator reads that was given ``stream``."""
+    if isinstance(stream, Feedback):
+        front = fronts.get(stream)
+        return _source(stream.connected, fronts) if front is None else front.outputs[0]
+    return stream.resolve()
+
+
+def _readers(
+    program: Program, nodes: list[Node], fronts: Mapping[Feedback, Node]
+) -> dict[tuple[Node, int], list[tuple[Node, int]]]:
+    known = {*program.nodes, *fronts.values()}
+    readers: dict[tuple[Node, int], list[tuple[Node, int]]] = defaultdict(list)
+    for node in nodes:
+        for port, stream in enumerate(node.inputs):
+            source = _source(stream, fronts)
+            if isinstance(stream, Assumed):
+                stream.used = True
+            if source.node is None or source.node not in known:
+                raise ProgramError(
+                    f"{node.name} reads {source}, a stream of another program: "
+                    f"expected one made in {program.name!r}",
+                    file=node.place.file,
+                    line=node.place.line,
+                )
+            readers[source.node, source.port].append((node, port))
+    return readers
+
+
+def _ordered(program: Program) -> list[Node]:
+    ordered: dict[Node, None] = {}
+    for node in program.nodes:
+        if not node.inputs:
+            continue
+        for stream in node.inputs:
+            producer = stream.resolve().node
+            if producer is not None and not producer.inputs:
+                ordered.setdefault(producer)
+        ordered.setdefault(node)
+    for node in program.nodes:
+        ordered.setdefault(node)
+    return list(ordered)
+
+
+def _broadcast(node: Node, stream: Stream, readers: int) -> Node:
+    broadcast = Node(
+        Broadcast(readers), f"broadcast_{node.name}_{stream.port}", node.place, (stream,)
+    )
+    broadcast.outputs = tuple(Stream(broadcast, port, stream.type) for port in range(readers))
+    return broadcast

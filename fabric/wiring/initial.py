@@ -1,0 +1,203 @@
+"""Initial: elements in front of a stream, so that a loop has something to begin with.
+
+Not in the paper. It is the delay of synchronous dataflow: E. Lee and D. Messerschmitt, Synchronous
+Data Flow, Proceedings of the IEEE, 1987.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from typing_extensions import override
+
+from fabric.engine.ports import Ports
+from fabric.telling.errors import ShapeError
+from fabric.values.dims import Dim, is_static
+from fabric.values.stream_type import (
+    BoolType,
+    SelectorType,
+    StreamType,
+    TileType,
+    TupleType,
+    ValueType,
+)
+from fabric.values.value import ADDRESS_DTYPE, BareStop, Selector, Tile, Value, dtype_name
+from fabric.wiring.costs import Costs
+from fabric.wiring.operator import Node, Operator, Wiring
+from fabric.wiring.stream import Feedback, Stream
+
+if TYPE_CHECKING:
+    from fabric.wiring.program import Program
+
+__all__ = ["Initial", "any_value", "in_front"]
+
+
+@dataclass(frozen=True)
+class Initial(Operator):
+    """Put ``count`` sub-tensors in front of a stream, every element of them ``value``.
+
+    A loop in which every operator waits for another one's output gets what it begins with:
+    ``loop.connect(Initial(0)(stream))``. It ends as any loop does, where one of its operators ends
+    before the loop does: a Reassemble with its selectors, for instance.
+
+    Shapes:
+        source: [D_a, D_a-1, ..., D_0], all but D_a numbers of at least 1; output:
+        [D_a + count, D_a-1, ..., D_0]. Of rank 0, ``count`` elements without stops come first; of a
+        higher rank, whole sub-tensors [D_a-1, ..., D_0] with the stops that close them.
+
+    Timing:
+        No cycles. The elements in front leave at cycle 0, as far as the channel has slots; they are
+        in no memory.
+
+    Attributes:
+        value: a number, or rows x cols of them, for a tile; an index, or several, for a selector;
+            a truth value; a tuple of these for a tuple.
+        count: at least 1.
+    """
+
+    value: Any
+    count: int = 1
+
+    def __call__(self, source: Stream) -> Stream:
+        """Return the stream with its new beginning."""
+        (result,) = self.wire(source)
+        return result
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        (source,) = inputs
+        outer, *inner = source.shape
+        if self.count < 1:
+            raise ShapeError(
+                f"Initial puts {self.count} sub-tensors in front of {source}: expected at least 1"
+            )
+        if not all(isinstance(dim, int) and dim > 0 for dim in inner):
+            raise ShapeError(
+                f"Initial puts {self.value!r} in front of {source}: expected inner dimensions that "
+                "are numbers above 0"
+            )
+        try:
+            _made(self.value, source.value, functional=True)
+        except ValueError as error:
+            raise ShapeError(
+                f"Initial puts {self.value!r} in front of {source}: expected {error}"
+            ) from None
+        front = wiring.absorb(outer + self.count, ragged=False)
+        return (StreamType((front, *inner), source.value),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sink = ports.source, ports.sink
+        type_ = ports.input_types[0]
+        value = _made(self.value, type_.value, functional=ports.functional)
+        for _ in range(self.count):
+            for stop in _stops(type_.shape[1:]):
+                await sink.send((value, stop))
+        while (element := await source.receive()) is not None:
+            if isinstance(element[0], BareStop):
+                await sink.send_bare(element[1], element[0].empty_dimension)
+            else:
+                await sink.send(element)
+
+
+def any_value(type_: ValueType) -> Any:
+    """Return some value of ``type_`` as ``Initial`` is given it; None where there is none."""
+    match type_:
+        case BoolType():
+            return True
+        case SelectorType(hits=1 | None):
+            return 0
+        case SelectorType():
+            return tuple(range(type_.hits or 0))
+        case TileType() if is_static(type_.rows) and is_static(type_.cols):
+            return 0
+        case TupleType():
+            items = tuple(map(any_value, type_.items))
+            return None if None in items else items
+        case _:
+            return None
+
+
+def in_front(program: Program, feedback: Feedback, count: int, name: str) -> Node:
+    """Return the node of ``feedback.connect(Initial(value, count)(stream))``, with any value.
+
+    Raises:
+        ShapeError: there is no value of its type, or sub-tensors have no certain size.
+    """
+    stream, place = feedback.connected, feedback.connected_at or feedback.place
+    node = Node(Initial(any_value(stream.value), count), name, place, (stream,))
+    types = node.operator.infer(Wiring(program, name), stream)
+    node.outputs = tuple(Stream(node, port, each) for port, each in enumerate(types))
+    return node
+
+
+def _stops(shape: Sequence[Dim]) -> Iterator[int]:
+    """Yield the stops of a tensor, in row-major order."""
+    sizes = [math.prod(shape[-dims:]) for dims in range(1, len(shape) + 1)]
+    for number in range(1, math.prod(shape) + 1):
+        yield sum(number % size == 0 for size in sizes)
+
+
+def _made(given: Any, type_: ValueType, *, functional: bool) -> Value:
+    """Return ``given`` as a value of ``type_``.
+
+    Raises:
+        ValueError: it cannot be one; says what would do.
+    """
+    match type_:
+        case BoolType():
+            if not isinstance(given, bool):
+                raise ValueError("True or False")
+            return given
+        case SelectorType():
+            return _selector(given, type_)
+        case TileType():
+            return _tile(given, type_, functional=functional)
+        case TupleType():
+            items = type_.items
+            if not isinstance(given, tuple) or len(given) != len(items):
+                raise ValueError(f"a tuple of {len(items)}")
+            made = zip(given, items, strict=True)
+            return tuple(_made(each, item, functional=functional) for each, item in made)
+        case _:
+            raise ValueError("a stream without buffers, for which nobody has asked room")
+
+
+def _selector(given: Any, type_: SelectorType) -> Selector:
+    try:
+        hits = {index(hit) for hit in (given if isinstance(given, Iterable) else (given,))}
+    except TypeError:
+        hits = {-1}
+    known = type_.hits is None or type_.hits == len(hits)
+    if not known or not hits <= set(range(type_.width)):
+        number = "indices" if type_.hits is None else f"{type_.hits} indices"
+        raise ValueError(f"{number} from 0 to {type_.width - 1}")
+    return Selector(tuple(sorted(hits)), type_.width)
+
+
+def _tile(given: Any, type_: TileType, *, functional: bool) -> Tile:
+    rows, cols = type_.rows, type_.cols
+    if not isinstance(rows, int) or not isinstance(cols, int):
+        raise ValueError("tiles whose rows and columns are numbers")
+    array = np.asarray(given)
+    if array.dtype.kind not in "biuf" or array.shape not in ((), (rows, cols)):
+        raise ValueError(f"a number, or {rows}x{cols} of them")
+    with np.errstate(all="ignore"):
+        data = array.astype(type_.dtype)
+        back = data.astype(np.float64)
+    whole = "f" not in array.dtype.kind or type_.dtype.kind in "biu"
+    kept = back == array if whole else np.isfinite(back) == np.isfinite(array.astype(np.float64))
+    if not kept.all():
+        raise ValueError(f"numbers that {dtype_name(type_.dtype)} can hold")
+    # Addresses and lengths are real in both modes.
+    real = functional or type_.dtype == ADDRESS_DTYPE
+    return Tile(rows, cols, type_.dtype, np.broadcast_to(data, (rows, cols)) if real else None)

@@ -1,0 +1,103 @@
+"""What operators say and are given while a program is wired, and whose mistake it is."""
+
+from __future__ import annotations
+
+import typing
+from numbers import Real
+from typing import Any, Final
+
+from fabric.arguments.described import called_wrongly, settle
+from fabric.telling.errors import FabricError, ProgramError, ShapeError
+from fabric.telling.place import Place, defining_place, raising_place
+from fabric.telling.wording import found_text
+from fabric.values.stream_type import StreamType, ValueType
+from fabric.wiring.costs import Costs
+from fabric.wiring.operator import Node, Operator
+from fabric.wiring.stream import Stream
+
+__all__ = ["costs_of", "failed_in", "no_stream", "outputs_of"]
+
+_EXPECTED: Final = "a tuple of StreamTypes, one for each output"
+
+_VALUE_TYPES: Final = frozenset(typing.get_args(ValueType))
+
+
+def no_stream(operator: Operator, position: int, found: object, place: Place) -> ProgramError:
+    """Return the error for an input that is no stream."""
+    hint = ""
+    if isinstance(found, Operator):
+        hint = f", such as {type(found).__name__}(...)(...)"
+    elif isinstance(found, tuple | list) and any(isinstance(each, Stream) for each in found):
+        hint = ", such as one of them"
+    return ProgramError(
+        f"{type(operator).__name__} input {position} is {found_text(found)}: "
+        f"expected a stream{hint}",
+        file=place.file,
+        line=place.line,
+    )
+
+
+def outputs_of(node: Node, types: Any) -> tuple[Stream, ...]:
+    """Return the streams that ``infer`` promises.
+
+    Raises:
+        ProgramError: it returned something else than types of streams.
+        ShapeError: a shape or an element type is none.
+    """
+    operator = node.operator
+    if not isinstance(types, tuple | list):
+        raise _returned(operator, "infer", types, _EXPECTED)
+    outputs = []
+    for port, each in enumerate(types):
+        if each.__class__ is not StreamType:
+            raise _returned(operator, "infer", types, _EXPECTED)
+        if each.value.__class__ not in _VALUE_TYPES or operator.is_users:
+            settle(each, ShapeError, f"{type(operator).__name__} output {port}")
+        outputs.append(Stream(node, port, each))
+    return tuple(outputs)
+
+
+def failed_in(operator: Operator, method: str, error: Exception) -> ProgramError | None:
+    """Return the error for what a user's code raised in ``method``; None for our own."""
+    where = raising_place(error)
+    if where is None or isinstance(error, FabricError):
+        return None
+    return called_wrongly(error) or ProgramError(
+        f"{type(operator).__name__}: {method}() raised {type(error).__name__}: {error}",
+        file=where.file,
+        line=where.line,
+    )
+
+
+def costs_of(
+    operator: Operator, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
+) -> Costs:
+    """Return what ``operator`` costs.
+
+    Raises:
+        ProgramError: its ``costs`` raised, or returned something else.
+    """
+    try:
+        costs = operator.costs(inputs, outputs)
+    except Exception as error:
+        failure = failed_in(operator, "costs", error)
+        if failure is None:
+            raise
+        raise failure from error
+    if not isinstance(costs, Costs):
+        raise _returned(operator, "costs", costs, "Costs")
+    for name, amount in vars(costs).items() if operator.is_users else ():
+        if not isinstance(amount, Real) and not hasattr(amount, "free_symbols"):
+            raise _returned(
+                operator, "costs", amount, f"a number or an expression of symbols as {name}"
+            )
+    return costs
+
+
+def _returned(operator: Operator, method: str, found: object, expected: str) -> ProgramError:
+    file, line = defining_place(getattr(type(operator), method)) or (None, None)
+    return ProgramError(
+        f"{type(operator).__name__}: {method}() returned {found_text(found)}: expected {expected}",
+        file=file,
+        line=line,
+    )

@@ -1,0 +1,238 @@
+"""Operators as frozen descriptions, and the nodes of a program they become.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+
+from typing_extensions import override
+
+from fabric.arguments.checks import Bounds
+from fabric.arguments.described import Described
+from fabric.engine.unit import UnitKind
+from fabric.telling.errors import ProgramError
+from fabric.telling.place import Place, calling_place, defining_place
+from fabric.values.dims import Dim, is_ragged
+from fabric.values.stream_type import StreamType
+from fabric.wiring.stream import Assumed, Stream
+
+if TYPE_CHECKING:
+    from fabric.engine.ports import Ports
+    from fabric.hardware.description import Hardware
+    from fabric.wiring.costs import Costs
+    from fabric.wiring.program import Program
+
+__all__ = ["ComputeOperator", "Node", "Operator", "Wiring", "current_program"]
+
+current_program: ContextVar[Program | None] = ContextVar("program", default=None)
+"""The program whose ``with`` block is open."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operator(Described):
+    """The description of an operator: parameters, types, costs and behaviour.
+
+    Subclasses are frozen dataclasses that define ``infer``, ``costs``, ``run`` and a ``__call__``
+    whose parameters name the input streams and which returns ``self.wire(...)``. Each field is
+    checked against its annotation when an operator is made; ``Annotated[int, Bounds(1)]`` says
+    more.
+
+    What a class outside of the fabric does in ``run`` is looked at, and refused with its line:
+
+    * an element is a tuple of a value of the output's type and the level of its stop, from 0 to the
+      rank; a bare stop closes nothing that is open inside; the last element closes all dimensions;
+    * tiles have data in functional mode, none in timing mode (integers may); a tile that was sent
+      or received is not written any more;
+    * ``send``, ``send_at``, ``send_bare``, ``reserve``, ``receive`` and ``peek`` are awaited at
+      once, in the operator's own task; ``put`` follows ``reserve``, ``take`` follows ``peek``;
+    * its unit's clock and counters move by ``charge`` and by waiting, and are not set; charging on
+      and on without an element between is a livelock.
+
+    To read on after the end is no fault: ``receive`` and ``peek`` return None again.
+
+    Attributes:
+        name: for reports; by default made of the class name and a number.
+    """
+
+    duties: ClassVar[tuple[str, ...]] = ("infer", "costs", "run", "__call__")
+
+    kind: ClassVar[UnitKind] = "routing"
+    off_chip: ClassVar[Literal["read", "write"] | None] = None
+    """Whether the operator is a client of the HBM, and on which side it is served."""
+
+    secondary_outputs: ClassVar[tuple[int, ...]] = ()
+    """Outputs that may stay unread and are then not produced."""
+
+    is_users: ClassVar[bool]
+    """Whether its types are a user's word, which is looked at."""
+
+    name: str | None = None
+
+    @override
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Note whose operators ``cls`` describes."""
+        super().__init_subclass__(**options)
+        cls.is_users = defining_place(cls.infer) is not None
+
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        """Return the types of the outputs.
+
+        Raises:
+            ShapeError: the inputs do not fit; a whole sentence, the place is added later.
+        """
+        raise NotImplementedError
+
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        """Return what the operator costs for streams of these types."""
+        raise NotImplementedError
+
+    async def run(self, ports: Ports) -> None:
+        """Read the inputs and write the outputs until the inputs end; await nothing else."""
+        raise NotImplementedError
+
+    def wire(self, *inputs: Stream) -> tuple[Stream, ...]:
+        """Add this operator to the program being wired and return its outputs."""
+        place = calling_place()
+        program = current_program.get()
+        if program is None:
+            raise ProgramError(
+                f"{type(self).__name__} is called outside a program: expected `with Program(...)`",
+                file=place.file,
+                line=place.line,
+            )
+        return program.add(self, inputs, place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComputeOperator(Operator):
+    """An operator that runs on a compute unit.
+
+    Attributes:
+        flops_per_cycle: compute bandwidth; the program's where None.
+    """
+
+    kind: ClassVar[UnitKind] = "compute"
+
+    flops_per_cycle: Annotated[int, Bounds(1)] | None = None
+
+    @property
+    def has_arithmetic(self) -> bool:
+        """Whether it needs compute bandwidth: retiling and bookkeeping do not."""
+        return True
+
+
+class Node:
+    """An operator at its place in a program.
+
+    Attributes:
+        operator: the description.
+        name: unique in the program.
+        place: where it was wired.
+        inputs, outputs: its streams.
+        assumed: its outputs with shapes that the program has stated.
+        index: its place in the order that breaks ties, once the program is finished.
+    """
+
+    def __init__(
+        self, operator: Operator, name: str, place: Place, inputs: tuple[Stream, ...]
+    ) -> None:
+        """Place ``operator`` behind ``inputs``; the outputs follow from its types."""
+        self.operator: Final = operator
+        self.name: Final = name
+        self.place: Final = place
+        self.inputs: tuple[Stream, ...] = inputs
+        self.outputs: tuple[Stream, ...] = ()
+        self.assumed: list[Assumed] = []
+        self.index = -1
+
+    @property
+    def input_types(self) -> tuple[StreamType, ...]:
+        """Types of the inputs, in port order."""
+        return tuple(stream.type for stream in self.inputs)
+
+    @property
+    def output_types(self) -> tuple[StreamType, ...]:
+        """Types of the outputs, in port order."""
+        return tuple(stream.type for stream in self.outputs)
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """What ``infer`` may ask of the program it is wired into.
+
+    Attributes:
+        program: the program.
+        node_name: the name of the node being wired.
+    """
+
+    program: Program
+    node_name: str
+
+    @property
+    def hardware(self) -> Hardware:
+        """What the program leaves open comes from here."""
+        return self.program.hardware
+
+    def symbol(self, name: str, *, ragged: bool = False, shared_by: tuple[object, ...] = ()) -> Dim:
+        """Return a symbol for a dimension that data decide.
+
+        Args:
+            name: readable, such as ``D_route[3]``; made unique where it is taken.
+            ragged: it has a value of its own for every outer element.
+            shared_by: operators that give the same key get the same symbol.
+        """
+        return self.program.symbol(name, ragged=ragged, shared_by=shared_by)
+
+    def store(self, output: str, tensor: object = None, tiles: object = None) -> None:
+        """Say that the operator stores ``output``; to be asked last, when nothing else is wrong.
+
+        Args:
+            output: the name of what is stored.
+            tensor: what it writes to; operators that give the same object and ``tiles`` share the
+                output. None shares it with nobody.
+            tiles: the type of what it writes.
+
+        Raises:
+            ProgramError: the name is empty, or another operator stores something else under it.
+        """
+        self.program.names.store(self.node_name, output, tensor, tiles)
+
+    def mixture(self, label: str, counts: Sequence[Dim], sizes: Sequence[Dim]) -> Dim:
+        """Return the size of elements that come from several streams, in any order.
+
+        Args:
+            label: what is measured, such as ``rows``.
+            counts: how many elements each stream has.
+            sizes: the size of each stream's elements.
+
+        Returns:
+            The size they share; else a ragged symbol that stands for it. Its mean counts in
+            traffic and FLOPs, the largest size on chip.
+        """
+        if all(size == sizes[0] for size in sizes):
+            return sizes[0]
+        return self.program.mixture(f"D_{self.node_name}_{label}", counts, sizes)
+
+    def renewed(self, dims: Sequence[Dim]) -> tuple[Dim, ...]:
+        """Return ``dims`` of a stream that has some of another's groups, or some of them often.
+
+        Ragged ones get new symbols: the groups that are there have a mean of their own.
+        """
+        return tuple(
+            self.symbol(f"D_{self.node_name}", ragged=True) if is_ragged(dim) else dim
+            for dim in dims
+        )
+
+    def absorb(self, dim: Dim, *, ragged: bool = True) -> Dim:
+        """Return ``dim``; where it has a ragged symbol in it, a new symbol that stands for it.
+
+        Args:
+            dim: of a stream, computed from other dimensions.
+            ragged: the new symbol is ragged, too; else it is the outermost dimension.
+        """
+        return self.program.absorb(dim, f"D_{self.node_name}", ragged=ragged)

@@ -1,0 +1,303 @@
+"""Programs: dataflow graphs of operators, checked while they are wired."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from fractions import Fraction
+from types import TracebackType
+from typing import Any, Final, Self
+
+from fabric.arguments.described import called_wrongly, checked, refuse
+from fabric.hardware.description import Hardware
+from fabric.telling.errors import ConfigurationError, ProgramError, ShapeError, said
+from fabric.telling.place import Place, calling_place, raising_place
+from fabric.telling.shown import shown
+from fabric.telling.wording import visible
+from fabric.values.dims import Dim, dim_text, is_ragged, symbol, undecided_in
+from fabric.wiring.expectation import Expectation, expectations
+from fabric.wiring.mistakes import failed_in, no_stream, outputs_of
+from fabric.wiring.names import Extra, Names
+from fabric.wiring.operator import Node, Operator, Wiring, current_program
+from fabric.wiring.stream import Stream
+
+__all__ = ["Program", "hardware_scope"]
+
+_hardware: ContextVar[Hardware | None] = ContextVar("hardware", default=None)
+
+
+@checked
+@contextlib.contextmanager
+def hardware_scope(hardware: Hardware) -> Iterator[None]:
+    """Give ``hardware`` to every program made inside."""
+    token = _hardware.set(hardware)
+    try:
+        yield
+    finally:
+        _hardware.reset(token)
+
+
+class Program:
+    """A dataflow graph of operators.
+
+    Used as a context: operators called inside are added to it.
+
+    Attributes:
+        name: of the program.
+        hardware: what the program leaves open.
+        channel_depth: of channels that are given none.
+        leaves_depth_open: it is the hardware's.
+        flops_per_cycle: of compute operators that are given none.
+        mode: ``timing`` or ``functional`` where the caller does not say.
+        nodes: in wiring order.
+        expected: how the stored outputs shall be, by name.
+        extra: callables that compute further fields of the report, by name.
+        names: of its operators and stored outputs.
+        sizes: of symbols, as the program's control data decide them.
+        absorbed: what ragged symbols stand for, where their sum over a stream is that of it.
+        mixtures: symbols for the size of elements from several streams: their counts and sizes.
+        undecided: dimensions an operator expects to be equal, which nobody can tell.
+    """
+
+    @checked
+    def __init__(
+        self,
+        name: str,
+        *,
+        mode: str = "timing",
+        channel_depth: int | None = None,
+        flops_per_cycle: int | None = None,
+    ) -> None:
+        """Start an empty program on the hardware in scope.
+
+        Raises:
+            ProgramError: a value of another type.
+            ConfigurationError: another mode, a depth or a bandwidth below 1.
+        """
+        if mode not in ("timing", "functional"):
+            refuse(
+                f"program {name!r}: mode is {mode!r}: expected timing or functional",
+                ConfigurationError,
+            )
+        self.name: Final = visible(name)
+        self.mode: Final = mode
+        self.hardware: Final = _hardware.get() or Hardware()
+        self.place: Final = calling_place()
+        self.leaves_depth_open: Final = channel_depth is None
+        self.channel_depth: Final = self._at_least_one(
+            "channel_depth", channel_depth, self.hardware.channel.depth
+        )
+        self.flops_per_cycle: Final = self._at_least_one(
+            "flops_per_cycle", flops_per_cycle, self.hardware.compute.flops_per_cycle
+        )
+        self.nodes: list[Node] = []
+        self.expected: dict[str, Expectation] = {}
+        self.extra: Final = Extra()
+        self.names: Final = Names()
+        self.sizes: dict[Any, int | Fraction] = {}
+        self.absorbed: dict[Any, Dim] = {}
+        self.mixtures: dict[Any, tuple[tuple[Dim, Dim], ...]] = {}
+        self.undecided: list[tuple[Node, Dim, Dim]] = []
+        self._symbols: set[str] = set()
+        self._shared: dict[tuple[object, ...], Dim] = {}
+        self._pairs: list[tuple[Dim, Dim]] = []
+        self._wiring = contextlib.ExitStack()
+
+    def _at_least_one(self, name: str, given: int | None, default: int) -> int:
+        if given is None:
+            return default
+        if given < 1:
+            raise ConfigurationError(
+                f"program {self.name!r}: {name} is {given}: expected at least 1",
+                file=self.place.file,
+                line=self.place.line,
+            )
+        return given
+
+    def __enter__(self) -> Self:
+        """Collect the operators that are called from here on.
+
+        Raises:
+            ProgramError: a program is being wired already.
+        """
+        other = current_program.get()
+        if other is not None:
+            refuse(
+                f"program {self.name!r} is opened inside of program {other.name!r}: "
+                "expected one `with Program(...)` at a time"
+            )
+        token = current_program.set(self)
+        self._wiring.callback(current_program.reset, token)
+        self._pairs = self._wiring.enter_context(undecided_in())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop collecting.
+
+        Raises:
+            ProgramError: a description was called with other parameters than it takes.
+        """
+        self._wiring.close()
+        mistake = None if error is None else called_wrongly(error)
+        if mistake is not None:
+            raise mistake from error
+
+    def __rich_repr__(self) -> Iterator[tuple[str, object]]:
+        """What rich shows of it."""
+        yield "name", self.name
+        yield "operators", len(self.nodes)
+        yield "symbols", len(self._symbols)
+
+    def _repr_svg_(self) -> str | None:
+        """What a notebook shows of it: the graph, once it is complete."""
+        return shown(self)
+
+    def expect(
+        self,
+        *,
+        rtol: float | None = None,
+        atol: float | None = None,
+        equal_nan: bool = False,
+        **outputs: Callable[[], Any],
+    ) -> None:
+        """Say what stored outputs shall be; functional mode compares them element by element.
+
+        An element is right where ``|found - wanted| <= atol + rtol * |wanted|``, as
+        ``numpy.testing.assert_allclose`` has it; equal infinities are equal. What is not given
+        follows from the element type of what is stored: rtol is a few units in its last place,
+        atol as much of the typical expected number; both are 0 for integers and booleans.
+
+        Args:
+            rtol: relative tolerance of the outputs of this call, from 0 on.
+            atol: absolute tolerance, in the outputs' own unit, from 0 on.
+            equal_nan: a NaN is right where one is expected.
+            outputs: functions that return the array, by the name of the output.
+
+        Raises:
+            ProgramError: an output that is expected already, or not by a function; no tolerance.
+        """
+        place = calling_place()
+        for name, expectation in expectations(outputs, rtol, atol, equal_nan, place).items():
+            if name in self.expected:
+                raise ProgramError(
+                    f"expect: {name} is expected at {self.expected[name].place} already: "
+                    "expected one function for each output",
+                    file=place.file,
+                    line=place.line,
+                )
+            self.expected[name] = expectation
+
+    @checked
+    def bind(self, dim: Dim, size: int | Fraction) -> None:
+        """Say what size the program's control data (routing, lengths) give to a symbol.
+
+        ``check --data`` substitutes it, and a run is compared with it.
+
+        Args:
+            dim: a symbol of a stream's shape; a number has to be ``size`` already.
+            size: elements, at least 0; of a ragged symbol the mean over its groups.
+
+        Raises:
+            ProgramError: ``dim`` is no symbol, or has another size.
+        """
+        known = dim if isinstance(dim, int) else self.sizes.get(dim, size)
+        expected = None
+        if size < 0:
+            expected = "a size of at least 0"
+        elif not isinstance(dim, int) and not dim.is_Symbol:
+            expected = "a symbol"
+        elif known != size:
+            expected = f"{known}, which it has already"
+        if expected is not None:
+            place = calling_place()
+            raise ProgramError(
+                f"bind gives {dim_text(dim)} the size {size}: expected {expected}",
+                file=place.file,
+                line=place.line,
+            )
+        if isinstance(dim, int):
+            return
+        self.sizes[dim] = size
+
+    def ask(self, what: str, question: Callable[[], Any]) -> Any:
+        """Call what the program was given, after the run.
+
+        Raises:
+            ProgramError: it raised.
+        """
+        try:
+            return question()
+        except Exception as error:
+            file, line = raising_place(error) or self.place
+            raise ProgramError(f"{what} raised {said(error)}", file=file, line=line) from error
+
+    def add(
+        self, operator: Operator, inputs: tuple[Stream, ...], place: Place
+    ) -> tuple[Stream, ...]:
+        """Wire ``operator`` behind ``inputs`` and return its outputs.
+
+        Raises:
+            ShapeError: the operator refuses the inputs; it names ``place``.
+            ProgramError: an input is no stream, or the name is taken.
+        """
+        for position, stream in enumerate(inputs):
+            if not isinstance(stream, Stream):
+                raise no_stream(operator, position, stream, place)
+        name = self.names.take(type(operator).__name__, operator.name, place)
+        node = Node(operator, name, place, inputs)
+        pairs = self._pairs
+        pairs.clear()
+        try:
+            types = operator.infer(Wiring(self, node.name), *inputs)
+        except ShapeError as error:
+            if error.file is None:
+                error.file, error.line = place
+            raise
+        except Exception as error:
+            failure = failed_in(operator, "infer", error)
+            if failure is None:
+                raise
+            raise failure from error
+        if pairs:
+            self.undecided += [(node, left, right) for left, right in pairs]
+        node.outputs = outputs_of(node, types)
+        self.nodes.append(node)
+        return node.outputs
+
+    def symbol(self, name: str, *, ragged: bool = False, shared_by: tuple[object, ...] = ()) -> Dim:
+        """See ``Wiring.symbol``."""
+        if shared_by and shared_by in self._shared:
+            return self._shared[shared_by]
+        unique = name
+        number = 1
+        while unique in self._symbols:
+            number += 1
+            unique = f"{name}_{number}"
+        self._symbols.add(unique)
+        result = symbol(unique, ragged=ragged)
+        if shared_by:
+            self._shared[shared_by] = result
+        return result
+
+    def absorb(self, dim: Dim, name: str, *, ragged: bool) -> Dim:
+        """See ``Wiring.absorb``."""
+        if not is_ragged(dim) or (ragged and getattr(dim, "is_Symbol", False)):
+            return dim
+        result = self.symbol(name, ragged=ragged, shared_by=())
+        assert not isinstance(dim, int)
+        # Sums of products keep their total when every group is counted at its mean.
+        if dim.is_polynomial(*(free for free in dim.free_symbols if is_ragged(free))):
+            self.absorbed[result] = dim
+        return result
+
+    def mixture(self, name: str, counts: Sequence[Dim], sizes: Sequence[Dim]) -> Dim:
+        """See ``Wiring.mixture``."""
+        result = self.symbol(name, ragged=True)
+        self.mixtures[result] = tuple(zip(counts, sizes, strict=True))
+        return result

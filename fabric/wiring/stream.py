@@ -1,0 +1,247 @@
+"""Streams while a program is being wired: who produces them, their shape and element type.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from typing_extensions import override
+
+from fabric.arguments.described import checked, refuse, settle
+from fabric.telling.errors import ProgramError, ShapeError
+from fabric.telling.place import Place, calling_place
+from fabric.values.claim import Claim
+from fabric.values.dims import Dim, same
+from fabric.values.stream_type import StreamType, ValueType, shape_text
+
+if TYPE_CHECKING:
+    from fabric.wiring.operator import Node
+
+__all__ = ["Assumed", "Feedback", "Stream", "check_same_shape"]
+
+
+class Stream:
+    """What an operator's output carries, while the program is being wired.
+
+    Attributes:
+        node: the operator that produces it.
+        port: which of its outputs.
+        type: shape and element type.
+    """
+
+    def __init__(self, node: Node | None, port: int, stream_type: StreamType) -> None:
+        """Stand for output ``port`` of ``node``."""
+        self.node = node
+        self.port: Final = port
+        self.type: Final = stream_type
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        """Dimensions, outermost first."""
+        return self.type.shape
+
+    @property
+    def rank(self) -> int:
+        """Dimensions minus one."""
+        return self.type.rank
+
+    @property
+    def value(self) -> ValueType:
+        """The type of an element."""
+        return self.type.value
+
+    @property
+    def name(self) -> str:
+        """``partition_1.0``: the producer and its port."""
+        return "feedback" if self.node is None else f"{self.node.name}.{self.port}"
+
+    def resolve(self) -> Stream:
+        """The stream itself; for a feedback, what it was connected to."""
+        return self
+
+    def __iter__(self) -> NoReturn:
+        """Refuse to be taken for several streams.
+
+        Raises:
+            ProgramError: always.
+        """
+        refuse(f"{self} is one stream: expected a list of streams in its place, or one name for it")
+
+    def _is_no_number(self, _other: object) -> NoReturn:
+        """Refuse Python's operators.
+
+        Raises:
+            ProgramError: always.
+        """
+        refuse(f"{self} is no number: expected an operator, such as a Map of a function")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _is_no_number
+    __truediv__ = __rtruediv__ = __matmul__ = __rmatmul__ = __getitem__ = _is_no_number
+
+    @checked
+    def assume(self, *shape: Dim) -> Stream:
+        """Return this stream with the shape that the program knows it to have.
+
+        It has no hop of its own. A run checks it: the first group of another size is an error.
+
+        Args:
+            shape: outermost dimension first, as many as the stream has.
+
+        Raises:
+            ShapeError: the number of dimensions differs, or one is known to have another size.
+        """
+        return Assumed(self, shape, calling_place())
+
+    def __rich_repr__(self) -> Iterator[tuple[str, object]]:
+        """What rich shows of it."""
+        yield "name", self.name
+        yield "shape", shape_text(self.shape)
+        yield "value", str(self.value)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it."""
+        return f"<code>{escape(self.name)}</code> {escape(str(self.type))}"
+
+    def __str__(self) -> str:
+        """Name and type, as messages show them."""
+        return f"{self.name} {self.type}"
+
+
+class Feedback(Stream):
+    """A stream that is used before it is made: declare it, use it, connect it once.
+
+    It has no hop of its own.
+
+    Attributes:
+        place: where it was declared.
+        connected_at: where it was connected.
+    """
+
+    @checked
+    def __init__(self, stream_type: StreamType) -> None:
+        """Promise a stream of this type.
+
+        Raises:
+            ProgramError: it is no type of a stream.
+            ShapeError: its shape or its element type is none.
+        """
+        settle(stream_type, ShapeError)
+        super().__init__(None, 0, stream_type)
+        self.place: Final = calling_place()
+        self.connected_at: Place | None = None
+        self._source: Stream | None = None
+
+    @property
+    def connected(self) -> Stream:
+        """The stream that ``connect`` was given.
+
+        Raises:
+            ProgramError: there was none.
+        """
+        if self._source is None:
+            raise ProgramError(
+                f"Feedback of {self.type} is used but never connected: expected connect(stream)",
+                file=self.place.file,
+                line=self.place.line,
+            )
+        return self._source
+
+    @checked
+    def connect(self, stream: Stream) -> None:
+        """Say what the feedback carries.
+
+        Raises:
+            ProgramError: it was connected before.
+            ShapeError: the rank or the element type is not the promised one.
+        """
+        place = calling_place()
+        if self._source is not None:
+            raise ProgramError(
+                f"Feedback is connected to {self._source} already: expected one connection",
+                file=place.file,
+                line=place.line,
+            )
+        if stream.rank != self.rank or stream.value != self.value:
+            raise ShapeError(
+                f"Feedback was declared as {self.type}, but is connected to {stream}: "
+                "expected the same rank and element type",
+                file=place.file,
+                line=place.line,
+            )
+        self._source = stream
+        self.connected_at = place
+
+    def resolve(self) -> Stream:
+        """What the feedback was connected to.
+
+        Raises:
+            ProgramError: it never was.
+        """
+        return self.connected.resolve()
+
+
+class Assumed(Stream):
+    """A stream under a shape that the program states; the operators in front of it stay the same.
+
+    The paper's listing 1 replaces the dimension that Reassemble introduces in this way.
+
+    Attributes:
+        place: where the program says so.
+        claims: dimensions that only the program knows; none where it adds nothing.
+        used: an operator reads the stream under this shape.
+    """
+
+    def __init__(self, stream: Stream, shape: tuple[Dim, ...], place: Place) -> None:
+        """State ``shape`` of ``stream``.
+
+        Raises:
+            ProgramError: the stream is a feedback, whose declaration can say so.
+            ShapeError: the number of dimensions differs, or one is known to have another size.
+        """
+        super().__init__(stream.node, stream.port, StreamType(shape, stream.value))
+        if stream.node is None:
+            raise ProgramError(
+                f"assume is told the shape of {stream}: expected the shape in the Feedback itself",
+                file=place.file,
+                line=place.line,
+            )
+        self.place: Final = place
+        self.used = False
+        self._stream: Final = stream
+        known = tuple(same(a, b) for a, b in zip(stream.shape, shape, strict=False))
+        if len(shape) != len(stream.shape) or False in known:
+            raise ShapeError(
+                f"assume says that {stream} has shape {shape_text(shape)}: expected "
+                f"{len(stream.shape)} dimensions that can be equal",
+                file=place.file,
+                line=place.line,
+            )
+        new = tuple(
+            Claim(stream.name, len(shape) - 1 - axis, found, assumed, place)
+            for axis, (found, assumed) in enumerate(zip(stream.shape, shape, strict=True))
+            if known[axis] is None
+        )
+        self.claims: Final = (*getattr(stream, "claims", ()), *new)
+        self.says_nothing: Final = not new
+        stream.node.assumed.append(self)
+
+    @override
+    def resolve(self) -> Stream:
+        return self._stream.resolve()
+
+
+def check_same_shape(operator: str, left: Stream, right: Stream) -> None:
+    """Refuse two streams that do not run element by element.
+
+    Raises:
+        ShapeError: ranks differ, or dimensions that are known to differ.
+    """
+    if left.rank == right.rank and all(
+        same(a, b) is not False for a, b in zip(left.shape, right.shape, strict=True)
+    ):
+        return
+    raise ShapeError(f"{operator} joins {left} and {right}: expected the same shape")
