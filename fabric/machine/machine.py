@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from outcome import Error
 from trio import Cancelled, CancelScope, open_nursery
-from trio.lowlevel import Task, current_task, in_trio_task, reschedule
+from trio.lowlevel import Task, current_task, in_trio_task
 
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel, Discard
@@ -129,21 +128,16 @@ class Machine:
         self.clock.stopped = True
         scope.cancel()
         for unit in self.units:
-            if unit.parked:
-                unit.parked = False
-                assert unit.task is not None
-                reschedule(unit.task, Error(Stopped()))
+            unit.strand.interrupt(Stopped())
 
     async def operate(self, node: Node) -> None:
         """Run one operator until it ends; an error ends it too and is kept."""
         ports = self.ports[node.index]
         unit = ports.unit
-        unit.task = current_task()
-        self._unit_of[unit.task] = unit
-        if is_own(node.operator):
-            unit.step = unit.task.coro.send
+        task = unit.strand.begin(conducted=is_own(node.operator))
+        self._unit_of[task] = unit
         await self._operate(node, ports, unit)
-        await self.clock.conductor.end(unit)
+        await self.clock.conductor.end(unit.strand)
 
     async def _operate(self, node: Node, ports: Ports, unit: Unit) -> None:
         if self._abandoned:
@@ -234,8 +228,9 @@ class Machine:
             if unit.wait is None and not unit.finished and unit.index not in failed
         ]
         for unit in outside:
-            assert unit.task is not None
-            place = deepest_place(unit.task.iter_await_frames())
+            task = unit.strand.task
+            assert task is not None
+            place = deepest_place(task.iter_await_frames())
             what = "awaits something outside of the fabric: expected its channels only"
             self._fail_at(unit, what, place)
         if outside:
