@@ -146,7 +146,8 @@ class Trial:
         if not machine.clock.stopping and not all(unit.finished for unit in machine.units):
             loops = find_stuck(machine).cores
             full = [channel for loop in loops if (channel := growable(loop)) is not None]
-            if self._grow and full:
+            # Where a growth lets ever more elements in, the clock may never come to a heartbeat.
+            if self._grow and full and not self._too_long:
                 for channel in full:
                     beyond = max(0, channel.depth - _FINE_STEPS)
                     channel.grow(1 + beyond // 8)
@@ -159,7 +160,10 @@ class Trial:
         elements = self._machine.elements
         if self._may_go_round and self._arrived != (arrived := self._watch.arrived):
             self._arrived, self._idle_from = arrived, elements
-        too_long = self._effort is not None and elements > self._effort
-        if too_long or (self._may_go_round and elements - self._idle_from > _IDLE_ELEMENTS):
+        if self._too_long or (self._may_go_round and elements - self._idle_from > _IDLE_ELEMENTS):
             self._stopped = True
             self._machine.clock.stopping = True
+
+    @property
+    def _too_long(self) -> bool:
+        return self._effort is not None and self._machine.elements > self._effort
