@@ -42,7 +42,7 @@ class Operator(Described):
     checked against its annotation when an operator is made; ``Annotated[int, Bounds(1)]`` says
     more.
 
-    What a class outside of the fabric does in ``run`` is looked at, and refused with its line:
+    What a class does in ``run`` is looked at unless it is ``conducted``, and refused with its line:
 
     * an element is a tuple of a value of the output's type and the level of its stop, from 0 to the
       rank; a bare stop closes nothing that is open inside; the last element closes all dimensions;
@@ -60,6 +60,16 @@ class Operator(Described):
     """
 
     duties: ClassVar[tuple[str, ...]] = ("infer", "costs", "run", "__call__")
+
+    conducted: ClassVar[bool] = False
+    """Whether the fabric goes on with ``run`` itself, without trio in between, and looks at nothing
+    of what it does. A class that states ``conducted = True`` promises for its operators what is
+    listed above, and that ``run`` awaits the methods of its ports and of its clock only, in its own
+    task, catches no cancellation, and leaves what it has received or sent as it is. A class that
+    breaks this gives wrong cycles or never ends, and nobody tells why. What a class states holds
+    for it and for subclasses that override nothing but how an operator is made, ``infer``,
+    ``costs``, ``__call__`` and defaults of fields: what else overrides anything has to state it
+    itself."""
 
     kind: ClassVar[UnitKind] = "routing"
     off_chip: ClassVar[Literal["read", "write"] | None] = None

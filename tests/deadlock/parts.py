@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from typing_extensions import override
 
@@ -22,7 +23,6 @@ from fabric import (
     StreamType,
     Wiring,
 )
-from tests.own import own
 
 __all__ = ["Leak", "Rows", "Script", "feedback", "gather", "join", "relay", "sink", "source"]
 
@@ -87,7 +87,6 @@ async def _step(ports: Ports, step: str) -> bool:
     return True
 
 
-@own
 @dataclass(frozen=True)
 class Rows(Operator):
     """Elements with the stops given, whatever the shape [2, 2, 2] says.
@@ -95,6 +94,7 @@ class Rows(Operator):
     Attributes: ``stops`` are the levels, 0 for none.
     """
 
+    conducted: ClassVar[bool] = True
     stops: tuple[int, ...]
 
     def __call__(self) -> Stream:
