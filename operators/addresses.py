@@ -22,8 +22,8 @@ from fabric import (
     Wiring,
     check_same_shape,
 )
-from operators.integers import INTEGER, check_integers, count_in, integer
-from operators.pairing import Lockstep
+from operators.streams.lockstep import Lockstep
+from operators.tiles.integers import INTEGER, check_integers, count_in, integer
 
 __all__ = ["CacheReadAddresses", "ExpertAddresses", "FilterLastTile"]
 

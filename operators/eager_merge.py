@@ -31,7 +31,7 @@ from fabric import (
     is_ragged,
     same,
 )
-from operators.pairing import uneven
+from operators.streams.lockstep import uneven
 
 __all__ = ["EagerMerge"]
 

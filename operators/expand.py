@@ -25,7 +25,7 @@ from fabric import (
     same,
     share,
 )
-from operators.pairing import Track, differ, settle
+from operators.streams.lockstep import Track, differ, settle
 
 __all__ = ["Expand", "Repeat"]
 

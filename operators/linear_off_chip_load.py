@@ -26,10 +26,10 @@ from fabric import (
     Wiring,
     drop,
 )
-from operators.grid import Grid, Tiles, hand_out, load_costs
-from operators.structure import row_major_strides
-from operators.tensor import Tensor
-from operators.view import LISTED, numbers_below, reach, walk
+from operators.tiles.grid import Grid, Tiles, hand_out, load_costs
+from operators.tiles.row_major import row_major_strides
+from operators.tiles.tensor import Tensor
+from operators.tiles.view import LISTED, numbers_below, reach, walk
 
 __all__ = ["LinearOffChipLoad"]
 

@@ -23,7 +23,7 @@ from fabric import (
     TileType,
     Wiring,
 )
-from operators.pairing import uneven
+from operators.streams.lockstep import uneven
 
 __all__ = ["LinearOffChipStore"]
 

@@ -20,8 +20,8 @@ from fabric import (
     artifact_bytes,
 )
 from operators.functions.base import Function
-from operators.operands import check_inputs, load_cycles, placed, size_bytes, unpacked_types
-from operators.pairing import Lockstep
+from operators.streams.lockstep import Lockstep
+from operators.streams.operands import check_inputs, load_cycles, placed, size_bytes, unpacked_types
 
 __all__ = ["Map"]
 

@@ -28,8 +28,8 @@ from fabric import (
     same,
     share,
 )
-from operators.operands import load_cycles, placed
-from operators.pairing import Track, differ, settle
+from operators.streams.lockstep import Track, differ, settle
+from operators.streams.operands import load_cycles, placed
 
 __all__ = ["Partition"]
 

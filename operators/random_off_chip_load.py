@@ -21,9 +21,9 @@ from fabric import (
     TileType,
     Wiring,
 )
-from operators.grid import Grid, hand_out, load_costs
-from operators.integers import check_integers, number_in
-from operators.tensor import Tensor
+from operators.tiles.grid import Grid, hand_out, load_costs
+from operators.tiles.integers import check_integers, number_in
+from operators.tiles.tensor import Tensor
 
 __all__ = ["RandomOffChipLoad"]
 

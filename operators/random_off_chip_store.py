@@ -27,10 +27,10 @@ from fabric import (
     check_same_shape,
     dtype_name,
 )
-from operators.grid import Grid
-from operators.integers import check_integers, number_in
-from operators.pairing import Lockstep
-from operators.tensor import Tensor
+from operators.streams.lockstep import Lockstep
+from operators.tiles.grid import Grid
+from operators.tiles.integers import check_integers, number_in
+from operators.tiles.tensor import Tensor
 
 __all__ = ["RandomOffChipStore"]
 

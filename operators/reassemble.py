@@ -26,7 +26,7 @@ from fabric import (
     artifact_bytes,
     same,
 )
-from operators.operands import load_cycles, placed
+from operators.streams.operands import load_cycles, placed
 
 __all__ = ["Reassemble"]
 

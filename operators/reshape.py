@@ -31,8 +31,8 @@ from fabric import (
     holds_buffers,
     is_static,
 )
-from operators.conversion import check_converts
-from operators.pairing import uneven
+from operators.streams.lockstep import uneven
+from operators.tiles.conversion import check_converts
 
 __all__ = ["Reshape"]
 

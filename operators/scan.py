@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import BareStop, Ports, Stream, StreamType, ValueType, Wiring
-from operators.accumulator import Accumulating, Accumulator
-from operators.pairing import Lockstep
+from operators.streams.accumulator import Accumulating, Accumulator
+from operators.streams.lockstep import Lockstep
 
 __all__ = ["Scan"]
 

@@ -31,9 +31,9 @@ from fabric import (
     product,
     same,
 )
-from operators.pairing import Track, differ, settle, uneven
-from operators.structure import positions
-from operators.view import LISTED, numbers_below, reach, walk
+from operators.streams.lockstep import Track, differ, settle, uneven
+from operators.tiles.row_major import positions
+from operators.tiles.view import LISTED, numbers_below, reach, walk
 
 __all__ = ["Streamify"]
 

@@ -20,8 +20,8 @@ from fabric import (
     TupleType,
     Wiring,
 )
-from operators.operands import check_inputs
-from operators.pairing import Lockstep
+from operators.streams.lockstep import Lockstep
+from operators.streams.operands import check_inputs
 
 __all__ = ["Zip"]
 

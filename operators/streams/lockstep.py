@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from fabric import BareStop, Element, OperatorError, Ports, Sink, TupleType, Value
-from operators.operands import unpacked
+from operators.streams.operands import unpacked
 
 __all__ = ["Lockstep", "Track", "differ", "settle", "uneven"]
 
