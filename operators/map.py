@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     ComputeOperator,
     Costs,
+    Empty,
     Ports,
     Stream,
     StreamType,
@@ -80,8 +80,8 @@ class Map(ComputeOperator):
         inputs = Lockstep(ports)
         while (found := await inputs.peek()) is not None:
             values, stop = found
-            if isinstance(values[0], BareStop):
-                await sink.send_bare(stop, values[0].empty_dimension)
+            if isinstance(values[0], Empty):
+                await sink.send_bare(stop, values[0].dimension)
                 inputs.take()
                 continue
             result = placed(apply(*values), in_memory=self.to_memory)

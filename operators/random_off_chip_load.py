@@ -12,8 +12,8 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Costs,
+    Empty,
     Operator,
     Ports,
     Stream,
@@ -76,8 +76,8 @@ class RandomOffChipLoad(Operator):
         tiles = grid.tiles(ports)
         while (element := await source.receive()) is not None:
             value, stop = element
-            if isinstance(value, BareStop):
-                await sink.send_bare(stop, value.empty_dimension)
+            if isinstance(value, Empty):
+                await sink.send_bare(stop, value.dimension)
                 continue
             tile = tiles[grid.checked(number_in(value), ports)]
             await hand_out(ports, tile, stop)

@@ -13,10 +13,10 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     BoolType,
     Bounds,
     Costs,
+    Empty,
     Operator,
     Ports,
     ShapeError,
@@ -113,8 +113,8 @@ class RandomOffChipStore(Operator):
         inputs = Lockstep(ports)
         while (found := await inputs.peek()) is not None:
             (address, tile), stop = found
-            if isinstance(address, BareStop):
-                await sink.send_bare(stop, address.empty_dimension)
+            if isinstance(address, Empty):
+                await sink.send_bare(stop, address.dimension)
                 inputs.take()
                 continue
             place = grid.checked(number_in(address), ports)
