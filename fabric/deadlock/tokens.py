@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from fabric.deadlock.document import ChannelState
-from fabric.values.value import BareStop
+from fabric.values.value import Empty
 from fabric.wiring.stream import Feedback
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ __all__ = ["Tokens", "sent"]
 
 def sent(channel: Channel) -> int:
     """Return how many elements were sent, bare stops left out."""
-    held = sum(element[0].__class__ is not BareStop for _, element in channel.queue)
+    held = sum(element[0].__class__ is not Empty for _, element in channel.queue)
     return channel.elements + held
 
 

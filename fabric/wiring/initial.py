@@ -26,7 +26,7 @@ from fabric.values.stream_type import (
     TupleType,
     ValueType,
 )
-from fabric.values.value import ADDRESS_DTYPE, BareStop, Selector, Tile, Value, dtype_name
+from fabric.values.value import ADDRESS_DTYPE, Empty, Selector, Tile, Value, dtype_name
 from fabric.wiring.costs import Costs
 from fabric.wiring.operator import Node, Operator, Wiring
 from fabric.wiring.stream import Feedback, Stream
@@ -103,8 +103,8 @@ class Initial(Operator):
             for stop in _stops(type_.shape[1:]):
                 await sink.send((value, stop))
         while (element := await source.receive()) is not None:
-            if isinstance(element[0], BareStop):
-                await sink.send_bare(element[1], element[0].empty_dimension)
+            if isinstance(element[0], Empty):
+                await sink.send_bare(element[1], element[0].dimension)
             else:
                 await sink.send(element)
 

@@ -14,7 +14,7 @@ from fabric.engine.channel import Channel
 from fabric.engine.unit import Unit, Wait
 from fabric.telling.place import Place
 from fabric.values.stream_type import BufferType, TileType
-from fabric.values.value import ADDRESS_DTYPE, BareStop
+from fabric.values.value import ADDRESS_DTYPE, Empty
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -179,7 +179,7 @@ def _channels(trace: Trace, units: list[Unit]) -> tuple[list[Channel], list[Any]
         "SELECT channel, visible_cycle, bare, stop FROM transfers "
         "WHERE taken_cycle IS NULL ORDER BY channel, element"
     ):
-        element = (BareStop(stop, 0) if bare else None, stop)
+        element = (Empty(0) if bare else True, stop)
         channels[number].queue.append((visible - 1, element))
     for number, closed in trace.rows(
         "SELECT DISTINCT channel, closed_cycle FROM waiting WHERE closed_cycle IS NOT NULL"
