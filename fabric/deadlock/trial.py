@@ -10,16 +10,15 @@ import trio
 
 from fabric.deadlock.cause import code
 from fabric.deadlock.livelock import LIVELOCK_CYCLES, LivelockWatch
-from fabric.deadlock.tokens import Tokens
-from fabric.deadlock.waits import find_stuck, growable
+from fabric.deadlock.waits import channels_of, find_stuck, growable
 from fabric.machine.foreign import IdleClock
 from fabric.machine.machine import Machine
-from fabric.runs.accounting import run_cycles
+from fabric.machine.state_of import state_of
+from fabric.wiring.stream import Feedback
 
 if TYPE_CHECKING:
-    from fabric.engine.unit import Unit
+    from fabric.state.run_state import RunState, UnitState
     from fabric.wiring.elaborate import Plan
-    from fabric.wiring.stream import Feedback
 
 __all__ = ["Outcome", "Trial"]
 
@@ -96,7 +95,8 @@ class Trial:
         self._effort = effort
         self._grown: dict[str, int] = {}
         self._stopped = False
-        self._loops: list[list[Unit]] = []
+        self._loops: list[list[UnitState]] = []
+        self._plan: Final = plan
         self._scope = trio.CancelScope()
         self._machine = Machine(
             plan,
@@ -107,12 +107,11 @@ class Trial:
             on_heartbeat=self._check,
             beat_cycles=check_cycles,
         )
-        self._options = {
-            channel: edge.key
-            for channel, edge in zip(self._machine.channels, plan.edges, strict=True)
-        }
+        machine = self._machine
         looks = LIVELOCK_CYCLES // check_cycles
-        self._watch = LivelockWatch(self._machine, LIVELOCK_CYCLES, looks)
+        self._watch = LivelockWatch(
+            machine.clock, machine.units, machine.channels, machine.sinks, LIVELOCK_CYCLES, looks
+        )
         self._arrived = self._watch.arrived
         self._idle_from = 0
 
@@ -130,27 +129,26 @@ class Trial:
             ending = "failed"
         elif all(unit.finished for unit in machine.units):
             ending = "completed"
-        elif self._watch.found:
+        elif self._watch.moving or machine.circling:
             ending = "livelock"
         elif self._stopped:
             ending = "stopped"
-        cycle = machine.stopped_cycle if ending == "stuck" else run_cycles(machine)
+        state = state_of(machine)
         failure = machine.first_failure()
-        tokens = Tokens(machine) if self._loops else None
-        codes = [code(loop, tokens) for loop in self._loops] if tokens is not None else []
+        codes = [code(loop, state) for loop in self._loops]
         return Outcome(
             ending,
             self._grown,
-            cycle,
+            state.stopped_cycle if ending == "stuck" else state.cycles,
             frozenset(frozenset(unit.name for unit in loop) for loop in self._loops),
             "FAB-D006" in codes,
             tuple(
-                tokens.feedbacks(loop)
+                _feedbacks(self._plan, state, loop)
                 for loop, each in zip(self._loops, codes, strict=True)
-                if tokens is not None and each == "FAB-D002"
+                if each == "FAB-D002"
             ),
             bool({"FAB-D003", "FAB-D005"} & set(codes)),
-            machine.elements,
+            state.elements,
             machine.on_chip.peak_bytes,
             None if failure is None else failure.message,
         )
@@ -159,13 +157,14 @@ class Trial:
         """Nothing can happen any more: grow, or stop."""
         machine = self._machine
         if not machine.clock.stopping and not all(unit.finished for unit in machine.units):
-            loops = find_stuck(machine).cores
-            full = [channel for loop in loops if (channel := growable(loop)) is not None]
+            state = state_of(machine)
+            loops = find_stuck(state).cores
+            full = [channel for loop in loops if (channel := growable(state, loop)) is not None]
             if self._grow and full:
                 for channel in full:
-                    beyond = max(0, channel.depth - _FINE_STEPS)
-                    channel.grow(1 + beyond // 8)
-                    self._grown[self._options[channel]] = channel.depth
+                    slots = 1 + max(0, channel.depth - _FINE_STEPS) // 8
+                    machine.channels[channel.number].grow(slots)
+                    self._grown[channel.option] = channel.depth + slots
                 return
             self._loops = loops
         machine.stop(self._scope)
@@ -178,3 +177,10 @@ class Trial:
         if too_long or (self._may_go_round and elements - self._idle_from > _IDLE_ELEMENTS):
             self._stopped = True
             self._machine.clock.stopping = True
+
+
+def _feedbacks(plan: Plan, state: RunState, loop: list[UnitState]) -> tuple[Feedback, ...]:
+    """Return what closes a loop of units that wait to receive, in the order of its waits."""
+    edges = [plan.edges[channel.number] for channel in channels_of(state, loop)]
+    streams = [edge.consumer.inputs[edge.input] for edge in edges]
+    return tuple(dict.fromkeys(each for each in streams if isinstance(each, Feedback)))

@@ -15,6 +15,7 @@ from fabric.deadlock.livelock import LivelockWatch
 from fabric.deadlock.waits import find_stuck
 from fabric.machine.foreign import ChildTasks, IdleClock
 from fabric.machine.machine import Machine
+from fabric.machine.state_of import state_of
 from fabric.machine.unawaited import unawaited
 from fabric.machine.watchdog import watched
 from fabric.runs import accounting
@@ -27,6 +28,7 @@ from fabric.wiring.program import Program
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
+    from fabric.state.run_state import RunState
     from fabric.trace.recording.options import TraceOptions
     from fabric.trace.recording.recorder import Recorder
 
@@ -101,7 +103,14 @@ class Execution:
         )
         self.log = RunLog(None, lambda _: None)
         self.wall_seconds = 0.0
-        self.watch: Final = LivelockWatch(self.machine, settings.livelock_cycles)
+        machine = self.machine
+        self.watch: Final = LivelockWatch(
+            machine.clock,
+            machine.units,
+            machine.channels,
+            machine.sinks,
+            settings.livelock_cycles,
+        )
         self._loops_logged: set[str] = set()
         self._scope = trio.CancelScope()
         self._interrupts = Interrupts()
@@ -116,7 +125,9 @@ class Execution:
     ) -> None:
         """Begin the trace, where there is one, in a new folder ``name``."""
         if self._recorder is not None and folder is not None:
-            self._recorder.start(folder / name, self.machine, head, tell)
+            machine = self.machine
+            look = partial(state_of, machine)
+            self._recorder.start(folder / name, machine.plan, look, head, tell)
 
     @property
     def signal(self) -> int:
@@ -132,7 +143,7 @@ class Execution:
         """Run to the end and return how it ended; the trace ends with it."""
         status = self._execute()
         if self._recorder is not None:
-            self._recorder.finish(status, accounting.run_cycles(self.machine))
+            self._recorder.finish(status, state_of(self.machine).cycles)
         return status
 
     def _execute(self) -> Status:
@@ -155,12 +166,12 @@ class Execution:
             if not interrupts.seen:
                 raise
         self.wall_seconds = time.perf_counter() - start
-        self._log_finished()
+        self._log_finished(state_of(self.machine))
         if interrupts.seen:
             return "interrupted"
         if self.machine.failures:
             return "error"
-        if self.watch.found:
+        if self.watch.moving or self.machine.circling:
             return "livelock"
         return "completed" if all(unit.finished for unit in self.machine.units) else "deadlock"
 
@@ -181,28 +192,28 @@ class Execution:
 
     def _beat(self) -> None:
         machine = self.machine
-        self._log_finished()
+        state = state_of(machine)
+        self._log_finished(state)
         self.log.event(
             "heartbeat",
             machine.clock.now,
-            elements=machine.elements,
-            waiting=machine.waiting,
+            elements=state.elements,
+            waiting=state.waiting,
         )
-        for loop in find_stuck(machine).cores:
+        for loop in find_stuck(state).cores:
             if loop[0].name not in self._loops_logged:
                 self._loops_logged.update(unit.name for unit in loop)
                 names = [unit.name for unit in loop]
                 self.log.event("partial_deadlock", machine.clock.now, loop=names)
 
-    def _log_finished(self) -> None:
-        machine = self.machine
-        ended = [u for u in machine.units if u.finished and u.index not in self._logged]
+    def _log_finished(self, state: RunState) -> None:
+        ended = [u for u in state.units if u.finished and u.number not in self._logged]
         if not ended:
             return
-        self._logged.update(unit.index for unit in ended)
-        counters = accounting.unit_counters(machine, accounting.run_cycles(machine))
+        self._logged.update(unit.number for unit in ended)
+        counters = accounting.unit_counters(state)
         self.log.operators_finished(
-            [counters[unit.index] for unit in ended], [unit.now for unit in ended]
+            [counters[unit.number] for unit in ended], [unit.cycle for unit in ended]
         )
 
     def _snapshot(self) -> Snapshot:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fabric import Program, Stream, simulate
-from fabric.deadlock.tokens import Tokens
 from fabric.machine.machine import Machine
+from fabric.machine.state_of import state_of
+from fabric.state.expected import expected_of
 from fabric.values.dims import Dim, symbol
 from fabric.wiring.elaborate import elaborate
 from tests.deadlock.parts import Script, feedback, sink
@@ -78,4 +79,7 @@ def test_elements_that_make_one_output(read: Dim, made: Dim, found: int | None) 
         beat_cycles=1,
     )
 
-    assert found == Tokens(machine).per_output(machine.channels[0])
+    state = state_of(machine)
+
+    told = expected_of(machine.plan, state, state.channels[:1])
+    assert found == told[0].per_output
