@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from fabric import BareStop, Ports, Stream, StreamType, Wiring, product
-from operators.accumulator import Accumulating, Accumulator
-from operators.pairing import Lockstep
+from fabric import Empty, Ports, Stream, StreamType, Wiring, product
+from operators.streams.accumulator import Accumulating, Accumulator
+from operators.streams.lockstep import Lockstep
 
 __all__ = ["Accum"]
 
@@ -53,10 +53,10 @@ class Accum(Accumulating):
         while (found := await inputs.peek()) is not None:
             values, stop = found
             first = values[0]
-            if isinstance(first, BareStop):
+            if isinstance(first, Empty):
                 inputs.take()
-                if first.empty_dimension >= rank:
-                    await sink.send_bare(stop - rank, first.empty_dimension - rank)
+                if first.dimension >= rank:
+                    await sink.send_bare(stop - rank, first.dimension - rank)
                     continue
             else:
                 await accumulator.update(values, stored=stop >= rank)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Costs,
+    Empty,
     Operator,
     Ports,
     Selector,
@@ -22,8 +22,8 @@ from fabric import (
     Wiring,
     check_same_shape,
 )
-from operators.integers import INTEGER, check_integers, count_in, integer
-from operators.pairing import Lockstep
+from operators.streams.lockstep import Lockstep
+from operators.tiles.integers import INTEGER, check_integers, count_in, integer
 
 __all__ = ["CacheReadAddresses", "ExpertAddresses", "FilterLastTile"]
 
@@ -76,8 +76,8 @@ class ExpertAddresses(_Generator):
         source, sink, tiles = ports.source, ports.sink, self.tiles
         while (element := await source.receive()) is not None:
             selector, stop = element
-            if isinstance(selector, BareStop):
-                await sink.send_bare(stop + 2, selector.empty_dimension + 2)
+            if isinstance(selector, Empty):
+                await sink.send_bare(stop + 2, selector.dimension + 2)
                 continue
             first = selector.hits[0] * tiles
             for number in range(tiles - 1):
@@ -128,8 +128,8 @@ class CacheReadAddresses(_Generator):
         while (found := await inputs.peek()) is not None:
             (request, length), stop = found
             inputs.take()
-            if isinstance(request, BareStop):
-                await sink.send_bare(stop + 1, request.empty_dimension + 1)
+            if isinstance(request, Empty):
+                await sink.send_bare(stop + 1, request.dimension + 1)
                 continue
             first = count_in(request, "a request") * self.stride
             count, start = count_in(length, "a length"), unit.now
@@ -169,8 +169,8 @@ class FilterLastTile(_Generator):
         last, other = Selector((0,), 2), (Selector((1,), 2), 0)
         while (element := await source.receive()) is not None:
             value, stop = element
-            if isinstance(value, BareStop):
-                await sink.send_bare(stop + 1, value.empty_dimension + 1)
+            if isinstance(value, Empty):
+                await sink.send_bare(stop + 1, value.dimension + 1)
                 continue
             count = count_in(value, "a length")
             if not count:

@@ -13,9 +13,9 @@ from typing import ClassVar
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Costs,
     Dim,
+    Empty,
     Operator,
     Ports,
     Selector,
@@ -31,7 +31,7 @@ from fabric import (
     is_ragged,
     same,
 )
-from operators.pairing import uneven
+from operators.streams.lockstep import uneven
 
 __all__ = ["EagerMerge"]
 
@@ -125,13 +125,13 @@ class EagerMerge(Operator):
                 name = source.producer.name
                 raise uneven(ports, f"{name} has ended", f"the rest of a rank-{rank} sub-tensor")
             value, stop = element
-            if isinstance(value, BareStop):
-                await data.send_bare(stop, value.empty_dimension)
+            if isinstance(value, Empty):
+                await data.send_bare(stop, value.dimension)
             else:
                 await data.send(element)
             if stop >= rank:
                 return
-            if not isinstance(value, BareStop):
+            if not isinstance(value, Empty):
                 unit.charge(1)
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Costs,
+    Empty,
     Operator,
     Ports,
     ShapeError,
@@ -25,7 +25,7 @@ from fabric import (
     same,
     share,
 )
-from operators.pairing import Track, differ, settle
+from operators.streams.lockstep import Track, differ, settle
 
 __all__ = ["Expand", "Repeat"]
 
@@ -80,8 +80,8 @@ class Repeat(_Repetition):
         count = self.count
         while (element := await source.peek()) is not None:
             value, stop = element
-            if isinstance(value, BareStop):
-                await sink.send_bare(stop + 1, value.empty_dimension + 1)
+            if isinstance(value, Empty):
+                await sink.send_bare(stop + 1, value.dimension + 1)
                 source.take()
                 continue
             share(value, count - 1)
@@ -140,12 +140,12 @@ class Expand(_Repetition):
         elements = 0
         while (element := await source.peek()) is not None:
             here.passed(element)
-            if isinstance(element[0], BareStop):
+            if isinstance(element[0], Empty):
                 if outer:
                     there.passed(await reference.receive())
                     if there.empty_dimension != here.empty_dimension:
                         raise differ(ports, here, there)
-                    await sink.send_bare(there.stop, element[0].empty_dimension)
+                    await sink.send_bare(there.stop, element[0].dimension)
             else:
                 elements += 1
                 if elements > 1 and not outer:
@@ -166,8 +166,8 @@ class Expand(_Repetition):
         while (guide := await reference.receive()) is not None:
             track.passed(guide)
             what, level = guide
-            if isinstance(what, BareStop):
-                await sink.send_bare(level, what.empty_dimension)
+            if isinstance(what, Empty):
+                await sink.send_bare(level, what.dimension)
             else:
                 drop(what, unit.now)
                 if buffers:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from fabric import BareStop, Costs, Operator, Ports, Stream, StreamType, Wiring
+from fabric import Costs, Empty, Operator, Ports, Stream, StreamType, Wiring
 from operators.functions.base import tile_types
 from operators.functions.split import Split
 
@@ -55,15 +55,15 @@ class FlatMap(Operator):
         apply = ports.parts_of(self.split)
         while (element := await source.receive()) is not None:
             value, stop = element
-            if isinstance(value, BareStop):
-                await sink.send_bare(stop + rank, value.empty_dimension + rank)
+            if isinstance(value, Empty):
+                await sink.send_bare(stop + rank, value.dimension + rank)
                 continue
             parts = apply(value)
             last = len(parts) - 1
             for number, (part, level) in enumerate(parts):
                 closes = level + stop if number == last else level
-                if isinstance(part, BareStop):
-                    await sink.send_bare(closes, part.empty_dimension)
+                if isinstance(part, Empty):
+                    await sink.send_bare(closes, part.dimension)
                 else:
                     await sink.send((part, closes))
             if stop and not parts:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Costs,
+    Empty,
     Operator,
     Ports,
     ShapeError,
@@ -73,8 +73,8 @@ class Flatten(Operator):
         while (element := await source.receive()) is not None:
             value, stop = element
             level = stop - (outer - inner) if stop > outer else min(stop, inner)
-            if isinstance(value, BareStop):
-                empty = value.empty_dimension
+            if isinstance(value, Empty):
+                empty = value.dimension
                 empty = empty - (outer - inner) if empty > outer else min(empty, inner)
                 if level > empty:
                     await sink.send_bare(level, empty)

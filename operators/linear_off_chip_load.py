@@ -14,8 +14,8 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Costs,
+    Empty,
     Operator,
     Ports,
     ShapeError,
@@ -26,10 +26,10 @@ from fabric import (
     Wiring,
     drop,
 )
-from operators.grid import Grid, Tiles, hand_out, load_costs
-from operators.structure import row_major_strides
-from operators.tensor import Tensor
-from operators.view import LISTED, numbers_below, reach, walk
+from operators.tiles.grid import Grid, Tiles, hand_out, load_costs
+from operators.tiles.row_major import row_major_strides
+from operators.tiles.tensor import Tensor
+from operators.tiles.view import LISTED, numbers_below, reach, walk
 
 __all__ = ["LinearOffChipLoad"]
 
@@ -113,8 +113,8 @@ class LinearOffChipLoad(Operator):
         source, sink = ports.source, ports.sink
         while (reference := await source.receive()) is not None:
             value, stop = reference
-            if isinstance(value, BareStop):
-                await sink.send_bare(stop + rank, value.empty_dimension + rank)
+            if isinstance(value, Empty):
+                await sink.send_bare(stop + rank, value.dimension + rank)
             else:
                 drop(value, ports.unit.now)
                 await _read(ports, view, rank, stop)

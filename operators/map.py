@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     ComputeOperator,
     Costs,
+    Empty,
     Ports,
     Stream,
     StreamType,
@@ -20,8 +20,8 @@ from fabric import (
     artifact_bytes,
 )
 from operators.functions.base import Function
-from operators.operands import check_inputs, load_cycles, placed, size_bytes, unpacked_types
-from operators.pairing import Lockstep
+from operators.streams.lockstep import Lockstep
+from operators.streams.operands import check_inputs, load_cycles, placed, size_bytes, unpacked_types
 
 __all__ = ["Map"]
 
@@ -80,8 +80,8 @@ class Map(ComputeOperator):
         inputs = Lockstep(ports)
         while (found := await inputs.peek()) is not None:
             values, stop = found
-            if isinstance(values[0], BareStop):
-                await sink.send_bare(stop, values[0].empty_dimension)
+            if isinstance(values[0], Empty):
+                await sink.send_bare(stop, values[0].dimension)
                 inputs.take()
                 continue
             result = placed(apply(*values), in_memory=self.to_memory)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Costs,
+    Empty,
     Operator,
     Ports,
     ShapeError,
@@ -78,8 +78,8 @@ class Promote(Operator):
                 stop += 1
             elif outermost and stop == inside - 1 and await source.peek() is None:
                 stop = inside
-            if isinstance(value, BareStop):
-                empty = value.empty_dimension
+            if isinstance(value, Empty):
+                empty = value.dimension
                 await sink.send_bare(stop, empty + (empty >= inside))
             else:
                 await sink.send((value, stop))

@@ -12,8 +12,8 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Costs,
+    Empty,
     Operator,
     Ports,
     Stream,
@@ -21,9 +21,9 @@ from fabric import (
     TileType,
     Wiring,
 )
-from operators.grid import Grid, hand_out, load_costs
-from operators.integers import check_integers, number_in
-from operators.tensor import Tensor
+from operators.tiles.grid import Grid, hand_out, load_costs
+from operators.tiles.integers import check_integers, number_in
+from operators.tiles.tensor import Tensor
 
 __all__ = ["RandomOffChipLoad"]
 
@@ -76,8 +76,8 @@ class RandomOffChipLoad(Operator):
         tiles = grid.tiles(ports)
         while (element := await source.receive()) is not None:
             value, stop = element
-            if isinstance(value, BareStop):
-                await sink.send_bare(stop, value.empty_dimension)
+            if isinstance(value, Empty):
+                await sink.send_bare(stop, value.dimension)
                 continue
             tile = tiles[grid.checked(number_in(value), ports)]
             await hand_out(ports, tile, stop)

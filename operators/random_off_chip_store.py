@@ -13,10 +13,10 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     BoolType,
     Bounds,
     Costs,
+    Empty,
     Operator,
     Ports,
     ShapeError,
@@ -27,10 +27,10 @@ from fabric import (
     check_same_shape,
     dtype_name,
 )
-from operators.grid import Grid
-from operators.integers import check_integers, number_in
-from operators.pairing import Lockstep
-from operators.tensor import Tensor
+from operators.streams.lockstep import Lockstep
+from operators.tiles.grid import Grid
+from operators.tiles.integers import check_integers, number_in
+from operators.tiles.tensor import Tensor
 
 __all__ = ["RandomOffChipStore"]
 
@@ -113,8 +113,8 @@ class RandomOffChipStore(Operator):
         inputs = Lockstep(ports)
         while (found := await inputs.peek()) is not None:
             (address, tile), stop = found
-            if isinstance(address, BareStop):
-                await sink.send_bare(stop, address.empty_dimension)
+            if isinstance(address, Empty):
+                await sink.send_bare(stop, address.dimension)
                 inputs.take()
                 continue
             place = grid.checked(number_in(address), ports)

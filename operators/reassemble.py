@@ -12,9 +12,9 @@ from typing import Annotated
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Bounds,
     Costs,
+    Empty,
     Operator,
     Ports,
     SelectorType,
@@ -26,7 +26,7 @@ from fabric import (
     artifact_bytes,
     same,
 )
-from operators.operands import load_cycles, placed
+from operators.streams.operands import load_cycles, placed
 
 __all__ = ["Reassemble"]
 
@@ -97,9 +97,9 @@ class Reassemble(Operator):
         while (choice := await selectors.receive()) is not None:
             selector, outer_stop = choice
             closing = outer_stop + 1
-            if isinstance(selector, BareStop):
+            if isinstance(selector, Empty):
                 shift = self.rank + 1
-                await ports.sink.send_bare(outer_stop + shift, selector.empty_dimension + shift)
+                await ports.sink.send_bare(outer_stop + shift, selector.dimension + shift)
                 continue
             if not selector.hits:
                 await ports.sink.send_bare(self.rank + closing, self.rank)
@@ -133,9 +133,9 @@ class Reassemble(Operator):
             value, stop = element
             ended = stop >= rank
             level = stop + closing if ended else stop
-            if isinstance(value, BareStop):
+            if isinstance(value, Empty):
                 source.take()
-                await sink.send_bare(level, value.empty_dimension)
+                await sink.send_bare(level, value.dimension)
             else:
                 load = load_cycles(unit, value)
                 if load:

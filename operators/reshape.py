@@ -12,10 +12,10 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     BoolType,
     Costs,
     Dim,
+    Empty,
     Operator,
     Ports,
     ShapeError,
@@ -31,8 +31,8 @@ from fabric import (
     holds_buffers,
     is_static,
 )
-from operators.conversion import check_converts
-from operators.pairing import uneven
+from operators.streams.lockstep import uneven
+from operators.tiles.conversion import check_converts
 
 __all__ = ["Reshape"]
 
@@ -140,8 +140,8 @@ class Reshape(Operator):
         count = 0
         while (element := await source.receive()) is not None:
             value, stop = element
-            bare = isinstance(value, BareStop)
-            if stop >= dimension and not (bare and value.empty_dimension >= dimension):
+            bare = isinstance(value, Empty)
+            if stop >= dimension and not (bare and value.dimension >= dimension):
                 count += 1
             if stop > dimension:
                 if count % chunk:
@@ -156,7 +156,7 @@ class Reshape(Operator):
                 stop = dimension + 1
                 count = 0
             if bare:
-                empty = value.empty_dimension
+                empty = value.dimension
                 empty += empty >= dimension
                 await sink.send_bare(stop, empty)
                 await flags.send_bare(stop, empty)
@@ -171,13 +171,13 @@ class Reshape(Operator):
         last = 2 if self.outermost else 1
         while (element := await source.receive()) is not None:
             value, stop = element
-            if isinstance(value, BareStop):
+            if isinstance(value, Empty):
                 if count:
                     await self._fill(ports, chunk - count, stop + 1)
                     count = 0
                 else:
-                    await sink.send_bare(stop + 1, value.empty_dimension + 1)
-                    await flags.send_bare(stop + 1, value.empty_dimension + 1)
+                    await sink.send_bare(stop + 1, value.dimension + 1)
+                    await flags.send_bare(stop + 1, value.dimension + 1)
                 continue
             count += 1
             if count == chunk:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from fabric import BareStop, Ports, Stream, StreamType, ValueType, Wiring
-from operators.accumulator import Accumulating, Accumulator
-from operators.pairing import Lockstep
+from fabric import Empty, Ports, Stream, StreamType, ValueType, Wiring
+from operators.streams.accumulator import Accumulating, Accumulator
+from operators.streams.lockstep import Lockstep
 
 __all__ = ["Scan"]
 
@@ -56,9 +56,9 @@ class Scan(Accumulating):
         inputs = Lockstep(ports)
         while (found := await inputs.peek()) is not None:
             values, stop = found
-            if isinstance(values[0], BareStop):
+            if isinstance(values[0], Empty):
                 inputs.take()
-                await sink.send_bare(stop, values[0].empty_dimension)
+                await sink.send_bare(stop, values[0].dimension)
             else:
                 await accumulator.update(values, stored=True)
                 inputs.take()

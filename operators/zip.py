@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Costs,
+    Empty,
     Operator,
     Ports,
     ShapeError,
@@ -20,8 +20,8 @@ from fabric import (
     TupleType,
     Wiring,
 )
-from operators.operands import check_inputs
-from operators.pairing import Lockstep
+from operators.streams.lockstep import Lockstep
+from operators.streams.operands import check_inputs
 
 __all__ = ["Zip"]
 
@@ -61,7 +61,7 @@ class Zip(Operator):
         while (found := await inputs.peek()) is not None:
             values, stop = found
             inputs.take()
-            if isinstance(values[0], BareStop):
-                await sink.send_bare(stop, values[0].empty_dimension)
+            if isinstance(values[0], Empty):
+                await sink.send_bare(stop, values[0].dimension)
             else:
                 await sink.send((tuple(values), stop))

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
-
-import trio
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.deadlock.cause import code
 from fabric.deadlock.livelock import LIVELOCK_CYCLES, LivelockWatch
 from fabric.deadlock.waits import channels_of, find_stuck, growable
-from fabric.machine.foreign import IdleClock
-from fabric.machine.machine import Machine
+from fabric.machine.ending import Ending
+from fabric.machine.runner import Runner
 from fabric.machine.state_of import state_of
 from fabric.wiring.stream import Feedback
 
@@ -35,14 +32,11 @@ _FINE_STEPS: Final = 8
 """A channel grows by one slot up to this depth, then by an eighth of its depth."""
 
 
-Ending = Literal["completed", "stuck", "livelock", "failed", "stopped"]
-
-
 class Outcome(NamedTuple):
     """How a trial ended.
 
     Attributes:
-        ending: how; ``stopped`` when it took too long.
+        ending: how; interrupted when it took too long.
         grown: depths of the channels that were grown, by option.
         cycle: of its end, or where the last of the units that wait came to rest.
         loops: names of the units of each loop it stopped in.
@@ -97,17 +91,16 @@ class Trial:
         self._stopped = False
         self._loops: list[list[UnitState]] = []
         self._plan: Final = plan
-        self._scope = trio.CancelScope()
-        self._machine = Machine(
+        self._runner = Runner(
             plan,
             functional=False,
             depths={edge.key: depths[edge.key] for edge in plan.edges if edge.key in depths},
             capacity_bytes=capacity_bytes,
-            on_quiescence=self._rest,
             on_heartbeat=self._check,
             beat_cycles=check_cycles,
+            released=self._released,
         )
-        machine = self._machine
+        self._machine = machine = self._runner.machine
         looks = LIVELOCK_CYCLES // check_cycles
         self._watch = LivelockWatch(
             machine.clock, machine.units, machine.channels, machine.sinks, LIVELOCK_CYCLES, looks
@@ -118,28 +111,14 @@ class Trial:
     def run(self) -> Outcome:
         """Run to the end, to a stop that no growth releases, or until it takes too long."""
         machine = self._machine
-        trio.run(
-            machine.run,
-            self._scope,
-            clock=IdleClock(partial(machine.end_outside, self._scope)),
-            restrict_keyboard_interrupt_to_checkpoints=True,
-        )
-        ending: Ending = "stuck"
-        if machine.failures:
-            ending = "failed"
-        elif all(unit.finished for unit in machine.units):
-            ending = "completed"
-        elif self._watch.moving or machine.circling:
-            ending = "livelock"
-        elif self._stopped:
-            ending = "stopped"
+        ending = self._runner.run(self._given_up)
         state = state_of(machine)
-        failure = machine.first_failure()
+        failure = machine.failures.first
         codes = [code(loop, state) for loop in self._loops]
         return Outcome(
             ending,
             self._grown,
-            state.stopped_cycle if ending == "stuck" else state.cycles,
+            state.stopped_cycle if ending == "deadlock" else state.cycles,
             frozenset(frozenset(unit.name for unit in loop) for loop in self._loops),
             "FAB-D006" in codes,
             tuple(
@@ -153,30 +132,39 @@ class Trial:
             None if failure is None else failure.message,
         )
 
-    def _rest(self) -> None:
-        """Nothing can happen any more: grow, or stop."""
+    def _given_up(self) -> Ending | None:
+        if self._watch.moving or self._machine.failures.circling:
+            return "livelock"
+        return "interrupted" if self._stopped else None
+
+    def _released(self) -> bool:
+        """Nothing can happen any more: grow, or let it end."""
         machine = self._machine
         if not machine.clock.stopping and not all(unit.finished for unit in machine.units):
             state = state_of(machine)
             loops = find_stuck(state).cores
             full = [channel for loop in loops if (channel := growable(state, loop)) is not None]
-            if self._grow and full:
+            # Where a growth lets ever more elements in, the clock may never come to a heartbeat.
+            if self._grow and full and not self._too_long:
                 for channel in full:
                     slots = 1 + max(0, channel.depth - _FINE_STEPS) // 8
                     machine.channels[channel.number].grow(slots)
                     self._grown[channel.option] = channel.depth + slots
-                return
+                return True
             self._loops = loops
-        machine.stop(self._scope)
+        return False
 
     def _check(self) -> None:
         elements = self._machine.elements
         if self._may_go_round and self._arrived != (arrived := self._watch.arrived):
             self._arrived, self._idle_from = arrived, elements
-        too_long = self._effort is not None and elements > self._effort
-        if too_long or (self._may_go_round and elements - self._idle_from > _IDLE_ELEMENTS):
+        if self._too_long or (self._may_go_round and elements - self._idle_from > _IDLE_ELEMENTS):
             self._stopped = True
             self._machine.clock.stopping = True
+
+    @property
+    def _too_long(self) -> bool:
+        return self._effort is not None and self._machine.elements > self._effort
 
 
 def _feedbacks(plan: Plan, state: RunState, loop: list[UnitState]) -> tuple[Feedback, ...]:

@@ -18,12 +18,13 @@ from fabric.deadlock.files import write_files
 from fabric.deadlock.livelock import LIVELOCK_CYCLES, Circling, Livelock
 from fabric.deadlock.search import EFFORT_ELEMENTS
 from fabric.deadlock.waits import channels_of, find_stuck
+from fabric.machine.ending import Ending
 from fabric.machine.state_of import memory_use, state_of
 from fabric.runs import accounting
 from fabric.runs.collector import only_young_garbage
 from fabric.runs.comparison import check_assumptions, compare
 from fabric.runs.execution import Execution, Progress, Settings
-from fabric.runs.report import Comparison, Report, Status
+from fabric.runs.report import Comparison, Report
 from fabric.runs.runlog import RunLog, new_run_folder
 from fabric.runs.sizes import measured_sizes
 from fabric.runs.verification import Verification
@@ -205,7 +206,7 @@ def _explain(
     state = state_of(machine)
     if status == "livelock":
         # Where what moves was when it was stopped differs from run to run: that is not said.
-        circling = tuple(Circling(unit.index, place) for unit, place in machine.circling)
+        circling = tuple(Circling(unit.index, place) for unit, place in machine.failures.circling)
         found = Livelock(run.watch.cycles, run.watch.moving, circling)
         report = explain_livelock(state, machine.plan, found)
         waiting = len(report.behind)
@@ -237,7 +238,7 @@ def _explain(
 
 def _report(
     run: Execution,
-    status: Status,
+    status: Ending,
     head: dict[str, Any],
     explained: DeadlockReport | None,
     notes: list[str],
@@ -255,7 +256,7 @@ def _report(
             wall_seconds=run.wall_seconds,
             verification=_not_verified(run, status),
             deadlock=None if explained is None else explained.as_json(),
-            error=_told(machine.first_failure()),
+            error=_told(machine.failures.first),
             warnings=tuple(notes),
             signal=signal,
         )
@@ -270,7 +271,7 @@ def _report(
     comparison = Comparison()
     warnings = [*notes, *accounting.warnings(state)]
     verification = _not_verified(run, status)
-    error = machine.first_failure()
+    error = machine.failures.first
     if status in ("interrupted", "error"):
         # Traffic was asked for that has not been moved yet: there is no share of the peak.
         totals = replace(totals, compute_utilization=None, off_chip_bandwidth_utilization=None)
@@ -327,7 +328,7 @@ def _told(error: FabricError | None) -> dict[str, Any] | None:
     return {"message": error.message, "file": error.file, "line": error.line}
 
 
-def _not_verified(run: Execution, status: Status) -> Verification | None:
+def _not_verified(run: Execution, status: Ending) -> Verification | None:
     """Say why outputs that the program expects were not compared."""
     if not run.machine.plan.program.expected:
         return None

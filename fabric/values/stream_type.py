@@ -6,7 +6,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final, TypeAlias
+from typing import Annotated, ClassVar, Final, TypeAlias
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class TileType(_Type):
 
     rows: Dim
     cols: Dim
-    dtype: np.dtype[Any]
+    dtype: np.dtype
 
     @property
     def size_bytes(self) -> Dim:

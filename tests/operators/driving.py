@@ -17,10 +17,10 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Costs,
     Dim,
     Element,
+    Empty,
     Operator,
     Ports,
     Program,
@@ -86,10 +86,8 @@ def _closed(part: Any, dims: int, late: Callable[[], bool]) -> list[Element]:
         return [(part, 0)]
     elements = [element for inner in part for element in _closed(inner, dims - 1, late)]
     if not elements or late():
-        return [*elements, (BareStop(dims, dims - 1), dims)]
-    value = elements.pop()[0]
-    if isinstance(value, BareStop):
-        value = BareStop(dims, value.empty_dimension)
+        return [*elements, (Empty(dims - 1), dims)]
+    value, _ = elements.pop()
     return [*elements, (value, dims)]
 
 
@@ -98,9 +96,9 @@ def decode(elements: Sequence[Element], dims: int) -> Any:
     parts: list[list[Any]] = [[] for _ in range(dims)]
     for value, stop in elements:
         first = 0
-        if isinstance(value, BareStop):
-            first = value.empty_dimension
-            assert value.level == stop > first, f"{value} with a stop of {stop}"
+        if isinstance(value, Empty):
+            first = value.dimension
+            assert stop > first, f"{value} with a stop of {stop}"
         else:
             parts[0].append(value)
         assert stop < dims, f"a stop of {stop} in {dims} dimensions"
@@ -210,8 +208,8 @@ class Emit(Operator):
         gaps = self.gaps
         for number, (value, stop) in enumerate(self.elements):
             ports.unit.charge(gaps[number % len(gaps)])
-            if isinstance(value, BareStop):
-                await ports.sink.send_bare(stop, value.empty_dimension)
+            if isinstance(value, Empty):
+                await ports.sink.send_bare(stop, value.dimension)
             else:
                 await ports.sink.send((value if ports.functional else _without_data(value), stop))
 

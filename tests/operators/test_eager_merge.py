@@ -9,9 +9,9 @@ import pytest
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Costs,
     Dim,
+    Empty,
     Operator,
     Ports,
     Program,
@@ -51,8 +51,8 @@ class Script(Operator):
     async def run(self, ports: Ports) -> None:
         for cycle, value, stop in self.steps:
             ports.unit.charge(max(0, cycle - ports.unit.now))
-            if isinstance(value, BareStop):
-                await ports.sink.send_bare(stop, value.empty_dimension)
+            if isinstance(value, Empty):
+                await ports.sink.send_bare(stop, value.dimension)
             else:
                 await ports.sink.send((value, stop))
 
@@ -152,7 +152,7 @@ def test_sub_tensors_are_not_interleaved_and_keep_their_stops() -> None:
 
 def test_empty_sub_tensors_are_sub_tensors() -> None:
     """A bare stop is passed on with a selector of its own and costs no cycle."""
-    bare = BareStop(1, 0)
+    bare = Empty(0)
     merged(((1, bare, 1), (1, "a", 1)), ((5, bare, 1),), rank=1)
     assert [(3, bare, 1), (3, "a", 1), (7, bare, 1)] == SEEN["data"]
     assert [0, 0, 1] == chosen()

@@ -38,7 +38,7 @@ from operators import (
     Selectors,
     Tensor,
 )
-from operators.integers import number_in
+from operators.tiles.integers import number_in
 from tests.operators.driving import Collect
 from tests.schedules import SCHEDULES, schedule
 

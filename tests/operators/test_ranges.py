@@ -44,7 +44,7 @@ from operators import (
     Streamify,
     Tensor,
 )
-from operators.integers import INTEGER
+from operators.tiles.integers import INTEGER
 from tests.operators.driving import FLOAT, Emit
 
 TENSOR = np.arange(2 * 3 * 4 * 4, dtype=np.float32).reshape(6, 16)

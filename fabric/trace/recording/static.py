@@ -7,7 +7,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabric.deadlock.waits import channels_of, find_stuck
 from fabric.state.expected import Expected, expected_of
@@ -32,7 +31,7 @@ __all__ = [
     "waiting_table",
 ]
 
-Table: TypeAlias = dict[str, NDArray[Any]]
+Table: TypeAlias = dict[str, np.ndarray]
 
 
 def unit_table(state: RunState) -> Table:
@@ -164,9 +163,9 @@ def _static_count(stream: StreamType) -> int:
     return -1
 
 
-def _numbers(values: Any) -> NDArray[Any]:
+def _numbers(values: Any) -> np.ndarray:
     return np.array(list(values), np.int64)
 
 
-def _texts(values: Any) -> NDArray[Any]:
+def _texts(values: Any) -> np.ndarray:
     return np.array(list(values), dtype=np.object_)

@@ -17,9 +17,9 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     BoolType,
     Costs,
+    Empty,
     Operator,
     Ports,
     Selector,
@@ -228,22 +228,17 @@ STOPS = {
     "a float": _stop("has a stop of level 0.0: expected an integer", (True, 0.0)),
     "numpy's too high": _stop(f"has a stop of level 1: {RANK_0}", (True, np.int8(1))),
     "a bare stop of rank 0": _stop(
-        f"has a stop of level 1: {RANK_0}", (BareStop(1, 0), 1)
-    ),
-    "two levels": _stop(
-        "is BareStop(level=1, empty_dimension=0) with a stop of level 2: expected one level for "
-        "both, above that of the empty dimension",
-        (BareStop(1, 0), 2), shape=(1, 1, 3),
+        f"has a stop of level 1: {RANK_0}", (Empty(0), 1)
     ),
     "nothing closed": _stop(
-        "is BareStop(level=1, empty_dimension=1) with a stop of level 1: expected one level for "
-        "both, above that of the empty dimension",
-        (BareStop(1, 1), 1), shape=(1, 1, 3),
+        "is Empty(dimension=1) with a stop of level 1: expected a level above that of the empty "
+        "dimension",
+        (Empty(1), 1), shape=(1, 1, 3),
     ),
     "inside of an open dimension": _stop(
-        "is BareStop(level=2, empty_dimension=1) inside of dimension 0, which is still open: "
+        "is Empty(dimension=1) inside of dimension 0, which is still open: "
         "expected an empty dimension of at most 0",
-        (True, 0), (BareStop(2, 1), 2), shape=(1, 1, 3), number=1,
+        (True, 0), (Empty(1), 2), shape=(1, 1, 3), number=1,
     ),
 }  # fmt: skip
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from fabric import BareStop, Element, OperatorError, Ports, Sink, TupleType, Value
-from operators.operands import unpacked
+from fabric import Element, Empty, OperatorError, Ports, Sink, TupleType, Value
+from operators.streams.operands import unpacked
 
 __all__ = ["Lockstep", "Track", "differ", "settle", "uneven"]
 
@@ -58,9 +58,9 @@ class Track:
     @property
     def empty_dimension(self) -> int | None:
         """Which dimension outside of a sub-tensor a bare stop stands for; None for a value."""
-        if self.element is None or not isinstance(self.element[0], BareStop):
+        if self.element is None or not isinstance(self.element[0], Empty):
             return None
-        return self.element[0].empty_dimension - self._inner
+        return self.element[0].dimension - self._inner
 
     @property
     def described(self) -> str:
@@ -70,8 +70,8 @@ class Track:
             return f"the end of {producer} at {self._place[::-1]}"
         value, stop = self.element
         what = str(value)
-        if isinstance(value, BareStop):
-            what = f"an empty dimension {value.empty_dimension}"
+        if isinstance(value, Empty):
+            what = f"an empty dimension {value.dimension}"
         closes = "1 dimension" if stop == 1 else f"{stop} dimensions"
         return f"{what} at {self._place[::-1]} of {producer} closes {closes}"
 
@@ -138,15 +138,12 @@ class Lockstep:
 def _alike(values: list[Value]) -> bool:
     """Whether none is a bare stop, or all are and stand for the same empty dimension."""
     first = values[0]
-    if first.__class__ is BareStop:
-        return all(
-            each.__class__ is BareStop and each.empty_dimension == first.empty_dimension
-            for each in values
-        )
-    return BareStop not in map(type, values)
+    if first.__class__ is Empty:
+        return all(each.__class__ is Empty and each.dimension == first.dimension for each in values)
+    return Empty not in map(type, values)
 
 
-async def _closing(ports: Ports, low: Track, high: Track) -> BareStop:
+async def _closing(ports: Ports, low: Track, high: Track) -> Empty:
     """Peek the bare stop with which ``low`` has to go on, since ``high`` closes more.
 
     Raises:
@@ -155,7 +152,7 @@ async def _closing(ports: Ports, low: Track, high: Track) -> BareStop:
     element = await low.source.peek()
     if element is not None:
         value = element[0]
-        if isinstance(value, BareStop) and value.empty_dimension == low.stop:
+        if isinstance(value, Empty) and value.dimension == low.stop:
             low.passed(element)
             return value
     raise differ(ports, *sorted((low, high), key=lambda track: ports.inputs.index(track.source)))
@@ -181,7 +178,7 @@ async def settle(
         bare = await _closing(ports, low, high)
         low.source.take()
         if low is guide and sink is not None:
-            await sink.send_bare(bare.level + inner, bare.empty_dimension + inner)
+            await sink.send_bare(low.stop + inner, bare.dimension + inner)
 
 
 def differ(ports: Ports, *tracks: Track) -> OperatorError:
