@@ -124,11 +124,17 @@ class Channel:
     @property
     def elements(self) -> int:
         """Values dequeued so far."""
-        waiting = sum(
-            element.__class__ is tuple and element[0].__class__ is Empty
+        queue = self.queue
+        bare = self._bare_stops - (len(queue) - self.held_values) if queue else self._bare_stops
+        return self.taken - bare
+
+    @property
+    def held_values(self) -> int:
+        """Values sent and not dequeued."""
+        return sum(
+            element.__class__ is not tuple or element[0].__class__ is not Empty
             for _, element in self.queue
         )
-        return self.taken - (self._bare_stops - waiting)
 
     @property
     def taken(self) -> int:
@@ -148,7 +154,8 @@ class Channel:
     @property
     def last_taken_cycle(self) -> int | None:
         """The consumer's clock at its last dequeue; None where it made none."""
-        return self._recent[-1] if self.taken else None
+        cycle = self._recent[-1]
+        return cycle if cycle >= 0 else None
 
     @property
     def peak_occupancy(self) -> int:

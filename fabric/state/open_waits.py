@@ -6,14 +6,15 @@ and traces both ask here.
 
 from __future__ import annotations
 
-from collections.abc import Container
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from fabric.engine.channel import Channel
-    from fabric.engine.unit import Unit, WaitOperation
+    from collections.abc import Container
 
-__all__ = ["OpenWait", "WaitCause", "open_wait"]
+    from fabric.engine.unit import WaitOperation
+    from fabric.state.run_state import RunState, UnitState
+
+__all__ = ["OpenWait", "WaitCause", "open_waits"]
 
 WaitCause: TypeAlias = Literal["empty", "full", "hbm", "capacity"]
 
@@ -35,24 +36,31 @@ class OpenWait(NamedTuple):
     """
 
     cause: WaitCause
-    channel: Channel | None
+    channel: int | None
     since_cycle: int
 
 
-def open_wait(unit: Unit, wanting_room: Container[Unit]) -> OpenWait | None:
-    """Return the wait of ``unit``; None where it had ended or could have gone on.
+def open_waits(state: RunState) -> list[OpenWait | None]:
+    """Return for each unit the wait that goes on to the end of the run.
 
     Args:
-        unit: after the run, or in between while nothing can run.
-        wanting_room: units that have asked for room on chip and not got it.
+        state: at the run's end, or in between while nothing can run.
+
+    Returns:
+        In node order; None where the wait had ended or the unit could have gone on.
     """
+    wanting_room = {unit for unit, _ in state.on_chip.requests}
+    return [_open_wait(unit, wanting_room) for unit in state.units]
+
+
+def _open_wait(unit: UnitState, wanting_room: Container[int]) -> OpenWait | None:
     wait = unit.wait
     if wait is None:
         return None
     cause = _CAUSES.get(wait.operation)
     if cause is None:
         # It asked the clock for its turn: to merge what comes first, or to take room that is free.
-        cause = "empty" if wait.channels else "capacity" if unit in wanting_room else None
+        cause = "empty" if wait.channels else "capacity" if unit.number in wanting_room else None
     if cause is None:
         return None
-    return OpenWait(cause, wait.channels[0] if wait.channels else None, unit.now)
+    return OpenWait(cause, wait.channels[0] if wait.channels else None, unit.cycle)
