@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fabric.engine.conductor import WOKEN, Conductor
 from fabric.engine.unit import Unit, Wait
+from fabric.telling.causes import Operation
 from fabric.telling.errors import ProgramError
 from fabric.values.fit import whole
 
@@ -104,7 +105,7 @@ class VirtualClock:
     def keep_pace(self, unit: Unit) -> Generator[Any, Any, None]:
         """Wait until no other unit can run."""
         self._pacing.append(unit)
-        return self.park(unit, Wait("reach", (), unit.now))
+        return self.park(unit, Wait(Operation.REACH, (), unit.now))
 
     @types.coroutine
     def park(self, unit: Unit, wait: Wait) -> Generator[Any, Any, None]:
@@ -168,7 +169,7 @@ class VirtualClock:
         heapq.heappush(self._reaching, (cycle, unit.index, unit.reach_ticket, unit))
         for channel in watching:
             channel.reader = unit
-        await self.park(unit, Wait("reach", tuple(watching), unit.now, any_of=True))
+        await self.park(unit, Wait(Operation.REACH, tuple(watching), unit.now, any_of=True))
         for channel in watching:
             channel.reader = None
         unit.reach_ticket += 1

@@ -7,22 +7,15 @@ and traces both ask here.
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
+
+from fabric.telling.causes import Cause
 
 if TYPE_CHECKING:
     from fabric.engine.channel import Channel
-    from fabric.engine.unit import Unit, WaitOperation
+    from fabric.engine.unit import Unit
 
-__all__ = ["OpenWait", "WaitCause", "open_wait"]
-
-WaitCause: TypeAlias = Literal["empty", "full", "hbm", "capacity"]
-
-_CAUSES: Final[dict[WaitOperation, WaitCause]] = {
-    "receive": "empty",
-    "send": "full",
-    "off-chip": "hbm",
-    "capacity": "capacity",
-}
+__all__ = ["OpenWait", "open_wait"]
 
 
 class OpenWait(NamedTuple):
@@ -34,7 +27,7 @@ class OpenWait(NamedTuple):
         since_cycle: the unit's clock, which stands still while it waits.
     """
 
-    cause: WaitCause
+    cause: Cause
     channel: Channel | None
     since_cycle: int
 
@@ -49,10 +42,13 @@ def open_wait(unit: Unit, wanting_room: Container[Unit]) -> OpenWait | None:
     wait = unit.wait
     if wait is None:
         return None
-    cause = _CAUSES.get(wait.operation)
+    cause = wait.operation.cause
     if cause is None:
         # It asked the clock for its turn: to merge what comes first, or to take room that is free.
-        cause = "empty" if wait.channels else "capacity" if unit in wanting_room else None
-    if cause is None:
-        return None
+        if wait.channels:
+            cause = Cause.EMPTY
+        elif unit in wanting_room:
+            cause = Cause.CAPACITY
+        else:
+            return None
     return OpenWait(cause, wait.channels[0] if wait.channels else None, unit.now)

@@ -13,12 +13,12 @@ import trio
 
 if TYPE_CHECKING:
     from fabric.engine.channel import Channel
+    from fabric.telling.causes import Operation
     from fabric.telling.place import Place
 
-__all__ = ["ComputeUnit", "MemoryUnit", "Unit", "UnitKind", "Wait", "WaitOperation"]
+__all__ = ["ComputeUnit", "MemoryUnit", "Unit", "UnitKind", "Wait"]
 
 UnitKind = Literal["compute", "memory", "routing"]
-WaitOperation = Literal["receive", "send", "reach", "off-chip", "capacity"]
 
 
 class Wait:
@@ -37,7 +37,7 @@ class Wait:
 
     def __init__(
         self,
-        operation: WaitOperation,
+        operation: Operation,
         channels: tuple[Channel, ...],
         since_cycle: int,
         *,

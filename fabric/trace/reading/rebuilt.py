@@ -12,6 +12,7 @@ from fabric.deadlock.document import ChannelState
 from fabric.deadlock.tokens import sent
 from fabric.engine.channel import Channel
 from fabric.engine.unit import Unit, Wait
+from fabric.telling.causes import Operation
 from fabric.telling.place import Place
 from fabric.values.stream_type import BufferType, TileType
 from fabric.values.value import ADDRESS_DTYPE, BareStop
@@ -120,7 +121,7 @@ def rebuilt(trace: Trace) -> tuple[Machine, Tokens]:
     ):
         on = tuple(channels[number] for number in waited if number is not None)
         stops = None if awaited is None else (seen, awaited)
-        units[unit].wait = Wait(operation, on, since, any_of=bool(any_of), stops=stops)
+        units[unit].wait = Wait(Operation(operation), on, since, any_of=bool(any_of), stops=stops)
     machine = cast(
         "Machine",
         SimpleNamespace(
