@@ -85,7 +85,7 @@ def explain_livelock(machine: Machine, watch: LivelockWatch) -> DeadlockReport:
     tokens = Tokens(machine)
     moving = sorted({channel.producer for channel in watch.moving}, key=lambda unit: unit.index)
     readers = {unit: [c for c in watch.moving if c.producer is unit] for unit in moving}
-    circling = sorted(machine.circling, key=lambda found: found[0].index)
+    circling = sorted(machine.failures.circling, key=lambda found: found[0].index)
     loops = [_circling(machine, unit, place, watch.cycles) for unit, place in circling]
     names = " and ".join(unit.name for unit in moving[:_NAMES])
     more = f" and {len(moving) - _NAMES:,} more" if len(moving) > _NAMES else ""

@@ -51,7 +51,7 @@ class LivelockWatch:
     @property
     def found(self) -> bool:
         """Whether there is one."""
-        return bool(self.moving or self._machine.circling)
+        return bool(self.moving or self._machine.failures.circling)
 
     def _look(self) -> None:
         done = self._work_done()

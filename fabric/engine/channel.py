@@ -346,7 +346,7 @@ class Channel:
             grant = min(self._ungranted, _GRANT)
             self._ungranted -= grant
             self.credits.extend([-1] * grant)
-            yield from clock.conductor.give_way(unit)
+            yield from clock.conductor.give_way(unit.strand)
             return self.credits
         if not self._returned:
             self.writer = unit

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from signal import SIGINT
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
+from fabric.machine.ending import Ending
 from fabric.runs.verification import Verification
 from fabric.telling.errors import Deadlock, FabricError, VerificationError
 from fabric.telling.shown import shown
@@ -17,11 +18,8 @@ __all__ = [
     "Comparison",
     "ExitStatus",
     "Report",
-    "Status",
     "UnitCounters",
 ]
-
-Status: TypeAlias = Literal["completed", "deadlock", "livelock", "error", "interrupted"]
 
 
 class ExitStatus:
@@ -159,7 +157,7 @@ class Report:
     parameters: dict[str, Any] = field(default_factory=dict)
     hardware: dict[str, Any] | None = None
     mode: str | None = None
-    status: Status = "error"
+    status: Ending = "error"
     cycles: int | None = None
     off_chip_traffic_bytes: int | None = None
     on_chip_requirement_bytes: int | None = None

@@ -18,11 +18,12 @@ from fabric.deadlock.livelock import LIVELOCK_CYCLES
 from fabric.deadlock.search import EFFORT_ELEMENTS
 from fabric.deadlock.tokens import Tokens
 from fabric.deadlock.waits import find_stuck
+from fabric.machine.ending import Ending
 from fabric.runs import accounting
 from fabric.runs.collector import only_young_garbage
 from fabric.runs.comparison import check_assumptions, compare
 from fabric.runs.execution import Execution, Progress, Settings
-from fabric.runs.report import Comparison, Report, Status
+from fabric.runs.report import Comparison, Report
 from fabric.runs.runlog import RunLog, new_run_folder
 from fabric.runs.sizes import measured_sizes
 from fabric.runs.verification import Verification
@@ -229,7 +230,7 @@ def _explain(
 
 def _report(
     run: Execution,
-    status: Status,
+    status: Ending,
     head: dict[str, Any],
     explained: DeadlockReport | None,
     notes: list[str],
@@ -247,7 +248,7 @@ def _report(
             wall_seconds=run.wall_seconds,
             verification=_not_verified(run, status),
             deadlock=None if explained is None else explained.as_json(),
-            error=_told(machine.first_failure()),
+            error=_told(machine.failures.first),
             warnings=tuple(notes),
             signal=signal,
         )
@@ -260,7 +261,7 @@ def _report(
     comparison = Comparison()
     warnings = [*notes, *accounting.warnings(machine)]
     verification = _not_verified(run, status)
-    error = machine.first_failure()
+    error = machine.failures.first
     if status in ("interrupted", "error"):
         # Traffic was asked for that has not been moved yet: there is no share of the peak.
         fields |= {"compute_utilization": None, "off_chip_bandwidth_utilization": None}
@@ -304,7 +305,7 @@ def _told(error: FabricError | None) -> dict[str, Any] | None:
     return {"message": error.message, "file": error.file, "line": error.line}
 
 
-def _not_verified(run: Execution, status: Status) -> Verification | None:
+def _not_verified(run: Execution, status: Ending) -> Verification | None:
     """Say why outputs that the program expects were not compared."""
     if not run.machine.plan.program.expected:
         return None

@@ -6,7 +6,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class TileType(_Type):
 
     rows: Dim
     cols: Dim
-    dtype: np.dtype[Any]
+    dtype: np.dtype
 
     @property
     def size_bytes(self) -> Dim:

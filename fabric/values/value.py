@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
 from fabric.arguments.described import refuse
 from fabric.telling.wording import found_text, one_of
@@ -29,9 +28,9 @@ __all__ = [
     "share",
 ]
 
-Array: TypeAlias = NDArray[Any]
+Array: TypeAlias = np.ndarray
 
-_DTYPES: Final[dict[str, np.dtype[Any]]] = {
+_DTYPES: Final[dict[str, np.dtype]] = {
     "float32": np.dtype(np.float32),
     "float16": np.dtype(np.float16),
     "bfloat16": np.dtype(ml_dtypes.bfloat16),
@@ -52,7 +51,7 @@ _NAMES: Final = {dtype: name for name, dtype in _DTYPES.items()}
 ADDRESS_DTYPE: Final = _DTYPES["uint64"]
 
 
-def dtype_named(name: str) -> np.dtype[Any]:
+def dtype_named(name: str) -> np.dtype:
     """Return the element type called ``name``, such as ``bfloat16``.
 
     Raises:
@@ -64,7 +63,7 @@ def dtype_named(name: str) -> np.dtype[Any]:
     return dtype
 
 
-def dtype_name(dtype: np.dtype[Any]) -> str:
+def dtype_name(dtype: np.dtype) -> str:
     """Return the name under which hardware files and reports know ``dtype``."""
     return _NAMES.get(dtype, dtype.name)
 
@@ -86,7 +85,7 @@ class Tile:
         self,
         rows: int,
         cols: int,
-        dtype: np.dtype[Any],
+        dtype: np.dtype,
         data: Array | None = None,
         *,
         in_memory: bool = False,

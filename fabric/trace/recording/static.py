@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabric.deadlock.tokens import Tokens
 from fabric.deadlock.waits import find_stuck
@@ -30,7 +29,7 @@ __all__ = [
     "waiting_table",
 ]
 
-Table: TypeAlias = dict[str, NDArray[Any]]
+Table: TypeAlias = dict[str, np.ndarray]
 
 
 def unit_table(machine: Machine) -> Table:
@@ -176,9 +175,9 @@ def _kind(value: ValueType) -> str:
     return type(value).__name__.removesuffix("Type").lower()
 
 
-def _numbers(values: Any) -> NDArray[Any]:
+def _numbers(values: Any) -> np.ndarray:
     return np.array(list(values), np.int64)
 
 
-def _texts(values: Any) -> NDArray[Any]:
+def _texts(values: Any) -> np.ndarray:
     return np.array(list(values), dtype=np.object_)
