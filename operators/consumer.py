@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from fabric import BareStop, Costs, Operator, Ports, Stream, StreamType, Wiring, drop
+from fabric import Costs, Empty, Operator, Ports, Stream, StreamType, Wiring, drop
 
 __all__ = ["Consumer"]
 
@@ -44,5 +44,5 @@ class Consumer(Operator):
     async def run(self, ports: Ports) -> None:
         while (element := await ports.source.receive()) is not None:
             drop(element[0], ports.unit.now)
-            if not isinstance(element[0], BareStop):
+            if not isinstance(element[0], Empty):
                 ports.unit.charge(1)

@@ -54,12 +54,18 @@ class _DimCheck(Check):
 if TYPE_CHECKING:
     import sympy
 
-    Dim: TypeAlias = int | sympy.Expr
+    Symbol: TypeAlias = sympy.Symbol
+    Expression: TypeAlias = sympy.Expr
+    Dim: TypeAlias = int | Expression
 else:
+    Symbol: TypeAlias = object
+    Expression: TypeAlias = object
     Dim: TypeAlias = Annotated[Any, _DimCheck()]
 
 __all__ = [
     "Dim",
+    "Expression",
+    "Symbol",
     "at_least_one",
     "ceil_div",
     "dim_text",
@@ -88,7 +94,7 @@ def symbol(name: str, *, ragged: bool = False) -> Dim:
     return result
 
 
-def free_symbols(dim: Dim) -> frozenset[sympy.Symbol]:
+def free_symbols(dim: Dim) -> frozenset[Symbol]:
     """Return the symbols in ``dim``, none for a number."""
     return frozenset(getattr(dim, "free_symbols", ()))
 
