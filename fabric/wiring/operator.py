@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Protocol
 
 from typing_extensions import override
 
@@ -25,11 +25,49 @@ if TYPE_CHECKING:
     from fabric.engine.ports import Ports
     from fabric.hardware.description import Hardware
     from fabric.wiring.costs import Costs
-    from fabric.wiring.program import Program
+    from fabric.wiring.names import Names
 
 __all__ = ["ComputeOperator", "Node", "Operator", "Wiring", "current_program"]
 
-current_program: ContextVar[Program | None] = ContextVar("program", default=None)
+
+class Wired(Protocol):
+    """The program that operators are wired into, as far as they know it."""
+
+    @property
+    def name(self) -> str:
+        """Of the program."""
+        ...
+
+    @property
+    def hardware(self) -> Hardware:
+        """What the program leaves open."""
+        ...
+
+    @property
+    def names(self) -> Names:
+        """Of its operators and stored outputs."""
+        ...
+
+    def add(
+        self, operator: Operator, inputs: tuple[Stream, ...], place: Place
+    ) -> tuple[Stream, ...]:
+        """Wire ``operator`` behind ``inputs`` and return its outputs."""
+        ...
+
+    def symbol(self, name: str, *, ragged: bool = False, shared_by: tuple[object, ...] = ()) -> Dim:
+        """See ``Wiring.symbol``."""
+        ...
+
+    def absorb(self, dim: Dim, name: str, *, ragged: bool) -> Dim:
+        """See ``Wiring.absorb``."""
+        ...
+
+    def mixture(self, name: str, counts: Sequence[Dim], sizes: Sequence[Dim]) -> Dim:
+        """See ``Wiring.mixture``."""
+        ...
+
+
+current_program: ContextVar[Wired | None] = ContextVar("program", default=None)
 """The program whose ``with`` block is open."""
 
 
@@ -180,7 +218,7 @@ class Wiring:
         node_name: the name of the node being wired.
     """
 
-    program: Program
+    program: Wired
     node_name: str
 
     @property
