@@ -125,14 +125,15 @@ class EagerMerge(Operator):
                 name = source.producer.name
                 raise uneven(ports, f"{name} has ended", f"the rest of a rank-{rank} sub-tensor")
             value, stop = element
+            occupied_cycles = 0
             if isinstance(value, Empty):
                 await data.send_bare(stop, value.dimension)
             else:
                 await data.send(element)
+                occupied_cycles = 1
             if stop >= rank:
                 return
-            if not isinstance(value, Empty):
-                unit.charge(1)
+            unit.charge(occupied_cycles)
 
 
 async def _winner(ports: Ports) -> tuple[int, int] | None:

@@ -26,6 +26,7 @@ from fabric import (
     share,
 )
 from operators.streams.lockstep import Track, differ, settle
+from operators.streams.values import Values
 
 __all__ = ["Expand", "Repeat"]
 
@@ -76,14 +77,9 @@ class Repeat(_Repetition):
 
     @override
     async def run(self, ports: Ports) -> None:
-        source, sink, unit = ports.source, ports.sink, ports.unit
-        count = self.count
-        while (element := await source.peek()) is not None:
-            value, stop = element
-            if isinstance(value, Empty):
-                await sink.send_bare(stop + 1, value.dimension + 1)
-                source.take()
-                continue
+        sink, unit, count = ports.sink, ports.unit, self.count
+        source = Values[Value](ports.source, sink, adds=1, held=True)
+        async for value, stop in source:
             share(value, count - 1)
             for number in range(count - 1):
                 await sink.send_at((value, 0), unit.now + number)

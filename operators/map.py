@@ -12,10 +12,10 @@ from typing_extensions import override
 from fabric import (
     ComputeOperator,
     Costs,
-    Empty,
     Ports,
     Stream,
     StreamType,
+    Value,
     Wiring,
     artifact_bytes,
 )
@@ -77,13 +77,8 @@ class Map(ComputeOperator):
         sink, unit = ports.sink, ports.compute_unit
         apply = ports.values_of(self.function, "apply")
         cycles = ports.numbers_of(self.function, "cycles")
-        inputs = Lockstep(ports)
-        while (found := await inputs.peek()) is not None:
-            values, stop = found
-            if isinstance(values[0], Empty):
-                await sink.send_bare(stop, values[0].dimension)
-                inputs.take()
-                continue
+        inputs = Lockstep[Value](ports, sink, held=True)
+        async for values, stop in inputs:
             result = placed(apply(*values), in_memory=self.to_memory)
             load = sum([load_cycles(unit, value) for value in values])
             store = unit.transfer(size_bytes(result)) if self.to_memory else 0

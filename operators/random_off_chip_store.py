@@ -16,12 +16,12 @@ from fabric import (
     BoolType,
     Bounds,
     Costs,
-    Empty,
     Operator,
     Ports,
     ShapeError,
     Stream,
     StreamType,
+    Tile,
     TileType,
     Wiring,
     check_same_shape,
@@ -110,13 +110,8 @@ class RandomOffChipStore(Operator):
     async def run(self, ports: Ports) -> None:
         unit, sink, grid = ports.unit, ports.sink, self._grid
         matrix = self._stored(ports, grid) if ports.functional else None
-        inputs = Lockstep(ports)
-        while (found := await inputs.peek()) is not None:
-            (address, tile), stop = found
-            if isinstance(address, Empty):
-                await sink.send_bare(stop, address.dimension)
-                inputs.take()
-                continue
+        inputs = Lockstep[Tile](ports, sink, held=True)
+        async for (address, tile), stop in inputs:
             place = grid.checked(number_in(address), ports)
             size_bytes = tile.size_bytes
             await ports.on_chip.allocate(unit, size_bytes, "a tile")

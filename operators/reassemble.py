@@ -17,6 +17,7 @@ from fabric import (
     Empty,
     Operator,
     Ports,
+    Selector,
     SelectorType,
     ShapeError,
     Source,
@@ -27,6 +28,7 @@ from fabric import (
     same,
 )
 from operators.streams.operands import load_cycles, placed
+from operators.streams.values import Values
 
 __all__ = ["Reassemble"]
 
@@ -93,14 +95,10 @@ class Reassemble(Operator):
 
     @override
     async def run(self, ports: Ports) -> None:
-        *streams, selectors = ports.inputs
-        while (choice := await selectors.receive()) is not None:
-            selector, outer_stop = choice
+        *streams, steering = ports.inputs
+        selectors = Values[Selector](steering, ports.sink, adds=self.rank + 1)
+        async for selector, outer_stop in selectors:
             closing = outer_stop + 1
-            if isinstance(selector, Empty):
-                shift = self.rank + 1
-                await ports.sink.send_bare(outer_stop + shift, selector.dimension + shift)
-                continue
             if not selector.hits:
                 await ports.sink.send_bare(self.rank + closing, self.rank)
                 continue

@@ -32,6 +32,7 @@ from fabric import (
     is_static,
 )
 from operators.streams.lockstep import uneven
+from operators.streams.values import send
 from operators.tiles.conversion import check_converts
 
 __all__ = ["Reshape"]
@@ -140,8 +141,9 @@ class Reshape(Operator):
         count = 0
         while (element := await source.receive()) is not None:
             value, stop = element
-            bare = isinstance(value, Empty)
-            if stop >= dimension and not (bare and value.dimension >= dimension):
+            if isinstance(value, Empty) and value.dimension >= dimension:
+                value = Empty(value.dimension + 1)
+            elif stop >= dimension:
                 count += 1
             if stop > dimension:
                 if count % chunk:
@@ -155,14 +157,8 @@ class Reshape(Operator):
             elif count == chunk:
                 stop = dimension + 1
                 count = 0
-            if bare:
-                empty = value.dimension
-                empty += empty >= dimension
-                await sink.send_bare(stop, empty)
-                await flags.send_bare(stop, empty)
-            else:
-                await sink.send((value, stop))
-                await flags.send((False, stop))
+            await send(sink, value, stop)
+            await send(flags, value if isinstance(value, Empty) else False, stop)
 
     async def _split_innermost(self, ports: Ports) -> None:
         source, (sink, flags) = ports.source, ports.outputs

@@ -32,6 +32,7 @@ from fabric import (
     same,
 )
 from operators.streams.lockstep import Track, differ, settle, uneven
+from operators.streams.values import Values
 from operators.tiles.row_major import positions
 from operators.tiles.view import LISTED, numbers_below, reach, walk
 
@@ -136,22 +137,18 @@ class Streamify(Operator):
         if len(ports.inputs) > 1:
             await self._refer(ports)
             return
-        source, unit = ports.source, ports.unit
+        unit = ports.unit
         rank = len(ports.output_types[0].shape) - len(ports.input_types[0].shape)
         passes = len(self.repeats)
         inner = rank - passes
-        while (element := await source.peek()) is not None:
-            value, stop = element
-            if isinstance(value, Empty):
-                await ports.sink.send_bare(stop + rank, value.dimension + rank)
-                source.take()
-                continue
-            reading = self._reading(ports, value)
+        source = Values[BufferReference](ports.source, ports.sink, adds=rank, held=True)
+        async for buffer, stop in source:
+            reading = self._reading(ports, buffer)
             for _, level, _ in positions(self.repeats):
                 last_stop = rank + stop if level == passes else inner + level
                 await _read(ports, reading, inner, last_stop)
             source.take()
-            drop(value, unit.now)
+            drop(buffer, unit.now)
 
     async def _refer(self, ports: Ports) -> None:
         (source, reference), sink, unit = ports.inputs, ports.sink, ports.unit

@@ -11,13 +11,13 @@ from typing_extensions import override
 
 from fabric import (
     Costs,
-    Empty,
     Operator,
     Ports,
     ShapeError,
     Stream,
     StreamType,
     TupleType,
+    Value,
     Wiring,
 )
 from operators.streams.lockstep import Lockstep
@@ -57,11 +57,7 @@ class Zip(Operator):
     @override
     async def run(self, ports: Ports) -> None:
         sink = ports.sink
-        inputs = Lockstep(ports, unpack=False)
-        while (found := await inputs.peek()) is not None:
-            values, stop = found
+        inputs = Lockstep[Value](ports, sink, unpack=False)
+        async for values, stop in inputs:
             inputs.take()
-            if isinstance(values[0], Empty):
-                await sink.send_bare(stop, values[0].dimension)
-            else:
-                await sink.send((tuple(values), stop))
+            await sink.send((tuple(values), stop))

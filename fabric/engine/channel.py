@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Generator
 from typing import TYPE_CHECKING, Any, Final
 
 from fabric.engine.unit import Unit, Wait
+from fabric.telling.causes import Operation
 from fabric.telling.errors import ConfigurationError
 from fabric.values.value import Element, Empty, drop
 
@@ -114,8 +115,8 @@ class Channel:
         self.empty_cycles = 0
         self.full_cycles = 0
         self.credit_cycles = 0
-        self._receiving: Final = Wait("receive", (self,), 0)
-        self._sending: Final = Wait("send", (self,), 0)
+        self._receiving: Final = Wait(Operation.RECEIVE, (self,), 0)
+        self._sending: Final = Wait(Operation.SEND, (self,), 0)
         self.reader: Unit | None = None
         self.writer: Unit | None = None
         self.closed_cycle: int | None = None

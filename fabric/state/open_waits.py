@@ -6,24 +6,16 @@ and traces both ask here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
+
+from fabric.telling.causes import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
-    from fabric.engine.unit import WaitOperation
     from fabric.state.run_state import RunState, UnitState
 
-__all__ = ["OpenWait", "WaitCause", "open_waits"]
-
-WaitCause: TypeAlias = Literal["empty", "full", "hbm", "capacity"]
-
-_CAUSES: Final[dict[WaitOperation, WaitCause]] = {
-    "receive": "empty",
-    "send": "full",
-    "off-chip": "hbm",
-    "capacity": "capacity",
-}
+__all__ = ["OpenWait", "open_waits"]
 
 
 class OpenWait(NamedTuple):
@@ -35,7 +27,7 @@ class OpenWait(NamedTuple):
         since_cycle: the unit's clock, which stands still while it waits.
     """
 
-    cause: WaitCause
+    cause: Cause
     channel: int | None
     since_cycle: int
 
@@ -57,10 +49,13 @@ def _open_wait(unit: UnitState, wanting_room: Container[int]) -> OpenWait | None
     wait = unit.wait
     if wait is None:
         return None
-    cause = _CAUSES.get(wait.operation)
+    cause = wait.operation.cause
     if cause is None:
         # It asked the clock for its turn: to merge what comes first, or to take room that is free.
-        cause = "empty" if wait.channels else "capacity" if unit.number in wanting_room else None
-    if cause is None:
-        return None
+        if wait.channels:
+            cause = Cause.EMPTY
+        elif unit.number in wanting_room:
+            cause = Cause.CAPACITY
+        else:
+            return None
     return OpenWait(cause, wait.channels[0] if wait.channels else None, unit.cycle)

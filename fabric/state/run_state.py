@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fabric.engine.unit import UnitKind, WaitOperation
+from fabric.engine.unit import UnitKind
+from fabric.telling.causes import Operation
 from fabric.telling.place import Place
 
 __all__ = ["ChannelState", "OnChipState", "RunState", "UnitState", "WaitState"]
@@ -29,7 +30,7 @@ class WaitState(NamedTuple):
             close dimensions; None elsewhere.
     """
 
-    operation: WaitOperation
+    operation: Operation
     channels: tuple[int, ...]
     since_cycle: int
     any_of: bool

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.state.expected import UNTOLD, Expected
 from fabric.state.run_state import ChannelState, OnChipState, RunState, UnitState, WaitState
+from fabric.telling.causes import Operation
 from fabric.telling.place import Place
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def state_in(trace: Trace) -> RunState:
     """Return the last state that ``trace`` has."""
     waits = {
         unit: WaitState(
-            operation,
+            Operation(operation),
             tuple(number for number in channels if number is not None),
             since_cycle,
             bool(any_of),
