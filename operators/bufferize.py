@@ -51,6 +51,7 @@ class Bufferize(Operator):
         rank: dimensions of a buffer, at least 1.
     """
 
+    conducted: ClassVar[bool] = True
     kind: ClassVar = "memory"
 
     rank: int = 1

@@ -55,6 +55,7 @@ class EagerMerge(Operator):
         rank: of the sub-tensors.
     """
 
+    conducted: ClassVar[bool] = True
     secondary_outputs: ClassVar = (0, 1)
 
     rank: int = 0

@@ -6,6 +6,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 7.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from typing_extensions import override
 
@@ -61,6 +62,8 @@ class Repeat(_Repetition):
         count: at least 1.
     """
 
+    conducted: ClassVar[bool] = True
+
     count: int
 
     def __call__(self, source: Stream) -> Stream:
@@ -102,6 +105,8 @@ class Expand(_Repetition):
     Attributes:
         rank: dimensions of 1 that are expanded, at least 1.
     """
+
+    conducted: ClassVar[bool] = True
 
     rank: int = 1
 

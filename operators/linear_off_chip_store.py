@@ -48,6 +48,7 @@ class LinearOffChipStore(Operator):
         output: the name of what is stored, which no other operator stores.
     """
 
+    conducted: ClassVar[bool] = True
     kind: ClassVar = "memory"
     off_chip: ClassVar[Literal["read", "write"] | None] = "write"
 

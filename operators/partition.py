@@ -6,7 +6,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 6.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from typing_extensions import override
 
@@ -50,6 +50,8 @@ class Partition(Operator):
         rank: of the sub-tensors.
         switch_cycles: occupied per element that goes to a consumer.
     """
+
+    conducted: ClassVar[bool] = True
 
     consumers: Annotated[int, Bounds(1)]
     rank: int = 0

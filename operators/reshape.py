@@ -59,6 +59,7 @@ class Reshape(Operator):
         outermost: add an outermost dimension.
     """
 
+    conducted: ClassVar[bool] = True
     secondary_outputs: ClassVar = (1,)
 
     chunk: int

@@ -58,6 +58,7 @@ class Streamify(Operator):
         strides: in tiles, one for each dimension of ``shape``; only static buffers have any.
     """
 
+    conducted: ClassVar[bool] = True
     kind: ClassVar = "memory"
 
     repeats: tuple[int, ...] = ()
