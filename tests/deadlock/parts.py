@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from typing_extensions import override
 
@@ -71,7 +72,7 @@ class Script(Operator):
 async def _step(ports: Ports, step: str) -> bool:
     """Do one step; False where an input has ended."""
     if step == "steer":
-        choice = await ports.inputs[1].receive()
+        choice: Any = await ports.inputs[1].receive()
         if choice is None or await ports.inputs[0].receive() is None:
             return False
         await ports.outputs[choice[0].hits[0]].send((True, 0))

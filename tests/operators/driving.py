@@ -227,7 +227,7 @@ def _without_data(value: Any) -> Any:
 class Collect(Operator):
     """Keep the elements of a stream in ``seen``, charging ``gaps`` in turn after each."""
 
-    seen: list[Element]
+    seen: list[Any]
     gaps: Sequence[int] = (1,)
 
     def __call__(self, source: Stream) -> None:
