@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.deadlock.cause import code
 from fabric.deadlock.livelock import LIVELOCK_CYCLES, LivelockWatch
-from fabric.deadlock.tokens import Tokens
-from fabric.deadlock.waits import find_stuck, growable
+from fabric.deadlock.waits import channels_of, find_stuck, growable
 from fabric.machine.ending import Ending
 from fabric.machine.runner import Runner
-from fabric.runs.accounting import run_cycles
+from fabric.machine.state_of import state_of
+from fabric.wiring.stream import Feedback
 
 if TYPE_CHECKING:
-    from fabric.engine.unit import Unit
+    from fabric.state.run_state import RunState, UnitState
     from fabric.wiring.elaborate import Plan
-    from fabric.wiring.stream import Feedback
 
 __all__ = ["Outcome", "Trial"]
 
@@ -90,7 +89,8 @@ class Trial:
         self._effort = effort
         self._grown: dict[str, int] = {}
         self._stopped = False
-        self._loops: list[list[Unit]] = []
+        self._loops: list[list[UnitState]] = []
+        self._plan: Final = plan
         self._runner = Runner(
             plan,
             functional=False,
@@ -100,13 +100,11 @@ class Trial:
             beat_cycles=check_cycles,
             released=self._released,
         )
-        self._machine = self._runner.machine
-        self._options = {
-            channel: edge.key
-            for channel, edge in zip(self._machine.channels, plan.edges, strict=True)
-        }
+        self._machine = machine = self._runner.machine
         looks = LIVELOCK_CYCLES // check_cycles
-        self._watch = LivelockWatch(self._machine, LIVELOCK_CYCLES, looks)
+        self._watch = LivelockWatch(
+            machine.clock, machine.units, machine.channels, machine.sinks, LIVELOCK_CYCLES, looks
+        )
         self._arrived = self._watch.arrived
         self._idle_from = 0
 
@@ -114,29 +112,28 @@ class Trial:
         """Run to the end, to a stop that no growth releases, or until it takes too long."""
         machine = self._machine
         ending = self._runner.run(self._given_up)
-        cycle = machine.stopped_cycle if ending == "deadlock" else run_cycles(machine)
+        state = state_of(machine)
         failure = machine.failures.first
-        tokens = Tokens(machine) if self._loops else None
-        codes = [code(loop, tokens) for loop in self._loops] if tokens is not None else []
+        codes = [code(loop, state) for loop in self._loops]
         return Outcome(
             ending,
             self._grown,
-            cycle,
+            state.stopped_cycle if ending == "deadlock" else state.cycles,
             frozenset(frozenset(unit.name for unit in loop) for loop in self._loops),
             "FAB-D006" in codes,
             tuple(
-                tokens.feedbacks(loop)
+                _feedbacks(self._plan, state, loop)
                 for loop, each in zip(self._loops, codes, strict=True)
-                if tokens is not None and each == "FAB-D002"
+                if each == "FAB-D002"
             ),
             bool({"FAB-D003", "FAB-D005"} & set(codes)),
-            machine.elements,
+            state.elements,
             machine.on_chip.peak_bytes,
             None if failure is None else failure.message,
         )
 
     def _given_up(self) -> Ending | None:
-        if self._watch.found:
+        if self._watch.moving or self._machine.failures.circling:
             return "livelock"
         return "interrupted" if self._stopped else None
 
@@ -144,14 +141,15 @@ class Trial:
         """Nothing can happen any more: grow, or let it end."""
         machine = self._machine
         if not machine.clock.stopping and not all(unit.finished for unit in machine.units):
-            loops = find_stuck(machine).cores
-            full = [channel for loop in loops if (channel := growable(loop)) is not None]
+            state = state_of(machine)
+            loops = find_stuck(state).cores
+            full = [channel for loop in loops if (channel := growable(state, loop)) is not None]
             # Where a growth lets ever more elements in, the clock may never come to a heartbeat.
             if self._grow and full and not self._too_long:
                 for channel in full:
-                    beyond = max(0, channel.depth - _FINE_STEPS)
-                    channel.grow(1 + beyond // 8)
-                    self._grown[self._options[channel]] = channel.depth
+                    slots = 1 + max(0, channel.depth - _FINE_STEPS) // 8
+                    machine.channels[channel.number].grow(slots)
+                    self._grown[channel.option] = channel.depth + slots
                 return True
             self._loops = loops
         return False
@@ -167,3 +165,10 @@ class Trial:
     @property
     def _too_long(self) -> bool:
         return self._effort is not None and self._machine.elements > self._effort
+
+
+def _feedbacks(plan: Plan, state: RunState, loop: list[UnitState]) -> tuple[Feedback, ...]:
+    """Return what closes a loop of units that wait to receive, in the order of its waits."""
+    edges = [plan.edges[channel.number] for channel in channels_of(state, loop)]
+    streams = [edge.consumer.inputs[edge.input] for edge in edges]
+    return tuple(dict.fromkeys(each for each in streams if isinstance(each, Feedback)))

@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Generator
 from typing import TYPE_CHECKING, Any, Final
 
 from fabric.engine.unit import Unit, Wait
+from fabric.telling.causes import Operation
 from fabric.telling.errors import ConfigurationError
 from fabric.values.value import Element, Empty, drop
 
@@ -114,8 +115,8 @@ class Channel:
         self.empty_cycles = 0
         self.full_cycles = 0
         self.credit_cycles = 0
-        self._receiving: Final = Wait("receive", (self,), 0)
-        self._sending: Final = Wait("send", (self,), 0)
+        self._receiving: Final = Wait(Operation.RECEIVE, (self,), 0)
+        self._sending: Final = Wait(Operation.SEND, (self,), 0)
         self.reader: Unit | None = None
         self.writer: Unit | None = None
         self.closed_cycle: int | None = None
@@ -124,11 +125,17 @@ class Channel:
     @property
     def elements(self) -> int:
         """Values dequeued so far."""
-        waiting = sum(
-            element.__class__ is tuple and element[0].__class__ is Empty
+        queue = self.queue
+        bare = self._bare_stops - (len(queue) - self.held_values) if queue else self._bare_stops
+        return self.taken - bare
+
+    @property
+    def held_values(self) -> int:
+        """Values sent and not dequeued."""
+        return sum(
+            element.__class__ is not tuple or element[0].__class__ is not Empty
             for _, element in self.queue
         )
-        return self.taken - (self._bare_stops - waiting)
 
     @property
     def taken(self) -> int:
@@ -148,7 +155,8 @@ class Channel:
     @property
     def last_taken_cycle(self) -> int | None:
         """The consumer's clock at its last dequeue; None where it made none."""
-        return self._recent[-1] if self.taken else None
+        cycle = self._recent[-1]
+        return cycle if cycle >= 0 else None
 
     @property
     def peak_occupancy(self) -> int:

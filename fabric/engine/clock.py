@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from fabric.engine.conductor import Conductor
 from fabric.engine.strand import WOKEN
 from fabric.engine.unit import Unit, Wait
+from fabric.telling.causes import Operation
 from fabric.telling.errors import ProgramError
 from fabric.values.fit import whole
 
@@ -108,7 +109,7 @@ class VirtualClock:
     def keep_pace(self, unit: Unit) -> Generator[Any, Any, None]:
         """Wait until no other unit can run."""
         self._pacing.append(unit)
-        return self.park(unit, Wait("reach", (), unit.now))
+        return self.park(unit, Wait(Operation.REACH, (), unit.now))
 
     @types.coroutine
     def park(self, unit: Unit, wait: Wait) -> Generator[Any, Any, None]:
@@ -171,7 +172,7 @@ class VirtualClock:
         """
         if cycle.__class__ is not int:
             cycle = whole(cycle, "is a cycle to reach")
-        wait = Wait("reach", tuple(watching), unit.now, any_of=True)
+        wait = Wait(Operation.REACH, tuple(watching), unit.now, any_of=True)
         heapq.heappush(self._reaching, (cycle, unit.index, next(self._numbers), unit, wait))
         for channel in watching:
             channel.reader = unit

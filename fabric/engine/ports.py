@@ -12,6 +12,7 @@ from fabric.engine.channel import Channel, Discard
 from fabric.engine.checked_sink import CheckedSink
 from fabric.engine.hbm import MOST_REQUESTS, REQUESTS_PER_SECOND
 from fabric.engine.unit import ComputeUnit, Unit, Wait
+from fabric.telling.causes import Operation
 from fabric.telling.errors import OperatorError
 from fabric.values.value import Element, Value
 
@@ -87,7 +88,7 @@ class Ports:
         unit.off_chip_bytes += rows * row_bytes
         if requests:
             off_chip.submit(unit, requests)
-            await self.clock.park(unit, Wait("off-chip", (), unit.now))
+            await self.clock.park(unit, Wait(Operation.OFF_CHIP, (), unit.now))
 
     def _too_long(self, rows: int, row_bytes: int, requests: int) -> OperatorError:
         """Return the error for a tile that nobody would live to see the end of."""
@@ -111,15 +112,15 @@ class Ports:
         unit = self.unit
         for source in sources:
             source.reader = unit
-        await self.clock.park(unit, Wait("receive", sources, unit.now, any_of=True))
+        await self.clock.park(unit, Wait(Operation.RECEIVE, sources, unit.now, any_of=True))
         for source in sources:
             source.reader = None
 
-    def values_of(self, function: Any, method: str) -> Callable[..., Value]:
+    def values_of(self, function: object, method: str) -> Callable[..., Value]:
         """Return ``function.method``; what a user's returns has to be a value of the output."""
         return results.values_of(function, method, self.output_types[0].value, self.functional)
 
-    def parts_of(self, split: Any) -> Callable[[Any], Sequence[Element]]:
+    def parts_of(self, split: results.Splitting) -> Callable[[Any], Sequence[Element]]:
         """Return ``split.apply``; what a user's returns has to be parts of the output."""
         return results.parts_of(split, self.output_types[0].value, self.functional)
 
@@ -157,4 +158,4 @@ class Ports:
         """
         unit = self.unit
         stops = (seen_stop, awaited_stop) if awaited_stop else None
-        await self.clock.park(unit, Wait("receive", (source,), unit.now, stops=stops))
+        await self.clock.park(unit, Wait(Operation.RECEIVE, (source,), unit.now, stops=stops))

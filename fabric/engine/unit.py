@@ -12,12 +12,12 @@ from fabric.engine.strand import Strand
 
 if TYPE_CHECKING:
     from fabric.engine.channel import Channel
+    from fabric.telling.causes import Operation
     from fabric.telling.place import Place
 
-__all__ = ["ComputeUnit", "MemoryUnit", "Unit", "UnitKind", "Wait", "WaitOperation"]
+__all__ = ["ComputeUnit", "MemoryUnit", "Unit", "UnitKind", "Wait"]
 
 UnitKind = Literal["compute", "memory", "routing"]
-WaitOperation = Literal["receive", "send", "reach", "off-chip", "capacity"]
 
 
 class Wait:
@@ -36,7 +36,7 @@ class Wait:
 
     def __init__(
         self,
-        operation: WaitOperation,
+        operation: Operation,
         channels: tuple[Channel, ...],
         since_cycle: int,
         *,

@@ -47,6 +47,12 @@ class Machine:
     failures: Failures = field(default_factory=Failures)
 
     @property
+    def sinks(self) -> tuple[Channel, ...]:
+        """The channels whose readers send nothing on."""
+        ends = zip(self.channels, self.plan.edges, strict=True)
+        return tuple(channel for channel, edge in ends if not edge.consumer.outputs)
+
+    @property
     def elements(self) -> int:
         """Values dequeued so far, on all channels."""
         return sum(channel.elements for channel in self.channels)
@@ -55,11 +61,6 @@ class Machine:
     def waiting(self) -> int:
         """How many units wait."""
         return sum(unit.wait is not None for unit in self.units)
-
-    @property
-    def stopped_cycle(self) -> int:
-        """The latest clock of the units that wait."""
-        return max((unit.now for unit in self.units if unit.wait is not None), default=0)
 
     @property
     def ran_ahead(self) -> bool:

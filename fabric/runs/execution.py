@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -13,6 +14,7 @@ from fabric.deadlock.waits import find_stuck
 from fabric.machine.ending import Ending
 from fabric.machine.machine import Machine
 from fabric.machine.runner import Runner
+from fabric.machine.state_of import state_of
 from fabric.machine.watchdog import watched
 from fabric.runs import accounting
 from fabric.runs.interrupts import Interrupts
@@ -23,6 +25,7 @@ from fabric.wiring.program import Program
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
+    from fabric.state.run_state import RunState
     from fabric.trace.recording.options import TraceOptions
     from fabric.trace.recording.recorder import Recorder
 
@@ -97,7 +100,14 @@ class Execution:
         self.machine: Final[Machine] = self._runner.machine
         self.log = RunLog(None, lambda _: None)
         self.wall_seconds = 0.0
-        self.watch: Final = LivelockWatch(self.machine, settings.livelock_cycles)
+        machine = self.machine
+        self.watch: Final = LivelockWatch(
+            machine.clock,
+            machine.units,
+            machine.channels,
+            machine.sinks,
+            settings.livelock_cycles,
+        )
         self._loops_logged: set[str] = set()
         self._interrupts = Interrupts()
         self._logged: set[int] = set()
@@ -111,7 +121,9 @@ class Execution:
     ) -> None:
         """Begin the trace, where there is one, in a new folder ``name``."""
         if self._recorder is not None and folder is not None:
-            self._recorder.start(folder / name, self.machine, head, tell)
+            machine = self.machine
+            look = partial(state_of, machine)
+            self._recorder.start(folder / name, machine.plan, look, head, tell)
 
     @property
     def signal(self) -> int:
@@ -127,7 +139,7 @@ class Execution:
         """Run to the end and return how it ended; the trace ends with it."""
         status = self._execute()
         if self._recorder is not None:
-            self._recorder.finish(status, accounting.run_cycles(self.machine))
+            self._recorder.finish(status, state_of(self.machine).cycles)
         return status
 
     def _execute(self) -> Ending:
@@ -138,7 +150,7 @@ class Execution:
             with interrupts.handled(), watched(runtime.watched, self._say):
                 runtime.catches_interrupts = interrupts.handling
                 ending = self._runner.run(
-                    lambda: "livelock" if self.watch.found else None,
+                    self._given_up,
                     on_start=lambda: interrupts.ends(runtime.cancel, runtime.abandon),
                     beside=self._beside(),
                 )
@@ -147,8 +159,12 @@ class Execution:
             if not interrupts.seen:
                 raise
         self.wall_seconds = time.perf_counter() - start
-        self._log_finished()
+        self._log_finished(state_of(self.machine))
         return "interrupted" if interrupts.seen else ending
+
+    def _given_up(self) -> Ending | None:
+        moves_in_vain = self.watch.moving or self.machine.failures.circling
+        return "livelock" if moves_in_vain else None
 
     def _beside(self) -> Iterator[Callable[[], Awaitable[None]]]:
         """Yield the tasks that go on as long as the operators do."""
@@ -160,28 +176,28 @@ class Execution:
 
     def _beat(self) -> None:
         machine = self.machine
-        self._log_finished()
+        state = state_of(machine)
+        self._log_finished(state)
         self.log.event(
             "heartbeat",
             machine.clock.now,
-            elements=machine.elements,
-            waiting=machine.waiting,
+            elements=state.elements,
+            waiting=state.waiting,
         )
-        for loop in find_stuck(machine).cores:
+        for loop in find_stuck(state).cores:
             if loop[0].name not in self._loops_logged:
                 self._loops_logged.update(unit.name for unit in loop)
                 names = [unit.name for unit in loop]
                 self.log.event("partial_deadlock", machine.clock.now, loop=names)
 
-    def _log_finished(self) -> None:
-        machine = self.machine
-        ended = [u for u in machine.units if u.finished and u.index not in self._logged]
+    def _log_finished(self, state: RunState) -> None:
+        ended = [u for u in state.units if u.finished and u.number not in self._logged]
         if not ended:
             return
-        self._logged.update(unit.index for unit in ended)
-        counters = accounting.unit_counters(machine, accounting.run_cycles(machine))
+        self._logged.update(unit.number for unit in ended)
+        counters = accounting.unit_counters(state)
         self.log.operators_finished(
-            [counters[unit.index] for unit in ended], [unit.now for unit in ended]
+            [counters[unit.number] for unit in ended], [unit.cycle for unit in ended]
         )
 
     def _snapshot(self) -> Snapshot:

@@ -18,6 +18,7 @@ __all__ = [
     "Comparison",
     "ExitStatus",
     "Report",
+    "Totals",
     "UnitCounters",
 ]
 
@@ -95,6 +96,25 @@ class ChannelCounters:
     full_cycles: int
     credit_cycles: int
     left_over: int
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The fields of ``run --json`` that are sums over the machine, under the same names."""
+
+    cycles: int
+    off_chip_traffic_bytes: int
+    on_chip_requirement_bytes: int
+    off_chip_traffic_artifact_bytes: int
+    on_chip_requirement_artifact_bytes: int
+    hbm_bytes_moved: int
+    flops: int
+    allocated_flops_per_cycle: int
+    compute_utilization: float | None
+    off_chip_bandwidth_utilization: float | None
+    operators: int
+    channels: int
+    elements: int
 
 
 @dataclass(frozen=True)

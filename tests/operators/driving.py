@@ -17,11 +17,9 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    Costs,
     Dim,
     Element,
     Empty,
-    Operator,
     Ports,
     Program,
     Report,
@@ -35,6 +33,7 @@ from fabric import (
     simulate,
 )
 from fabric.values.dims import symbol
+from tests.bases import Sink, Source
 from tests.definitions import at_depth
 from tests.own import Anything
 
@@ -184,24 +183,16 @@ def draw(
 
 
 @dataclass(frozen=True)
-class Emit(Operator):
+class Emit(Source):
     """Send elements, charging ``gaps`` in turn before each."""
 
     type: StreamType
     elements: Sequence[Element]
     gaps: Sequence[int] = (0,)
 
-    def __call__(self) -> Stream:
-        """Return the stream."""
-        return self.wire()[0]
-
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         return (self.type,)
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -224,23 +215,11 @@ def _without_data(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Collect(Operator):
+class Collect(Sink):
     """Keep the elements of a stream in ``seen``, charging ``gaps`` in turn after each."""
 
     seen: list[Any]
     gaps: Sequence[int] = (1,)
-
-    def __call__(self, source: Stream) -> None:
-        """End the stream."""
-        self.wire(source)
-
-    @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return ()
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:

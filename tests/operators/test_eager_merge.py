@@ -9,10 +9,8 @@ import pytest
 from typing_extensions import override
 
 from fabric import (
-    Costs,
     Dim,
     Empty,
-    Operator,
     Ports,
     Program,
     ProgramError,
@@ -24,28 +22,21 @@ from fabric import (
     simulate,
 )
 from operators import EagerMerge, Partition
+from tests.bases import Sink, Source
 from tests.own import Anything, own
 
 
 @own
 @dataclass(frozen=True)
-class Script(Operator):
+class Script(Source):
     """Send (cycle, value, stop): at that cycle, a value, or a bare stop of an empty dimension."""
 
     steps: tuple[tuple[int, Any, int], ...]
     shape: tuple[Dim, ...]
 
-    def __call__(self) -> Stream:
-        """Return the stream."""
-        return self.wire()[0]
-
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         return (StreamType(self.shape, Anything()),)
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -58,22 +49,10 @@ class Script(Operator):
 
 
 @dataclass(frozen=True)
-class Seen(Operator):
+class Seen(Sink):
     """Keep what arrives, and when, under a name."""
 
     output: str
-
-    def __call__(self, source: Stream) -> None:
-        """End the program."""
-        self.wire(source)
-
-    @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return ()
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:

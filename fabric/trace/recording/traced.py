@@ -294,9 +294,9 @@ class TracedHbm(Hbm):
         self._under_way[unit.index] = (self._rows.next_order(), unit.now, requests)
         super().submit(unit, requests)
 
-    def under_way(self, unit: Unit) -> int:
-        """Return how many requests of the burst that ``unit`` waits for have been served."""
-        return self.served(unit, self._under_way[unit.index][2])
+    def under_way(self, unit: int) -> int:
+        """Return how many requests of the burst that the unit waits for have been served."""
+        return self.served(unit, self._under_way[unit][2])
 
     @override
     def advance(self, horizon_cycle: int) -> list[tuple[Unit, int]]:

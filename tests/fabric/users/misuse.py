@@ -18,9 +18,7 @@ from typing_extensions import override
 
 from fabric import (
     BoolType,
-    Costs,
     Empty,
-    Operator,
     Ports,
     Selector,
     SelectorType,
@@ -32,6 +30,7 @@ from fabric import (
     ValueType,
     Wiring,
 )
+from tests.bases import Costless
 from tests.fabric.users.raised import RAISED
 
 __all__ = ["ROWS", "Misuse", "Row", "blamed_line"]
@@ -61,7 +60,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Misuse(Operator):
+class Misuse(Costless):
     """Do what a row says."""
 
     row: Row
@@ -73,10 +72,6 @@ class Misuse(Operator):
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         return (StreamType(self.row.shape, self.row.value),)
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:
