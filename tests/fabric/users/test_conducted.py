@@ -11,7 +11,7 @@ from typing_extensions import override
 
 import operators
 from fabric import Costs, Operator, Ports, Program, Report, Stream, StreamType, Wiring, simulate
-from fabric.engine.checked_unit import UserUnit
+from fabric.engine.checked_unit import CheckedUnit
 from fabric.engine.clock import VirtualClock
 from fabric.engine.ports import Ports as EnginePorts
 from fabric.machine.assembly import assemble
@@ -140,7 +140,7 @@ def test_checked(kind: type[Map]) -> None:
     (checked,) = (ports for ports in machine.ports if isinstance(ports, CheckedPorts))
 
     assert not is_conducted(kind)
-    assert isinstance(checked.unit, UserUnit)
+    assert isinstance(checked.unit, CheckedUnit)
 
 
 def test_code_in_the_place_of_a_field() -> None:
