@@ -1,4 +1,4 @@
-"""The end of a channel that a checked operator reads: in turn, and without changing what others see.
+"""The end of a channel that a checked operator reads: in turn, without changing what others see.
 
 A channel gets another class, with the same attributes; whose elements a ``peek`` has shown is
 noted at the unit.

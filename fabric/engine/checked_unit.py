@@ -1,4 +1,4 @@
-"""The unit of a checked operator: only the fabric sets its clock, and work has to lead somewhere."""
+"""The unit of a checked operator: only the fabric sets its clock, and its work leads somewhere."""
 
 from __future__ import annotations
 
