@@ -16,7 +16,7 @@ from fabric.engine.checked_source import check_reads
 from fabric.engine.checked_unit import CheckedUnit
 from fabric.engine.ports import Ports
 from fabric.telling.errors import Refusal
-from fabric.values.fit import whole
+from fabric.values.fit import MOST_CYCLES, whole
 from fabric.wiring.operator import Node
 
 __all__ = ["CheckedPorts", "checked_ports"]
@@ -65,6 +65,8 @@ def checked_ports(ports: Ports, names: Sequence[str], node: Node) -> CheckedPort
     assert isinstance(unit, CheckedUnit)
     unit.calls = calls = Calls(unit)
     unit.shown, unit.steps_left = set(), [0, -1, 0]
+    # As many as it likes, where nobody watches for livelocks.
+    unit.most_steps = MOST_CYCLES
     unit.reads = ports.inputs
     bare = [sink for sink in ports.outputs if not isinstance(sink, CheckedSink)]
     unit.writes = [_channel(sink) for sink in bare if not isinstance(sink, Discard)]
