@@ -171,6 +171,31 @@ def test_a_user_s_own_operator() -> None:
     assert reports[0] == reports[1]
 
 
+def test_a_failure_of_one() -> None:
+    """What it raises is told with the line, as for any other."""
+    with Program("broken") as program:
+        LinearOffChipStore("y")(
+            _Broken(SiLU(), name="broken")(LinearOffChipLoad(np.ones((16, 16)), tile=(16, 16))())
+        )
+    report = simulate(program)
+
+    line = _Broken.run.__code__.co_firstlineno + 2
+    assert report.status == "error"
+    assert report.error is not None
+    told = f"broken: ZeroDivisionError: no ({__file__}:{line}), at cycle "
+    assert told in report.error["message"]
+
+
+class _Broken(Map):
+    """One that fails."""
+
+    conducted: ClassVar[bool] = True
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        raise ZeroDivisionError("no")
+
+
 @dataclass(frozen=True)
 class _Relay(Operator):
     """Pass every element on and charge a cycle for it."""
