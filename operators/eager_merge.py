@@ -31,7 +31,7 @@ from fabric import (
     is_ragged,
     same,
 )
-from operators.streams.lockstep import uneven
+from operators.streams.track import uneven
 
 __all__ = ["EagerMerge"]
 

@@ -31,7 +31,7 @@ from fabric import (
     holds_buffers,
     is_static,
 )
-from operators.streams.lockstep import uneven
+from operators.streams.track import uneven
 from operators.streams.values import send
 from operators.tiles.conversion import check_converts
 

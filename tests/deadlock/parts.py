@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
@@ -66,7 +66,7 @@ class Script(Costless):
 async def _step(ports: Ports, step: str) -> bool:
     """Do one step; False where an input has ended."""
     if step == "steer":
-        choice = await ports.inputs[1].receive()
+        choice: Any = await ports.inputs[1].receive()
         if choice is None or await ports.inputs[0].receive() is None:
             return False
         await ports.outputs[choice[0].hits[0]].send((True, 0))
