@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import report_lines
-from fabric.runs.report import Report, UnitCounters
-from fabric.telling.errors import FabricError
+from fabric.runs.report import Failure, Report, UnitCounters
 from fabric.telling.wording import outcome, visible
 
 __all__ = ["render"]
@@ -31,8 +29,8 @@ def render(report: Report, console: Console) -> None:
     What depends on the host, its time and its folders, is left out: one program, one text.
     """
     _header(report, console)
-    if report.deadlock is not None:
-        _deadlock(report.deadlock, console)
+    if report.explained is not None:
+        _deadlock(report.explained, console)
     else:
         console.print(_totals(report))
         if report.comparison.totals:
@@ -42,8 +40,8 @@ def render(report: Report, console: Console) -> None:
             _units(report, console, "Most stalled", _stalled)
     for warning in report.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
-    if report.error is not None:
-        _error(report.error, console)
+    if report.failure is not None:
+        _error(report.failure, console)
 
 
 def _header(report: Report, console: Console) -> None:
@@ -153,15 +151,14 @@ def _units(
     console.print(table)
 
 
-def _deadlock(deadlock: dict[str, Any], console: Console) -> None:
-    verdict, *lines = report_lines(msgspec.convert(deadlock, DeadlockReport))
+def _deadlock(explained: DeadlockReport, console: Console) -> None:
+    verdict, *lines = report_lines(explained)
     code, _, rest = verdict.partition(": ")
     console.print(Text.assemble((code, "bold red"), f": {rest}"), soft_wrap=True)
     for line in lines:
         console.print(Text(line), soft_wrap=True)
 
 
-def _error(error: dict[str, Any], console: Console) -> None:
-    sentence = FabricError(error["message"], file=error["file"], line=error["line"])
+def _error(failure: Failure, console: Console) -> None:
     console.print()
-    console.print(Text.assemble(("error: ", "bold red"), str(sentence)), soft_wrap=True)
+    console.print(Text.assemble(("error: ", "bold red"), str(failure.error())), soft_wrap=True)

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from fabric.deadlock.document import BlockedUnit, DeadlockReport, Loop, Remedy
-from fabric.runs.report import Report, UnitCounters
+from fabric.runs.report import Failure, Report, UnitCounters
 from fabric.shell.render import render
 
 
@@ -202,8 +202,8 @@ DEADLOCK = DeadlockReport(
 class TestOthers:
     def test_error(self) -> None:
         """The message and its place come last; what was not counted is left out."""
-        error = {"message": "matmul raised ValueError: odd", "file": "small.py", "line": 12}
-        report = Report(name="small", program="small.py", mode="timing", error=error)
+        failure = Failure("matmul raised ValueError: odd", "small.py", 12)
+        report = Report(name="small", program="small.py", mode="timing", failure=failure)
 
         expected = """\
 small  small.py
@@ -215,7 +215,7 @@ error: small.py:12: matmul raised ValueError: odd"""
 
     def test_deadlock(self) -> None:
         """Why it does not move stands instead of totals that mean nothing then."""
-        stuck = replace(COMPLETED, status="deadlock", verified=None, deadlock=DEADLOCK.as_json())
+        stuck = replace(COMPLETED, status="deadlock", verified=None, explained=DEADLOCK)
 
         expected = """\
 small  programs/small.py
@@ -237,7 +237,7 @@ error[FAB-D002]: dependency deadlock at cycle 1,120: relay waits for itself
 
     def test_deadlock_in_colour(self) -> None:
         """On a terminal the code of the deadlock stands out; nothing else changes."""
-        stuck = replace(COMPLETED, status="deadlock", verified=None, deadlock=DEADLOCK.as_json())
+        stuck = replace(COMPLETED, status="deadlock", verified=None, explained=DEADLOCK)
         written = io.StringIO()
         render(stuck, Console(file=written, width=100, force_terminal=True))
 
