@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fabric.engine.checked_unit import UserUnit
+from fabric.engine.checked_unit import CheckedUnit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +91,7 @@ class LivelockWatch:
         self.moving: tuple[int, ...] = ()
         clock.watch(self._look, -(-cycles // looks))
         for unit in units:
-            if isinstance(unit, UserUnit):
+            if isinstance(unit, CheckedUnit):
                 unit.most_steps = cycles
 
     def _look(self) -> None:

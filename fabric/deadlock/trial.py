@@ -134,7 +134,7 @@ class Trial:
         )
 
     def _given_up(self) -> Ending | None:
-        if self._watch.moving or self._machine.failures.circling:
+        if self._watch.moving:
             return "livelock"
         return "interrupted" if self._stopped else None
 

@@ -150,7 +150,7 @@ class Execution:
             with interrupts.handled(), watched(runtime.watched, self._say):
                 runtime.catches_interrupts = interrupts.handling
                 ending = self._runner.run(
-                    self._given_up,
+                    lambda: "livelock" if self.watch.moving else None,
                     on_start=lambda: interrupts.ends(runtime.cancel, runtime.abandon),
                     beside=self._beside(),
                 )
@@ -161,10 +161,6 @@ class Execution:
         self.wall_seconds = time.perf_counter() - start
         self._log_finished(state_of(self.machine))
         return "interrupted" if interrupts.seen else ending
-
-    def _given_up(self) -> Ending | None:
-        moves_in_vain = self.watch.moving or self.machine.failures.circling
-        return "livelock" if moves_in_vain else None
 
     def _beside(self) -> Iterator[Callable[[], Awaitable[None]]]:
         """Yield the tasks that go on as long as the operators do."""
