@@ -11,14 +11,13 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
 from fabric import ComputeUnit, Described, Dim, ShapeError, TileType, Value, ValueType
 from operators.tiles.conversion import converted
 
 __all__ = ["Array", "Function", "narrow", "tile_types", "wide"]
 
-Array: TypeAlias = NDArray[Any]
+Array: TypeAlias = np.ndarray
 
 _WIDE: Final = {
     np.dtype(each): np.dtype(wider)
@@ -102,7 +101,7 @@ def wide(data: Array) -> Array:
     return data if wider is None else data.astype(wider)
 
 
-def narrow(data: Array, dtype: np.dtype[Any]) -> Array:
+def narrow(data: Array, dtype: np.dtype) -> Array:
     """Return a result rounded to the element type of its tile.
 
     Raises:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabric import Costs, Hardware, Ports, ShapeError, StreamType, Tile, TileType, dtype_named
 from operators.streams.track import uneven
@@ -73,7 +71,7 @@ class Grid:
         top, left = number // across * rows, number % across * cols
         return slice(top, top + rows), slice(left, left + cols)
 
-    def element_type(self, hardware: Hardware) -> np.dtype[Any]:
+    def element_type(self, hardware: Hardware) -> np.dtype:
         """Return the element type of the tiles: the tensor's own, or that of ``hardware``.
 
         Raises:
@@ -83,7 +81,7 @@ class Grid:
         self.check(dtype)
         return dtype
 
-    def check(self, dtype: np.dtype[Any]) -> None:
+    def check(self, dtype: np.dtype) -> None:
         """Refuse ``dtype`` for the data of the tensor, where they are there already.
 
         Raises:
@@ -111,7 +109,7 @@ class Grid:
         dtype = tile_type.dtype
         return Tiles(self, dtype, self.matrix(ports, dtype) if real else None)
 
-    def matrix(self, ports: Ports, dtype: np.dtype[Any]) -> NDArray[Any]:
+    def matrix(self, ports: Ports, dtype: np.dtype) -> np.ndarray:
         """Return the tensor as the matrix it is stored as.
 
         Raises:
@@ -136,7 +134,7 @@ class Grid:
 class Tiles:
     """Tiles by number, each made once; without data they are all the same one."""
 
-    def __init__(self, grid: Grid, dtype: np.dtype[Any], matrix: NDArray[Any] | None) -> None:
+    def __init__(self, grid: Grid, dtype: np.dtype, matrix: np.ndarray | None) -> None:
         """Make tiles of ``grid`` with the data of ``matrix``, or without any."""
         self._grid = grid
         self._dtype = dtype
