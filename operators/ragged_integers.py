@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -76,7 +76,7 @@ class RaggedIntegers(Operator):
                 unit.charge(1)
 
     def _lists(self) -> list[list[Any]]:
-        """Return the lists as Python's own.
+        """Return the lists as Python's own; of what the user put in them, whatever it is.
 
         Raises:
             ShapeError: they are something else.

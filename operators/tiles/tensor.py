@@ -50,7 +50,7 @@ class Tensor:
         self._data = data
 
     @classmethod
-    def of(cls, data: Any) -> Tensor:
+    def of(cls, data: object) -> Tensor:
         """Return a tensor as it is; wrap an array.
 
         Raises:
