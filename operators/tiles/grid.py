@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from fabric import Costs, Hardware, Ports, ShapeError, StreamType, Tile, TileType, dtype_named
-from operators.streams.track import uneven
 from operators.tiles.conversion import converted
 from operators.tiles.tensor import Tensor
 from operators.tiles.view import numbers_below
@@ -57,7 +56,7 @@ class Grid:
         """
         if 0 <= number < self.count:
             return number
-        raise uneven(ports, f"address {number:,} of {self}", numbers_below(self.count))
+        raise ports.failure(f"address {number:,} of {self}: expected {numbers_below(self.count)}")
 
     def __str__(self) -> str:
         """The tensor and its tiles."""
@@ -90,8 +89,7 @@ class Grid:
         try:
             self.tensor.check(dtype)
         except ValueError as error:
-            found, expected = self._changed(error)
-            raise ShapeError(f"{self._operator}: {found}: expected {expected}") from error
+            raise ShapeError(f"{self._operator}: {self._changed(error)}") from error
 
     def tiles(self, ports: Ports) -> Tiles:
         """Return the tiles as a load hands them out.
@@ -120,14 +118,14 @@ class Grid:
         try:
             array = converted(data, dtype)
         except ValueError as error:
-            raise uneven(ports, *self._changed(error)) from error
+            raise ports.failure(self._changed(error)) from error
         return array.reshape(math.prod(shape[:-1]), shape[-1])
 
-    def _changed(self, error: ValueError) -> tuple[str, str]:
-        """Return what was found and what was expected where a value would change."""
+    def _changed(self, error: ValueError) -> str:
+        """Say what was found and what was expected where a value would change."""
         return (
-            f"a tensor {list(self.tensor.shape)} has {error}",
-            "values that stay what they are, or Tensor(..., dtype=...) of a type that holds them",
+            f"a tensor {list(self.tensor.shape)} has {error}: expected values that stay what they "
+            "are, or Tensor(..., dtype=...) of a type that holds them"
         )
 
 
