@@ -126,7 +126,7 @@ class TestGuided:
     async def test_each_value_has_a_group(self) -> None:
         """Bare stops outside of groups belong together, also where they only close more."""
         log: list[str] = []
-        ends = _End(log, "0 -0|S1 1 -0|S2", "A"), _End(log, "5|S1 -1|S2 6|S3", "B")
+        ends = _End(log, "0 -0|S1 1 -0|S1", "A"), _End(log, "5|S1 -1|S2 6|S2", "B")
         ports, sink = _ports(*ends), _End(log)
         here, there = Track(ports, 0), Track(ports, 1, 1)
 
@@ -138,5 +138,5 @@ class TestGuided:
         assert [
             *("takeA 0", "takeB 5|S1", "show 0"),
             *("takeA -0|S1", "takeB -1|S2", "send -1|S2"),
-            *("takeA 1", "takeB 6|S3", "show 1", "takeA -0|S2"),
+            *("takeA 1", "takeB 6|S2", "show 1", "takeA -0|S1"),
         ] == log
