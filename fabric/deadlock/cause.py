@@ -123,7 +123,7 @@ def hint(loop: list[Unit], tokens: Tokens) -> str:
                 "read has to be released: this is a fault of an operator"
             )
         case "FAB-D006":
-            return "Room has to come free earlier"
+            return "On-chip capacity has to come free earlier"
         case _:
             return ""
 

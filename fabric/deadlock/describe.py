@@ -19,6 +19,7 @@ from fabric.deadlock.remedy import find_remedy
 from fabric.deadlock.text import one_line
 from fabric.deadlock.tokens import Tokens
 from fabric.deadlock.waits import Stuck, find_stuck
+from fabric.telling.causes import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -105,7 +106,7 @@ def explain_livelock(machine: Machine, watch: LivelockWatch) -> DeadlockReport:
         channels=[],
         cause=(
             f"{names}{more} pass elements on and on. For {watch.cycles:,} cycles no sink received, "
-            "no unit charged work, and no burst of the off-chip memory completed. This is a "
+            "no unit charged work, and no burst of the HBM completed. This is a "
             "heuristic: --livelock-cycles sets how long it waits."
         ),
         hint="An element has to leave the loop, or the loop has to end",
@@ -246,7 +247,7 @@ def _last_events(stuck: Stuck) -> list[Event]:
             assert wait is not None
             state = "has no free slot" if wait.operation == "send" else "is empty"
             what = " or ".join(channel.name.rpartition(" ")[2] for channel in wait.channels)
-            said = f"waits, {what} {state}" if what else "waits for room on chip"
+            said = f"waits, {what} {state}" if what else f"waits for {Cause.CAPACITY.awaits}"
             events.append((wait.since_cycle, unit.index, said, unit))
     events.sort(key=lambda event: event[:3])
     return [Event(cycle, unit.name, what) for cycle, _, what, unit in events[-_EVENTS:]]

@@ -21,8 +21,8 @@ _LOOKS: Final = 10
 class LivelockWatch:
     """Stops a machine in which the clock advances for long and nothing gets done.
 
-    Something gets done when a sink receives, a unit charges work, or a burst of the off-chip
-    memory completes.
+    Something gets done when a sink receives, a unit charges work, or a burst of the HBM
+    completes.
 
     Attributes:
         cycles: without progress that are a livelock.
@@ -71,7 +71,7 @@ class LivelockWatch:
 
     @property
     def arrived(self) -> tuple[int, int]:
-        """What reached the off-chip memory, in cycles waited for it, and the sinks, in elements."""
+        """What reached the HBM, in cycles waited for it, and the sinks, in elements."""
         units = self._machine.units
         return (
             sum(unit.off_chip_cycles for unit in units),

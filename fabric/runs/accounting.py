@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from fabric.engine.open_waits import OpenWait, open_wait
 from fabric.engine.unit import ComputeUnit
 from fabric.machine.machine import Machine
 from fabric.runs.report import ChannelCounters, UnitCounters
 from fabric.symbolic.metrics import Metrics
+from fabric.telling.causes import Cause
 
 if TYPE_CHECKING:
     from fabric.engine.channel import Channel
@@ -23,13 +24,6 @@ __all__ = [
     "unit_counters",
     "warnings",
 ]
-
-_COLUMNS: Final = {
-    "empty": "empty_cycles",
-    "full": "full_cycles",
-    "hbm": "hbm_cycles",
-    "capacity": "capacity_cycles",
-}
 
 
 def run_cycles(machine: Machine) -> int:
@@ -86,7 +80,7 @@ def unit_counters(machine: Machine, cycles: int) -> tuple[UnitCounters, ...]:
 
 def _with_open(unit: UnitCounters, wait: OpenWait, cycles: int) -> UnitCounters:
     """Return ``unit`` with the cycles of ``wait``, which are not idle."""
-    column = _COLUMNS[wait.cause]
+    column = wait.cause.column
     length = cycles - wait.since_cycle
     changed = {column: getattr(unit, column) + length, "idle_cycles": unit.idle_cycles - length}
     return replace(unit, **changed)
@@ -94,7 +88,7 @@ def _with_open(unit: UnitCounters, wait: OpenWait, cycles: int) -> UnitCounters:
 
 def channel_counters(machine: Machine, cycles: int) -> tuple[ChannelCounters, ...]:
     """Return what went through each channel, in edge order; open waits last up to ``cycles``."""
-    open_cycles: Counter[tuple[Channel | None, str]] = Counter()
+    open_cycles: Counter[tuple[Channel | None, Cause]] = Counter()
     for wait in open_waits(machine):
         if wait is not None:
             open_cycles[wait.channel, wait.cause] += cycles - wait.since_cycle
@@ -104,8 +98,8 @@ def channel_counters(machine: Machine, cycles: int) -> tuple[ChannelCounters, ..
             depth=channel.depth,
             elements=channel.elements,
             peak_occupancy=channel.peak_occupancy,
-            empty_cycles=channel.empty_cycles + open_cycles[channel, "empty"],
-            full_cycles=channel.full_cycles + open_cycles[channel, "full"],
+            empty_cycles=channel.empty_cycles + open_cycles[channel, Cause.EMPTY],
+            full_cycles=channel.full_cycles + open_cycles[channel, Cause.FULL],
             credit_cycles=channel.credit_cycles,
             left_over=channel.left_over,
         )

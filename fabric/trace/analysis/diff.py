@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
+from fabric.telling.causes import SHOWN, Cause
 from fabric.terminal.tables import print_table, print_title
 from fabric.trace.analysis.stalls import Accounts
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["first_difference", "print_diff"]
 
-_COLUMNS = ("busy", "empty", "full", "hbm", "capacity")
+_COLUMNS: Final = tuple(cause for cause in SHOWN if cause is not Cause.IDLE)
 _ENDS: Final = {(True, False): "not in B", (False, True): "not in A", (False, False): "in neither"}
 """Where a unit's operator ended in A and in B, if not in both."""
 _EVENTS = (
@@ -127,7 +128,7 @@ def _print_units(a: Accounts, b: Accounts, console: Console, shown: int) -> None
         return
     rows.sort(key=lambda each: (*each[:2], each[2][0]))
     print_title(console, "What changed from A to B", ", cycles more (+) or fewer (-)")
-    columns = ("unit", "end", "busy", "starved", "back-pressured", "HBM", "capacity", "wired at")
+    columns = ("unit", "end", *(cause.label for cause in _COLUMNS), "wired at")
     signed = [
         tuple(f"{cell:+,}" if isinstance(cell, int) else cell for cell in row) for _, _, row in rows
     ]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from fabric.telling.causes import Step
 from fabric.telling.events import event_logger
 from fabric.telling.vocabulary import EVENTS
 from fabric.telling.whole_file import output_file
@@ -54,7 +55,7 @@ _SELECTS: Final = {
             f"JOIN units u USING (unit) JOIN channels c USING (channel) WHERE operation = {code} "
             "ORDER BY cycle, u.name, c.name"
         )
-        for event, code in (("end", END), ("reserve", RESERVE), ("idle", IDLE))
+        for event, code in ((Step.END, END), (Step.RESERVE, RESERVE), (Step.IDLE, IDLE))
     },
 }
 

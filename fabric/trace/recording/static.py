@@ -12,6 +12,7 @@ from fabric.deadlock.tokens import Tokens
 from fabric.deadlock.waits import find_stuck
 from fabric.engine.unit import ComputeUnit
 from fabric.runs.accounting import open_waits
+from fabric.telling.causes import Cause
 from fabric.telling.vocabulary import FIELDS, TABLES
 from fabric.trace.recording.rows import LONG_COLUMNS
 from fabric.trace.recording.traced import TracedChannel, TracedHbm
@@ -118,7 +119,7 @@ def state_table(machine: Machine, next_order: int) -> Table:
         ),
         "requests": _numbers(
             memory.under_way(unit)
-            if isinstance(memory, TracedHbm) and wait is not None and wait.cause == "hbm"
+            if isinstance(memory, TracedHbm) and wait is not None and wait.cause is Cause.HBM
             else 0
             for unit, wait in zip(units, still, strict=True)
         ),

@@ -67,7 +67,7 @@ class TestPerfetto:
                 assert TrackEvent.TYPE_SLICE_BEGIN == begin.track_event.type
                 assert TrackEvent.TYPE_SLICE_END == end.track_event.type
                 assert begin.timestamp < end.timestamp
-                if begin.track_event.name == "working":
+                if begin.track_event.name == "busy":
                     busy[names[track]] += end.timestamp - begin.timestamp
             assert all(
                 end.timestamp <= begin.timestamp
@@ -85,7 +85,7 @@ class TestPerfetto:
             (names[packet.track_event.track_uuid], packet.track_event.name)
             for packet in message.packet
             if packet.track_event.type == TrackEvent.TYPE_SLICE_BEGIN
-            and packet.track_event.name.startswith(("starved", "back-pressured"))
+            and packet.track_event.name.startswith(("empty", "full"))
         }
         ends = {
             (unit, far_end)
@@ -94,8 +94,8 @@ class TestPerfetto:
                 "JOIN units p ON p.unit = producer JOIN units c ON c.unit = consumer"
             )
             for unit, far_end in (
-                (consumer, f"starved from {producer}"),
-                (producer, f"back-pressured to {consumer}"),
+                (consumer, f"empty from {producer}"),
+                (producer, f"full to {consumer}"),
             )
         }
         first = trace.rows("SELECT name FROM channels WHERE channel = 0")[0][0]
