@@ -14,7 +14,6 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Costs,
     Operator,
     Ports,
@@ -23,13 +22,15 @@ from fabric import (
     StreamType,
     Tile,
     TileType,
+    Value,
     Wiring,
     drop,
 )
-from operators.grid import Grid, Tiles, hand_out, load_costs
-from operators.structure import row_major_strides
-from operators.tensor import Tensor
-from operators.view import LISTED, numbers_below, reach, walk
+from operators.streams.values import Values
+from operators.tiles.grid import Grid, Tiles, hand_out, load_costs
+from operators.tiles.row_major import row_major_strides
+from operators.tiles.tensor import Tensor
+from operators.tiles.view import LISTED, numbers_below, reach, walk
 
 __all__ = ["LinearOffChipLoad"]
 
@@ -110,14 +111,9 @@ class LinearOffChipLoad(Operator):
         if not ports.inputs:
             await _read(ports, view, rank, 0)
             return
-        source, sink = ports.source, ports.sink
-        while (reference := await source.receive()) is not None:
-            value, stop = reference
-            if isinstance(value, BareStop):
-                await sink.send_bare(stop + rank, value.empty_dimension + rank)
-            else:
-                drop(value, ports.unit.now)
-                await _read(ports, view, rank, stop)
+        async for value, stop in Values[Value](ports.source, ports.sink, adds=rank):
+            drop(value, ports.unit.now)
+            await _read(ports, view, rank, stop)
 
     @property
     def _grid(self) -> Grid:

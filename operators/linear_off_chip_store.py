@@ -13,8 +13,8 @@ from typing_extensions import override
 
 from fabric import (
     ARTIFACT_BYTES,
-    BareStop,
     Costs,
+    Empty,
     Operator,
     Ports,
     ShapeError,
@@ -23,7 +23,7 @@ from fabric import (
     TileType,
     Wiring,
 )
-from operators.pairing import uneven
+from operators.streams.lockstep import uneven
 
 __all__ = ["LinearOffChipStore"]
 
@@ -84,7 +84,7 @@ class LinearOffChipStore(Operator):
         rows: list[list[Any]] = [[]]
         while (element := await source.peek()) is not None:
             tile, stop = element
-            if not isinstance(tile, BareStop):
+            if not isinstance(tile, Empty):
                 size_bytes = tile.size_bytes
                 await ports.on_chip.allocate(unit, size_bytes, "a tile")
                 await ports.burst(tile.rows, tile.cols * tile.dtype.itemsize)

@@ -12,12 +12,12 @@ from typing import Final
 from fabric.deadlock.document import (
     BlockedUnit,
     Capacity,
-    ChannelState,
     DeadlockReport,
     Depth,
     EveryChannel,
     Front,
     Loop,
+    LoopChannel,
     Remedy,
 )
 from fabric.telling.causes import Operation
@@ -156,11 +156,9 @@ def _kind(unit: BlockedUnit) -> tuple[str, str, str, int]:
     return unit.operator, unit.operation, unit.file, unit.line
 
 
-def _wait(unit: BlockedUnit, held: dict[str, ChannelState]) -> tuple[str, ...]:
+def _wait(unit: BlockedUnit, held: dict[str, LoopChannel]) -> tuple[str, ...]:
     operation = Operation(unit.operation)
-    state = (
-        operation.label if operation.cause is None else f"{operation.label} {operation.cause.label}"
-    )
+    state = " ".join(filter(None, (operation.label, operation.cause and operation.cause.label)))
     if operation is Operation.CAPACITY:
         return state, unit.needs, "", _since(unit), _at(unit)
     channels = [held[name] for name in unit.channels if name in held]
@@ -287,7 +285,7 @@ def _tokens(loop: Loop) -> list[str]:
     return _aligned(rows, "")
 
 
-def _token_row(channel: ChannelState) -> tuple[str, ...]:
+def _token_row(channel: LoopChannel) -> tuple[str, ...]:
     ended = "" if channel.ended_cycle is None else f"ended at cycle {channel.ended_cycle:,}"
     return (
         f"    {channel.name}",

@@ -78,9 +78,9 @@ class Hbm:
             return None
         return max(unit.now for unit in self._clients) + SHUTDOWN_CYCLES
 
-    def served(self, unit: Unit, requests: int) -> int:
+    def served(self, unit: int, requests: int) -> int:
         """Return how many of the ``requests`` of the unit's burst under way have been served."""
-        return requests - int(self._left[self._port[unit.index]])
+        return requests - int(self._left[self._port[unit]])
 
     def requests_of(self, rows: int, row_bytes: int) -> int:
         """Return the requests of a tile: a row is never merged with the next one."""

@@ -6,7 +6,7 @@ The defaults are the evaluation fabric of Streaming Tensor Programs, arXiv 2511.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import Described
@@ -126,6 +126,6 @@ class Hardware(_Part):
     compute: ComputeDescription = ComputeDescription()
     tile: TileDescription = TileDescription()
 
-    def as_dict(self) -> dict[str, dict[str, Any]]:
+    def as_dict(self) -> dict[str, dict[str, object]]:
         """Return every key with its value, as a hardware file would state them."""
         return asdict(self)

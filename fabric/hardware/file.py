@@ -29,7 +29,7 @@ def load_hardware(path: Path | str) -> Hardware:
     file = str(path)
     sections = _read(Path(path), file)
     known = {name: type(part) for name, part in vars(Hardware()).items()}
-    read: dict[str, Any] = {}
+    read: dict[str, Any] = {}  # keys are those of Hardware, values its parts
     for name, table in sections.items():
         if name not in known:
             raise ConfigurationError(
@@ -43,7 +43,7 @@ def load_hardware(path: Path | str) -> Hardware:
     return Hardware(**read)
 
 
-def _read(path: Path, file: str) -> dict[str, Any]:
+def _read(path: Path, file: str) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
@@ -61,7 +61,7 @@ def _read(path: Path, file: str) -> dict[str, Any]:
         ) from error
 
 
-def _section(section: type[Described], name: str, table: dict[str, Any], file: str) -> Any:
+def _section(section: type[Described], name: str, table: dict[str, object], file: str) -> Described:
     known = dict(field_checks(section))
     for key, value in table.items():
         if key not in known:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fabric.symbolic.substitution import Size, Substitution, followed
-from fabric.values.dims import Dim, free_symbols
+from fabric.values.dims import Dim, Symbol, free_symbols
 from fabric.wiring.stream import Feedback
 
 if TYPE_CHECKING:
-    from fabric.machine.machine import Machine
+    from fabric.state.run_state import RunState
+    from fabric.wiring.elaborate import Plan
 
 __all__ = ["Measured", "measured_sizes"]
 
@@ -25,16 +26,16 @@ class Measured(NamedTuple):
         guessed: symbols of which only a product with others is known, and what follows from them.
     """
 
-    sizes: dict[Any, Size]
-    guessed: frozenset[Any]
+    sizes: dict[Symbol, Size]
+    guessed: frozenset[Symbol]
 
 
-def measured_sizes(machine: Machine) -> Measured:
-    """Count what the channels carried."""
-    program = machine.plan.program
-    shapes = _carried(machine)
-    sizes: dict[Any, Size] = {}
-    guessed: set[Any] = set()
+def measured_sizes(plan: Plan, state: RunState) -> Measured:
+    """Count what the channels of a run of ``plan`` carried."""
+    program = plan.program
+    shapes = _carried(plan, state)
+    sizes: dict[Symbol, Size] = {}
+    guessed: set[Symbol] = set()
     # A shape with two unknowns tells one of them when another channel has told the other; where
     # no channel does, only their product counts.
     while shapes:
@@ -43,7 +44,7 @@ def measured_sizes(machine: Machine) -> Measured:
             break
         shapes = waiting
     sizes = followed(sizes, program)
-    for node in machine.plan.nodes:
+    for node in plan.nodes:
         for type_ in (*node.input_types, *node.output_types):
             for symbol in {symbol for dim in type_.shape for symbol in free_symbols(dim)}:
                 sizes.setdefault(symbol, 0)
@@ -53,20 +54,20 @@ def measured_sizes(machine: Machine) -> Measured:
     return Measured(followed(sizes, program), frozenset(guessed))
 
 
-def _carried(machine: Machine) -> list[tuple[tuple[Dim, ...], int]]:
+def _carried(plan: Plan, state: RunState) -> list[tuple[tuple[Dim, ...], int]]:
     """Return the shapes that have symbols, each with the elements its channel carried."""
     shapes = []
-    for edge, channel in zip(machine.plan.edges, machine.channels, strict=True):
-        shapes.append((edge.type.shape, channel.elements))
+    for edge, channel in zip(plan.edges, state.channels, strict=True):
+        shapes.append((edge.type.shape, channel.taken))
         stream = edge.consumer.inputs[edge.input]
         if isinstance(stream, Feedback):
             # Its reader knows it under the shape that was declared.
-            shapes.append((stream.shape, channel.elements))
+            shapes.append((stream.shape, channel.taken))
     return [each for each in shapes if not all(isinstance(dim, int) for dim in each[0])]
 
 
 def _choose(
-    sizes: dict[Any, Size], guessed: set[Any], shapes: list[tuple[tuple[Dim, ...], int]]
+    sizes: dict[Symbol, Size], guessed: set[Symbol], shapes: list[tuple[tuple[Dim, ...], int]]
 ) -> bool:
     """Set one of a shape's unknowns to 1 where it has elements; return whether one was."""
     for shape, elements in shapes:
@@ -82,7 +83,9 @@ def _choose(
     return False
 
 
-def _bind(sizes: dict[Any, Size], guessed: set[Any], shape: tuple[Dim, ...], elements: int) -> bool:
+def _bind(
+    sizes: dict[Symbol, Size], guessed: set[Symbol], shape: tuple[Dim, ...], elements: int
+) -> bool:
     """Learn from a channel with this shape; return whether it can teach nothing more."""
     unknown = [dim for dim in shape if not free_symbols(dim) <= sizes.keys()]
     if not unknown:

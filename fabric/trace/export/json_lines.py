@@ -23,7 +23,7 @@ __all__ = ["write_json_lines"]
 
 _CHUNK: Final = 10_000
 
-_SELECTS: Final = {
+_SELECTS: Final[dict[str, str]] = {
     "transfer": (
         "SELECT taken_cycle, c.name, element, stop, bare, reserved_cycle, sent_cycle, "
         "visible_cycle, seen_cycle, send_wait_cycles, receive_wait_cycles "

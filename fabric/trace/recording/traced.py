@@ -27,7 +27,7 @@ from fabric.trace.recording.rows import (
     SHORT_COLUMNS,
     Rows,
 )
-from fabric.values.value import BareStop, Element
+from fabric.values.value import Element, Empty
 
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
@@ -152,7 +152,7 @@ class TracedChannel(Channel):
             self._write_long(element, now, (self._next_order(), now, now - before), stamps)
             return element
         value, stop = element
-        if value.__class__ is BareStop:
+        if value.__class__ is Empty:
             stop = ~stop
         self._last = count = self._last + 1
         rows = self._short
@@ -239,7 +239,7 @@ class TracedChannel(Channel):
         for number, (stamps, (_, element)) in enumerate(zip(sent, self.queue, strict=True)):
             # A user's operator may have sent something else.
             value, stop = element if element.__class__ is tuple else (element, 0)
-            level = ~stop if isinstance(value, BareStop) else stop
+            level = ~stop if isinstance(value, Empty) else stop
             key = (self.number, self._last + number + 1, level)
             rows.append((*key, -1, -1, seen[2], *_complete(stamps), *seen[:2]))
             seen = (-1, -1, 0)
@@ -254,7 +254,7 @@ class TracedChannel(Channel):
         order: int | None = None,
     ) -> None:
         value, stop = element
-        if value.__class__ is BareStop:
+        if value.__class__ is Empty:
             stop = ~stop
         if len(stamps) == 3:
             stamps = _complete(stamps)
@@ -294,9 +294,9 @@ class TracedHbm(Hbm):
         self._under_way[unit.index] = (self._rows.next_order(), unit.now, requests)
         super().submit(unit, requests)
 
-    def under_way(self, unit: Unit) -> int:
-        """Return how many requests of the burst that ``unit`` waits for have been served."""
-        return self.served(unit, self._under_way[unit.index][2])
+    def under_way(self, unit: int) -> int:
+        """Return how many requests of the burst that the unit waits for have been served."""
+        return self.served(unit, self._under_way[unit][2])
 
     @override
     def advance(self, horizon_cycle: int) -> list[tuple[Unit, int]]:

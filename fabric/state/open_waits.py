@@ -6,16 +6,16 @@ and traces both ask here.
 
 from __future__ import annotations
 
-from collections.abc import Container
 from typing import TYPE_CHECKING, NamedTuple
 
 from fabric.telling.causes import Cause
 
 if TYPE_CHECKING:
-    from fabric.engine.channel import Channel
-    from fabric.engine.unit import Unit
+    from collections.abc import Container
 
-__all__ = ["OpenWait", "open_wait"]
+    from fabric.state.run_state import RunState, UnitState
+
+__all__ = ["OpenWait", "open_waits"]
 
 
 class OpenWait(NamedTuple):
@@ -28,17 +28,24 @@ class OpenWait(NamedTuple):
     """
 
     cause: Cause
-    channel: Channel | None
+    channel: int | None
     since_cycle: int
 
 
-def open_wait(unit: Unit, wanting_room: Container[Unit]) -> OpenWait | None:
-    """Return the wait of ``unit``; None where it had ended or could have gone on.
+def open_waits(state: RunState) -> list[OpenWait | None]:
+    """Return for each unit the wait that goes on to the end of the run.
 
     Args:
-        unit: after the run, or in between while nothing can run.
-        wanting_room: units that have asked for room on chip and not got it.
+        state: at the run's end, or in between while nothing can run.
+
+    Returns:
+        In node order; None where the wait had ended or the unit could have gone on.
     """
+    wanting_room = {unit for unit, _ in state.on_chip.requests}
+    return [_open_wait(unit, wanting_room) for unit in state.units]
+
+
+def _open_wait(unit: UnitState, wanting_room: Container[int]) -> OpenWait | None:
     wait = unit.wait
     if wait is None:
         return None
@@ -47,8 +54,8 @@ def open_wait(unit: Unit, wanting_room: Container[Unit]) -> OpenWait | None:
         # It asked the clock for its turn: to merge what comes first, or to take room that is free.
         if wait.channels:
             cause = Cause.EMPTY
-        elif unit in wanting_room:
+        elif unit.number in wanting_room:
             cause = Cause.CAPACITY
         else:
             return None
-    return OpenWait(cause, wait.channels[0] if wait.channels else None, unit.now)
+    return OpenWait(cause, wait.channels[0] if wait.channels else None, unit.cycle)
