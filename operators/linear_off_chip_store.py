@@ -14,16 +14,16 @@ from typing_extensions import override
 from fabric import (
     ARTIFACT_BYTES,
     Costs,
-    Empty,
     Operator,
     Ports,
     ShapeError,
     Stream,
     StreamType,
+    Tile,
     TileType,
     Wiring,
 )
-from operators.streams.lockstep import uneven
+from operators.streams.track import uneven
 
 __all__ = ["LinearOffChipStore"]
 
@@ -48,6 +48,7 @@ class LinearOffChipStore(Operator):
         output: the name of what is stored, which no other operator stores.
     """
 
+    conducted: ClassVar[bool] = True
     kind: ClassVar = "memory"
     off_chip: ClassVar[Literal["read", "write"] | None] = "write"
 
@@ -84,7 +85,7 @@ class LinearOffChipStore(Operator):
         rows: list[list[Any]] = [[]]
         while (element := await source.peek()) is not None:
             tile, stop = element
-            if not isinstance(tile, Empty):
+            if isinstance(tile, Tile):
                 size_bytes = tile.size_bytes
                 await ports.on_chip.allocate(unit, size_bytes, "a tile")
                 await ports.burst(tile.rows, tile.cols * tile.dtype.itemsize)

@@ -11,17 +11,14 @@ import heapq
 import itertools
 import types
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from fabric.engine.conductor import Conductor
 from fabric.engine.strand import WOKEN
-from fabric.engine.unit import Unit, Wait
+from fabric.engine.unit import Unit, Wait, Watched
 from fabric.telling.causes import Operation
 from fabric.telling.errors import ProgramError
 from fabric.values.fit import whole
-
-if TYPE_CHECKING:
-    from fabric.engine.channel import Channel
 
 __all__ = ["OffChipMemory", "Stopped", "VirtualClock"]
 
@@ -164,7 +161,7 @@ class VirtualClock:
         if not self.running:
             self._settle()
 
-    async def reach(self, unit: Unit, cycle: int, watching: Sequence[Channel] = ()) -> None:
+    async def reach(self, unit: Unit, cycle: int, watching: Sequence[Watched] = ()) -> None:
         """Wait until no event before ``cycle`` can happen any more.
 
         Units that ask for one cycle go on one after the other, in node order. An element that

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric import Costs, Hardware, Ports, ShapeError, StreamType, Tile, TileType, dtype_named
-from operators.streams.lockstep import uneven
+from operators.streams.track import uneven
 from operators.tiles.conversion import converted
 from operators.tiles.tensor import Tensor
 from operators.tiles.view import numbers_below
