@@ -133,9 +133,9 @@ def export(run: Path, forms: tuple[str, ...], output: Path) -> None:
         found = " and ".join(f"--{form}" for form in forms) or "none"
         raise click.UsageError(f"Expected one of --perfetto, --jsonl, --vcd, --csv: found {found}.")
     from fabric.terminal.output import tell
-    from fabric.trace.export.forms import EXPORTS
+    from fabric.trace.export.forms import export_trace
 
-    count = EXPORTS[forms[0]](_opened(run), output)
+    count = export_trace(_opened(run), forms[0], output)
     tell(f"{count:,} events in {output}")
 
 
