@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fabric.engine.hbm import Hbm
     from fabric.engine.on_chip import OnChipMemory
     from fabric.engine.stored import Stored
+    from fabric.telling.place import Place
     from fabric.values.stream_type import StreamType
 
 __all__ = ["Ports", "Sink", "Source"]
@@ -92,14 +93,29 @@ class Ports:
 
     def _too_long(self, rows: int, row_bytes: int, requests: int) -> OperatorError:
         """Return the error for a tile that nobody would live to see the end of."""
+        days = requests // (REQUESTS_PER_SECOND * 86_400)
+        return self.failure(
+            f"a tile of {rows:,} rows of {row_bytes:,} bytes takes {requests:,} requests to the "
+            f"HBM, {days:,} days of simulation at {REQUESTS_PER_SECOND:,} requests a second: "
+            f"expected at most {MOST_REQUESTS:,}"
+        )
+
+    def failure(
+        self, what: str, place: Place | None = None, *, counted: bool = False
+    ) -> OperatorError:
+        """Return the error of an operator that does ``what`` at its clock: ``X: expected Y``.
+
+        Args:
+            what: it does.
+            place: the line of the user's code in which it does.
+            counted: ``what`` says at which element; else how many it has taken is added.
+        """
         unit = self.unit
         element = self.inputs[0].elements if self.inputs else 0
-        days = requests // (REQUESTS_PER_SECOND * 86_400)
+        where = "" if place is None else f" ({place})"
+        number = "" if counted else f", element {element:,}"
         return OperatorError(
-            f"{unit.name}: a tile of {rows:,} rows of {row_bytes:,} bytes takes {requests:,} "
-            f"requests to the HBM, {days:,} days of simulation at {REQUESTS_PER_SECOND:,} requests "
-            f"a second: expected at most {MOST_REQUESTS:,}, at cycle {unit.now:,}, "
-            f"element {element:,}",
+            f"{unit.name}: {what}{where}, at cycle {unit.now:,}{number}",
             operator=unit.name,
             cycle=unit.now,
             element=element,
