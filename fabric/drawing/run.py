@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from fabric.drawing.picture import Shares
 from fabric.telling.causes import SHOWN, Cause
@@ -44,7 +44,7 @@ def shares_of_run(folder: Path, plan: Plan) -> dict[str, Shares]:
     return {node.name: _shares(by_name[node.name]) for node in plan.nodes}
 
 
-def _shares(unit: dict[str, Any]) -> Shares:
+def _shares(unit: Mapping[str, int]) -> Shares:
     cycles = {cause: unit[cause.column] for cause in SHOWN}
     cycles[Cause.FULL] += unit[Cause.CREDIT.column]
     whole = sum(cycles.values()) or 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+# Any: the error of a report is JSON.
 from typing import Any, Final
 
 import msgspec
@@ -110,7 +112,7 @@ def _comparison(report: Report, console: Console) -> None:
     console.print(table)
 
 
-def _number(value: Any) -> str | None:
+def _number(value: object) -> str | None:
     if value is None:
         return None
     return f"{value:,}" if isinstance(value, int | float) else str(value)
@@ -153,7 +155,7 @@ def _units(
     console.print(table)
 
 
-def _deadlock(deadlock: dict[str, Any], console: Console) -> None:
+def _deadlock(deadlock: dict[str, object], console: Console) -> None:
     verdict, *lines = report_lines(msgspec.convert(deadlock, DeadlockReport))
     code, _, rest = verdict.partition(": ")
     console.print(Text.assemble((code, "bold red"), f": {rest}"), soft_wrap=True)

@@ -6,6 +6,8 @@ import difflib
 import re
 import reprlib
 from collections.abc import Sequence
+
+# Any: a value that users gave where another was expected.
 from typing import Any, Final
 
 __all__ = [

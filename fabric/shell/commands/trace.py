@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -157,7 +157,7 @@ def report(run: Path, output: Path) -> None:
     tell(f"report in {output}")
 
 
-def _show(run: Path, print_on: Callable[[Trace, Console], Any], *, first: bool = False) -> None:
+def _show(run: Path, print_on: Callable[[Trace, Console], object], *, first: bool = False) -> None:
     from fabric.terminal.output import print_text, printed
 
     trace = _opened(run, first=first)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from rich.text import Text
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from fabric.trace.reading.reader import Trace
 
 __all__ = ["Accounts", "print_stalls"]
+
+Key = TypeVar("Key", str, Root)
 
 
 class Accounts:
@@ -178,6 +181,6 @@ def print_path(accounts: Accounts, console: Console, shown: int) -> None:
     print_table(console, columns, stretches, len(stretches), spare=())
 
 
-def _ranked(counted: Any) -> list[Any]:
+def _ranked(counted: Mapping[Key, int]) -> list[tuple[Key, int]]:
     """Return the items, the largest count first, then in the order of their keys."""
     return sorted(counted.items(), key=lambda item: (-item[1], item[0]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from fabric.telling.causes import Step
 from fabric.telling.events import event_logger
@@ -72,7 +72,7 @@ def write_json_lines(trace: Trace, output: Path) -> int:
     return count
 
 
-def _events(trace: Trace, event: str) -> Iterator[tuple[tuple[int, str], dict[str, Any]]]:
+def _events(trace: Trace, event: str) -> Iterator[tuple[tuple[int, str], dict[str, object]]]:
     names = EVENTS[event][1:]
     cursor = trace.database.cursor().execute(_SELECTS[event])
     while rows := cursor.fetchmany(_CHUNK):

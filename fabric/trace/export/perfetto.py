@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+
+# Any: the classes of protobuf have no types.
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMessage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from fabric.telling.causes import SHOWN, Cause
 from fabric.trace.analysis.slices import Level, bandwidth, occupancy, slices
@@ -88,11 +88,10 @@ def bandwidth_chart(trace: Trace, accounts: Accounts) -> str:
     for cycle, value in levels:
         points += [f"{x(cycle):.1f},{y(value):.1f}", f"{x(cycle + width):.1f},{y(value):.1f}"]
     points.append(f"{x(last):.1f},{y(0):.1f}")
-    ends: dict[str, Any] = {"x1": _LEFT, "x2": _LEFT + _WIDE}
     body = element("polygon", points=" ".join(points), fill=Cause.HBM.colour, fill_opacity=0.55)
     body += element(
         "line", y1=f"{y(peak):.1f}", y2=f"{y(peak):.1f}", stroke="#1c2733",
-        stroke_dasharray="4 3", **ends,
+        stroke_dasharray="4 3", x1=_LEFT, x2=_LEFT + _WIDE,
     )  # fmt: skip
     body += _label(f"peak {peak:,.0f} bytes/cycle", y(peak) + 4)
     moved = accounts.cycles and sum(value * width for _, value in levels) / accounts.cycles
@@ -101,7 +100,12 @@ def bandwidth_chart(trace: Trace, accounts: Accounts) -> str:
         fill="#5b6875",
     )  # fmt: skip
     body += element(
-        "line", y1=f"{y(moved):.1f}", y2=f"{y(moved):.1f}", stroke=Cause.HBM.colour, **ends
+        "line",
+        y1=f"{y(moved):.1f}",
+        y2=f"{y(moved):.1f}",
+        stroke=Cause.HBM.colour,
+        x1=_LEFT,
+        x2=_LEFT + _WIDE,
     )
     note = "Each burst is spread evenly over its time: where bursts overlap, peaks can be too high."
     drawing = _svg(body + _axis(first, last, height + 6), height + 26)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -46,7 +46,7 @@ class Recorder:
         """Record what ``options`` say, once ``start`` is given a folder."""
         self._options: Final = options
         self._spool: Final = Spool(options.window)
-        self._end: dict[str, Any] = {}
+        self._end: dict[str, object] = {}
         self._snapshots = 0
         self._channels: list[TracedChannel] = []
         self._hbm: TracedHbm | None = None
@@ -92,7 +92,7 @@ class Recorder:
         folder: Path,
         plan: Plan,
         look: Callable[[], RunState],
-        head: Mapping[str, Any],
+        head: Mapping[str, object],
         tell: Callable[[str], object],
     ) -> None:
         """Write what is known before the run into ``folder``, a new one.
@@ -178,5 +178,5 @@ class Recorder:
             if unit.wait is not None and unit.wait.operation is Operation.OFF_CHIP
         }
 
-    def _json(self, name: str, value: dict[str, Any]) -> None:
+    def _json(self, name: str, value: dict[str, object]) -> None:
         write_whole(self._folder / f"{name}.json", json_text(value))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -124,7 +125,7 @@ def waiting_table(state: RunState, plan: Plan) -> Table:
     in_loop = {unit.number for loop in loops for unit in loop}
     of_loops = channels_of(state, chain.from_iterable(loops))
     told = expected_of(plan, state, of_loops) if loops else {}
-    table: dict[str, list[Any]] = {column: [] for column in TABLES["waiting"]}
+    table: dict[str, list[object]] = {column: [] for column in TABLES["waiting"]}
     for unit in state.units:
         wait = unit.wait
         if wait is None:
@@ -164,9 +165,9 @@ def _static_count(stream: StreamType) -> int:
     return -1
 
 
-def _numbers(values: Any) -> np.ndarray:
+def _numbers(values: Iterable[object]) -> np.ndarray:
     return np.array(list(values), np.int64)
 
 
-def _texts(values: Any) -> np.ndarray:
+def _texts(values: Iterable[object]) -> np.ndarray:
     return np.array(list(values), dtype=np.object_)
