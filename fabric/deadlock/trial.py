@@ -26,7 +26,7 @@ _IDLE_CHECK_CYCLES: Final = 10_000
 """The same where elements may go round for ever."""
 
 _IDLE_ELEMENTS: Final = 20_000
-"""So many of them may go round before one reaches a sink or the off-chip memory."""
+"""So many of them may go round before one reaches a sink or the HBM."""
 
 _FINE_STEPS: Final = 8
 """A channel grows by one slot up to this depth, then by an eighth of its depth."""
@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
         grown: depths of the channels that were grown, by option.
         cycle: of its end, or where the last of the units that wait came to rest.
         loops: names of the units of each loop it stopped in.
-        lacks_room: in one of them a unit waits for room on chip that others hold.
+        lacks_room: in one of them a unit waits for on-chip capacity that others hold.
         feedbacks: that close each loop in which nothing is on its way.
         hopeless: a loop is stuck in another way, and not for slots.
         elements: how many it delivered.

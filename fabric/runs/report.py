@@ -52,7 +52,7 @@ class UnitCounters:
         full_cycles: waited for a reader to take an element.
         credit_cycles: waited for a credit on its way back.
         hbm_cycles: waited for the HBM.
-        capacity_cycles: waited for room on chip.
+        capacity_cycles: waited for on-chip capacity.
         idle_cycles: between its end, or where the run was stopped under it, and the run's end; a
             wait that had not ended then counts as a wait to the last cycle.
         flops: floating-point operations done.

@@ -98,7 +98,7 @@ matmul  90.0   10.0   0.0    20,000  small.py:12
 silu    45.0   50.0   5.0    20,000  small.py:13
 
 Most stalled units, 3 of 4; % of all cycles
-unit    busy  empty  full   hbm  idle  elements  wired at
+unit    busy  empty  full   HBM  idle  elements  wired at
 load     0.0    0.0   5.0  75.0  20.0         0  small.py:11
 silu    45.0   50.0   0.0   0.0   5.0    20,000  small.py:13
 matmul  90.0   10.0   0.0   0.0   0.0    20,000  small.py:12"""
@@ -113,7 +113,7 @@ matmul  90.0   10.0   0.0   0.0   0.0    20,000  small.py:12"""
 
         expected = """\
 Most stalled units, 1 of 1; % of all cycles
-unit               busy empty full credit  hbm capacity idle
+unit               busy empty full credit  HBM capacity idle
 a_very_long_name_o 15.0  15.0 15.0   15.0 15.0     15.0 10.0
 f_an_operator"""
         assert expected == "\n".join(written.splitlines()[-4:])

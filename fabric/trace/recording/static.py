@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -11,6 +12,7 @@ import numpy as np
 from fabric.deadlock.waits import channels_of, find_stuck
 from fabric.state.expected import Expected, expected_of
 from fabric.state.open_waits import open_waits
+from fabric.telling.causes import Cause
 from fabric.telling.vocabulary import FIELDS, TABLES
 from fabric.trace.recording.rows import LONG_COLUMNS
 
@@ -110,7 +112,7 @@ def state_table(state: RunState, served: Mapping[int, int], next_order: int) -> 
             -1 if wait is None or wait.channel is None else wait.channel for wait in still
         ),
         "requests": _numbers(
-            served.get(unit.number, 0) if wait is not None and wait.cause == "hbm" else 0
+            served.get(unit.number, 0) if wait is not None and wait.cause is Cause.HBM else 0
             for unit, wait in zip(units, still, strict=True)
         ),
         "next_order": np.full(len(units), next_order, np.int64),
