@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 from typing_extensions import override
@@ -65,7 +65,7 @@ class LinearOffChipLoad(Operator):
     kind: ClassVar = "memory"
     off_chip: ClassVar[Literal["read", "write"] | None] = "read"
 
-    tensor: Tensor | np.ndarray[Any, Any]
+    tensor: Tensor | np.ndarray
     tile: tuple[int, int]
     shape: tuple[int, ...] | None = None
     strides: tuple[int, ...] | None = None

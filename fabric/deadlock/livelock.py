@@ -51,8 +51,8 @@ class Livelock(NamedTuple):
 class LivelockWatch:
     """Stops a run in which the clock advances for long and nothing gets done.
 
-    Something gets done when a sink receives, a unit charges work, or a burst of the off-chip
-    memory completes. It looks at the counters themselves, a few sums, again and again.
+    Something gets done when a sink receives, a unit charges work, or a burst of the HBM
+    completes. It looks at the counters themselves, a few sums, again and again.
 
     Attributes:
         cycles: without progress that are a livelock.
@@ -114,7 +114,7 @@ class LivelockWatch:
 
     @property
     def arrived(self) -> tuple[int, int]:
-        """What reached the off-chip memory, in cycles waited for it, and the sinks, in elements."""
+        """What reached the HBM, in cycles waited for it, and the sinks, in elements."""
         return (
             sum(unit.off_chip_cycles for unit in self._units),
             sum(channel.elements for channel in self._sinks),

@@ -14,7 +14,7 @@ from fabric.deadlock.waits import find_stuck
 from fabric.machine.ending import Ending
 from fabric.machine.machine import Machine
 from fabric.machine.runner import Runner
-from fabric.machine.state_of import state_of
+from fabric.machine.state_of import cycles_of, state_of
 from fabric.machine.watchdog import watched
 from fabric.runs import accounting
 from fabric.runs.interrupts import Interrupts
@@ -139,7 +139,7 @@ class Execution:
         """Run to the end and return how it ended; the trace ends with it."""
         status = self._execute()
         if self._recorder is not None:
-            self._recorder.finish(status, state_of(self.machine).cycles)
+            self._recorder.finish(status, cycles_of(self.machine))
         return status
 
     def _execute(self) -> Ending:

@@ -83,7 +83,8 @@ class Operator(Described):
     What a class does in ``run`` is looked at unless it is ``conducted``, and refused with its line:
 
     * an element is a tuple of a value of the output's type and the level of its stop, from 0 to the
-      rank; a bare stop closes nothing that is open inside; the last element closes all dimensions;
+      rank; where a tensor is empty, ``Empty(dimension)`` stands for the value: such a bare stop
+      closes nothing that is open inside; the last element closes all dimensions;
     * tiles have data in functional mode, none in timing mode (integers may); a tile that was sent
       or received is not written any more;
     * ``send``, ``send_at``, ``send_bare``, ``reserve``, ``receive`` and ``peek`` are awaited at

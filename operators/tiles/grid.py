@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabric import Costs, Hardware, Ports, ShapeError, StreamType, Tile, TileType, dtype_named
-from operators.streams.track import uneven
 from operators.tiles.conversion import converted
 from operators.tiles.tensor import Tensor
 from operators.tiles.view import numbers_below
@@ -59,7 +56,7 @@ class Grid:
         """
         if 0 <= number < self.count:
             return number
-        raise uneven(ports, f"address {number:,} of {self}", numbers_below(self.count))
+        raise ports.failure(f"address {number:,} of {self}: expected {numbers_below(self.count)}")
 
     def __str__(self) -> str:
         """The tensor and its tiles."""
@@ -73,7 +70,7 @@ class Grid:
         top, left = number // across * rows, number % across * cols
         return slice(top, top + rows), slice(left, left + cols)
 
-    def element_type(self, hardware: Hardware) -> np.dtype[Any]:
+    def element_type(self, hardware: Hardware) -> np.dtype:
         """Return the element type of the tiles: the tensor's own, or that of ``hardware``.
 
         Raises:
@@ -83,7 +80,7 @@ class Grid:
         self.check(dtype)
         return dtype
 
-    def check(self, dtype: np.dtype[Any]) -> None:
+    def check(self, dtype: np.dtype) -> None:
         """Refuse ``dtype`` for the data of the tensor, where they are there already.
 
         Raises:
@@ -92,8 +89,7 @@ class Grid:
         try:
             self.tensor.check(dtype)
         except ValueError as error:
-            found, expected = self._changed(error)
-            raise ShapeError(f"{self._operator}: {found}: expected {expected}") from error
+            raise ShapeError(f"{self._operator}: {self._changed(error)}") from error
 
     def tiles(self, ports: Ports) -> Tiles:
         """Return the tiles as a load hands them out.
@@ -111,7 +107,7 @@ class Grid:
         dtype = tile_type.dtype
         return Tiles(self, dtype, self.matrix(ports, dtype) if real else None)
 
-    def matrix(self, ports: Ports, dtype: np.dtype[Any]) -> NDArray[Any]:
+    def matrix(self, ports: Ports, dtype: np.dtype) -> np.ndarray:
         """Return the tensor as the matrix it is stored as.
 
         Raises:
@@ -122,21 +118,21 @@ class Grid:
         try:
             array = converted(data, dtype)
         except ValueError as error:
-            raise uneven(ports, *self._changed(error)) from error
+            raise ports.failure(self._changed(error)) from error
         return array.reshape(math.prod(shape[:-1]), shape[-1])
 
-    def _changed(self, error: ValueError) -> tuple[str, str]:
-        """Return what was found and what was expected where a value would change."""
+    def _changed(self, error: ValueError) -> str:
+        """Say what was found and what was expected where a value would change."""
         return (
-            f"a tensor {list(self.tensor.shape)} has {error}",
-            "values that stay what they are, or Tensor(..., dtype=...) of a type that holds them",
+            f"a tensor {list(self.tensor.shape)} has {error}: expected values that stay what they "
+            "are, or Tensor(..., dtype=...) of a type that holds them"
         )
 
 
 class Tiles:
     """Tiles by number, each made once; without data they are all the same one."""
 
-    def __init__(self, grid: Grid, dtype: np.dtype[Any], matrix: NDArray[Any] | None) -> None:
+    def __init__(self, grid: Grid, dtype: np.dtype, matrix: np.ndarray | None) -> None:
         """Make tiles of ``grid`` with the data of ``matrix``, or without any."""
         self._grid = grid
         self._dtype = dtype
