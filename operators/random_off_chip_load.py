@@ -14,6 +14,7 @@ from typing_extensions import override
 from fabric import (
     BareStop,
     Costs,
+    OffChipTensor,
     Operator,
     Ports,
     Stream,
@@ -21,7 +22,7 @@ from fabric import (
     TileType,
     Wiring,
 )
-from operators.grid import Grid, hand_out, load_costs
+from operators.grid import Grid, hand_out, load_costs, loaded
 from operators.integers import check_integers, number_in
 from operators.tensor import Tensor
 
@@ -70,6 +71,12 @@ class RandomOffChipLoad(Operator):
         return load_costs(tiles)
 
     @override
+    def off_chip_tensor(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
+    ) -> OffChipTensor:
+        return loaded(self.tensor, outputs[0])
+
+    @override
     async def run(self, ports: Ports) -> None:
         source, sink = ports.source, ports.sink
         grid = self._grid
@@ -79,8 +86,7 @@ class RandomOffChipLoad(Operator):
             if isinstance(value, BareStop):
                 await sink.send_bare(stop, value.empty_dimension)
                 continue
-            tile = tiles[grid.checked(number_in(value), ports)]
-            await hand_out(ports, tile, stop)
+            await hand_out(ports, tiles, grid.checked(number_in(value), ports), stop)
 
     @property
     def _grid(self) -> Grid:

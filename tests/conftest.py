@@ -19,9 +19,9 @@ def pytest_configure() -> None:
     The HBM's loop is compiled here: in a new clone a command would say that it had to. SIGINT is
     taken back: what a shell starts behind it ignores it, and so would the commands under test.
     """
-    from fabric.engine import hbm_kernel
+    from fabric.engine import flat_kernel
 
-    hbm_kernel.was_compiled_now()
+    flat_kernel.was_compiled_now()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -130,6 +130,11 @@ class Unit:
         self.now += cycles
         self.busy_cycles += cycles
 
+    def answered(self, cycle: int) -> None:
+        """See in ``cycle``, not before its clock, that its burst is complete."""
+        self.off_chip_cycles += cycle - self.now
+        self.now = cycle
+
     def transfer(self, size_bytes: int) -> int:
         """Return the cycles ``size_bytes`` take through one on-chip port."""
         return -(-size_bytes // self.bytes_per_cycle)

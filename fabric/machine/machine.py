@@ -15,7 +15,7 @@ from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel, Discard
 from fabric.engine.checked_unit import Circling, UserUnit, unit_class
 from fabric.engine.clock import Stopped, VirtualClock
-from fabric.engine.hbm import Hbm
+from fabric.engine.off_chip import OffChip, memory_of
 from fabric.engine.on_chip import OnChipMemory
 from fabric.engine.ports import Ports, Sink
 from fabric.engine.stored import Stored
@@ -43,7 +43,7 @@ class Machine:
         units: in node order.
         channels: in edge order.
         assumed: ends of channels whose stream the program has stated the shape of.
-        off_chip: the HBM, where the program uses it.
+        off_chip: the memory behind the chip's pins, where the program uses it.
         on_chip: the on-chip memory.
         ports: what each operator sees, in node order.
         stored: what stores have written, by name.
@@ -87,7 +87,7 @@ class Machine:
         self.channels = self._channels(depths, recorder)
         on_chip = OnChipMemory if recorder is None else recorder.on_chip_memory
         self.on_chip = on_chip(capacity_bytes, self.clock)
-        self.off_chip = self._memory(Hbm if recorder is None else recorder.hbm)
+        self.off_chip = self._memory(recorder)
         self.clock.memory = self.off_chip
         self.stored = Stored()
         self.failures: list[FabricError] = []
@@ -308,16 +308,18 @@ class Machine:
             channels.append(channel)
         return tuple(channels)
 
-    def _memory(self, make: Callable[..., Hbm]) -> Hbm | None:
+    def _memory(self, recorder: Recorder | None) -> OffChip | None:
         clients = [
             (node.operator.off_chip, unit)
             for node, unit in zip(self.plan.nodes, self.units, strict=True)
         ]
         readers = [unit for side, unit in clients if side == "read"]
         writers = [unit for side, unit in clients if side == "write"]
-        if not readers and not writers:
-            return None
-        return make(self.plan.program.hardware.hbm, readers, writers)
+        description = self.plan.program.hardware.hbm
+        memory = memory_of(description, readers, writers)
+        if memory is None or recorder is None:
+            return memory
+        return recorder.off_chip(memory, description.request_bytes)
 
     def _ports(self, functional: bool) -> tuple[Ports, ...]:
         nodes = self.plan.nodes
@@ -340,6 +342,7 @@ class Machine:
                 functional=functional,
                 clock=self.clock,
                 off_chip=self.off_chip,
+                region=self.plan.layout.region(node),
                 on_chip=self.on_chip,
                 stored=self.stored,
             )
@@ -347,7 +350,7 @@ class Machine:
         )
         names = {(edge.producer.index, edge.output): edge.name for edge in self.plan.edges}
         return tuple(
-            ports if is_own(node.operator) else checked_ports(ports, _names(node, names), node)
+            ports if is_own(node.operator) else checked_ports(ports, _names(node, names))
             for node, ports in zip(nodes, made, strict=True)
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from fabric.engine.open_waits import OpenWait, open_wait
@@ -122,12 +123,12 @@ def totals(machine: Machine, cycles: int, metrics: Metrics) -> dict[str, Any]:
         metrics: of the program, for the sizes it had.
     """
     paper, artifact = metrics.paper, metrics.artifact
-    hbm = machine.plan.program.hardware.hbm
+    peak = Fraction(machine.plan.program.hardware.hbm.peak_bytes_per_cycle)
     off_chip = machine.off_chip
     flops = sum(unit.flops for unit in machine.units)
     allocated = sum(unit.flops_per_cycle for unit in machine.units if isinstance(unit, ComputeUnit))
     traffic = paper.traffic_bytes
-    peak_traffic = cycles * hbm.channels * hbm.request_bytes / hbm.initiation_interval_cycles
+    peak_traffic = float(cycles * peak)
     return {
         "cycles": cycles,
         "off_chip_traffic_bytes": traffic,

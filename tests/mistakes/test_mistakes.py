@@ -24,8 +24,19 @@ UNCALLED: Final = {
     *("CapacityError", "ConfigurationError", "Deadlock", "FabricError", "OperatorError"),
     *("ProgramError", "ShapeError", "VerificationError"),
     # made by the fabric, or the words of annotations
-    *("Allocation", "BufferReference", "Channel", "ComputeUnit", "Dim", "Element", "MemoryUnit"),
-    *("Ports", "Report", "Source", "Stream", "Unit", "Value", "Wait", "Wiring"),
+    *("Allocation", "BufferReference", "Burst", "Channel", "ComputeUnit", "Dim", "Element"),
+    *(
+        "MemoryUnit",
+        "OffChip",
+        "Ports",
+        "Report",
+        "Source",
+        "Stream",
+        "Unit",
+        "Value",
+        "Wait",
+        "Wiring",
+    ),
     # sent or applied while a program runs: what is wrong there is the operator's, or its function's
     *("BareStop", "Selector", "Tile", "drop", "share"),
     # true or false of anything

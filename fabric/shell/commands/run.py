@@ -129,7 +129,7 @@ def command(
     except OSError as error:
         tell(f"fabric: {error.filename}: {error.strerror}")
         status = status or ExitStatus.UNWRITTEN
-    kernel = sys.modules.get("fabric.engine.hbm_kernel")
+    kernel = sys.modules.get("fabric.engine.flat_kernel")
     if kernel is not None and kernel.was_compiled_now():
         tell("fabric: compiled the HBM's loop; the next runs start seconds sooner")
     return status

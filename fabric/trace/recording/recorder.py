@@ -22,12 +22,12 @@ from fabric.telling.whole_file import write_whole
 from fabric.trace.recording import static
 from fabric.trace.recording.options import TraceOptions
 from fabric.trace.recording.spool import Spool
-from fabric.trace.recording.traced import TracedChannel, TracedHbm, TracedOnChipMemory
+from fabric.trace.recording.traced import TracedChannel, TracedOffChip, TracedOnChipMemory
 
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
+    from fabric.engine.off_chip import OffChip
     from fabric.engine.unit import Unit
-    from fabric.hardware.description import HbmDescription
     from fabric.machine.machine import Machine
 
 __all__ = ["Recorder"]
@@ -61,11 +61,9 @@ class Recorder:
             return TracedChannel(name, depth, producer, consumer, clock, number, self._spool.rows)
         return Channel(name, depth, producer, consumer, clock)
 
-    def hbm(
-        self, description: HbmDescription, readers: list[Unit], writers: list[Unit]
-    ) -> TracedHbm:
-        """Return the HBM."""
-        return TracedHbm(description, readers, writers, self._spool.rows)
+    def off_chip(self, memory: OffChip, request_bytes: int) -> TracedOffChip:
+        """Return what stands for ``memory``, whose requests move ``request_bytes`` each."""
+        return TracedOffChip(memory, request_bytes, self._spool.rows)
 
     def check(self, units: Sequence[Unit]) -> None:
         """Refuse options that keep none of ``units``.

@@ -14,7 +14,7 @@ from fabric.engine.unit import ComputeUnit
 from fabric.runs.accounting import open_waits
 from fabric.telling.vocabulary import FIELDS, TABLES
 from fabric.trace.recording.rows import LONG_COLUMNS
-from fabric.trace.recording.traced import TracedChannel, TracedHbm
+from fabric.trace.recording.traced import TracedChannel
 
 if TYPE_CHECKING:
     from fabric.engine.channel import Channel
@@ -117,8 +117,8 @@ def state_table(machine: Machine, next_order: int) -> Table:
             -1 if wait is None or wait.channel is None else number[wait.channel] for wait in still
         ),
         "requests": _numbers(
-            memory.under_way(unit)
-            if isinstance(memory, TracedHbm) and wait is not None and wait.cause == "hbm"
+            memory.served(unit)
+            if memory is not None and wait is not None and wait.cause == "hbm"
             else 0
             for unit, wait in zip(units, still, strict=True)
         ),
