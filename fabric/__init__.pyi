@@ -48,9 +48,9 @@ from .values.stream_type import TupleType as TupleType
 from .values.stream_type import ValueType as ValueType
 from .values.stream_type import holds_buffers as holds_buffers
 from .values.value import ADDRESS_DTYPE as ADDRESS_DTYPE
-from .values.value import BareStop as BareStop
 from .values.value import BufferReference as BufferReference
 from .values.value import Element as Element
+from .values.value import Empty as Empty
 from .values.value import Selector as Selector
 from .values.value import Tile as Tile
 from .values.value import Value as Value

@@ -1,4 +1,7 @@
-"""STeP's operators, one module each, and the hardware functions they apply."""
+"""STeP's operators, one module each, and the hardware functions they apply.
+
+What several of them share is in ``streams`` and ``tiles``.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +46,6 @@ from operators.functions import SplitTiles as SplitTiles
 from operators.functions import Sum as Sum
 from operators.functions import narrow as narrow
 from operators.functions import wide as wide
-from operators.integers import INTEGER as INTEGER
-from operators.integers import integer as integer
 from operators.linear_off_chip_load import LinearOffChipLoad as LinearOffChipLoad
 from operators.linear_off_chip_store import LinearOffChipStore as LinearOffChipStore
 from operators.map import Map as Map
@@ -60,7 +61,9 @@ from operators.reshape import Reshape as Reshape
 from operators.scan import Scan as Scan
 from operators.selectors import Selectors as Selectors
 from operators.streamify import Streamify as Streamify
-from operators.tensor import Tensor as Tensor
+from operators.tiles.integers import INTEGER as INTEGER
+from operators.tiles.integers import integer as integer
+from operators.tiles.tensor import Tensor as Tensor
 from operators.zip import Zip as Zip
 
 # The modules are attributes, too: map and zip would take the place of Python's own.

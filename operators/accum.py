@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from fabric import BareStop, Ports, Stream, StreamType, Wiring, product
-from operators.accumulator import Accumulating, Accumulator
-from operators.pairing import Lockstep
+from fabric import Empty, Ports, Stream, StreamType, Value, Wiring, product
+from operators.streams.accumulator import Accumulating, Accumulator
+from operators.streams.lockstep import Lockstep
 
 __all__ = ["Accum"]
 
@@ -49,18 +49,11 @@ class Accum(Accumulating):
     async def run(self, ports: Ports) -> None:
         rank, sink = self.rank, ports.sink
         accumulator = Accumulator(ports, self)
-        inputs = Lockstep(ports)
-        while (found := await inputs.peek()) is not None:
-            values, stop = found
-            first = values[0]
-            if isinstance(first, BareStop):
-                inputs.take()
-                if first.empty_dimension >= rank:
-                    await sink.send_bare(stop - rank, first.empty_dimension - rank)
-                    continue
-            else:
+        inputs = Lockstep[Value](ports, sink, adds=-rank)
+        async for values, stop in inputs:
+            if not isinstance(values[0], Empty):
                 await accumulator.update(values, stored=stop >= rank)
-                inputs.take()
+            inputs.take()
             if stop >= rank:
                 await sink.send((accumulator.value(), stop - rank))
                 accumulator.restart()

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Costs,
     Operator,
     Ports,
@@ -19,11 +18,13 @@ from fabric import (
     ShapeError,
     Stream,
     StreamType,
+    Tile,
     Wiring,
     check_same_shape,
 )
-from operators.integers import INTEGER, check_integers, count_in, integer
-from operators.pairing import Lockstep
+from operators.streams.lockstep import Lockstep
+from operators.streams.values import Values
+from operators.tiles.integers import INTEGER, check_integers, count_in, integer
 
 __all__ = ["CacheReadAddresses", "ExpertAddresses", "FilterLastTile"]
 
@@ -73,12 +74,8 @@ class ExpertAddresses(_Generator):
 
     @override
     async def run(self, ports: Ports) -> None:
-        source, sink, tiles = ports.source, ports.sink, self.tiles
-        while (element := await source.receive()) is not None:
-            selector, stop = element
-            if isinstance(selector, BareStop):
-                await sink.send_bare(stop + 2, selector.empty_dimension + 2)
-                continue
+        sink, tiles = ports.sink, self.tiles
+        async for selector, stop in Values[Selector](ports.source, sink, adds=2):
             first = selector.hits[0] * tiles
             for number in range(tiles - 1):
                 await sink.send((integer(first + number), 1))
@@ -124,13 +121,9 @@ class CacheReadAddresses(_Generator):
     @override
     async def run(self, ports: Ports) -> None:
         sink, unit = ports.sink, ports.unit
-        inputs = Lockstep(ports)
-        while (found := await inputs.peek()) is not None:
-            (request, length), stop = found
+        inputs = Lockstep[Tile](ports, sink, adds=1)
+        async for (request, length), stop in inputs:
             inputs.take()
-            if isinstance(request, BareStop):
-                await sink.send_bare(stop + 1, request.empty_dimension + 1)
-                continue
             first = count_in(request, "a request") * self.stride
             count, start = count_in(length, "a length"), unit.now
             if not count:
@@ -165,14 +158,10 @@ class FilterLastTile(_Generator):
 
     @override
     async def run(self, ports: Ports) -> None:
-        source, sink = ports.source, ports.sink
+        sink = ports.sink
         last, other = Selector((0,), 2), (Selector((1,), 2), 0)
-        while (element := await source.receive()) is not None:
-            value, stop = element
-            if isinstance(value, BareStop):
-                await sink.send_bare(stop + 1, value.empty_dimension + 1)
-                continue
-            count = count_in(value, "a length")
+        async for length, stop in Values[Tile](ports.source, sink, adds=1):
+            count = count_in(length, "a length")
             if not count:
                 await sink.send_bare(stop + 1, 0)
                 continue

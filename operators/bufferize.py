@@ -13,17 +13,18 @@ from typing_extensions import override
 from fabric import (
     ARTIFACT_BYTES,
     Allocation,
-    BareStop,
     BufferReference,
     BufferType,
     Costs,
     Element,
+    Empty,
     Operator,
     Ports,
     ShapeError,
     Stream,
     StreamType,
     TileType,
+    Value,
     Wiring,
     is_ragged,
     product,
@@ -94,12 +95,12 @@ class Bufferize(Operator):
         size_bytes = 0
         while (element := await source.peek()) is not None:
             value, stop = element
-            if isinstance(value, BareStop):
+            if isinstance(value, Empty):
                 source.take()
-                if value.empty_dimension >= rank:
-                    await sink.send_bare(stop - rank, value.empty_dimension - rank)
+                if value.dimension >= rank:
+                    await sink.send_bare(stop - rank, value.dimension - rank)
                     continue
-                _close(elements, value, rank)
+                _close(elements, value, min(stop, rank))
             else:
                 await ports.on_chip.allocate(
                     unit, value.size_bytes, "a buffer", held_bytes=size_bytes
@@ -111,17 +112,13 @@ class Bufferize(Operator):
                 allocation = Allocation(ports.on_chip, unit, size_bytes)
                 await sink.send((BufferReference(elements, rank, allocation), stop - rank))
                 elements, size_bytes = [], 0
-            elif not isinstance(value, BareStop):
+            elif not isinstance(value, Empty):
                 unit.charge(1)
 
 
-def _close(elements: list[Element], bare: BareStop, rank: int) -> None:
+def _close(elements: list[Element], empty: Empty, level: int) -> None:
     """Add a bare stop; where it only closes what is not empty, the last element does that."""
-    level = min(bare.level, rank)
-    if elements and elements[-1][1] == bare.empty_dimension:
-        last = elements.pop()[0]
-        if isinstance(last, BareStop):
-            last = BareStop(level, last.empty_dimension)
-        elements.append((last, level))
-    else:
-        elements.append((BareStop(level, bare.empty_dimension), level))
+    value: Value = empty
+    if elements and elements[-1][1] == empty.dimension:
+        value, _ = elements.pop()
+    elements.append((value, level))

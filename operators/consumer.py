@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from fabric import BareStop, Costs, Operator, Ports, Stream, StreamType, Wiring, drop
+from fabric import Costs, Empty, Operator, Ports, Stream, StreamType, Wiring, drop
 
 __all__ = ["Consumer"]
 
@@ -41,5 +41,5 @@ class Consumer(Operator):
     async def run(self, ports: Ports) -> None:
         while (element := await ports.source.receive()) is not None:
             drop(element[0], ports.unit.now)
-            if not isinstance(element[0], BareStop):
+            if not isinstance(element[0], Empty):
                 ports.unit.charge(1)

@@ -13,9 +13,9 @@ from typing import ClassVar
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Costs,
     Dim,
+    Empty,
     Operator,
     Ports,
     Selector,
@@ -31,7 +31,7 @@ from fabric import (
     is_ragged,
     same,
 )
-from operators.pairing import uneven
+from operators.streams.lockstep import uneven
 
 __all__ = ["EagerMerge"]
 
@@ -125,14 +125,15 @@ class EagerMerge(Operator):
                 name = source.producer.name
                 raise uneven(ports, f"{name} has ended", f"the rest of a rank-{rank} sub-tensor")
             value, stop = element
-            if isinstance(value, BareStop):
-                await data.send_bare(stop, value.empty_dimension)
+            occupied_cycles = 0
+            if isinstance(value, Empty):
+                await data.send_bare(stop, value.dimension)
             else:
                 await data.send(element)
+                occupied_cycles = 1
             if stop >= rank:
                 return
-            if not isinstance(value, BareStop):
-                unit.charge(1)
+            unit.charge(occupied_cycles)
 
 
 async def _winner(ports: Ports) -> tuple[int, int] | None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Costs,
+    Empty,
     Operator,
     Ports,
     ShapeError,
@@ -25,7 +25,8 @@ from fabric import (
     same,
     share,
 )
-from operators.pairing import Track, differ, settle
+from operators.streams.lockstep import Track, differ, settle
+from operators.streams.values import Values
 
 __all__ = ["Expand", "Repeat"]
 
@@ -76,14 +77,9 @@ class Repeat(_Repetition):
 
     @override
     async def run(self, ports: Ports) -> None:
-        source, sink, unit = ports.source, ports.sink, ports.unit
-        count = self.count
-        while (element := await source.peek()) is not None:
-            value, stop = element
-            if isinstance(value, BareStop):
-                await sink.send_bare(stop + 1, value.empty_dimension + 1)
-                source.take()
-                continue
+        sink, unit, count = ports.sink, ports.unit, self.count
+        source = Values[Value](ports.source, sink, adds=1, held=True)
+        async for value, stop in source:
             share(value, count - 1)
             for number in range(count - 1):
                 await sink.send_at((value, 0), unit.now + number)
@@ -140,12 +136,12 @@ class Expand(_Repetition):
         elements = 0
         while (element := await source.peek()) is not None:
             here.passed(element)
-            if isinstance(element[0], BareStop):
+            if isinstance(element[0], Empty):
                 if outer:
                     there.passed(await reference.receive())
                     if there.empty_dimension != here.empty_dimension:
                         raise differ(ports, here, there)
-                    await sink.send_bare(there.stop, element[0].empty_dimension)
+                    await sink.send_bare(there.stop, element[0].dimension)
             else:
                 elements += 1
                 if elements > 1 and not outer:
@@ -166,8 +162,8 @@ class Expand(_Repetition):
         while (guide := await reference.receive()) is not None:
             track.passed(guide)
             what, level = guide
-            if isinstance(what, BareStop):
-                await sink.send_bare(level, what.empty_dimension)
+            if isinstance(what, Empty):
+                await sink.send_bare(level, what.dimension)
             else:
                 drop(what, unit.now)
                 if buffers:

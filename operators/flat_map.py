@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from fabric import BareStop, Costs, Operator, Ports, Stream, StreamType, Wiring
+from fabric import Costs, Operator, Ports, Stream, StreamType, Tile, Wiring
 from operators.functions.base import tile_types
 from operators.functions.split import Split
+from operators.streams.values import Values, send
 
 __all__ = ["FlatMap"]
 
@@ -51,20 +52,12 @@ class FlatMap(Operator):
 
     @override
     async def run(self, ports: Ports) -> None:
-        source, sink, rank = ports.source, ports.sink, self.split.rank
+        sink, rank = ports.sink, self.split.rank
         apply = ports.parts_of(self.split)
-        while (element := await source.receive()) is not None:
-            value, stop = element
-            if isinstance(value, BareStop):
-                await sink.send_bare(stop + rank, value.empty_dimension + rank)
-                continue
-            parts = apply(value)
+        async for tile, stop in Values[Tile](ports.source, sink, adds=rank):
+            parts = apply(tile)
             last = len(parts) - 1
             for number, (part, level) in enumerate(parts):
-                closes = level + stop if number == last else level
-                if isinstance(part, BareStop):
-                    await sink.send_bare(closes, part.empty_dimension)
-                else:
-                    await sink.send((part, closes))
+                await send(sink, part, level + stop if number == last else level)
             if stop and not parts:
                 await sink.send_bare(stop + rank, rank)

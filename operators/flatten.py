@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Costs,
+    Empty,
     Operator,
     Ports,
     ShapeError,
@@ -69,14 +69,15 @@ class Flatten(Operator):
     @override
     async def run(self, ports: Ports) -> None:
         source, sink = ports.source, ports.sink
-        inner, outer = self.inner, self.outer
         while (element := await source.receive()) is not None:
             value, stop = element
-            level = stop - (outer - inner) if stop > outer else min(stop, inner)
-            if isinstance(value, BareStop):
-                empty = value.empty_dimension
-                empty = empty - (outer - inner) if empty > outer else min(empty, inner)
-                if level > empty:
-                    await sink.send_bare(level, empty)
-            else:
+            level = self._merged(stop)
+            if not isinstance(value, Empty):
                 await sink.send(element if level == stop else (value, level))
+            elif level > (dimension := self._merged(value.dimension)):
+                await sink.send_bare(level, dimension)
+
+    def _merged(self, number: int) -> int:
+        """Return the level of a stop, or the number of a dimension, when dimensions are merged."""
+        inner, outer = self.inner, self.outer
+        return number - (outer - inner) if number > outer else min(number, inner)

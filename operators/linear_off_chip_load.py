@@ -14,7 +14,6 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Costs,
     OffChipTensor,
     Operator,
@@ -23,13 +22,15 @@ from fabric import (
     Stream,
     StreamType,
     TileType,
+    Value,
     Wiring,
     drop,
 )
-from operators.grid import Grid, Tiles, hand_out, load_costs, loaded
-from operators.structure import row_major_strides
-from operators.tensor import Tensor
-from operators.view import LISTED, Viewed, numbers_below, reach, walk
+from operators.streams.values import Values
+from operators.tiles.grid import Grid, Tiles, hand_out, load_costs, loaded
+from operators.tiles.row_major import row_major_strides
+from operators.tiles.tensor import Tensor
+from operators.tiles.view import LISTED, Viewed, numbers_below, reach, walk
 
 __all__ = ["LinearOffChipLoad"]
 
@@ -113,14 +114,9 @@ class LinearOffChipLoad(Operator):
             await _read(ports, tiles, view, 0)
             return
         rank = len(view.shape)
-        source, sink = ports.source, ports.sink
-        while (reference := await source.receive()) is not None:
-            value, stop = reference
-            if isinstance(value, BareStop):
-                await sink.send_bare(stop + rank, value.empty_dimension + rank)
-            else:
-                drop(value, ports.unit.now)
-                await _read(ports, tiles, view, stop)
+        async for value, stop in Values[Value](ports.source, ports.sink, adds=rank):
+            drop(value, ports.unit.now)
+            await _read(ports, tiles, view, stop)
 
     @property
     def _grid(self) -> Grid:

@@ -13,8 +13,8 @@ from typing_extensions import override
 
 from fabric import (
     ARTIFACT_BYTES,
-    BareStop,
     Costs,
+    Empty,
     OffChipTensor,
     Operator,
     Ports,
@@ -25,7 +25,7 @@ from fabric import (
     Wiring,
     product,
 )
-from operators.pairing import uneven
+from operators.streams.lockstep import uneven
 
 __all__ = ["LinearOffChipStore"]
 
@@ -98,7 +98,7 @@ class LinearOffChipStore(Operator):
         places = _Places(self.off_chip_tensor(ports.input_types, ()))
         while (element := await source.peek()) is not None:
             tile, stop = element
-            if not isinstance(tile, BareStop):
+            if not isinstance(tile, Empty):
                 size_bytes = tile.size_bytes
                 await ports.on_chip.allocate(unit, size_bytes, "a tile")
                 row_bytes = tile.cols * tile.dtype.itemsize

@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     ComputeOperator,
     Costs,
     Ports,
     Stream,
     StreamType,
+    Value,
     Wiring,
     artifact_bytes,
 )
 from operators.functions.base import Function
-from operators.operands import check_inputs, load_cycles, placed, size_bytes, unpacked_types
-from operators.pairing import Lockstep
+from operators.streams.lockstep import Lockstep
+from operators.streams.operands import check_inputs, load_cycles, placed, size_bytes, unpacked_types
 
 __all__ = ["Map"]
 
@@ -77,13 +77,8 @@ class Map(ComputeOperator):
         sink, unit = ports.sink, ports.compute_unit
         apply = ports.values_of(self.function, "apply")
         cycles = ports.numbers_of(self.function, "cycles")
-        inputs = Lockstep(ports)
-        while (found := await inputs.peek()) is not None:
-            values, stop = found
-            if isinstance(values[0], BareStop):
-                await sink.send_bare(stop, values[0].empty_dimension)
-                inputs.take()
-                continue
+        inputs = Lockstep[Value](ports, sink, held=True)
+        async for values, stop in inputs:
             result = placed(apply(*values), in_memory=self.to_memory)
             load = sum([load_cycles(unit, value) for value in values])
             store = unit.transfer(size_bytes(result)) if self.to_memory else 0

@@ -13,8 +13,8 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import Costs, Operator, Ports, ShapeError, Stream, StreamType, Wiring
-from operators.integers import INTEGER, integer
-from operators.structure import positions
+from operators.tiles.integers import INTEGER, integer
+from operators.tiles.row_major import positions
 
 __all__ = ["Metadata"]
 

@@ -11,9 +11,9 @@ from typing import Annotated
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Bounds,
     Costs,
+    Empty,
     Operator,
     Ports,
     ShapeError,
@@ -78,8 +78,8 @@ class Parallelize(Operator):
         while (element := await source.receive()) is not None:
             value, stop = element
             sink = sinks[turn]
-            if isinstance(value, BareStop):
-                await sink.send_bare(stop, value.empty_dimension)
+            if isinstance(value, Empty):
+                await sink.send_bare(stop, value.dimension)
             else:
                 await sink.send_at(element, unit.now + self.switch_cycles)
             if stop >= self.rank:

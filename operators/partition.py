@@ -11,9 +11,9 @@ from typing import Annotated
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Bounds,
     Costs,
+    Empty,
     Feedback,
     Operator,
     Ports,
@@ -28,8 +28,8 @@ from fabric import (
     same,
     share,
 )
-from operators.operands import load_cycles, placed
-from operators.pairing import Track, differ, settle
+from operators.streams.lockstep import Track, differ, settle
+from operators.streams.operands import load_cycles, placed
 
 __all__ = ["Partition"]
 
@@ -107,7 +107,7 @@ class Partition(Operator):
         while (choice := await ports.inputs[1].receive()) is not None:
             selectors.passed(choice)
             selector = choice[0]
-            if isinstance(selector, BareStop):
+            if isinstance(selector, Empty):
                 source.passed(await ports.inputs[0].receive())
                 if source.empty_dimension != selectors.empty_dimension:
                     raise differ(ports, source, selectors)
@@ -135,12 +135,12 @@ class Partition(Operator):
             if element is None:
                 raise differ(ports, track, selectors)
             value, stop = element
-            if isinstance(value, BareStop):
-                if value.empty_dimension >= rank:
+            if isinstance(value, Empty):
+                if value.dimension >= rank:
                     raise differ(ports, track, selectors)
                 source.take()
                 for sink in sinks:
-                    await sink.send_bare(min(stop, rank), value.empty_dimension)
+                    await sink.send_bare(min(stop, rank), value.dimension)
                 continue
             load = load_cycles(unit, value)
             if load:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Costs,
+    Empty,
     Operator,
     Ports,
     ShapeError,
@@ -21,6 +21,7 @@ from fabric import (
     artifact_bytes,
     at_least_one,
 )
+from operators.streams.values import send
 
 __all__ = ["Promote"]
 
@@ -78,8 +79,6 @@ class Promote(Operator):
                 stop += 1
             elif outermost and stop == inside - 1 and await source.peek() is None:
                 stop = inside
-            if isinstance(value, BareStop):
-                empty = value.empty_dimension
-                await sink.send_bare(stop, empty + (empty >= inside))
-            else:
-                await sink.send((value, stop))
+            if isinstance(value, Empty) and value.dimension >= inside:
+                value = Empty(value.dimension + 1)
+            await send(sink, value, stop)

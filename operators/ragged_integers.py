@@ -14,7 +14,7 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import Costs, Operator, Ports, ShapeError, Stream, StreamType, Wiring
-from operators.integers import INTEGER, integer
+from operators.tiles.integers import INTEGER, integer
 
 __all__ = ["RaggedIntegers"]
 

@@ -12,19 +12,20 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Costs,
     OffChipTensor,
     Operator,
     Ports,
     Stream,
     StreamType,
+    Tile,
     TileType,
     Wiring,
 )
-from operators.grid import Grid, hand_out, load_costs, loaded
-from operators.integers import check_integers, number_in
-from operators.tensor import Tensor
+from operators.streams.values import Values
+from operators.tiles.grid import Grid, hand_out, load_costs, loaded
+from operators.tiles.integers import check_integers, number_in
+from operators.tiles.tensor import Tensor
 
 __all__ = ["RandomOffChipLoad"]
 
@@ -78,15 +79,10 @@ class RandomOffChipLoad(Operator):
 
     @override
     async def run(self, ports: Ports) -> None:
-        source, sink = ports.source, ports.sink
         grid = self._grid
         tiles = grid.tiles(ports)
-        while (element := await source.receive()) is not None:
-            value, stop = element
-            if isinstance(value, BareStop):
-                await sink.send_bare(stop, value.empty_dimension)
-                continue
-            await hand_out(ports, tiles, grid.checked(number_in(value), ports), stop)
+        async for address, stop in Values[Tile](ports.source, ports.sink):
+            await hand_out(ports, tiles, grid.checked(number_in(address), ports), stop)
 
     @property
     def _grid(self) -> Grid:

@@ -13,7 +13,6 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     BoolType,
     Bounds,
     Costs,
@@ -23,15 +22,16 @@ from fabric import (
     ShapeError,
     Stream,
     StreamType,
+    Tile,
     TileType,
     Wiring,
     check_same_shape,
     dtype_name,
 )
-from operators.grid import Grid
-from operators.integers import check_integers, number_in
-from operators.pairing import Lockstep
-from operators.tensor import Tensor
+from operators.streams.lockstep import Lockstep
+from operators.tiles.grid import Grid
+from operators.tiles.integers import check_integers, number_in
+from operators.tiles.tensor import Tensor
 
 __all__ = ["RandomOffChipStore"]
 
@@ -119,13 +119,8 @@ class RandomOffChipStore(Operator):
     async def run(self, ports: Ports) -> None:
         unit, sink, grid = ports.unit, ports.sink, self._grid
         matrix = self._stored(ports, grid) if ports.functional else None
-        inputs = Lockstep(ports)
-        while (found := await inputs.peek()) is not None:
-            (address, tile), stop = found
-            if isinstance(address, BareStop):
-                await sink.send_bare(stop, address.empty_dimension)
-                inputs.take()
-                continue
+        inputs = Lockstep[Tile](ports, sink, held=True)
+        async for (address, tile), stop in inputs:
             place = grid.checked(number_in(address), ports)
             size_bytes = tile.size_bytes
             await ports.on_chip.allocate(unit, size_bytes, "a tile")

@@ -12,11 +12,12 @@ from typing import Annotated
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Bounds,
     Costs,
+    Empty,
     Operator,
     Ports,
+    Selector,
     SelectorType,
     ShapeError,
     Source,
@@ -26,7 +27,8 @@ from fabric import (
     artifact_bytes,
     same,
 )
-from operators.operands import load_cycles, placed
+from operators.streams.operands import load_cycles, placed
+from operators.streams.values import Values
 
 __all__ = ["Reassemble"]
 
@@ -93,14 +95,10 @@ class Reassemble(Operator):
 
     @override
     async def run(self, ports: Ports) -> None:
-        *streams, selectors = ports.inputs
-        while (choice := await selectors.receive()) is not None:
-            selector, outer_stop = choice
+        *streams, steering = ports.inputs
+        selectors = Values[Selector](steering, ports.sink, adds=self.rank + 1)
+        async for selector, outer_stop in selectors:
             closing = outer_stop + 1
-            if isinstance(selector, BareStop):
-                shift = self.rank + 1
-                await ports.sink.send_bare(outer_stop + shift, selector.empty_dimension + shift)
-                continue
             if not selector.hits:
                 await ports.sink.send_bare(self.rank + closing, self.rank)
                 continue
@@ -133,9 +131,9 @@ class Reassemble(Operator):
             value, stop = element
             ended = stop >= rank
             level = stop + closing if ended else stop
-            if isinstance(value, BareStop):
+            if isinstance(value, Empty):
                 source.take()
-                await sink.send_bare(level, value.empty_dimension)
+                await sink.send_bare(level, value.dimension)
             else:
                 load = load_cycles(unit, value)
                 if load:

@@ -12,10 +12,10 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     BoolType,
     Costs,
     Dim,
+    Empty,
     Operator,
     Ports,
     ShapeError,
@@ -31,8 +31,9 @@ from fabric import (
     holds_buffers,
     is_static,
 )
-from operators.conversion import check_converts
-from operators.pairing import uneven
+from operators.streams.lockstep import uneven
+from operators.streams.values import send
+from operators.tiles.conversion import check_converts
 
 __all__ = ["Reshape"]
 
@@ -140,8 +141,9 @@ class Reshape(Operator):
         count = 0
         while (element := await source.receive()) is not None:
             value, stop = element
-            bare = isinstance(value, BareStop)
-            if stop >= dimension and not (bare and value.empty_dimension >= dimension):
+            if isinstance(value, Empty) and value.dimension >= dimension:
+                value = Empty(value.dimension + 1)
+            elif stop >= dimension:
                 count += 1
             if stop > dimension:
                 if count % chunk:
@@ -155,14 +157,8 @@ class Reshape(Operator):
             elif count == chunk:
                 stop = dimension + 1
                 count = 0
-            if bare:
-                empty = value.empty_dimension
-                empty += empty >= dimension
-                await sink.send_bare(stop, empty)
-                await flags.send_bare(stop, empty)
-            else:
-                await sink.send((value, stop))
-                await flags.send((False, stop))
+            await send(sink, value, stop)
+            await send(flags, value if isinstance(value, Empty) else False, stop)
 
     async def _split_innermost(self, ports: Ports) -> None:
         source, (sink, flags) = ports.source, ports.outputs
@@ -171,13 +167,13 @@ class Reshape(Operator):
         last = 2 if self.outermost else 1
         while (element := await source.receive()) is not None:
             value, stop = element
-            if isinstance(value, BareStop):
+            if isinstance(value, Empty):
                 if count:
                     await self._fill(ports, chunk - count, stop + 1)
                     count = 0
                 else:
-                    await sink.send_bare(stop + 1, value.empty_dimension + 1)
-                    await flags.send_bare(stop + 1, value.empty_dimension + 1)
+                    await sink.send_bare(stop + 1, value.dimension + 1)
+                    await flags.send_bare(stop + 1, value.dimension + 1)
                 continue
             count += 1
             if count == chunk:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from fabric import BareStop, Ports, Stream, StreamType, ValueType, Wiring
-from operators.accumulator import Accumulating, Accumulator
-from operators.pairing import Lockstep
+from fabric import Empty, Ports, Stream, StreamType, Value, ValueType, Wiring
+from operators.streams.accumulator import Accumulating, Accumulator
+from operators.streams.lockstep import Lockstep
+from operators.streams.values import send
 
 __all__ = ["Scan"]
 
@@ -53,15 +54,13 @@ class Scan(Accumulating):
     async def run(self, ports: Ports) -> None:
         rank, sink = self.rank, ports.sink
         accumulator = Accumulator(ports, self)
-        inputs = Lockstep(ports)
-        while (found := await inputs.peek()) is not None:
-            values, stop = found
-            if isinstance(values[0], BareStop):
-                inputs.take()
-                await sink.send_bare(stop, values[0].empty_dimension)
-            else:
+        inputs = Lockstep[Value](ports)
+        async for values, stop in inputs:
+            value = values[0]
+            if not isinstance(value, Empty):
                 await accumulator.update(values, stored=True)
-                inputs.take()
-                await sink.send((accumulator.value(), stop))
+                value = accumulator.value()
+            inputs.take()
+            await send(sink, value, stop)
             if stop >= rank:
                 accumulator.restart()

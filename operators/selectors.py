@@ -24,7 +24,7 @@ from fabric import (
     StreamType,
     Wiring,
 )
-from operators.structure import positions
+from operators.tiles.row_major import positions
 
 __all__ = ["Selectors"]
 

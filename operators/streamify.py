@@ -14,12 +14,12 @@ from typing_extensions import override
 
 from fabric import (
     ARTIFACT_BYTES,
-    BareStop,
     BufferReference,
     BufferType,
     Costs,
     Dim,
     Element,
+    Empty,
     Operator,
     Ports,
     ShapeError,
@@ -31,9 +31,10 @@ from fabric import (
     product,
     same,
 )
-from operators.pairing import Track, differ, settle, uneven
-from operators.structure import positions
-from operators.view import LISTED, numbers_below, reach, walk
+from operators.streams.lockstep import Track, differ, settle, uneven
+from operators.streams.values import Values
+from operators.tiles.row_major import positions
+from operators.tiles.view import LISTED, numbers_below, reach, walk
 
 __all__ = ["Streamify"]
 
@@ -136,22 +137,18 @@ class Streamify(Operator):
         if len(ports.inputs) > 1:
             await self._refer(ports)
             return
-        source, unit = ports.source, ports.unit
+        unit = ports.unit
         rank = len(ports.output_types[0].shape) - len(ports.input_types[0].shape)
         passes = len(self.repeats)
         inner = rank - passes
-        while (element := await source.peek()) is not None:
-            value, stop = element
-            if isinstance(value, BareStop):
-                await ports.sink.send_bare(stop + rank, value.empty_dimension + rank)
-                source.take()
-                continue
-            reading = self._reading(ports, value)
+        source = Values[BufferReference](ports.source, ports.sink, adds=rank, held=True)
+        async for buffer, stop in source:
+            reading = self._reading(ports, buffer)
             for _, level, _ in positions(self.repeats):
                 last_stop = rank + stop if level == passes else inner + level
                 await _read(ports, reading, inner, last_stop)
             source.take()
-            drop(value, unit.now)
+            drop(buffer, unit.now)
 
     async def _refer(self, ports: Ports) -> None:
         (source, reference), sink, unit = ports.inputs, ports.sink, ports.unit
@@ -161,7 +158,7 @@ class Streamify(Operator):
         while (element := await source.peek()) is not None:
             here.passed(element)
             value = element[0]
-            reading = None if isinstance(value, BareStop) else self._reading(ports, value)
+            reading = None if isinstance(value, Empty) else self._reading(ports, value)
             ended = False
             while not ended:
                 guide = await reference.receive()
@@ -171,8 +168,8 @@ class Streamify(Operator):
                 if guide is None or outside is not (reading is None):
                     raise differ(ports, here, there)
                 what, level = guide
-                if isinstance(what, BareStop):
-                    await sink.send_bare(level + rank, what.empty_dimension + rank)
+                if isinstance(what, Empty):
+                    await sink.send_bare(level + rank, what.dimension + rank)
                 elif reading is not None:
                     drop(what, unit.now)
                     await _read(ports, reading, rank, rank + level)
@@ -216,7 +213,7 @@ class _Reading:
             if item is not None:
                 yield self.elements[item][0], stop
             elif empty is not None:
-                yield BareStop(stop, empty), stop
+                yield Empty(empty), stop
 
 
 async def _read(ports: Ports, reading: Iterable[Element], inner: int, last_stop: int) -> None:
@@ -224,8 +221,8 @@ async def _read(ports: Ports, reading: Iterable[Element], inner: int, last_stop:
     sink, unit = ports.sink, ports.unit
     for value, stop in reading:
         level = last_stop if stop == inner else stop
-        if isinstance(value, BareStop):
-            await sink.send_bare(level, value.empty_dimension)
+        if isinstance(value, Empty):
+            await sink.send_bare(level, value.dimension)
         else:
             await sink.send((value, level))
             unit.charge(1)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Costs,
     Operator,
     Ports,
@@ -18,10 +17,11 @@ from fabric import (
     Stream,
     StreamType,
     TupleType,
+    Value,
     Wiring,
 )
-from operators.operands import check_inputs
-from operators.pairing import Lockstep
+from operators.streams.lockstep import Lockstep
+from operators.streams.operands import check_inputs
 
 __all__ = ["Zip"]
 
@@ -57,11 +57,7 @@ class Zip(Operator):
     @override
     async def run(self, ports: Ports) -> None:
         sink = ports.sink
-        inputs = Lockstep(ports, unpack=False)
-        while (found := await inputs.peek()) is not None:
-            values, stop = found
+        inputs = Lockstep[Value](ports, sink, unpack=False)
+        async for values, stop in inputs:
             inputs.take()
-            if isinstance(values[0], BareStop):
-                await sink.send_bare(stop, values[0].empty_dimension)
-            else:
-                await sink.send((tuple(values), stop))
+            await sink.send((tuple(values), stop))

@@ -16,14 +16,16 @@ settings.load_profile("fabric")
 def pytest_configure() -> None:
     """Make the tests independent of who started them, and where.
 
-    The HBM's loop is compiled here: in a new clone a command would say that it had to. SIGINT is
-    taken back: what a shell starts behind it ignores it, and so would the commands under test.
+    The HBM's loop is compiled here: in a new clone a command would say that it had to. Signals are
+    taken back: what a shell starts behind it ignores SIGINT, and what nohup starts SIGHUP, and so
+    would the commands under test.
     """
     from fabric.engine import flat_kernel
 
     flat_kernel.was_compiled_now()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

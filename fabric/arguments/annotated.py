@@ -10,7 +10,7 @@ import operator
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, SupportsIndex
 
 from fabric.arguments.checks import (
     Anything,
@@ -30,37 +30,37 @@ from fabric.arguments.checks import (
 __all__ = ["check_of", "several"]
 
 
-def _truth(value: Any) -> bool:
-    if value.__class__.__module__ != "numpy" or str(value.dtype) != "bool":
+def _truth(value: object) -> bool:
+    if value.__class__.__module__ != "numpy" or str(getattr(value, "dtype", None)) != "bool":
         raise TypeError
     return bool(value)
 
 
-def _integer(value: Any) -> int:
-    if isinstance(value, bool):
+def _integer(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         raise TypeError
     return operator.index(value)
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         raise TypeError
     return value if isinstance(value, int) else float(value)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
     return str(value)
 
 
-def _none(_value: Any) -> None:
+def _none(_value: object) -> None:
     raise TypeError
 
 
 _ANYTHING: Final = Anything()
 _NONE: Final = Plain(type(None), "None", "None", _none)
-_PLAIN: Final[dict[Any, Check]] = {
+_PLAIN: Final[dict[object, Check]] = {
     int: Plain(int, "an integer", "integers", _integer),
     float: Plain(float, "a number", "numbers", _number),
     bool: Plain(bool, "True or False", "truth values", _truth),
@@ -72,14 +72,14 @@ _PLAIN: Final[dict[Any, Check]] = {
 }
 
 
-def check_of(annotation: Any) -> Check:
+def check_of(annotation: object) -> Check:
     """Return the check for an annotation; what it cannot tell is not checked."""
     kind = typing.get_origin(annotation) or annotation
     if kind in _COMPOSED:
         return _COMPOSED[kind](typing.get_args(annotation))
     if kind in _PLAIN:
         return _PLAIN[kind]
-    if getattr(kind, "_is_protocol", False):
+    if isinstance(kind, type) and getattr(kind, "_is_protocol", False):
         return Capable(kind)
     # What goes for a Sequence, say, is left to who uses it.
     return Instance(kind) if isinstance(kind, type) and not inspect.isabstract(kind) else _ANYTHING
@@ -90,7 +90,7 @@ def several(check: Check) -> Check:
     return Items([check], None)
 
 
-def _tuple_of(arguments: tuple[Any, ...]) -> Check:
+def _tuple_of(arguments: tuple[object, ...]) -> Check:
     if not arguments:
         return Instance(tuple)
     variable = arguments[-1] is Ellipsis
@@ -98,15 +98,15 @@ def _tuple_of(arguments: tuple[Any, ...]) -> Check:
     return Items(items, None if variable else len(items))
 
 
-def _union_of(arguments: tuple[Any, ...]) -> Check:
+def _union_of(arguments: tuple[object, ...]) -> Check:
     return OneOf([check_of(each) for each in arguments])
 
 
-def _mapping_of(arguments: tuple[Any, ...]) -> Check:
+def _mapping_of(arguments: tuple[object, ...]) -> Check:
     return Entries(*map(check_of, arguments))
 
 
-def _annotated(arguments: tuple[Any, ...]) -> Check:
+def _annotated(arguments: tuple[object, ...]) -> Check:
     check = check_of(arguments[0])
     for each in arguments[1:]:
         if isinstance(each, Check):
@@ -116,7 +116,7 @@ def _annotated(arguments: tuple[Any, ...]) -> Check:
     return check
 
 
-_COMPOSED: Final[dict[Any, Callable[[tuple[Any, ...]], Check]]] = {
+_COMPOSED: Final[dict[object, Callable[[tuple[object, ...]], Check]]] = {
     Annotated: _annotated,
     Literal: Choice,
     Mapping: _mapping_of,

@@ -9,7 +9,7 @@ import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from typing_extensions import override
 
@@ -47,7 +47,7 @@ class Check:
     text: str
     plural: str
 
-    def settle(self, value: Any) -> Any:
+    def settle(self, value: object) -> object:
         """Return ``value`` as the fabric goes on with it.
 
         Raises:
@@ -55,7 +55,7 @@ class Check:
         """
         raise NotImplementedError
 
-    def test(self, value: str, names: dict[str, Any]) -> str:
+    def test(self, value: str, names: dict[str, object]) -> str:
         """Return a Python expression that is true only where ``settle`` has nothing to do.
 
         Args:
@@ -64,7 +64,7 @@ class Check:
         """
         raise NotImplementedError
 
-    def hint(self, value: Any) -> str:  # noqa: ARG002 - a default
+    def hint(self, value: object) -> str:  # noqa: ARG002 - a default
         """Return what to say besides of a value that does not fit; nothing by default."""
         return ""
 
@@ -99,25 +99,27 @@ class Anything(Check):
     text, plural = "anything", "anything"
 
     @override
-    def settle(self, value: Any) -> Any:
+    def settle(self, value: object) -> object:
         return value
 
     @override
-    def test(self, value: str, names: dict[str, Any]) -> str:
+    def test(self, value: str, names: dict[str, object]) -> str:
         return "True"
 
 
 class Plain(Check):
     """A value of one of Python's own types."""
 
-    def __init__(self, kind: type, text: str, plural: str, convert: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, kind: type, text: str, plural: str, convert: Callable[[object], object]
+    ) -> None:
         """Take a ``kind``, and what ``convert`` can make one of; it raises where it cannot."""
         self.text, self.plural = text, plural
         self._kind = kind
         self._convert = convert
 
     @override
-    def settle(self, value: Any) -> Any:
+    def settle(self, value: object) -> object:
         if value.__class__ is self._kind:
             return value
         try:
@@ -126,7 +128,7 @@ class Plain(Check):
             raise Unfit from None
 
     @override
-    def test(self, value: str, names: dict[str, Any]) -> str:
+    def test(self, value: str, names: dict[str, object]) -> str:
         return f"{value}.__class__ is {_named(self._kind, names)}"
 
 
@@ -145,7 +147,7 @@ class Instance(Check):
         self.text, self.plural = a_or_an(name), f"{name}s"
 
     @override
-    def settle(self, value: Any) -> Any:
+    def settle(self, value: object) -> object:
         if not isinstance(value, self.kind):
             raise Unfit
         if len(self._seen) == _SEEN_CLASSES:
@@ -154,11 +156,11 @@ class Instance(Check):
         return value
 
     @override
-    def test(self, value: str, names: dict[str, Any]) -> str:
+    def test(self, value: str, names: dict[str, object]) -> str:
         return f"{value}.__class__ in {_named(self._seen, names)}"
 
     @override
-    def hint(self, value: Any) -> str:
+    def hint(self, value: object) -> str:
         if isinstance(value, type) and issubclass(value, self.kind):
             return f", such as {value.__name__}()"
         if inspect.isfunction(value) and value.__name__.isidentifier():
@@ -180,13 +182,13 @@ class Capable(Check):
         self.plural = f"{protocol.__name__}s, with {methods}"
 
     @override
-    def settle(self, value: Any) -> Any:
+    def settle(self, value: object) -> object:
         if isinstance(value, type) or not all(hasattr(value, name) for name in self._methods):
             raise Unfit
         return value
 
     @override
-    def test(self, value: str, names: dict[str, Any]) -> str:
+    def test(self, value: str, names: dict[str, object]) -> str:
         return "False"
 
 
@@ -200,7 +202,7 @@ class OneOf(Check):
         self.plural = " or ".join(each.plural for each in options)
 
     @override
-    def settle(self, value: Any) -> Any:
+    def settle(self, value: object) -> object:
         for option in self._options:
             try:
                 return option.settle(value)
@@ -209,11 +211,11 @@ class OneOf(Check):
         raise Unfit
 
     @override
-    def test(self, value: str, names: dict[str, Any]) -> str:
+    def test(self, value: str, names: dict[str, object]) -> str:
         return f"({' or '.join(each.test(value, names) for each in self._options)})"
 
     @override
-    def hint(self, value: Any) -> str:
+    def hint(self, value: object) -> str:
         return next(filter(None, (each.hint(value) for each in self._options)), "")
 
 
@@ -229,7 +231,7 @@ class Items(Check):
         self.plural = f"tuples of {many}{items[0].plural}"
 
     @override
-    def settle(self, value: Any) -> Any:
+    def settle(self, value: object) -> object:
         if not isinstance(value, tuple | list) or self._count not in (None, len(value)):
             raise Unfit
         items = repeat(self._items[0], len(value)) if self._count is None else self._items
@@ -238,7 +240,7 @@ class Items(Check):
         return value if alike else tuple(settled)
 
     @override
-    def test(self, value: str, names: dict[str, Any]) -> str:
+    def test(self, value: str, names: dict[str, object]) -> str:
         is_tuple = f"{value}.__class__ is {_named(tuple, names)}"
         if self._count is None:
             item = f"item_{len(names)}"
@@ -260,32 +262,32 @@ class Entries(Check):
         self.plural = f"dicts from {keys.plural} to {values.plural}"
 
     @override
-    def settle(self, value: Any) -> Any:
+    def settle(self, value: object) -> object:
         if not isinstance(value, Mapping):
             raise Unfit
         return {self._keys.settle(key): self._values.settle(each) for key, each in value.items()}
 
     @override
-    def test(self, value: str, names: dict[str, Any]) -> str:
+    def test(self, value: str, names: dict[str, object]) -> str:
         return "False"
 
 
 class Choice(Check):
     """One of a few values."""
 
-    def __init__(self, values: tuple[Any, ...]) -> None:
+    def __init__(self, values: tuple[object, ...]) -> None:
         """Take one of ``values``."""
         self._values = values
         self.text = self.plural = f"one of {', '.join(map(str, values))}"
 
     @override
-    def settle(self, value: Any) -> Any:
+    def settle(self, value: object) -> object:
         if not any(value.__class__ is each.__class__ and value == each for each in self._values):
             raise Unfit
         return value
 
     @override
-    def test(self, value: str, names: dict[str, Any]) -> str:
+    def test(self, value: str, names: dict[str, object]) -> str:
         return f"({' or '.join(f'{value} == {each!r}' for each in self._values)})"
 
 
@@ -295,13 +297,13 @@ class Called(Check):
     text, plural = "a function", "functions"
 
     @override
-    def settle(self, value: Any) -> Any:
+    def settle(self, value: object) -> object:
         if not callable(value):
             raise Unfit
         return value
 
     @override
-    def test(self, value: str, names: dict[str, Any]) -> str:
+    def test(self, value: str, names: dict[str, object]) -> str:
         return f"{_named(callable, names)}({value})"
 
 
@@ -315,21 +317,22 @@ class Bounded(Check):
         self.plural = f"{inner.plural} {bounds.text}"
 
     @override
-    def settle(self, value: Any) -> Any:
+    def settle(self, value: object) -> object:
         settled = self._inner.settle(value)
         least, most = self._bounds
+        assert isinstance(settled, int | float)
         if settled < least or (most is not None and settled > most):
             raise Unfit
         return settled
 
     @override
-    def test(self, value: str, names: dict[str, Any]) -> str:
+    def test(self, value: str, names: dict[str, object]) -> str:
         least, most = self._bounds
         upper = "" if most is None else f" <= {most}"
         return f"({self._inner.test(value, names)} and {least} <= {value}{upper})"
 
 
-def _named(value: Any, names: dict[str, Any]) -> str:
+def _named(value: object, names: dict[str, object]) -> str:
     """Return the name that ``value`` has, or now gets, in ``names``."""
     name = f"name_{len(names)}"
     names[name] = value

@@ -48,9 +48,9 @@ class Described:
     refusal: ClassVar[type[FabricError]] = ProgramError
 
     _checks: ClassVar[tuple[tuple[str, Check], ...]]
-    _fits: ClassVar[Callable[[Any], bool]]
+    _fits: ClassVar[Callable[[Described], bool]]
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         """Have the checks of ``cls`` worked out for its first instance."""
         super().__init_subclass__(**options)
         cls._fits = _first
@@ -70,14 +70,14 @@ def _first(self: Described) -> bool:
     cls = type(self)
     _check_class(cls)
     cls._checks = tuple(field_checks(cls))
-    names: dict[str, Any] = {}
+    names: dict[str, object] = {}
     tests = [check.test(f"self.{name}", names) for name, check in cls._checks]
     # As dataclasses make __init__: the text has nothing in it but names of fields and of classes.
     cls._fits = eval(f"lambda self: {' and '.join(tests) or True}", names)
     return False
 
 
-def settle(described: Any, refusal: type[FabricError], who: str | None = None) -> None:
+def settle(described: object, refusal: type[FabricError], who: str | None = None) -> None:
     """Check the fields of a dataclass, and turn integers of numpy's, say, into Python's.
 
     Raises:
@@ -101,7 +101,7 @@ def field_checks(cls: type) -> Iterator[tuple[str, Check]]:
         yield field.name, _evaluated(field.type, _words_of(owner))
 
 
-def _words_of(cls: type) -> dict[str, Any]:
+def _words_of(cls: type) -> dict[str, object]:
     """Return the names that the annotations of ``cls`` are made of."""
     module = sys.modules.get(cls.__module__)
     if module is not None:
@@ -111,7 +111,7 @@ def _words_of(cls: type) -> dict[str, Any]:
     return next((each.__globals__ for each in functions if each.__module__ == cls.__module__), {})
 
 
-def _evaluated(annotation: Any, names: dict[str, Any]) -> Check:
+def _evaluated(annotation: object, names: dict[str, object]) -> Check:
     """Return the check for an annotation; none for one that is there for type checkers only."""
     if annotation is inspect.Parameter.empty:
         return check_of(Any)
@@ -199,7 +199,7 @@ def checked(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
 
 
 def _argument_checks(
-    signature: inspect.Signature, names: dict[str, Any]
+    signature: inspect.Signature, names: dict[str, object]
 ) -> Iterator[tuple[str, Check]]:
     """Yield the parameters with their checks; annotations are words of ``names``."""
     for name, parameter in signature.parameters.items():
@@ -215,7 +215,7 @@ def _arguments_fit(
     signature: inspect.Signature, checks: Mapping[str, Check]
 ) -> Callable[..., bool]:
     """Return what tells whether arguments need no look, with the parameters of ``signature``."""
-    names: dict[str, Any] = {}
+    names: dict[str, object] = {}
     parameters = []
     for name, parameter in signature.parameters.items():
         default = parameter.default

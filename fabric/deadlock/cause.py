@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fabric.deadlock.tokens import Tokens, sent
-from fabric.deadlock.waits import is_lost, lost_room
+from fabric.deadlock.waits import channels_of, is_lost, lost_room, wait_of
 
 if TYPE_CHECKING:
-    from fabric.engine.unit import Unit, Wait
+    from collections.abc import Mapping
+
+    from fabric.state.expected import Expected
+    from fabric.state.run_state import ChannelState, RunState, UnitState, WaitState
 
 __all__ = ["cause", "code", "hint", "needs"]
 
@@ -20,45 +22,53 @@ _THROUGH: Final = 4
 """How many of the units that only pass something on are named."""
 
 
-def code(loop: list[Unit], tokens: Tokens) -> str:
+def code(loop: list[UnitState], state: RunState) -> str:
     """Return the code of ``KINDS`` that a loop belongs to."""
-    waits = [_wait(unit) for unit in loop]
+    waits = [wait_of(unit) for unit in loop]
     operations = {wait.operation for wait in waits}
-    if any(wait.operation == "send" and is_lost(wait.channels[0]) for wait in waits):
+    if any(wait.operation == "send" and is_lost(_channel(wait, state)) for wait in waits):
         return "FAB-D005"
     if "capacity" in operations:
-        return "FAB-D005" if lost_room(tokens.machine) else "FAB-D006"
+        return "FAB-D005" if lost_room(state) else "FAB-D006"
     if "send" in operations:
         return "FAB-D001"
-    if any(channel.closed_cycle is not None for wait in waits for channel in wait.channels):
+    if any(channel.closed_cycle is not None for channel in channels_of(state, loop)):
         return "FAB-D003"
     return "FAB-D002"
 
 
-def needs(unit: Unit, tokens: Tokens) -> str:
+def needs(unit: UnitState, state: RunState) -> str:
     """Say what would let ``unit`` go on."""
-    wait = _wait(unit)
+    wait = wait_of(unit)
     if wait.operation == "capacity":
-        return f"{_wanted(unit, tokens):,} bytes on chip"
+        return f"{dict(state.on_chip.requests)[unit.number]:,} bytes on chip"
     if wait.operation == "send":
-        channel = wait.channels[0]
-        return f"a slot in {tokens.edge(channel).key} for element {sent(channel) + 1:,}"
+        channel = _channel(wait, state)
+        return f"a slot in {channel.option} for element {channel.sent + 1:,}"
     return " or ".join(
-        f"element {channel.elements + 1:,} from {channel.producer.name}"
-        for channel in wait.channels
+        f"element {channel.taken + 1:,} from {state.units[channel.producer].name}"
+        for channel in (state.channels[number] for number in wait.channels)
     )
 
 
-def cause(loop: list[Unit], tokens: Tokens) -> str:
-    """Explain a loop: who needs what, and through whom it comes back to where it began."""
-    told = [number for number, unit in enumerate(loop) if _is_told(number, unit, loop, tokens)]
-    if any(len(_wait(unit).channels) != 1 for unit in loop):
-        told = list(range(len(loop)))
+def cause(loop: list[UnitState], state: RunState, told: Mapping[int, Expected]) -> str:
+    """Explain a loop: who needs what, and through whom it comes back to where it began.
+
+    Args:
+        loop: in the order of its waits.
+        state: of the run.
+        told: what the shapes tell of the channels that the loop waits for.
+    """
+    named = [
+        number for number, unit in enumerate(loop) if _is_told(number, unit, loop, state, told)
+    ]
+    if any(len(wait_of(unit).channels) != 1 for unit in loop):
+        named = list(range(len(loop)))
     sentences = []
-    for position, number in enumerate(told):
-        end = told[position + 1] if position + 1 < len(told) else len(loop)
+    for position, number in enumerate(named):
+        end = named[position + 1] if position + 1 < len(named) else len(loop)
         through = [unit.name for unit in loop[number + 1 : end]]
-        sentence = _clause(loop[number], tokens)
+        sentence = _clause(loop[number], state, told)
         if through:
             target = loop[end % len(loop)].name
             sentence += f", which waits{_through(through[1:])} for {target}"
@@ -66,34 +76,39 @@ def cause(loop: list[Unit], tokens: Tokens) -> str:
     if len(sentences) > _SENTENCES:
         left_out = len(sentences) - _SENTENCES
         sentences[_SENTENCES - 2 : -2] = [f"{left_out:,} more wait for one another like this"]
-    if code(loop, tokens) == "FAB-D002":
+    if code(loop, state) == "FAB-D002":
         sentences.append("All of them wait to receive, and nothing is on its way")
-    if any(_wait(unit).operation == "capacity" for unit in loop):
-        sentences.append(_holders(tokens))
+    if any(wait_of(unit).operation == "capacity" for unit in loop):
+        sentences.append(_holders(state))
     return ". ".join(sentences) + "."
 
 
-def _holders(tokens: Tokens) -> str:
+def _holders(state: RunState) -> str:
     """Say who holds the on-chip memory."""
-    memory = tokens.machine.on_chip
-    held = sorted(memory.held_by.items(), key=lambda item: item[0].index)
-    shares = [f"{owner.name} holds {size_bytes:,}" for owner, size_bytes in held if size_bytes]
+    memory = state.on_chip
+    shares = [f"{state.units[owner].name} holds {held:,}" for owner, held in memory.held]
     more = f" and {len(shares) - _THROUGH:,} more hold the rest" if len(shares) > _THROUGH else ""
     whole = f"Of {memory.capacity_bytes:,} bytes on chip {', '.join(shares[:_THROUGH])}{more}"
-    lost = " and ".join(owner.name for owner, _ in lost_room(tokens.machine)[:_THROUGH])
+    lost = " and ".join(owner.name for owner in lost_room(state)[:_THROUGH])
     return f"{whole}. The readers of {lost} have ended" if lost else whole
 
 
-def _is_told(number: int, unit: Unit, loop: list[Unit], tokens: Tokens) -> bool:
+def _is_told(
+    number: int,
+    unit: UnitState,
+    loop: list[UnitState],
+    state: RunState,
+    told: Mapping[int, Expected],
+) -> bool:
     """Whether a unit does more than wait for the next one with nothing in its hands."""
-    wait = _wait(unit)
+    wait = wait_of(unit)
     return (
         number == 0
         or wait.operation != "receive"
         or len(wait.channels) > 1
-        or wait.channels[0].closed_cycle is not None
-        or _wait(loop[number - 1]).operation != "receive"
-        or bool(_group(unit, tokens))
+        or _channel(wait, state).closed_cycle is not None
+        or wait_of(loop[number - 1]).operation != "receive"
+        or bool(_group(wait, state, told))
     )
 
 
@@ -104,18 +119,24 @@ def _through(names: list[str]) -> str:
     return f", through {', '.join(names[:_THROUGH])}{more},"
 
 
-def hint(loop: list[Unit], tokens: Tokens) -> str:
-    """Say where something is missing in a loop that no depth releases; empty where unknown."""
-    match code(loop, tokens):
+def hint(loop: list[UnitState], state: RunState, told: Mapping[int, Expected]) -> str:
+    """Say where something is missing in a loop that no depth releases; empty where unknown.
+
+    Args:
+        loop: in the order of its waits.
+        state: of the run.
+        told: what the shapes tell of the channels that the loop waits for.
+    """
+    match code(loop, state):
         case "FAB-D002":
-            return _missing_token(loop, tokens)
+            return _missing_token(loop, state, told)
         case "FAB-D003":
-            (channel, *_) = _wait(loop[0]).channels
-            producer, consumer = channel.producer.name, channel.consumer.name
+            channel = _channel(wait_of(loop[0]), state)
+            producer, consumer = state.units[channel.producer], state.units[channel.consumer]
             return (
-                f"Either {producer} sends element {channel.elements + 1:,} before it ends, or "
-                f"{consumer} is asked for less: a stop or an element is missing on "
-                f"{tokens.edge(channel).key}"
+                f"Either {producer.name} sends element {channel.taken + 1:,} before it ends, or "
+                f"{consumer.name} is asked for less: a stop or an element is missing on "
+                f"{channel.option}"
             )
         case "FAB-D005":
             return (
@@ -128,40 +149,39 @@ def hint(loop: list[Unit], tokens: Tokens) -> str:
             return ""
 
 
-def _clause(unit: Unit, tokens: Tokens) -> str:
-    wait = _wait(unit)
+def _clause(unit: UnitState, state: RunState, told: Mapping[int, Expected]) -> str:
+    wait = wait_of(unit)
     name = unit.name
     if wait.operation == "capacity":
-        return f"{name} waits for {needs(unit, tokens)}"
-    channel = wait.channels[0]
+        return f"{name} waits for {needs(unit, state)}"
+    channel = _channel(wait, state)
     if wait.operation == "send":
-        key = tokens.edge(channel).key
-        held = len(channel.queue)
+        held = channel.held
         if is_lost(channel):
             lost = channel.depth - held
             return (
-                f"{name} waits for a slot in {key}, which holds {held:,} of {channel.depth:,}: "
-                f"{lost:,} reserved and never filled"
+                f"{name} waits for a slot in {channel.option}, which holds {held:,} of "
+                f"{channel.depth:,}: {lost:,} reserved and never filled"
             )
         which = "the one" if held == 1 else f"one of the {held:,}"
         return (
-            f"{name} cannot send element {sent(channel) + 1:,} before {channel.consumer.name} "
-            f"takes {which} in {key}"
+            f"{name} cannot send element {channel.sent + 1:,} before "
+            f"{state.units[channel.consumer].name} takes {which} in {channel.option}"
         )
     if channel.closed_cycle is not None and len(wait.channels) == 1:
-        count = sent(channel)
-        expected = tokens.expected(channel)
+        count, expected = channel.sent, told[channel.number].in_all
         of = f" of {expected:,}" if isinstance(expected, int) and expected != count else ""
         noun = "element" if count == 1 and not of else "elements"
         return (
-            f"{name} needs element {channel.elements + 1:,} from {channel.producer.name}, which "
-            f"ended at cycle {channel.closed_cycle:,} after {count:,}{of} {noun}{_stops(wait)}"
+            f"{name} needs element {channel.taken + 1:,} from "
+            f"{state.units[channel.producer].name}, which ended at cycle "
+            f"{channel.closed_cycle:,} after {count:,}{of} {noun}{_stops(wait)}"
         )
-    group = _group(unit, tokens)
-    return f"{name} {f'{group} and ' if group else ''}needs {needs(unit, tokens)}"
+    group = _group(wait, state, told)
+    return f"{name} {f'{group} and ' if group else ''}needs {needs(unit, state)}"
 
 
-def _stops(wait: Wait) -> str:
+def _stops(wait: WaitState) -> str:
     """Say which stop a stream that ended has left out, where it had to close something."""
     if wait.stops is None:
         return ""
@@ -170,14 +190,12 @@ def _stops(wait: Wait) -> str:
     return f"; its last element carries {last}, and one of level {awaited:,} is awaited"
 
 
-def _group(unit: Unit, tokens: Tokens) -> str:
+def _group(wait: WaitState, state: RunState, told: Mapping[int, Expected]) -> str:
     """Say how much of its next output a unit has, where the shapes tell."""
-    wait = _wait(unit)
     if wait.operation != "receive" or len(wait.channels) != 1:
         return ""
-    channel = wait.channels[0]
-    size = tokens.per_output(channel)
-    taken = channel.elements
+    channel = _channel(wait, state)
+    size, taken = told[channel.number].per_output, channel.taken
     if size is None or not taken % size:
         return ""
     return (
@@ -185,13 +203,13 @@ def _group(unit: Unit, tokens: Tokens) -> str:
     )
 
 
-def _missing_token(loop: list[Unit], tokens: Tokens) -> str:
+def _missing_token(loop: list[UnitState], state: RunState, told: Mapping[int, Expected]) -> str:
     """Name the channels that close a loop of receivers: the ones wired as feedback."""
-    inside = set(loop)
+    inside = {unit.number for unit in loop}
     closing = []
     for unit in loop:
-        for channel in _wait(unit).channels:
-            place = tokens.feedback(channel)
+        for number in wait_of(unit).channels:
+            channel, place = state.channels[number], told[number].feedback
             if channel.producer in inside and place is not None:
                 closing.append(
                     f"{channel.name}, the Feedback of {Path(place.file).name}:{place.line}"
@@ -200,11 +218,6 @@ def _missing_token(loop: list[Unit], tokens: Tokens) -> str:
     return f"The loop needs an initial element on {where}" if where else ""
 
 
-def _wanted(unit: Unit, tokens: Tokens) -> int:
-    """Return the bytes that ``unit`` waits for."""
-    return next(wanted for each, wanted in tokens.machine.on_chip.requests if each is unit)
-
-
-def _wait(unit: Unit) -> Wait:
-    assert unit.wait is not None
-    return unit.wait
+def _channel(wait: WaitState, state: RunState) -> ChannelState:
+    """Return the channel that is waited for, the first one of several."""
+    return state.channels[wait.channels[0]]

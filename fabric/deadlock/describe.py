@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from fabric.deadlock.cause import cause, code, hint, needs
@@ -13,20 +14,20 @@ from fabric.deadlock.document import (
     DeadlockReport,
     Event,
     Loop,
+    LoopChannel,
     Remedy,
 )
 from fabric.deadlock.remedy import find_remedy
 from fabric.deadlock.text import one_line
-from fabric.deadlock.tokens import Tokens
-from fabric.deadlock.waits import Stuck, find_stuck
+from fabric.deadlock.waits import Stuck, channels_of, find_stuck, wait_of
+from fabric.state.expected import expected_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from fabric.deadlock.livelock import LivelockWatch
-    from fabric.engine.channel import Channel
-    from fabric.engine.unit import Unit
-    from fabric.machine.machine import Machine
+    from fabric.deadlock.livelock import Livelock
+    from fabric.state.expected import Expected
+    from fabric.state.run_state import ChannelState, RunState, UnitState
     from fabric.telling.place import Place
     from fabric.wiring.elaborate import Plan
 
@@ -40,11 +41,18 @@ _NAMES: Final = 4
 
 
 def describe_deadlock(
-    machine: Machine, stuck: Stuck, tokens: Tokens, why_no_remedy: str
+    state: RunState, stuck: Stuck, told: Mapping[int, Expected], why_no_remedy: str
 ) -> DeadlockReport:
-    """Describe why the units of ``machine`` that are ``stuck``, at least one, can never go on."""
-    loops = [_loop(machine, loop, stuck, tokens) for loop in stuck.cores]
-    return _report(machine, loops, stuck.tail, stuck, tokens, _no_remedy(why_no_remedy))
+    """Describe why the units of a run that are ``stuck``, at least one, can never go on.
+
+    Args:
+        state: of the run.
+        stuck: found in it.
+        told: what the shapes tell of the channels that the loops wait for.
+        why_no_remedy: is looked for.
+    """
+    loops = [_loop(state, loop, stuck, told) for loop in stuck.cores]
+    return _report(state, loops, stuck.tail, stuck, _no_remedy(why_no_remedy))
 
 
 def cured(
@@ -75,36 +83,37 @@ def cured(
     return one_line(replace(report, remedy=remedy))
 
 
-def explain_livelock(machine: Machine, watch: LivelockWatch) -> DeadlockReport:
-    """Name the units of ``machine`` that move and get nothing done.
+def explain_livelock(state: RunState, plan: Plan, found: Livelock) -> DeadlockReport:
+    """Name the units of a run of ``plan`` that move and get nothing done.
 
     Where they were when they were stopped differs from run to run, so their clocks and counts
     are left out.
     """
-    stuck = find_stuck(machine)
-    tokens = Tokens(machine)
-    moving = sorted({channel.producer for channel in watch.moving}, key=lambda unit: unit.index)
-    readers = {unit: [c for c in watch.moving if c.producer is unit] for unit in moving}
-    circling = sorted(machine.circling, key=lambda found: found[0].index)
-    loops = [_circling(machine, unit, place, watch.cycles) for unit, place in circling]
+    stuck = find_stuck(state)
+    told = expected_of(plan, state, channels_of(state, chain.from_iterable(stuck.cores)))
+    readers: dict[int, list[ChannelState]] = {}
+    for number in found.moving:
+        readers.setdefault(state.channels[number].producer, []).append(state.channels[number])
+    moving = [state.units[number] for number in sorted(readers)]
+    circling = sorted(found.circling, key=lambda each: each.unit)
+    loops = [_circling(state.units[each.unit], each.place, found.cycles) for each in circling]
     names = " and ".join(unit.name for unit in moving[:_NAMES])
     more = f" and {len(moving) - _NAMES:,} more" if len(moving) > _NAMES else ""
     round_and_round = Loop(
         code="FAB-L001",
         units=[
             _blocked_as(
-                machine,
                 unit,
                 operation="moving",
-                channels=readers[unit],
-                peers=[channel.consumer.name for channel in readers[unit]],
+                channels=readers[unit.number],
+                peers=[state.units[each.consumer].name for each in readers[unit.number]],
                 needs="an end",
             )
             for unit in moving
         ],
         channels=[],
         cause=(
-            f"{names}{more} pass elements on and on. For {watch.cycles:,} cycles no sink received, "
+            f"{names}{more} pass elements on and on. For {found.cycles:,} cycles no sink received, "
             "no unit charged work, and no burst of the off-chip memory completed. This is a "
             "heuristic: --livelock-cycles sets how long it waits."
         ),
@@ -112,18 +121,20 @@ def explain_livelock(machine: Machine, watch: LivelockWatch) -> DeadlockReport:
     )
     # Loops that do not move at all are not behind it, and where they rest is the same in each run.
     loops += [round_and_round] if moving else []
-    loops += [_loop(machine, core, stuck, tokens) for core in stuck.cores]
-    told = {*moving, *(unit for core in stuck.cores for unit in core)}
-    behind = [unit for unit in machine.units if unit.index in stuck.needs and unit not in told]
+    loops += [_loop(state, core, stuck, told) for core in stuck.cores]
+    at_rest = {*readers, *(unit.number for core in stuck.cores for unit in core)}
+    behind = [
+        unit for unit in state.units if unit.number in stuck.needs and unit.number not in at_rest
+    ]
     why_not = "no depth was tried: what moves does not wait for room"
-    return _report(machine, loops, behind, stuck, tokens, _no_remedy(why_not))
+    return _report(state, loops, behind, stuck, _no_remedy(why_not))
 
 
-def _circling(machine: Machine, unit: Unit, place: Place | None, steps: int) -> Loop:
+def _circling(unit: UnitState, place: Place | None, steps: int) -> Loop:
     """Describe a unit that works, or waits for cycles, on and on, and moves nothing."""
     where = "" if place is None else f" ({place})"
     alone = _blocked_as(
-        machine, unit, operation="circling", channels=[], peers=[], needs="to send, receive or end"
+        unit, operation="circling", channels=[], peers=[], needs="to send, receive or end"
     )
     return Loop(
         code="FAB-L001",
@@ -143,51 +154,60 @@ def _no_remedy(why_not: str) -> Remedy:
 
 
 def _report(
-    machine: Machine,
-    loops: list[Loop],
-    behind: list[Unit],
-    stuck: Stuck,
-    tokens: Tokens,
-    remedy: Remedy,
+    state: RunState, loops: list[Loop], behind: list[UnitState], stuck: Stuck, remedy: Remedy
 ) -> DeadlockReport:
     at_rest = [*behind, *(unit for core in stuck.cores for unit in core)]
     return one_line(
         DeadlockReport(
             schema=SCHEMA,
-            program=machine.plan.program.name,
+            program=state.program,
             code=loops[0].code,
             kind=KINDS[loops[0].code],
-            cycle=max((unit.now for unit in at_rest), default=0),
+            cycle=max((unit.cycle for unit in at_rest), default=0),
             loops=loops,
-            behind=[_blocked(machine, unit, stuck, tokens) for unit in behind],
-            finished=sum(unit.finished for unit in machine.units),
+            behind=[_blocked(state, unit, stuck) for unit in behind],
+            finished=sum(unit.finished for unit in state.units),
             remedy=remedy,
-            last_events=_last_events(stuck),
+            last_events=_last_events(state, stuck),
             summary="",
         )
     )
 
 
-def _loop(machine: Machine, loop: list[Unit], stuck: Stuck, tokens: Tokens) -> Loop:
+def _loop(
+    state: RunState, loop: list[UnitState], stuck: Stuck, told: Mapping[int, Expected]
+) -> Loop:
     return Loop(
-        code=code(loop, tokens),
-        units=[_blocked(machine, unit, stuck, tokens) for unit in loop],
-        channels=[tokens.state(channel) for channel in _channels(loop)],
-        cause=cause(loop, tokens),
-        hint=hint(loop, tokens),
+        code=code(loop, state),
+        units=[_blocked(state, unit, stuck) for unit in loop],
+        channels=[_carried(channel, told[channel.number]) for channel in channels_of(state, loop)],
+        cause=cause(loop, state, told),
+        hint=hint(loop, state, told),
     )
 
 
-def _blocked(machine: Machine, unit: Unit, stuck: Stuck, tokens: Tokens) -> BlockedUnit:
-    wait = unit.wait
-    assert wait is not None
+def _carried(channel: ChannelState, told: Expected) -> LoopChannel:
+    return LoopChannel(
+        name=channel.name,
+        option=channel.option,
+        depth=channel.depth,
+        held=channel.held,
+        sent=channel.sent,
+        taken=channel.taken,
+        expected=str(told.in_all),
+        shape=told.shape,
+        ended_cycle=channel.closed_cycle,
+    )
+
+
+def _blocked(state: RunState, unit: UnitState, stuck: Stuck) -> BlockedUnit:
+    wait = wait_of(unit)
     return _blocked_as(
-        machine,
         unit,
         operation=wait.operation,
-        channels=wait.channels,
-        peers=[machine.units[peer].name for peer in stuck.needs[unit.index].peers],
-        needs=needs(unit, tokens),
+        channels=[state.channels[number] for number in wait.channels],
+        peers=[state.units[peer].name for peer in stuck.needs[unit.number].peers],
+        needs=needs(unit, state),
         since_cycle=wait.since_cycle,
         any_of=wait.any_of,
         stops=wait.stops,
@@ -195,11 +215,10 @@ def _blocked(machine: Machine, unit: Unit, stuck: Stuck, tokens: Tokens) -> Bloc
 
 
 def _blocked_as(
-    machine: Machine,
-    unit: Unit,
+    unit: UnitState,
     *,
     operation: str,
-    channels: Iterable[Channel],
+    channels: Iterable[ChannelState],
     peers: list[str],
     needs: str,
     since_cycle: int | None = None,
@@ -209,7 +228,7 @@ def _blocked_as(
     seen_stop, awaited_stop = stops or (None, None)
     return BlockedUnit(
         unit=unit.name,
-        operator=type(machine.plan.nodes[unit.index].operator).__name__,
+        operator=unit.operator,
         operation=operation,
         any_of=any_of,
         channels=[channel.name for channel in channels],
@@ -223,30 +242,21 @@ def _blocked_as(
     )
 
 
-def _channels(loop: Iterable[Unit]) -> list[Channel]:
-    waits = (unit.wait for unit in loop)
-    return list(dict.fromkeys(channel for wait in waits if wait for channel in wait.channels))
-
-
-def _last_events(stuck: Stuck) -> list[Event]:
+def _last_events(state: RunState, stuck: Stuck) -> list[Event]:
     """Return what the channels of the loops still have stamps of, and the waits themselves."""
-    events: list[tuple[int, int, str, Unit]] = []
+    events: list[tuple[int, int, str]] = []
     for loop in stuck.cores:
-        for channel in _channels(loop):
-            into = channel.name.rpartition(" ")[2]
-            producer, consumer = channel.producer, channel.consumer
-            if channel.queue:
-                cycle = channel.queue[-1][0]
-                events.append((cycle, producer.index, f"sends into {into}", producer))
+        for channel in channels_of(state, loop):
+            into = channel.option
+            if channel.newest_sent_cycle is not None:
+                events.append((channel.newest_sent_cycle, channel.producer, f"sends into {into}"))
             if channel.last_taken_cycle is not None:
-                cycle = channel.last_taken_cycle
-                events.append((cycle, consumer.index, f"takes from {into}", consumer))
+                events.append((channel.last_taken_cycle, channel.consumer, f"takes from {into}"))
         for unit in loop:
-            wait = unit.wait
-            assert wait is not None
-            state = "has no free slot" if wait.operation == "send" else "is empty"
-            what = " or ".join(channel.name.rpartition(" ")[2] for channel in wait.channels)
-            said = f"waits, {what} {state}" if what else "waits for room on chip"
-            events.append((wait.since_cycle, unit.index, said, unit))
-    events.sort(key=lambda event: event[:3])
-    return [Event(cycle, unit.name, what) for cycle, _, what, unit in events[-_EVENTS:]]
+            wait = wait_of(unit)
+            what = " or ".join(state.channels[number].option for number in wait.channels)
+            lacking = "has no free slot" if wait.operation == "send" else "is empty"
+            said = f"waits, {what} {lacking}" if what else "waits for room on chip"
+            events.append((wait.since_cycle, unit.number, said))
+    events.sort()
+    return [Event(cycle, state.units[unit].name, what) for cycle, unit, what in events[-_EVENTS:]]

@@ -15,13 +15,13 @@ __all__ = [
     "SCHEMA",
     "BlockedUnit",
     "Capacity",
-    "ChannelState",
     "DeadlockReport",
     "Depth",
     "Event",
     "EveryChannel",
     "Front",
     "Loop",
+    "LoopChannel",
     "Remedy",
 ]
 
@@ -71,7 +71,7 @@ class BlockedUnit:
 
 
 @dataclass(frozen=True)
-class ChannelState:
+class LoopChannel:
     """A channel of a loop.
 
     Attributes:
@@ -109,7 +109,7 @@ class Loop:
 
     code: str
     units: list[BlockedUnit]
-    channels: list[ChannelState]
+    channels: list[LoopChannel]
     cause: str
     hint: str
 

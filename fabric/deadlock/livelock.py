@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.engine.checked_unit import UserUnit
 
 if TYPE_CHECKING:
-    from fabric.engine.channel import Channel
-    from fabric.machine.machine import Machine
+    from collections.abc import Sequence
 
-__all__ = ["LIVELOCK_CYCLES", "LivelockWatch"]
+    from fabric.engine.channel import Channel
+    from fabric.engine.clock import VirtualClock
+    from fabric.engine.unit import Unit
+    from fabric.telling.place import Place
+
+__all__ = ["LIVELOCK_CYCLES", "Circling", "Livelock", "LivelockWatch"]
 
 LIVELOCK_CYCLES: Final = 10_000_000
 
@@ -18,65 +22,103 @@ _LOOKS: Final = 10
 """How many times in a row no progress has to be seen, where nobody says otherwise."""
 
 
+class Circling(NamedTuple):
+    """A unit that charged on and on.
+
+    Attributes:
+        unit: its number.
+        place: the line in which it was stopped; None where that is not known.
+    """
+
+    unit: int
+    place: Place | None
+
+
+class Livelock(NamedTuple):
+    """Who moves in a run and gets nowhere.
+
+    Attributes:
+        cycles: that nothing got done.
+        moving: numbers of channels on which elements went round all that time.
+        circling: units that went round in loops of their own.
+    """
+
+    cycles: int
+    moving: tuple[int, ...]
+    circling: tuple[Circling, ...]
+
+
 class LivelockWatch:
-    """Stops a machine in which the clock advances for long and nothing gets done.
+    """Stops a run in which the clock advances for long and nothing gets done.
 
     Something gets done when a sink receives, a unit charges work, or a burst of the off-chip
-    memory completes.
+    memory completes. It looks at the counters themselves, a few sums, again and again.
 
     Attributes:
         cycles: without progress that are a livelock.
-        moving: channels on which elements went round all that time, once it has stopped.
+        moving: numbers of channels on which elements went round all that time, once it has
+            stopped the run.
     """
 
-    def __init__(self, machine: Machine, cycles: int, looks: int = _LOOKS) -> None:
-        """Watch ``machine``, looking so many times in ``cycles``."""
-        self._machine = machine
+    def __init__(
+        self,
+        clock: VirtualClock,
+        units: Sequence[Unit],
+        channels: Sequence[Channel],
+        sinks: Sequence[Channel],
+        cycles: int,
+        looks: int = _LOOKS,
+    ) -> None:
+        """Watch a run.
+
+        Args:
+            clock: of the run.
+            units: in node order.
+            channels: in edge order.
+            sinks: those of the channels whose readers send nothing on.
+            cycles: without progress that are a livelock.
+            looks: so many times in these cycles.
+        """
         self.cycles: Final = cycles
-        self._sinks = [
-            channel
-            for channel, edge in zip(machine.channels, machine.plan.edges, strict=True)
-            if not edge.consumer.outputs
-        ]
+        self._clock: Final = clock
+        self._units: Final = units
+        self._channels: Final = channels
+        self._sinks: Final = sinks
         self._done = self._work_done()
         self._most_looks: Final = looks
         self._looks = 0
         self._counts: list[int] = []
-        self.moving: list[Channel] = []
-        machine.clock.watch(self._look, -(-cycles // looks))
-        for unit in machine.units:
+        self.moving: tuple[int, ...] = ()
+        clock.watch(self._look, -(-cycles // looks))
+        for unit in units:
             if isinstance(unit, UserUnit):
                 unit.most_steps = cycles
-
-    @property
-    def found(self) -> bool:
-        """Whether there is one."""
-        return bool(self.moving or self._machine.circling)
 
     def _look(self) -> None:
         done = self._work_done()
         if done != self._done:
             self._done, self._looks = done, 0
         if not self._looks:
-            self._counts = [channel.elements for channel in self._machine.channels]
+            self._counts = [channel.elements for channel in self._channels]
         self._looks += 1
         if self._looks <= self._most_looks:
             return
-        self.moving = [
-            channel
-            for channel, before in zip(self._machine.channels, self._counts, strict=True)
+        self.moving = tuple(
+            number
+            for number, (channel, before) in enumerate(
+                zip(self._channels, self._counts, strict=True)
+            )
             if channel.elements > before
-        ]
-        self._machine.clock.stopping = True
+        )
+        self._clock.stopping = True
 
     @property
     def arrived(self) -> tuple[int, int]:
         """What reached the off-chip memory, in cycles waited for it, and the sinks, in elements."""
-        units = self._machine.units
         return (
-            sum(unit.off_chip_cycles for unit in units),
+            sum(unit.off_chip_cycles for unit in self._units),
             sum(channel.elements for channel in self._sinks),
         )
 
     def _work_done(self) -> tuple[int, int, int]:
-        return (sum(unit.busy_cycles for unit in self._machine.units), *self.arrived)
+        return (sum(unit.busy_cycles for unit in self._units), *self.arrived)

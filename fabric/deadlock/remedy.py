@@ -54,7 +54,7 @@ def find_remedy(
     """
     search = Search(plan, depths, effort)
     change, outcome = _explore(search)
-    gave_up = outcome.ending == "stopped"
+    gave_up = outcome.ending == "interrupted"
     if outcome.ending != "completed" or change == search.unchanged:
         found = Remedy([], None, None, False, search.trials, _why_not(search, change, outcome))
     else:
@@ -84,7 +84,7 @@ def _explore(search: Search) -> tuple[Change, Outcome]:
 
 def _more(search: Search, change: Change, outcome: Outcome) -> Change | None:
     """Return what may release all loops that deeper channels do not; None where nothing does."""
-    if outcome.ending != "stuck" or outcome.hopeless:
+    if outcome.ending != "deadlock" or outcome.hopeless:
         return None
     more = change.roomy(None) if outcome.lacks_room else change
     for closing in outcome.feedbacks:
@@ -118,7 +118,7 @@ def _deepened(search: Search, takes_channel_depth: bool) -> EveryChannel | None:
             else:
                 write = f"{program.place}: Program(..., channel_depth={after})"
             return EveryChannel(before, after, outcome.cycle, write)
-        if outcome.ending != "stuck":
+        if outcome.ending != "deadlock":
             break
     return None
 
@@ -134,7 +134,7 @@ def _remedy(
 
     def rejected(less: Change) -> tuple[int | None, bool]:
         outcome = search.known(less)
-        stuck = outcome is not None and outcome.ending == "stuck"
+        stuck = outcome is not None and outcome.ending == "deadlock"
         return (
             outcome.cycle if outcome is not None and stuck else None,
             outcome is not None and outcome.loops <= loops,
@@ -197,12 +197,12 @@ def _why_not(search: Search, change: Change, outcome: Outcome) -> str:
         where = f"{Path(place.file).name}:{place.line}"
         parts.append(f"connect({_initial(loop, count)}) at {where}")
     tried = ", ".join(parts)
-    if outcome.ending == "stopped" and only_deeper:
+    if outcome.ending == "interrupted" and only_deeper:
         return _gave_up("looking", search)
     deeper = "deeper channels" if only_deeper else tried
     if outcome.failure is not None:
         found = f"with {deeper} it fails: {outcome.failure}"
-    elif outcome.ending == "stopped":
+    elif outcome.ending == "interrupted":
         found = f"with {tried} it had not ended when the search gave up"
     elif outcome.ending == "livelock":
         found = f"with {deeper} it moves for ever and gets nowhere"

@@ -116,7 +116,7 @@ class Search:
             effort = None if at_last else self._left
             outcome = self._run(change, grow=False, effort=effort)
             self._left -= self.spent(outcome)
-            if outcome.ending == "stopped":
+            if outcome.ending == "interrupted":
                 return None
             self._known[key] = outcome
         return self._known[key]

@@ -12,12 +12,12 @@ from typing import Final
 from fabric.deadlock.document import (
     BlockedUnit,
     Capacity,
-    ChannelState,
     DeadlockReport,
     Depth,
     EveryChannel,
     Front,
     Loop,
+    LoopChannel,
     Remedy,
 )
 
@@ -155,7 +155,7 @@ def _kind(unit: BlockedUnit) -> tuple[str, str, str, int]:
     return unit.operator, unit.operation, unit.file, unit.line
 
 
-def _wait(unit: BlockedUnit, held: dict[str, ChannelState]) -> tuple[str, ...]:
+def _wait(unit: BlockedUnit, held: dict[str, LoopChannel]) -> tuple[str, ...]:
     if unit.operation == "capacity":
         return "ROOM none", unit.needs, "", _since(unit), _at(unit)
     channels = [held[name] for name in unit.channels if name in held]
@@ -286,7 +286,7 @@ def _tokens(loop: Loop) -> list[str]:
     return _aligned(rows, "")
 
 
-def _token_row(channel: ChannelState) -> tuple[str, ...]:
+def _token_row(channel: LoopChannel) -> tuple[str, ...]:
     ended = "" if channel.ended_cycle is None else f"ended at cycle {channel.ended_cycle:,}"
     return (
         f"    {channel.name}",

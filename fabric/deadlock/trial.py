@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
-
-import trio
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.deadlock.cause import code
 from fabric.deadlock.livelock import LIVELOCK_CYCLES, LivelockWatch
-from fabric.deadlock.tokens import Tokens
-from fabric.deadlock.waits import find_stuck, growable
-from fabric.machine.foreign import IdleClock
-from fabric.machine.machine import Machine
-from fabric.runs.accounting import run_cycles
+from fabric.deadlock.waits import channels_of, find_stuck, growable
+from fabric.machine.ending import Ending
+from fabric.machine.runner import Runner
+from fabric.machine.state_of import state_of
+from fabric.wiring.stream import Feedback
 
 if TYPE_CHECKING:
-    from fabric.engine.unit import Unit
+    from fabric.state.run_state import RunState, UnitState
     from fabric.wiring.elaborate import Plan
-    from fabric.wiring.stream import Feedback
 
 __all__ = ["Outcome", "Trial"]
 
@@ -36,14 +32,11 @@ _FINE_STEPS: Final = 8
 """A channel grows by one slot up to this depth, then by an eighth of its depth."""
 
 
-Ending = Literal["completed", "stuck", "livelock", "failed", "stopped"]
-
-
 class Outcome(NamedTuple):
     """How a trial ended.
 
     Attributes:
-        ending: how; ``stopped`` when it took too long.
+        ending: how; interrupted when it took too long.
         grown: depths of the channels that were grown, by option.
         cycle: of its end, or where the last of the units that wait came to rest.
         loops: names of the units of each loop it stopped in.
@@ -96,85 +89,86 @@ class Trial:
         self._effort = effort
         self._grown: dict[str, int] = {}
         self._stopped = False
-        self._loops: list[list[Unit]] = []
-        self._scope = trio.CancelScope()
-        self._machine = Machine(
+        self._loops: list[list[UnitState]] = []
+        self._plan: Final = plan
+        self._runner = Runner(
             plan,
             functional=False,
             depths={edge.key: depths[edge.key] for edge in plan.edges if edge.key in depths},
             capacity_bytes=capacity_bytes,
-            on_quiescence=self._rest,
             on_heartbeat=self._check,
             beat_cycles=check_cycles,
+            released=self._released,
         )
-        self._options = {
-            channel: edge.key
-            for channel, edge in zip(self._machine.channels, plan.edges, strict=True)
-        }
+        self._machine = machine = self._runner.machine
         looks = LIVELOCK_CYCLES // check_cycles
-        self._watch = LivelockWatch(self._machine, LIVELOCK_CYCLES, looks)
+        self._watch = LivelockWatch(
+            machine.clock, machine.units, machine.channels, machine.sinks, LIVELOCK_CYCLES, looks
+        )
         self._arrived = self._watch.arrived
         self._idle_from = 0
 
     def run(self) -> Outcome:
         """Run to the end, to a stop that no growth releases, or until it takes too long."""
         machine = self._machine
-        trio.run(
-            machine.run,
-            self._scope,
-            clock=IdleClock(partial(machine.end_outside, self._scope)),
-            restrict_keyboard_interrupt_to_checkpoints=True,
-        )
-        ending: Ending = "stuck"
-        if machine.failures:
-            ending = "failed"
-        elif all(unit.finished for unit in machine.units):
-            ending = "completed"
-        elif self._watch.found:
-            ending = "livelock"
-        elif self._stopped:
-            ending = "stopped"
-        cycle = machine.stopped_cycle if ending == "stuck" else run_cycles(machine)
-        failure = machine.first_failure()
-        tokens = Tokens(machine) if self._loops else None
-        codes = [code(loop, tokens) for loop in self._loops] if tokens is not None else []
+        ending = self._runner.run(self._given_up)
+        state = state_of(machine)
+        failure = machine.failures.first
+        codes = [code(loop, state) for loop in self._loops]
         return Outcome(
             ending,
             self._grown,
-            cycle,
+            state.stopped_cycle if ending == "deadlock" else state.cycles,
             frozenset(frozenset(unit.name for unit in loop) for loop in self._loops),
             "FAB-D006" in codes,
             tuple(
-                tokens.feedbacks(loop)
+                _feedbacks(self._plan, state, loop)
                 for loop, each in zip(self._loops, codes, strict=True)
-                if tokens is not None and each == "FAB-D002"
+                if each == "FAB-D002"
             ),
             bool({"FAB-D003", "FAB-D005"} & set(codes)),
-            machine.elements,
+            state.elements,
             machine.on_chip.peak_bytes,
             None if failure is None else failure.message,
         )
 
-    def _rest(self) -> None:
-        """Nothing can happen any more: grow, or stop."""
+    def _given_up(self) -> Ending | None:
+        if self._watch.moving or self._machine.failures.circling:
+            return "livelock"
+        return "interrupted" if self._stopped else None
+
+    def _released(self) -> bool:
+        """Nothing can happen any more: grow, or let it end."""
         machine = self._machine
         if not machine.clock.stopping and not all(unit.finished for unit in machine.units):
-            loops = find_stuck(machine).cores
-            full = [channel for loop in loops if (channel := growable(loop)) is not None]
-            if self._grow and full:
+            state = state_of(machine)
+            loops = find_stuck(state).cores
+            full = [channel for loop in loops if (channel := growable(state, loop)) is not None]
+            # Where a growth lets ever more elements in, the clock may never come to a heartbeat.
+            if self._grow and full and not self._too_long:
                 for channel in full:
-                    beyond = max(0, channel.depth - _FINE_STEPS)
-                    channel.grow(1 + beyond // 8)
-                    self._grown[self._options[channel]] = channel.depth
-                return
+                    slots = 1 + max(0, channel.depth - _FINE_STEPS) // 8
+                    machine.channels[channel.number].grow(slots)
+                    self._grown[channel.option] = channel.depth + slots
+                return True
             self._loops = loops
-        machine.stop(self._scope)
+        return False
 
     def _check(self) -> None:
         elements = self._machine.elements
         if self._may_go_round and self._arrived != (arrived := self._watch.arrived):
             self._arrived, self._idle_from = arrived, elements
-        too_long = self._effort is not None and elements > self._effort
-        if too_long or (self._may_go_round and elements - self._idle_from > _IDLE_ELEMENTS):
+        if self._too_long or (self._may_go_round and elements - self._idle_from > _IDLE_ELEMENTS):
             self._stopped = True
             self._machine.clock.stopping = True
+
+    @property
+    def _too_long(self) -> bool:
+        return self._effort is not None and self._machine.elements > self._effort
+
+
+def _feedbacks(plan: Plan, state: RunState, loop: list[UnitState]) -> tuple[Feedback, ...]:
+    """Return what closes a loop of units that wait to receive, in the order of its waits."""
+    edges = [plan.edges[channel.number] for channel in channels_of(state, loop)]
+    streams = [edge.consumer.inputs[edge.input] for edge in edges]
+    return tuple(dict.fromkeys(each for each in streams if isinstance(each, Feedback)))

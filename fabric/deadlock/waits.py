@@ -1,23 +1,29 @@
-"""The waits of a machine that has come to rest, as the reduction sees them."""
+"""The waits of a run that has come to rest, as the reduction sees them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from fabric.deadlock.reduction import Need, blocked, cores
-from fabric.values.stream_type import BufferType
 
 if TYPE_CHECKING:
-    from fabric.engine.channel import Channel
-    from fabric.engine.unit import Unit
-    from fabric.machine.machine import Machine
+    from fabric.state.run_state import ChannelState, RunState, UnitState, WaitState
 
-__all__ = ["Stuck", "find_stuck", "growable", "is_lost", "lost_room", "rotated"]
+__all__ = [
+    "Stuck",
+    "channels_of",
+    "find_stuck",
+    "growable",
+    "is_lost",
+    "lost_room",
+    "rotated",
+    "wait_of",
+]
 
 
 class Stuck(NamedTuple):
-    """What of a machine can never go on.
+    """What of a run can never go on.
 
     Attributes:
         cores: loops of units, or single ones that wait for something that has ended; each in the
@@ -26,27 +32,28 @@ class Stuck(NamedTuple):
         needs: what each of them waits for, by node.
     """
 
-    cores: list[list[Unit]]
-    tail: list[Unit]
+    cores: list[list[UnitState]]
+    tail: list[UnitState]
     needs: dict[int, Need]
 
 
-def find_stuck(machine: Machine) -> Stuck:
+def find_stuck(state: RunState) -> Stuck:
     """Find the units that can never go on; empty where all of them can.
 
-    To be called while no unit runs.
+    Args:
+        state: of a run while no unit of it runs.
     """
-    units = machine.units
+    units = state.units
     needs = {}
     live = []
     for unit in units:
         wait = unit.wait
         if wait is None or wait.operation in ("reach", "off-chip"):
             if not unit.finished:
-                live.append(unit.index)
+                live.append(unit.number)
         else:
             any_of = wait.any_of or wait.operation == "capacity"
-            needs[unit.index] = Need(tuple(_peers(machine, unit)), any_of)
+            needs[unit.number] = Need(tuple(_peers(state, unit, wait)), any_of)
     stuck = blocked(needs, live)
     groups = cores(needs, stuck)
     in_core = {node for group in groups for node in group}
@@ -57,62 +64,70 @@ def find_stuck(machine: Machine) -> Stuck:
     )
 
 
-def _peers(machine: Machine, unit: Unit) -> Iterator[int]:
+def wait_of(unit: UnitState) -> WaitState:
+    """Return the wait of a unit that has one."""
+    assert unit.wait is not None
+    return unit.wait
+
+
+def channels_of(state: RunState, loop: Iterable[UnitState]) -> list[ChannelState]:
+    """Return the channels that the units of ``loop`` wait for, in the order of their waits."""
+    waits = (unit.wait for unit in loop)
+    numbers = dict.fromkeys(number for wait in waits if wait for number in wait.channels)
+    return [state.channels[number] for number in numbers]
+
+
+def _peers(state: RunState, unit: UnitState, wait: WaitState) -> Iterator[int]:
     """Yield the nodes that could let ``unit`` go on."""
-    wait = unit.wait
-    assert wait is not None
     if wait.operation == "capacity":
-        yield from sorted(_who_frees(machine, unit))
+        yield from sorted(_who_frees(state, unit))
         return
-    for channel in wait.channels:
+    for number in wait.channels:
+        channel = state.channels[number]
         if wait.operation == "send":
             if not is_lost(channel):
-                yield channel.consumer.index
+                yield channel.consumer
         elif channel.closed_cycle is None:
-            yield channel.producer.index
+            yield channel.producer
 
 
-def _who_frees(machine: Machine, unit: Unit) -> set[int]:
+def _who_frees(state: RunState, unit: UnitState) -> set[int]:
     """Return the nodes that could give ``unit`` room on chip."""
-    memory = machine.on_chip
-    (first, _), *_ = memory.requests
-    if first is not unit:
-        return {first.index}
-    holders = [owner.index for owner, held_bytes in memory.held_by.items() if held_bytes]
-    return set().union(*(_holding(machine, holder) for holder in holders))
+    (first, _), *_ = state.on_chip.requests
+    if first != unit.number:
+        return {first}
+    return set().union(*(_holding(state, holder) for holder, _ in state.on_chip.held))
 
 
-def _holding(machine: Machine, owner: int) -> set[int]:
+def _holding(state: RunState, owner: int) -> set[int]:
     """Return a node that asked for room and those that may hold references to its buffers."""
     found = {owner}
     ahead = [owner]
     while ahead:
         node = ahead.pop()
-        for edge in machine.plan.edges:
-            carries = isinstance(edge.producer.outputs[edge.output].value, BufferType)
-            if edge.producer.index == node and carries and edge.consumer.index not in found:
-                found.add(edge.consumer.index)
-                ahead.append(edge.consumer.index)
+        for channel in state.channels:
+            carries = channel.carries == "buffer"
+            if channel.producer == node and carries and channel.consumer not in found:
+                found.add(channel.consumer)
+                ahead.append(channel.consumer)
     return found
 
 
-def lost_room(machine: Machine) -> list[tuple[Unit, int]]:
+def lost_room(state: RunState) -> list[UnitState]:
     """Return units that hold room on chip although they and all their readers have ended."""
-    held = sorted(machine.on_chip.held_by.items(), key=lambda item: item[0].index)
     return [
-        (owner, held_bytes)
-        for owner, held_bytes in held
-        if held_bytes
-        and all(machine.units[node].finished for node in _holding(machine, owner.index))
+        state.units[owner]
+        for owner, _ in state.on_chip.held
+        if all(state.units[node].finished for node in _holding(state, owner))
     ]
 
 
-def is_lost(channel: Channel) -> bool:
+def is_lost(channel: ChannelState) -> bool:
     """Whether the producer waits for a slot although there are free ones: credits are lost."""
-    return len(channel.queue) < channel.depth
+    return channel.held < channel.depth
 
 
-def rotated(loop: list[Unit]) -> list[Unit]:
+def rotated(loop: list[UnitState]) -> list[UnitState]:
     """Let a loop begin with its first unit that waits to send, where there is one."""
     for position, unit in enumerate(loop):
         if unit.wait is not None and unit.wait.operation == "send":
@@ -120,16 +135,15 @@ def rotated(loop: list[Unit]) -> list[Unit]:
     return loop
 
 
-def growable(loop: list[Unit]) -> Channel | None:
+def growable(state: RunState, loop: list[UnitState]) -> ChannelState | None:
     """Return the channel that more slots may help: the shallowest full one of the loop.
 
     Source: T. Parks, Bounded Scheduling of Process Networks, 1995.
     """
-    full = [
-        unit.wait.channels[0]
+    sending = [
+        state.channels[unit.wait.channels[0]]
         for unit in loop
-        if unit.wait is not None
-        and unit.wait.operation == "send"
-        and not is_lost(unit.wait.channels[0])
+        if unit.wait is not None and unit.wait.operation == "send"
     ]
+    full = [channel for channel in sending if not is_lost(channel)]
     return min(full, key=lambda channel: channel.depth, default=None)

@@ -7,7 +7,7 @@ from typing import Final
 
 from fabric.engine.channel import Channel
 from fabric.values.claim import Claim
-from fabric.values.value import BareStop, Element
+from fabric.values.value import Element, Empty
 
 __all__ = ["AssumedSink"]
 
@@ -49,7 +49,7 @@ class AssumedSink:
 
     def send_bare(self, level: int, empty_dimension: int) -> Awaitable[None]:
         """See ``Channel.send_bare``."""
-        self._count((BareStop(level, empty_dimension), level))
+        self._count((Empty(empty_dimension), level))
         return self.channel.send_bare(level, empty_dimension)
 
     def reserve(self) -> Awaitable[None]:
@@ -77,8 +77,8 @@ class AssumedSink:
         value, stop = element
         counts = self._counts
         empty = 0
-        if value.__class__ is BareStop:
-            empty = value.empty_dimension
+        if value.__class__ is Empty:
+            empty = value.dimension
         else:
             counts[0] += 1
         for dimension in range(min(stop, len(counts) - 1)):

@@ -75,7 +75,7 @@ class Calls:
             asking = current_task()
         except RuntimeError:
             asking = None
-        if asking is not self._unit.task:
+        if asking is not self._unit.strand.task:
             who = "a thread" if asking is None else "a task"
             # Who has started it may never hear of what it raises.
             self._stray = _Stray(

@@ -19,8 +19,9 @@ from collections.abc import Awaitable, Generator
 from typing import TYPE_CHECKING, Any, Final
 
 from fabric.engine.unit import Unit, Wait
+from fabric.telling.causes import Operation
 from fabric.telling.errors import ConfigurationError
-from fabric.values.value import BareStop, Element, drop
+from fabric.values.value import Element, Empty, drop
 
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
@@ -114,8 +115,8 @@ class Channel:
         self.empty_cycles = 0
         self.full_cycles = 0
         self.credit_cycles = 0
-        self._receiving: Final = Wait("receive", (self,), 0)
-        self._sending: Final = Wait("send", (self,), 0)
+        self._receiving: Final = Wait(Operation.RECEIVE, (self,), 0)
+        self._sending: Final = Wait(Operation.SEND, (self,), 0)
         self.reader: Unit | None = None
         self.writer: Unit | None = None
         self.closed_cycle: int | None = None
@@ -124,11 +125,17 @@ class Channel:
     @property
     def elements(self) -> int:
         """Values dequeued so far."""
-        waiting = sum(
-            element.__class__ is tuple and element[0].__class__ is BareStop
+        queue = self.queue
+        bare = self._bare_stops - (len(queue) - self.held_values) if queue else self._bare_stops
+        return self.taken - bare
+
+    @property
+    def held_values(self) -> int:
+        """Values sent and not dequeued."""
+        return sum(
+            element.__class__ is not tuple or element[0].__class__ is not Empty
             for _, element in self.queue
         )
-        return self.taken - (self._bare_stops - waiting)
 
     @property
     def taken(self) -> int:
@@ -148,7 +155,8 @@ class Channel:
     @property
     def last_taken_cycle(self) -> int | None:
         """The consumer's clock at its last dequeue; None where it made none."""
-        return self._recent[-1] if self.taken else None
+        cycle = self._recent[-1]
+        return cycle if cycle >= 0 else None
 
     @property
     def peak_occupancy(self) -> int:
@@ -211,7 +219,7 @@ class Channel:
 
     def put(self, element: Element) -> None:
         """Append ``element`` at the producer's clock, on a credit reserved before."""
-        if element[0].__class__ is BareStop:
+        if element[0].__class__ is Empty:
             self._bare_stops += 1
         self.queue.append((self.producer.now, element))
         if self.reader is not None:
@@ -220,7 +228,7 @@ class Channel:
     def send_bare(self, level: int, empty_dimension: int) -> Awaitable[None]:
         """Send a bare stop: an empty tensor closes ``level`` dimensions."""
         self._bare_stops += 1
-        return self.send((BareStop(level, empty_dimension), level))
+        return self.send((Empty(empty_dimension), level))
 
     async def receive(self) -> Element | None:
         """Dequeue the next element; None at the end of the stream."""
@@ -298,7 +306,7 @@ class Channel:
             taken_cycle = max(sent + 1, cycle)
             self._returned.append(taken_cycle)
             drop(element[0], taken_cycle)
-            self.left_over += element[0].__class__ is not BareStop
+            self.left_over += element[0].__class__ is not Empty
             if self.writer is not None:
                 self._wake_writer()
 
@@ -346,7 +354,7 @@ class Channel:
             grant = min(self._ungranted, _GRANT)
             self._ungranted -= grant
             self.credits.extend([-1] * grant)
-            yield from clock.conductor.give_way(unit)
+            yield from clock.conductor.give_way(unit.strand)
             return self.credits
         if not self._returned:
             self.writer = unit

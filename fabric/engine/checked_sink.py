@@ -15,7 +15,7 @@ from fabric.engine.channel import Channel, Discard
 from fabric.telling.errors import Refusal
 from fabric.values.fit import described, element_misfit, freeze
 from fabric.values.stream_type import StreamType
-from fabric.values.value import BareStop, Element, Value
+from fabric.values.value import Element, Empty
 
 __all__ = ["CheckedSink"]
 
@@ -65,8 +65,9 @@ class CheckedSink:
     async def _send(self, element: Any) -> None:
         self._calls.awaited()
         element = self._checked(element)
-        if element[0].__class__ is BareStop:
-            await self._sink.send_bare(*element[0])
+        value, stop = element
+        if isinstance(value, Empty):
+            await self._sink.send_bare(stop, value.dimension)
         else:
             await self._sink.send(element)
 
@@ -84,14 +85,14 @@ class CheckedSink:
                 f"is asked for at cycle {described(requested_cycle)}: expected an integer"
             ) from None
         element = self._checked(element)
-        if element[0].__class__ is BareStop:
+        if isinstance(element[0], Empty):
             raise Refusal(f"a bare stop is sent on {self._name} by send_at: expected send_bare")
         await self._sink.send_at(element, cycle)
 
     def send_bare(self, level: int, empty_dimension: int) -> Awaitable[None]:
         """See ``Channel.send_bare``."""
         self._calls.begin("send_bare")
-        return self._calls.hold(self._send((BareStop(level, empty_dimension), level)))
+        return self._calls.hold(self._send((Empty(empty_dimension), level)))
 
     def reserve(self) -> Awaitable[None]:
         """See ``Channel.reserve``."""
@@ -137,7 +138,7 @@ class CheckedSink:
             )
         self._sink.close()
 
-    def _checked(self, element: Any) -> tuple[Value, int]:
+    def _checked(self, element: Any) -> Element:
         """Return ``element``, which nobody changes any more and which fits.
 
         Raises:

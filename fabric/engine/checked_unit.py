@@ -25,8 +25,8 @@ AnyUnit = TypeVar("AnyUnit", bound=Unit)
 _LOOKS: Final = 10
 """How many times in a row nothing has to have moved."""
 
-_TICKET_STEPS: Final = 10
-"""A wait for a cycle draws a ticket; on the host it takes as long as ten charges."""
+_REACH_STEPS: Final = 10
+"""A wait for a cycle takes as long as ten charges on the host."""
 
 _ours: Final[set[CodeType]] = set()
 """Functions of the fabric that have set something."""
@@ -71,10 +71,6 @@ class UserUnit(Unit):
                 )
             _ours.add(code)
         _set(self, name, value)
-        if name == "reach_ticket" and value:
-            self.steps_left[0] -= _TICKET_STEPS
-            if self.steps_left[0] < 0:
-                self._look()
 
     @override
     def charge(self, cycles: int) -> None:
@@ -84,6 +80,12 @@ class UserUnit(Unit):
         _set_busy_cycles(self, self.busy_cycles + cycles)
         self.steps_left[0] = left = self.steps_left[0] - 1
         if left < 0:
+            self._look()
+
+    @override
+    def reached(self) -> None:
+        self.steps_left[0] -= _REACH_STEPS
+        if self.steps_left[0] < 0:
             self._look()
 
     def _cycles(self, cycles: Any) -> int:

@@ -8,12 +8,15 @@ is neither, the program is over or deadlocked, and that is known at once.
 from __future__ import annotations
 
 import heapq
+import itertools
 import types
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from fabric.engine.conductor import WOKEN, Conductor
+from fabric.engine.conductor import Conductor
+from fabric.engine.strand import WOKEN
 from fabric.engine.unit import Unit, Wait
+from fabric.telling.causes import Operation
 from fabric.telling.errors import ProgramError
 from fabric.values.fit import whole
 
@@ -63,7 +66,9 @@ class VirtualClock:
         self._on_heartbeat: Final = on_heartbeat
         self._beat_cycles: Final = beat_cycles
         self._next_beat = beat_cycles
-        self._reaching: list[tuple[int, int, int, Unit]] = []
+        # A wait that an element has ended stays until it comes up; the number parts equal cycles.
+        self._reaching: list[tuple[int, int, int, Unit, Wait]] = []
+        self._numbers: Final = itertools.count()
         self.pace_cycle = _NEVER
         self._pace_cycles = 0
         self._pacing: list[Unit] = []
@@ -87,7 +92,7 @@ class VirtualClock:
     def keep_pace(self, unit: Unit) -> Generator[Any, Any, None]:
         """Wait until no other unit can run."""
         self._pacing.append(unit)
-        return self.park(unit, Wait("reach", (), unit.now))
+        return self.park(unit, Wait(Operation.REACH, (), unit.now))
 
     @types.coroutine
     def park(self, unit: Unit, wait: Wait) -> Generator[Any, Any, None]:
@@ -101,8 +106,9 @@ class VirtualClock:
         if not running:
             self._rest()
         if unit.wait is not None:
-            unit.parked = True
-            outcome = yield unit.suspension
+            strand = unit.strand
+            strand.parked = True
+            outcome = yield strand.suspension
             if outcome is not WOKEN:
                 self._cancelled(unit)
                 outcome.unwrap()
@@ -130,9 +136,10 @@ class VirtualClock:
             return
         unit.wait = None
         self.running += 1
-        if unit.parked:
-            unit.parked = False
-            self.conductor.resume(unit)
+        strand = unit.strand
+        if strand.parked:
+            strand.parked = False
+            self.conductor.resume(strand)
 
     def leave(self) -> None:
         """Count one unit less that can run."""
@@ -148,20 +155,21 @@ class VirtualClock:
         """
         if cycle.__class__ is not int:
             cycle = whole(cycle, "is a cycle to reach")
-        heapq.heappush(self._reaching, (cycle, unit.index, unit.reach_ticket, unit))
+        wait = Wait(Operation.REACH, tuple(watching), unit.now, any_of=True)
+        heapq.heappush(self._reaching, (cycle, unit.index, next(self._numbers), unit, wait))
         for channel in watching:
             channel.reader = unit
-        await self.park(unit, Wait("reach", tuple(watching), unit.now, any_of=True))
+        await self.park(unit, wait)
         for channel in watching:
             channel.reader = None
-        unit.reach_ticket += 1
+        unit.reached()
 
     def _settle(self) -> None:
         if self.stopping:
             self._on_quiescence()
             return
         reaching = self._reaching
-        while reaching and reaching[0][2] != reaching[0][3].reach_ticket:
+        while reaching and reaching[0][3].wait is not reaching[0][4]:
             heapq.heappop(reaching)
         if self.now >= self._next_beat:
             self._next_beat = (self.now // self._beat_cycles + 1) * self._beat_cycles
@@ -180,7 +188,7 @@ class VirtualClock:
                     self.wake(unit)
                 return
         if reached:
-            cycle, _, _, unit = heapq.heappop(reaching)
+            cycle, _, _, unit, _ = heapq.heappop(reaching)
             self.now = max(self.now, cycle)
             self.wake(unit)
         elif self._pacing:

@@ -14,36 +14,31 @@ from collections import deque
 from collections.abc import Generator
 from typing import Any, Final
 
-from outcome import Value
 from trio.lowlevel import Abort, Task, checkpoint, current_task, reschedule, wait_task_rescheduled
 
-from fabric.engine.unit import Unit
+from fabric.engine.strand import WOKEN, Strand
 
-__all__ = ["WOKEN", "Conductor"]
-
-WOKEN: Final = Value(None)
-"""What a unit that parked is handed where it was woken, and not cancelled; made once."""
+__all__ = ["Conductor"]
 
 _TURN: Final = 1_000
 """Steps before trio gets a turn."""
 
 
 class Conductor:
-    """Runs units that were woken, oldest first."""
+    """Runs strands that were woken, oldest first."""
 
     def __init__(self) -> None:
         """Wait for the first one."""
-        self._ready: Final[deque[Unit]] = deque()
+        self._ready: Final[deque[Strand]] = deque()
         self._conducting = False
         self._asleep: Task | None = None
 
-    def resume(self, unit: Unit) -> None:
-        """Let ``unit``, which has parked, go on soon."""
-        if unit.step is None:
-            assert unit.task is not None
-            reschedule(unit.task, WOKEN)
+    def resume(self, strand: Strand) -> None:
+        """Let ``strand``, which has parked, go on soon."""
+        if strand.step is None:
+            strand.resume()
             return
-        self._ready.append(unit)
+        self._ready.append(strand)
         if self._asleep is not None:
             task, self._asleep = self._asleep, None
             reschedule(task)
@@ -67,31 +62,30 @@ class Conductor:
         for _ in range(_TURN):
             if not ready:
                 return
-            unit = ready.popleft()
-            # A unit that was cancelled meanwhile is trio's.
-            if not unit.cancelled:
-                assert unit.step is not None
-                unit.step(WOKEN)
+            strand = ready.popleft()
+            # A strand that was cancelled meanwhile is trio's.
+            if not strand.cancelled:
+                assert strand.step is not None
+                strand.step(WOKEN)
 
     @types.coroutine
-    def give_way(self, unit: Unit) -> Generator[Any, Any, None]:
+    def give_way(self, strand: Strand) -> Generator[Any, Any, None]:
         """Let everybody else go on first."""
-        if unit.step is None:
+        if strand.step is None:
             yield from checkpoint()  # noqa: ASYNC105 - as a generator awaits
         else:
-            self.resume(unit)
-            outcome = yield unit.suspension
+            self.resume(strand)
+            outcome = yield strand.suspension
             if outcome is not WOKEN:
                 outcome.unwrap()
 
     @types.coroutine
-    def end(self, unit: Unit) -> Generator[Any, Any, None]:
+    def end(self, strand: Strand) -> Generator[Any, Any, None]:
         """Be run by trio again: a task can end nowhere else."""
-        if self._conducting and unit.step is not None:
-            if not unit.cancelled:
-                assert unit.task is not None
-                reschedule(unit.task, WOKEN)
-            yield unit.suspension
+        if self._conducting and strand.step is not None:
+            if not strand.cancelled:
+                strand.resume()
+            yield strand.suspension
 
     def _abort(self, _: object) -> Abort:
         self._asleep = None

@@ -11,6 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from fabric.engine.unit import Unit, Wait
+from fabric.telling.causes import Operation
 from fabric.telling.errors import CapacityError
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class OnChipMemory:
             first = self._waiting[0] is request
             target = self._fits_at(size_bytes, unit.now) if first else None
             if target is None:
-                await clock.park(unit, Wait("capacity", (), unit.now))
+                await clock.park(unit, Wait(Operation.CAPACITY, (), unit.now))
                 continue
             await clock.reach(unit, target)
             first = self._waiting[0] is request

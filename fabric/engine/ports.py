@@ -12,6 +12,7 @@ from fabric.engine.channel import Channel, Discard
 from fabric.engine.checked_sink import CheckedSink
 from fabric.engine.off_chip import Burst
 from fabric.engine.unit import ComputeUnit, Unit, Wait
+from fabric.telling.causes import Operation
 from fabric.values.value import Element, Value
 
 if TYPE_CHECKING:
@@ -97,14 +98,14 @@ class Ports:
         pitch_bytes = row_bytes if pitch_bytes is None else pitch_bytes
         off_chip.submit(unit, Burst(address, rows, row_bytes, pitch_bytes, region.write))
         unit.off_chip_bytes += rows * row_bytes
-        await self.clock.park(unit, Wait("off-chip", (), unit.now))
+        await self.clock.park(unit, Wait(Operation.OFF_CHIP, (), unit.now))
 
     async def first_of(self, sources: tuple[Source, ...]) -> None:
         """Park until an element or an end arrives in one of ``sources``, all of them empty."""
         unit = self.unit
         for source in sources:
             source.reader = unit
-        await self.clock.park(unit, Wait("receive", sources, unit.now, any_of=True))
+        await self.clock.park(unit, Wait(Operation.RECEIVE, sources, unit.now, any_of=True))
         for source in sources:
             source.reader = None
 
@@ -150,4 +151,4 @@ class Ports:
         """
         unit = self.unit
         stops = (seen_stop, awaited_stop) if awaited_stop else None
-        await self.clock.park(unit, Wait("receive", (source,), unit.now, stops=stops))
+        await self.clock.park(unit, Wait(Operation.RECEIVE, (source,), unit.now, stops=stops))

@@ -6,19 +6,18 @@ Every cycle between 0 and a unit's clock is counted under exactly one cause.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-import trio
+from fabric.engine.strand import Strand
 
 if TYPE_CHECKING:
     from fabric.engine.channel import Channel
+    from fabric.telling.causes import Operation
     from fabric.telling.place import Place
 
-__all__ = ["ComputeUnit", "MemoryUnit", "Unit", "UnitKind", "Wait", "WaitOperation"]
+__all__ = ["ComputeUnit", "MemoryUnit", "Unit", "UnitKind", "Wait"]
 
 UnitKind = Literal["compute", "memory", "routing"]
-WaitOperation = Literal["receive", "send", "reach", "off-chip", "capacity"]
 
 
 class Wait:
@@ -37,7 +36,7 @@ class Wait:
 
     def __init__(
         self,
-        operation: WaitOperation,
+        operation: Operation,
         channels: tuple[Channel, ...],
         since_cycle: int,
         *,
@@ -68,9 +67,7 @@ class Unit:
         flops: floating-point operations done.
         wait: set while the unit is parked.
         finished: its operator has ended.
-        suspension: what its task tells trio when it parks, the same each time.
-        step: goes on with its coroutine; None where only trio does that.
-        cancelled: trio has cancelled its wait, and goes on with it itself.
+        strand: the task its operator runs in.
     """
 
     kind: UnitKind = "routing"
@@ -78,7 +75,6 @@ class Unit:
     __slots__ = (
         "busy_cycles",
         "bytes_per_cycle",
-        "cancelled",
         "capacity_cycles",
         "finished",
         "flops",
@@ -87,12 +83,8 @@ class Unit:
         "now",
         "off_chip_bytes",
         "off_chip_cycles",
-        "parked",
         "place",
-        "reach_ticket",
-        "step",
-        "suspension",
-        "task",
+        "strand",
         "wait",
     )
 
@@ -109,19 +101,8 @@ class Unit:
         self.capacity_cycles = 0
         self.flops = 0
         self.wait: Wait | None = None
-        self.parked = False
         self.finished = False
-        self.task: trio.lowlevel.Task | None = None
-        self.reach_ticket = 0
-        self.step: Callable[[Any], object] | None = None
-        self.cancelled = False
-        self.suspension: Final = _suspension(self._abort)
-
-    def _abort(self, _: object) -> trio.lowlevel.Abort:
-        """Let trio cancel the parked task; nobody may wake it any more."""
-        self.parked = False
-        self.cancelled = True
-        return trio.lowlevel.Abort.SUCCEEDED
+        self.strand: Final = Strand()
 
     def charge(self, cycles: int) -> None:
         """Work for ``cycles``, at least 0; integers of numpy are as good as Python's."""
@@ -134,6 +115,9 @@ class Unit:
         """See in ``cycle``, not before its clock, that its burst is complete."""
         self.off_chip_cycles += cycle - self.now
         self.now = cycle
+
+    def reached(self) -> None:
+        """Note that a cycle the unit waited for has come."""
 
     def transfer(self, size_bytes: int) -> int:
         """Return the cycles ``size_bytes`` take through one on-chip port."""
@@ -183,14 +167,3 @@ def _whole(number: Any, done: str) -> int:
     if whole < 0:
         raise ValueError(f"{whole} {done}: expected at least 0")
     return whole
-
-
-def _suspension(abort: Callable[[Any], trio.lowlevel.Abort]) -> object:
-    """Return what ``wait_task_rescheduled(abort)`` tells trio: the same each time a unit parks.
-
-    Made once for a unit, it takes 2 of the 4 microseconds of a switch away.
-    """
-    waiting = trio.lowlevel.wait_task_rescheduled(abort)  # noqa: ASYNC105 - asked, not awaited
-    told: object = waiting.send(None)
-    waiting.close()
-    return told

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from typing_extensions import override
 
@@ -161,7 +161,7 @@ class Hardware(_Part):
     compute: ComputeDescription = ComputeDescription()
     tile: TileDescription = TileDescription()
 
-    def as_dict(self) -> dict[str, dict[str, Any]]:
+    def as_dict(self) -> dict[str, dict[str, object]]:
         """Return every key with its value, as a hardware file would state them."""
-        sections: dict[str, dict[str, Any]] = asdict(self)
+        sections: dict[str, dict[str, object]] = asdict(self)
         return sections | {"hbm": {"model": self.hbm.model, **sections["hbm"]}}

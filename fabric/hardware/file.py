@@ -32,7 +32,7 @@ def load_hardware(path: Path | str) -> Hardware:
     file = str(path)
     sections = _read(Path(path), file)
     known = {name: type(part) for name, part in vars(Hardware()).items()}
-    read: dict[str, Any] = {}
+    read: dict[str, Any] = {}  # keys are those of Hardware, values its parts
     for name, table in sections.items():
         if name not in known:
             raise ConfigurationError(
@@ -47,7 +47,7 @@ def load_hardware(path: Path | str) -> Hardware:
     return Hardware(**read)
 
 
-def _read(path: Path, file: str) -> dict[str, Any]:
+def _read(path: Path, file: str) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
@@ -65,7 +65,7 @@ def _read(path: Path, file: str) -> dict[str, Any]:
         ) from error
 
 
-def _model(table: dict[str, Any], file: str) -> type[OffChipDescription]:
+def _model(table: dict[str, object], file: str) -> type[OffChipDescription]:
     """Return the description that ``[hbm] model`` names; the first one where it names none."""
     names = list(MODELS)
     name = table.get("model", names[0])
@@ -73,10 +73,10 @@ def _model(table: dict[str, Any], file: str) -> type[OffChipDescription]:
         raise ConfigurationError(
             f"[hbm] model is {name!r}: expected {one_of(names, str(name))}", file=file
         )
-    return MODELS[name]
+    return MODELS[str(name)]
 
 
-def _section(section: type[Described], name: str, table: dict[str, Any], file: str) -> Any:
+def _section(section: type[Described], name: str, table: dict[str, object], file: str) -> Described:
     known = dict(field_checks(section))
     # The model has been read: it is a key like the others, and no field.
     tags = ["model"] if issubclass(section, OffChipDescription) else []

@@ -19,7 +19,7 @@ _MESSAGE: Final = r"coroutine '(.*)' was never awaited"
 _lock: Final = threading.Lock()
 _told: Final[dict[int, Callable[[str], bool]]] = {}
 """By thread, whom to tell; runs in several threads share one hook, as Python has only one."""
-_shown: Final[list[Any]] = []
+_shown: Final[list[Callable[..., None]]] = []
 """What showed warnings before, while there is a hook."""
 
 

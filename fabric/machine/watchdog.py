@@ -98,7 +98,8 @@ def _at_work(what: Watched, running: FrameType | None) -> Iterator[tuple[Unit, P
             return
     for unit in what.units:
         if unit.wait is None and not unit.finished and unit.index in what.users:
-            place = None if unit.task is None else deepest_place(unit.task.iter_await_frames())
+            task = unit.strand.task
+            place = None if task is None else deepest_place(task.iter_await_frames())
             if place is not None:
                 yield unit, place
 

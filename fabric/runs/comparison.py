@@ -13,21 +13,29 @@ from fabric.values.stream_type import StreamType, TileType, shape_text
 from fabric.wiring.operator import Node
 
 if TYPE_CHECKING:
-    from fabric.machine.machine import Machine
+    from collections.abc import Iterable
+
+    from fabric.engine.assumed_sink import AssumedSink
     from fabric.runs.sizes import Measured
+    from fabric.state.memory_use import MemoryUse
+    from fabric.state.run_state import RunState
+    from fabric.wiring.elaborate import Plan
 
 __all__ = ["check_assumptions", "compare"]
 
 
-def compare(machine: Machine, measured: Measured, metrics: Metrics) -> Comparison:
+def compare(
+    plan: Plan, state: RunState, used: MemoryUse, measured: Measured, metrics: Metrics
+) -> Comparison:
     """Compare a completed run with its program's metrics.
 
     Args:
-        machine: after the run.
+        plan: the program.
+        state: after the run.
+        used: of the memories.
         measured: the sizes it had.
         metrics: for these sizes.
     """
-    plan = machine.plan
     program = plan.program
     bound = followed(program.sizes, program)
     warnings = [
@@ -35,25 +43,19 @@ def compare(machine: Machine, measured: Measured, metrics: Metrics) -> Compariso
         for symbol, size in bound.items()
         if measured.sizes.get(symbol, size) != size
     ]
-    units = machine.units
-    sides = [node.operator.off_chip for node in plan.nodes]
-    loaded, stored = (
-        sum(unit.off_chip_bytes for unit, its in zip(units, sides, strict=True) if its == side)
-        for side in ("read", "write")
-    )
     paper = metrics.paper
-    flops = sum(unit.flops for unit in units)
+    flops = sum(unit.flops for unit in state.units)
     # A size that only tiles have is shown by no channel: what hangs on it cannot be compared.
     totals = tuple(
         row
         for row in (
-            Compared("off-chip loads, bytes", paper.load_bytes, loaded),
-            Compared("off-chip stores, bytes", paper.store_bytes, stored),
+            Compared("off-chip loads, bytes", paper.load_bytes, used.loaded_bytes),
+            Compared("off-chip stores, bytes", paper.store_bytes, used.stored_bytes),
             Compared("FLOPs", metrics.flops, flops),
             Compared(
                 "on-chip bytes at the peak",
                 paper.on_chip_bytes,
-                machine.on_chip.peak_bytes,
+                used.on_chip_peak_bytes,
                 at_most=True,
             ),
         )
@@ -68,22 +70,30 @@ def compare(machine: Machine, measured: Measured, metrics: Metrics) -> Compariso
     sizes = Substitution(measured.sizes)
     elements = tuple(_count(sizes, edge.type) for edge in plan.edges)
     warnings += [
-        f"{channel.name}: {channel.elements:,} elements measured, {expected:,} expected: this is "
+        f"{channel.name}: {channel.taken:,} elements measured, {expected:,} expected: this is "
         "a fault of the fabric, or of an operator's shapes"
-        for channel, edge, expected in zip(machine.channels, plan.edges, elements, strict=True)
-        if channel.elements != expected and _is_exact(edge.type, expected, guessed)
+        for channel, edge, expected in zip(state.channels, plan.edges, elements, strict=True)
+        if channel.taken != expected and _is_exact(edge.type, expected, guessed)
     ]
     return Comparison(totals, elements, tuple(warnings))
 
 
-def check_assumptions(machine: Machine, measured: dict[Any, Size]) -> None:
+def check_assumptions(
+    plan: Plan, state: RunState, assumed: Iterable[AssumedSink], measured: dict[Any, Size]
+) -> None:
     """Compare what the program assumes of its streams with the sizes they had.
+
+    Args:
+        plan: the program.
+        state: after the run.
+        assumed: ends of channels, which have seen the sizes of single groups.
+        measured: the sizes the run had.
 
     Raises:
         ProgramError: an assumption was false.
     """
     sizes = Substitution(measured)
-    for sink in machine.assumed:
+    for sink in assumed:
         sink.finish()
         for claim in sink.claims:
             expected = sizes.dim(claim.assumed)
@@ -91,13 +101,13 @@ def check_assumptions(machine: Machine, measured: dict[Any, Size]) -> None:
                 if size != expected and not is_ragged(claim.assumed):
                     raise claim.refuted_by(size, expected)
     # Groups of ragged sizes are counted together; operators compare them one by one.
-    for edge, channel in zip(machine.plan.edges, machine.channels, strict=True):
-        assumed = edge.consumer.inputs[edge.input]
-        if edge.claims and channel.elements != (total := _count(sizes, assumed.type)):
+    for edge, channel in zip(plan.edges, state.channels, strict=True):
+        stream = edge.consumer.inputs[edge.input]
+        if edge.claims and channel.taken != (total := _count(sizes, stream.type)):
             place = edge.claims[0].place
             raise ProgramError(
-                f"{assumed.name} has {channel.elements:,} elements: expected {total:,}, since the "
-                f"program assumes {shape_text(assumed.shape)}",
+                f"{stream.name} has {channel.taken:,} elements: expected {total:,}, since the "
+                f"program assumes {shape_text(stream.shape)}",
                 file=place.file,
                 line=place.line,
             )

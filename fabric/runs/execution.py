@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-import trio
-
 from fabric.deadlock.livelock import LivelockWatch
 from fabric.deadlock.waits import find_stuck
-from fabric.machine.foreign import ChildTasks, IdleClock
+from fabric.machine.ending import Ending
 from fabric.machine.machine import Machine
-from fabric.machine.unawaited import unawaited
+from fabric.machine.runner import Runner
+from fabric.machine.state_of import state_of
 from fabric.machine.watchdog import watched
 from fabric.runs import accounting
 from fabric.runs.interrupts import Interrupts
-from fabric.runs.report import Status
 from fabric.runs.runlog import HEARTBEAT_CYCLES, RunLog
 from fabric.terminal.progress import Snapshot
 from fabric.wiring.elaborate import elaborate
@@ -27,6 +25,7 @@ from fabric.wiring.program import Program
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
+    from fabric.state.run_state import RunState
     from fabric.trace.recording.options import TraceOptions
     from fabric.trace.recording.recorder import Recorder
 
@@ -89,21 +88,27 @@ class Execution:
         self.settings: Final = settings
         self._say: Final = say or _say
         self._recorder = settings.recorder()
-        self.machine: Final = Machine(
+        self._runner: Final = Runner(
             elaborate(program),
             functional=settings.functional,
             depths=settings.depths,
             capacity_bytes=program.hardware.on_chip.capacity_bytes,
-            on_quiescence=self._stop,
             on_heartbeat=self._beat,
             beat_cycles=HEARTBEAT_CYCLES,
-            recorder=self._recorder,
+            traced=self._recorder,
         )
+        self.machine: Final[Machine] = self._runner.machine
         self.log = RunLog(None, lambda _: None)
         self.wall_seconds = 0.0
-        self.watch: Final = LivelockWatch(self.machine, settings.livelock_cycles)
+        machine = self.machine
+        self.watch: Final = LivelockWatch(
+            machine.clock,
+            machine.units,
+            machine.channels,
+            machine.sinks,
+            settings.livelock_cycles,
+        )
         self._loops_logged: set[str] = set()
-        self._scope = trio.CancelScope()
         self._interrupts = Interrupts()
         self._logged: set[int] = set()
 
@@ -116,93 +121,83 @@ class Execution:
     ) -> None:
         """Begin the trace, where there is one, in a new folder ``name``."""
         if self._recorder is not None and folder is not None:
-            self._recorder.start(folder / name, self.machine, head, tell)
+            machine = self.machine
+            look = partial(state_of, machine)
+            self._recorder.start(folder / name, machine.plan, look, head, tell)
 
     @property
     def signal(self) -> int:
         """What interrupted the run, where something did."""
         return self._interrupts.number
 
-    def conclude_trace(self, status: Status, verified: bool | None) -> None:
+    def conclude_trace(self, status: Ending, verified: bool | None) -> None:
         """Let the trace say of the run what its report says."""
         if self._recorder is not None:
             self._recorder.conclude(status, verified)
 
-    def execute(self) -> Status:
+    def execute(self) -> Ending:
         """Run to the end and return how it ended; the trace ends with it."""
         status = self._execute()
         if self._recorder is not None:
-            self._recorder.finish(status, accounting.run_cycles(self.machine))
+            self._recorder.finish(status, state_of(self.machine).cycles)
         return status
 
-    def _execute(self) -> Status:
+    def _execute(self) -> Ending:
         start = time.perf_counter()
-        interrupts = self._interrupts
+        interrupts, runtime = self._interrupts, self._runner.runtime
+        ending: Ending = "interrupted"
         try:
-            with (
-                interrupts.handled(),
-                unawaited(self.machine.refuse_unawaited),
-                watched(self.machine.watched, self._say),
-            ):
-                self.machine.catches_interrupts = interrupts.handling
-                trio.run(
-                    self._main,
-                    clock=IdleClock(partial(self.machine.end_outside, self._scope)),
-                    instruments=[ChildTasks(partial(self.machine.refuse_child, self._scope))],
+            with interrupts.handled(), watched(runtime.watched, self._say):
+                runtime.catches_interrupts = interrupts.handling
+                ending = self._runner.run(
+                    self._given_up,
+                    on_start=lambda: interrupts.ends(runtime.cancel, runtime.abandon),
+                    beside=self._beside(),
                 )
         except BaseException:
             # Interrupted in the middle of what it did, trio may complain about anything.
             if not interrupts.seen:
                 raise
         self.wall_seconds = time.perf_counter() - start
-        self._log_finished()
-        if interrupts.seen:
-            return "interrupted"
-        if self.machine.failures:
-            return "error"
-        if self.watch.found:
-            return "livelock"
-        return "completed" if all(unit.finished for unit in self.machine.units) else "deadlock"
+        self._log_finished(state_of(self.machine))
+        return "interrupted" if interrupts.seen else ending
 
-    async def _main(self) -> None:
-        machine = self.machine
-        self._interrupts.cancels(self._scope, machine.abandon)
+    def _given_up(self) -> Ending | None:
+        moves_in_vain = self.watch.moving or self.machine.failures.circling
+        return "livelock" if moves_in_vain else None
+
+    def _beside(self) -> Iterator[Callable[[], Awaitable[None]]]:
+        """Yield the tasks that go on as long as the operators do."""
         progress = self.settings.progress
-        async with trio.open_nursery() as host:
-            if progress is not None:
-                host.start_soon(progress.run, self._snapshot)
-            if self._recorder is not None:
-                host.start_soon(self._recorder.run)
-            await machine.run(self._scope)
-            host.cancel_scope.cancel()
-
-    def _stop(self) -> None:
-        self.machine.stop(self._scope)
+        if progress is not None:
+            yield lambda: progress.run(self._snapshot)
+        if self._recorder is not None:
+            yield self._recorder.run
 
     def _beat(self) -> None:
         machine = self.machine
-        self._log_finished()
+        state = state_of(machine)
+        self._log_finished(state)
         self.log.event(
             "heartbeat",
             machine.clock.now,
-            elements=machine.elements,
-            waiting=machine.waiting,
+            elements=state.elements,
+            waiting=state.waiting,
         )
-        for loop in find_stuck(machine).cores:
+        for loop in find_stuck(state).cores:
             if loop[0].name not in self._loops_logged:
                 self._loops_logged.update(unit.name for unit in loop)
                 names = [unit.name for unit in loop]
                 self.log.event("partial_deadlock", machine.clock.now, loop=names)
 
-    def _log_finished(self) -> None:
-        machine = self.machine
-        ended = [u for u in machine.units if u.finished and u.index not in self._logged]
+    def _log_finished(self, state: RunState) -> None:
+        ended = [u for u in state.units if u.finished and u.number not in self._logged]
         if not ended:
             return
-        self._logged.update(unit.index for unit in ended)
-        counters = accounting.unit_counters(machine, accounting.run_cycles(machine))
+        self._logged.update(unit.number for unit in ended)
+        counters = accounting.unit_counters(state)
         self.log.operators_finished(
-            [counters[unit.index] for unit in ended], [unit.now for unit in ended]
+            [counters[unit.number] for unit in ended], [unit.cycle for unit in ended]
         )
 
     def _snapshot(self) -> Snapshot:

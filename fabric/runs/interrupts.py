@@ -47,20 +47,20 @@ class Interrupts:
         self.number: int = signal.SIGINT
         self.handling = False
         self._alarms = 0
-        self._cancel: Callable[[], object] | None = None
+        self._end: Callable[[], object] | None = None
 
-    def cancels(self, scope: trio.CancelScope, abandon: Callable[[], object]) -> None:
-        """At the first signal from here on, ``abandon`` and cancel ``scope``; called inside trio.
+    def ends(self, cancel: Callable[[], object], abandon: Callable[[], object]) -> None:
+        """At the first signal from here on, ``abandon`` and ``cancel``; called inside trio.
 
         ``abandon`` is called at once, also while trio has no turn.
         """
         token = trio.lowlevel.current_trio_token()
 
-        def cancel() -> None:
+        def end() -> None:
             abandon()
-            token.run_sync_soon(scope.cancel)
+            token.run_sync_soon(cancel)
 
-        self._cancel = cancel
+        self._end = end
 
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:
@@ -84,11 +84,11 @@ class Interrupts:
     def _interrupt(self, number: int, _frame: object) -> None:
         if not self.seen:
             self.number = number
-        if self.seen or self._cancel is None:
+        if self.seen or self._end is None:
             self.seen = True
             raise KeyboardInterrupt
         self.seen = True
-        self._cancel()
+        self._end()
         signal.setitimer(signal.ITIMER_REAL, _GRACE_SECONDS)
 
     def _late(self, _number: int, frame: FrameType | None) -> None:

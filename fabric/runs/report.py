@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from signal import SIGINT
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
+from fabric.machine.ending import Ending
 from fabric.runs.verification import Verification
 from fabric.telling.errors import Deadlock, FabricError, VerificationError
 from fabric.telling.shown import shown
@@ -17,11 +18,9 @@ __all__ = [
     "Comparison",
     "ExitStatus",
     "Report",
-    "Status",
+    "Totals",
     "UnitCounters",
 ]
-
-Status: TypeAlias = Literal["completed", "deadlock", "livelock", "error", "interrupted"]
 
 
 class ExitStatus:
@@ -100,6 +99,25 @@ class ChannelCounters:
 
 
 @dataclass(frozen=True)
+class Totals:
+    """The fields of ``run --json`` that are sums over the machine, under the same names."""
+
+    cycles: int
+    off_chip_traffic_bytes: int
+    on_chip_requirement_bytes: int
+    off_chip_traffic_artifact_bytes: int
+    on_chip_requirement_artifact_bytes: int
+    hbm_bytes_moved: int
+    flops: int
+    allocated_flops_per_cycle: int
+    compute_utilization: float | None
+    off_chip_bandwidth_utilization: float | None
+    operators: int
+    channels: int
+    elements: int
+
+
+@dataclass(frozen=True)
 class Compared:
     """One quantity, as it was known before the run and as it came out.
 
@@ -159,7 +177,7 @@ class Report:
     parameters: dict[str, Any] = field(default_factory=dict)
     hardware: dict[str, Any] | None = None
     mode: str | None = None
-    status: Status = "error"
+    status: Ending = "error"
     cycles: int | None = None
     off_chip_traffic_bytes: int | None = None
     on_chip_requirement_bytes: int | None = None

@@ -84,10 +84,10 @@ class RunLog:
         if self._file is not None:
             self._try("events.jsonl", self._file.close)
 
-    def event(self, name: str, cycle: int, **fields: Any) -> None:
+    def event(self, name: str, cycle: int, **fields: object) -> None:
         """Write one event."""
         if self._log is not None:
-            known = plain(fields)
+            known = {name: plain(each) for name, each in fields.items()}
             self._attempt("events.jsonl", lambda: self._log.info(name, cycle=cycle, **known))
 
     def operators_finished(self, units: list[UnitCounters], final_cycles: list[int]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,19 +15,21 @@ from fabric.arguments.described import checked, refuse
 from fabric.deadlock.describe import cured, describe_deadlock, explain_livelock
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.files import write_files
-from fabric.deadlock.livelock import LIVELOCK_CYCLES
+from fabric.deadlock.livelock import LIVELOCK_CYCLES, Circling, Livelock
 from fabric.deadlock.search import EFFORT_ELEMENTS
-from fabric.deadlock.tokens import Tokens
-from fabric.deadlock.waits import find_stuck
+from fabric.deadlock.waits import channels_of, find_stuck
+from fabric.machine.ending import Ending
+from fabric.machine.state_of import memory_use, state_of
 from fabric.runs import accounting
 from fabric.runs.collector import only_young_garbage
 from fabric.runs.comparison import check_assumptions, compare
 from fabric.runs.execution import Execution, Progress, Settings
-from fabric.runs.report import Comparison, Report, Status
+from fabric.runs.report import Comparison, Report
 from fabric.runs.runlog import RunLog, new_run_folder
 from fabric.runs.sizes import measured_sizes
 from fabric.runs.verification import Verification
 from fabric.runs.verify import verify
+from fabric.state.expected import expected_of
 from fabric.symbolic.metrics import metrics_of
 from fabric.symbolic.substitution import Substitution
 from fabric.telling.errors import ConfigurationError, FabricError
@@ -200,18 +203,24 @@ def _explain(
 ) -> DeadlockReport:
     """Explain why the program does not get on, and look for a remedy."""
     machine = run.machine
+    state = state_of(machine)
     if status == "livelock":
         # Where what moves was when it was stopped differs from run to run: that is not said.
-        report = explain_livelock(machine, run.watch)
+        circling = tuple(Circling(unit.index, place) for unit, place in machine.failures.circling)
+        found = Livelock(run.watch.cycles, run.watch.moving, circling)
+        report = explain_livelock(state, machine.plan, found)
         waiting = len(report.behind)
         run.log.event("stopped", report.cycle, status=status, waiting=waiting)
     else:
-        cycle = machine.stopped_cycle
-        run.log.event("stopped", cycle, status=status, waiting=machine.waiting)
+        cycle = state.stopped_cycle
+        run.log.event("stopped", cycle, status=status, waiting=state.waiting)
         if notify is not None:
             notify(f"{status} at cycle {cycle:,}: looking for the cause and a cure")
         why_not = "the search for a remedy has not ended"
-        report = describe_deadlock(machine, find_stuck(machine), Tokens(machine), why_not)
+        stuck = find_stuck(state)
+        waited_for = channels_of(state, chain.from_iterable(stuck.cores))
+        told = expected_of(machine.plan, state, waited_for)
+        report = describe_deadlock(state, stuck, told, why_not)
         if folder is not None:
             # What is known is kept, should the search be killed.
             write_files(folder, report)
@@ -229,7 +238,7 @@ def _explain(
 
 def _report(
     run: Execution,
-    status: Status,
+    status: Ending,
     head: dict[str, Any],
     explained: DeadlockReport | None,
     notes: list[str],
@@ -247,30 +256,32 @@ def _report(
             wall_seconds=run.wall_seconds,
             verification=_not_verified(run, status),
             deadlock=None if explained is None else explained.as_json(),
-            error=_told(machine.first_failure()),
+            error=_told(machine.failures.first),
             warnings=tuple(notes),
             signal=signal,
         )
-    program = machine.plan.program
-    cycles = accounting.run_cycles(machine)
-    measured = measured_sizes(machine)
+    plan = machine.plan
+    program = plan.program
+    state = state_of(machine)
+    measured = measured_sizes(plan, state)
     sizes = measured.sizes
-    metrics = metrics_of(machine.plan, Substitution(sizes))
-    fields = accounting.totals(machine, cycles, metrics)
+    metrics = metrics_of(plan, Substitution(sizes))
+    totals = accounting.totals(state, program.hardware.hbm, metrics)
+    extra: dict[str, Any] = {}
     comparison = Comparison()
-    warnings = [*notes, *accounting.warnings(machine)]
+    warnings = [*notes, *accounting.warnings(state)]
     verification = _not_verified(run, status)
-    error = machine.first_failure()
+    error = machine.failures.first
     if status in ("interrupted", "error"):
         # Traffic was asked for that has not been moved yet: there is no share of the peak.
-        fields |= {"compute_utilization": None, "off_chip_bandwidth_utilization": None}
+        totals = replace(totals, compute_utilization=None, off_chip_bandwidth_utilization=None)
     if status == "completed":
         try:
-            check_assumptions(machine, sizes)
-            comparison = compare(machine, measured, metrics)
+            check_assumptions(plan, state, machine.assumed, sizes)
+            comparison = compare(plan, state, memory_use(machine), measured, metrics)
             if run.settings.functional:
                 verification = verify(program, machine.stored)
-            fields["extra"] = {
+            extra = {
                 name: program.ask(f"extra[{name!r}]", compute)
                 for name, compute in program.extra.items()
             }
@@ -282,15 +293,28 @@ def _report(
             warnings += [] if verification is None else verification.warnings()
     return Report(
         **head,
-        **fields,
         status=status,
+        cycles=totals.cycles,
+        off_chip_traffic_bytes=totals.off_chip_traffic_bytes,
+        on_chip_requirement_bytes=totals.on_chip_requirement_bytes,
+        off_chip_traffic_artifact_bytes=totals.off_chip_traffic_artifact_bytes,
+        on_chip_requirement_artifact_bytes=totals.on_chip_requirement_artifact_bytes,
+        hbm_bytes_moved=totals.hbm_bytes_moved,
+        flops=totals.flops,
+        allocated_flops_per_cycle=totals.allocated_flops_per_cycle,
+        compute_utilization=totals.compute_utilization,
+        off_chip_bandwidth_utilization=totals.off_chip_bandwidth_utilization,
+        operators=totals.operators,
+        channels=totals.channels,
+        elements=totals.elements,
         wall_seconds=run.wall_seconds,
         verified=None if verification is None else verification.verified,
         verification=verification,
         deadlock=None if explained is None else explained.as_json(),
         error=_told(error),
-        units=accounting.unit_counters(machine, cycles),
-        channels_counters=accounting.channel_counters(machine, cycles),
+        extra=extra,
+        units=accounting.unit_counters(state),
+        channels_counters=accounting.channel_counters(state),
         comparison=comparison,
         warnings=tuple(warnings),
         signal=signal,
@@ -304,7 +328,7 @@ def _told(error: FabricError | None) -> dict[str, Any] | None:
     return {"message": error.message, "file": error.file, "line": error.line}
 
 
-def _not_verified(run: Execution, status: Status) -> Verification | None:
+def _not_verified(run: Execution, status: Ending) -> Verification | None:
     """Say why outputs that the program expects were not compared."""
     if not run.machine.plan.program.expected:
         return None

@@ -11,7 +11,8 @@ from fabric.values.dims import Dim, free_symbols
 from fabric.wiring.stream import Feedback
 
 if TYPE_CHECKING:
-    from fabric.machine.machine import Machine
+    from fabric.state.run_state import RunState
+    from fabric.wiring.elaborate import Plan
 
 __all__ = ["Measured", "measured_sizes"]
 
@@ -29,10 +30,10 @@ class Measured(NamedTuple):
     guessed: frozenset[Any]
 
 
-def measured_sizes(machine: Machine) -> Measured:
-    """Count what the channels carried."""
-    program = machine.plan.program
-    shapes = _carried(machine)
+def measured_sizes(plan: Plan, state: RunState) -> Measured:
+    """Count what the channels of a run of ``plan`` carried."""
+    program = plan.program
+    shapes = _carried(plan, state)
     sizes: dict[Any, Size] = {}
     guessed: set[Any] = set()
     # A shape with two unknowns tells one of them when another channel has told the other; where
@@ -43,7 +44,7 @@ def measured_sizes(machine: Machine) -> Measured:
             break
         shapes = waiting
     sizes = followed(sizes, program)
-    for node in machine.plan.nodes:
+    for node in plan.nodes:
         for type_ in (*node.input_types, *node.output_types):
             for symbol in {symbol for dim in type_.shape for symbol in free_symbols(dim)}:
                 sizes.setdefault(symbol, 0)
@@ -53,15 +54,15 @@ def measured_sizes(machine: Machine) -> Measured:
     return Measured(followed(sizes, program), frozenset(guessed))
 
 
-def _carried(machine: Machine) -> list[tuple[tuple[Dim, ...], int]]:
+def _carried(plan: Plan, state: RunState) -> list[tuple[tuple[Dim, ...], int]]:
     """Return the shapes that have symbols, each with the elements its channel carried."""
     shapes = []
-    for edge, channel in zip(machine.plan.edges, machine.channels, strict=True):
-        shapes.append((edge.type.shape, channel.elements))
+    for edge, channel in zip(plan.edges, state.channels, strict=True):
+        shapes.append((edge.type.shape, channel.taken))
         stream = edge.consumer.inputs[edge.input]
         if isinstance(stream, Feedback):
             # Its reader knows it under the shape that was declared.
-            shapes.append((stream.shape, channel.elements))
+            shapes.append((stream.shape, channel.taken))
     return [each for each in shapes if not all(isinstance(dim, int) for dim in each[0])]
 
 

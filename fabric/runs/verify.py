@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
 from fabric.runs.verification import Mismatch, Number, OutputVerification, Verification
 from fabric.telling.errors import ProgramError
@@ -19,7 +19,7 @@ from fabric.wiring.program import Program
 
 __all__ = ["default_tolerance", "verify"]
 
-Array = NDArray[Any]
+Array = np.ndarray
 
 _ROUNDINGS: Final = ((2**-2, 1.5, 5.0), (2**-4, 2.0, 8.0), (2**-11, 4.0, 24.0), (0.0, 32.0, 256.0))
 """For element types from a unit in the last place of 1 on: rtol and atol in such units, atol of
@@ -33,7 +33,7 @@ _EXACT: Final = 2**53
 """Up to here float64 has every integer."""
 
 
-def verify(program: Program, stored: Mapping[str, Any]) -> Verification | None:
+def verify(program: Program, stored: Mapping[str, Array]) -> Verification | None:
     """Compare the outputs that ``program`` expects; None where it expects nothing.
 
     The model is that of ``numpy.testing.assert_allclose``.
@@ -52,7 +52,7 @@ def verify(program: Program, stored: Mapping[str, Any]) -> Verification | None:
     )
 
 
-def default_tolerance(dtype: np.dtype[Any], wanted: Array) -> tuple[float, float]:
+def default_tolerance(dtype: np.dtype, wanted: Array) -> tuple[float, float]:
     """Return rtol and atol for an output of type ``dtype``: 0 and 0 for integers and booleans.
 
     Args:
@@ -61,7 +61,7 @@ def default_tolerance(dtype: np.dtype[Any], wanted: Array) -> tuple[float, float
     """
     if not _is_float(dtype):
         return 0.0, 0.0
-    finfo: Any = vars(ml_dtypes)["finfo"](dtype)  # it has no annotations
+    finfo = vars(ml_dtypes)["finfo"](dtype)  # it has no annotations
     unit = float(finfo.eps)
     rtol, atol = next((rtol, atol) for least, rtol, atol in _ROUNDINGS if unit >= least)
     magnitudes = np.abs(wanted[np.isfinite(wanted) & (wanted != 0)])
@@ -70,7 +70,7 @@ def default_tolerance(dtype: np.dtype[Any], wanted: Array) -> tuple[float, float
 
 
 def _compare(
-    program: Program, name: str, expectation: Expectation, stored: Mapping[str, Any]
+    program: Program, name: str, expectation: Expectation, stored: Mapping[str, Array]
 ) -> OutputVerification:
     place = expectation.place
     if name not in stored:
@@ -83,22 +83,24 @@ def _compare(
     given = program.ask(f"expect({name}=...)", expectation.compute)
     found = _real(f"output {name!r} is stored as", stored[name], place)
     wanted = _real(f"expect({name}=...) returns", given, place)
-    if found.shape != wanted.shape:
-        size = max(found.size, wanted.size)
-        counted: dict[str, Any] = {"elements": size, "mismatched": size}
-    else:
-        counted = _count(found, wanted, expectation.tolerance)
-    return OutputVerification(
+    size = max(found.size, wanted.size)
+    compared = OutputVerification(
         output=name,
         dtype=dtype_name(found.dtype),
         shape=found.shape,
         wanted_shape=wanted.shape,
-        **counted,
+        elements=size,
+        mismatched=size,
     )
+    if found.shape != wanted.shape:
+        return compared
+    return _counted(compared, found, wanted, expectation.tolerance)
 
 
-def _count(found: Array, wanted: Array, given: Tolerance) -> dict[str, Any]:
-    """Return the counts, errors and places of two arrays of one shape."""
+def _counted(
+    compared: OutputVerification, found: Array, wanted: Array, given: Tolerance
+) -> OutputVerification:
+    """Return ``compared`` with the counts, errors and places of two arrays of one shape."""
     left, right = _exactly(found.ravel(), wanted.ravel())
     with np.errstate(all="ignore"):
         expected = right.astype(np.float64)
@@ -116,18 +118,18 @@ def _count(found: Array, wanted: Array, given: Tolerance) -> dict[str, Any]:
         comparable = np.isfinite(expected) & (expected != 0)
         relative = error[comparable] / np.abs(expected[comparable])
     places = (np.unravel_index(at, found.shape) for at in np.flatnonzero(wrong)[:_PLACES])
-    return {
-        "elements": found.size,
-        "mismatched": int(np.count_nonzero(wrong)),
-        "rtol": rtol,
-        "atol": atol,
-        "absolute_error": float(error.max(initial=0.0)),
-        "relative_error": float(relative.max()) if relative.size else None,
-        "places": tuple(
+    return replace(
+        compared,
+        mismatched=int(np.count_nonzero(wrong)),
+        rtol=rtol,
+        atol=atol,
+        absolute_error=float(error.max(initial=0.0)),
+        relative_error=float(relative.max()) if relative.size else None,
+        places=tuple(
             Mismatch(tuple(map(int, index)), _plain(found[index]), _plain(wanted[index]))
             for index in places
         ),
-    }
+    )
 
 
 def _exactly(found: Array, wanted: Array) -> tuple[Array, Array]:
@@ -149,7 +151,7 @@ def _fits(array: Array) -> bool:
     return int(array.min()) >= -_EXACT and int(array.max()) <= _EXACT
 
 
-def _plain(number: Any) -> Number:
+def _plain(number: np.generic | np.ndarray) -> Number:
     """Return a number of Python's; there is one NaN, so that equal reports are equal."""
     if number.dtype.kind == "b":
         return bool(number)
@@ -159,7 +161,7 @@ def _plain(number: Any) -> Number:
     return math.nan if math.isnan(value) else value
 
 
-def _real(what: str, given: Any, place: Place) -> Array:
+def _real(what: str, given: object, place: Place) -> Array:
     """Return ``given`` as an array of real numbers."""
     try:
         array = np.asarray(given)
@@ -172,15 +174,15 @@ def _real(what: str, given: Any, place: Place) -> Array:
     raise ProgramError(f"{what} {kind}: expected real numbers", file=place.file, line=place.line)
 
 
-def _is_float(dtype: np.dtype[Any]) -> bool:
+def _is_float(dtype: np.dtype) -> bool:
     return dtype.kind != "c" and _describes("finfo", dtype)
 
 
-def _is_integer(dtype: np.dtype[Any]) -> bool:
+def _is_integer(dtype: np.dtype) -> bool:
     return _describes("iinfo", dtype)
 
 
-def _describes(kind: str, dtype: np.dtype[Any]) -> bool:
+def _describes(kind: str, dtype: np.dtype) -> bool:
     """Whether numpy or ml_dtypes knows ``dtype`` as a type of this kind."""
     try:
         vars(ml_dtypes)[kind](dtype)

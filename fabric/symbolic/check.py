@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from fabric.symbolic.advice import advice
 from fabric.symbolic.chosen import chosen_sizes, symbols_of
 from fabric.symbolic.folding import alike
 from fabric.symbolic.metrics import Metrics, metrics_of, shown
 from fabric.symbolic.substitution import Size, Substitution
-from fabric.values.dims import free_symbols
+from fabric.values.dims import Symbol, free_symbols
 from fabric.values.stream_type import TileType
 from fabric.wiring.elaborate import Plan, elaborate
 from fabric.wiring.operator import Node
@@ -34,7 +33,7 @@ class Check:
 
     plan: Plan
     groups: tuple[tuple[Node, ...], ...]
-    sizes: Mapping[Any, Size]
+    sizes: Mapping[Symbol, Size]
     metrics: Metrics
     warnings: tuple[str, ...]
 
@@ -49,7 +48,7 @@ class Check:
         names = {symbol.name for symbol in found}
         return tuple(name for name in symbols_of(self.plan) if name in names)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Return the fields of ``check --json`` that describe the program."""
         each = zip(self.plan.nodes, self.metrics.operators, strict=True)
         return {

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from fabric.symbolic.substitution import Size, followed
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.wording import one_of
-from fabric.values.dims import free_symbols
+from fabric.values.dims import Dim, Symbol, free_symbols
 from fabric.values.stream_type import BufferType, TileType, TupleType, ValueType
 from fabric.wiring.elaborate import Plan
 
 __all__ = ["chosen_sizes", "symbols_of"]
 
 
-def symbols_of(plan: Plan) -> dict[str, Any]:
+def symbols_of(plan: Plan) -> dict[str, Symbol]:
     """Return the symbols in the types of the program's streams by name, in wiring order."""
-    found: dict[str, Any] = {}
+    found: dict[str, Symbol] = {}
     for node in plan.nodes:
         for stream in (*node.outputs, *node.inputs):
             for dim in (*stream.shape, *_dims(stream.value)):
@@ -27,7 +26,7 @@ def symbols_of(plan: Plan) -> dict[str, Any]:
     return found
 
 
-def chosen_sizes(plan: Plan, given: Mapping[str, int], *, data: bool) -> dict[Any, Size]:
+def chosen_sizes(plan: Plan, given: Mapping[str, int], *, data: bool) -> dict[Symbol, Size]:
     """Return sizes by symbol.
 
     Args:
@@ -39,7 +38,7 @@ def chosen_sizes(plan: Plan, given: Mapping[str, int], *, data: bool) -> dict[An
         ConfigurationError: no stream has a symbol of a given name.
     """
     known = symbols_of(plan) if given or data else {}
-    sizes: dict[Any, Size] = dict(plan.program.sizes) if data else {}
+    sizes: dict[Symbol, Size] = dict(plan.program.sizes) if data else {}
     for name, size in given.items():
         if name not in known:
             expected = one_of(_few(list(known), name), name) if known else "none, all is static"
@@ -58,7 +57,7 @@ def _few(names: Sequence[str], found: str) -> list[str]:
     return [*near[:8], "..."] if len(near) > 8 else near
 
 
-def _dims(value: ValueType) -> list[Any]:
+def _dims(value: ValueType) -> list[Dim]:
     if isinstance(value, TileType):
         return [value.rows, value.cols]
     if isinstance(value, BufferType):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import fields, is_dataclass
-from typing import Any, Final
+from typing import Final
 
 from fabric.telling.wording import merged_text, without_numbers
 from fabric.values.dims import dim_text
@@ -26,8 +26,8 @@ _NUMBERS_IN_NAMES: Final = re.compile(r"(?<=_)\d+|\[\d+\]")
 def alike(plan: Plan) -> list[tuple[Node, ...]]:
     """Return the nodes of ``plan`` in groups of repeated ones, in the order of the first."""
     colours = _numbered(_signature(node) for node in plan.nodes)
-    incoming: list[list[tuple[Any, int]]] = [[] for _ in plan.nodes]
-    outgoing: list[list[tuple[Any, int]]] = [[] for _ in plan.nodes]
+    incoming: list[list[tuple[int, int]]] = [[] for _ in plan.nodes]
+    outgoing: list[list[tuple[int, int]]] = [[] for _ in plan.nodes]
     for edge in plan.edges:
         producer, consumer = edge.producer, edge.consumer
         outgoing[producer.index].append((_port(producer, edge.output), consumer.index))
@@ -70,7 +70,7 @@ def operator_text(node: Node) -> str:
     return f"{kind}({', '.join(applied)})" if applied else kind
 
 
-def _signature(node: Node) -> Any:
+def _signature(node: Node) -> Hashable:
     operator = node.operator
     return (
         type(operator).__name__,
@@ -85,7 +85,7 @@ def _signature(node: Node) -> Any:
     )
 
 
-def _parameter(value: Any) -> str:
+def _parameter(value: object) -> str:
     """What two operators have to share of a parameter: values, names but for numbers, shapes."""
     if isinstance(value, str):
         return without_numbers(value)
@@ -104,6 +104,6 @@ def _port(node: Node, number: int) -> int:
     return 0 if node.operator.kind == "routing" else number
 
 
-def _numbered(keys: Iterable[Any]) -> list[int]:
-    numbers: dict[Any, int] = {}
+def _numbered(keys: Iterable[Hashable]) -> list[int]:
+    numbers: dict[Hashable, int] = {}
     return [numbers.setdefault(key, len(numbers)) for key in keys]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import Any
 
 from fabric.symbolic.substitution import Substitution, peaks
 from fabric.values.dims import Dim, ceil_div, dim_text, free_symbols, product, total
@@ -87,7 +86,7 @@ class Metrics:
         """Lower bounds of the run by the compute units, each once; the largest one counts."""
         return tuple(dict.fromkeys(each.compute_cycles for each in self.operators))
 
-    def as_json(self, name: str) -> dict[str, Any]:
+    def as_json(self, name: str) -> dict[str, object]:
         """Return one accounting as ``check --json`` shows it: numbers, or text with symbols."""
         totals = self.accountings[name]
         traffic = totals.traffic_bytes

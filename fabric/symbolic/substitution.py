@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from fabric.values.dims import Dim, free_symbols
+from fabric.values.dims import Dim, Expression, Symbol, free_symbols
 from fabric.values.stream_type import BufferType, StreamType, TileType, TupleType, ValueType
 from fabric.wiring.program import Program
 
@@ -16,7 +16,7 @@ __all__ = ["Size", "Sizes", "Substitution", "followed", "peaks"]
 Size: TypeAlias = int | Fraction
 """A number of elements; for a ragged symbol the mean over its groups."""
 
-Sizes: TypeAlias = Mapping[Any, Size]
+Sizes: TypeAlias = Mapping[Symbol, Size]
 
 
 class Substitution:
@@ -29,11 +29,11 @@ class Substitution:
     def __init__(self, sizes: Sizes) -> None:
         """Substitute ``sizes``."""
         self.sizes: Final = sizes
-        self._dims: dict[Any, Any] = {}
+        self._dims: dict[Dim, Dim] = {}
         self._streams: dict[StreamType, StreamType] = {}
-        self._exact: dict[Any, Any] | None = None
+        self._exact: dict[Symbol, Dim] | None = None
 
-    def dim(self, dim: Dim) -> Any:
+    def dim(self, dim: Dim) -> Dim:
         """Return ``dim`` with sizes: a number where all its symbols have one."""
         if isinstance(dim, int | Fraction) or not self.sizes:
             return dim
@@ -63,7 +63,7 @@ class Substitution:
             return TupleType(tuple(map(self._value, value.items)))
         return value
 
-    def _substituted(self, dim: Any) -> Any:
+    def _substituted(self, dim: Expression) -> Dim:
         if dim in self.sizes:
             return self.sizes[dim]
         if self._exact is None:
@@ -79,7 +79,7 @@ class Substitution:
         return int(value.p) if value.q == 1 else Fraction(int(value.p), int(value.q))
 
 
-def followed(sizes: Sizes, program: Program) -> dict[Any, Size]:
+def followed(sizes: Sizes, program: Program) -> dict[Symbol, Size]:
     """Return ``sizes`` and what follows from them for symbols that stand for others."""
     result = dict(sizes)
     # A symbol is made after those it stands for.
@@ -96,7 +96,7 @@ def followed(sizes: Sizes, program: Program) -> dict[Any, Size]:
     return result
 
 
-def peaks(sizes: Sizes, program: Program) -> dict[Any, Size]:
+def peaks(sizes: Sizes, program: Program) -> dict[Symbol, Size]:
     """Return the largest size of each symbol that stands for elements of several streams."""
     at = Substitution(sizes)
     return {

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fabric.symbolic.metrics import Metrics
 from fabric.telling.errors import ConfigurationError
-from fabric.values.dims import Dim, free_symbols
+from fabric.values.dims import Dim, Expression, Symbol, free_symbols
 
 __all__ = ["Sweep"]
 
 Numbers: TypeAlias = NDArray[np.int64]
+Computed: TypeAlias = np.ndarray | float
 
 _TOTALS: Final = (
     "load_bytes",
@@ -45,7 +46,7 @@ class Sweep:
             for field in _TOTALS
         } | {"flops": metrics.flops}
         self._cycles: Final = metrics.compute_cycles
-        free: set[Any] = set()
+        free: set[Symbol] = set()
         for dim in (*self._dims.values(), *self._cycles):
             free |= free_symbols(dim)
         self._free: Final = sorted(free, key=str)
@@ -70,10 +71,10 @@ class Sweep:
                 f"the sweep has no sizes for {', '.join(missing[:8])}: expected an array for each "
                 f"of its {len(self.symbols)} symbols"
             )
-        known: dict[Any, Any] = {
+        known: dict[Dim, Computed] = {
             symbol: np.asarray(sizes[symbol.name], np.int64) for symbol in self._free
         }
-        shape = np.broadcast_shapes(*(array.shape for array in known.values()))
+        shape = np.broadcast_shapes(*(np.shape(array) for array in known.values()))
         totals = {name: _numbers(known, dim) for name, dim in self._dims.items()}
         busiest = np.zeros(shape, np.int64)
         for dim in self._cycles:
@@ -82,12 +83,12 @@ class Sweep:
         return {name: np.broadcast_to(total, shape) for name, total in totals.items()}
 
 
-def _numbers(known: dict[Any, Any], dim: Dim) -> Numbers:
+def _numbers(known: dict[Dim, Computed], dim: Dim) -> Numbers:
     value = np.asarray(_value(known, dim))
     return value if value.dtype.kind == "i" else np.ceil(value).astype(np.int64)
 
 
-def _value(known: dict[Any, Any], dim: Any) -> Any:
+def _value(known: dict[Dim, Computed], dim: Dim) -> Computed:
     """Return what ``dim`` is for the arrays ``known``, which grows by what was computed."""
     if isinstance(dim, int):
         return dim
@@ -96,7 +97,7 @@ def _value(known: dict[Any, Any], dim: Any) -> Any:
     return known[dim]
 
 
-def _computed(known: dict[Any, Any], dim: Any) -> Any:
+def _computed(known: dict[Dim, Computed], dim: Expression) -> Computed:
     from fabric.values.rounding import AtLeastOne, CeilDiv
 
     if dim.is_Rational:

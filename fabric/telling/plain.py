@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
 
 __all__ = ["json_text", "plain"]
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """Return ``value`` as indented JSON that every reader takes."""
     return json.dumps(plain(value), indent=2, allow_nan=False) + "\n"
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """Return ``value`` in JSON's own types.
 
     JSON knows no infinity and no NaN: such numbers become text. numpy's numbers become numbers,
@@ -28,4 +27,5 @@ def plain(value: Any) -> Any:
         return value if math.isfinite(value) else str(value)
     if value is None or isinstance(value, str | int):
         return value
-    return plain(value.item()) if getattr(value, "shape", None) == () else str(value)
+    item = getattr(value, "item", None)
+    return plain(item()) if item and getattr(value, "shape", None) == () else str(value)

@@ -30,14 +30,14 @@ class _DimCheck(Check):
         self._seen: set[type] = set()
 
     @override
-    def settle(self, value: Any) -> Any:
+    def settle(self, value: object) -> object:
         if isinstance(value, Fraction) or (
             hasattr(value, "free_symbols") and not getattr(value, "is_Integer", False)
         ):
             self._seen.add(value.__class__)
             return value
         try:
-            size = -1 if isinstance(value, bool) else operator.index(value)
+            size = -1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
         except TypeError:
             raise Unfit from None
         if size < 0:
@@ -45,7 +45,7 @@ class _DimCheck(Check):
         return size
 
     @override
-    def test(self, value: str, names: dict[str, Any]) -> str:
+    def test(self, value: str, names: dict[str, object]) -> str:
         names |= {"int": int, "expressions": self._seen}
         kind = f"{value}.__class__"
         return f"({value} >= 0 if {kind} is int else {kind} in expressions)"
@@ -54,12 +54,18 @@ class _DimCheck(Check):
 if TYPE_CHECKING:
     import sympy
 
-    Dim: TypeAlias = int | sympy.Expr
+    Symbol: TypeAlias = sympy.Symbol
+    Expression: TypeAlias = sympy.Expr
+    Dim: TypeAlias = int | Expression
 else:
+    Symbol: TypeAlias = object
+    Expression: TypeAlias = object
     Dim: TypeAlias = Annotated[Any, _DimCheck()]
 
 __all__ = [
     "Dim",
+    "Expression",
+    "Symbol",
     "at_least_one",
     "ceil_div",
     "dim_text",
@@ -88,7 +94,7 @@ def symbol(name: str, *, ragged: bool = False) -> Dim:
     return result
 
 
-def free_symbols(dim: Dim) -> frozenset[Any]:
+def free_symbols(dim: Dim) -> frozenset[Symbol]:
     """Return the symbols in ``dim``, none for a number."""
     return frozenset(getattr(dim, "free_symbols", ()))
 
@@ -205,7 +211,7 @@ def _is_zero(left: Dim, right: Dim) -> bool | None:
     import sympy
 
     # Every symbol and rounding is at least 0: terms of one sign beside a number cannot cancel it.
-    difference: Any = sympy.expand(left - right)
+    difference = sympy.expand(left - right)
     constant, terms = difference.as_coeff_add()
     if not terms:
         return not constant
@@ -213,6 +219,6 @@ def _is_zero(left: Dim, right: Dim) -> bool | None:
     return False if constant and signs == {constant > 0} else None
 
 
-def _number(expression: Any) -> Dim:
+def _number(expression: sympy.Expr) -> Dim:
     """Return an expression, or the integer it has become."""
     return int(expression) if expression.is_Integer else expression

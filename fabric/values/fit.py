@@ -23,8 +23,8 @@ from fabric.values.stream_type import (
     ValueType,
 )
 from fabric.values.value import (
-    BareStop,
     BufferReference,
+    Empty,
     Selector,
     Tile,
     dtype_name,
@@ -76,7 +76,7 @@ def freeze(value: Any, *, sent: bool = False) -> None:
 
 def described(value: object) -> str:
     """Say what ``value`` is, the same in every run: of an unknown object only its type."""
-    if value is None or isinstance(value, bool | Tile | Selector | BufferReference | BareStop):
+    if value is None or isinstance(value, bool | Tile | Selector | BufferReference | Empty):
         return repr(value)
     if isinstance(value, int | float | complex | str | bytes):
         text = repr(value)
@@ -122,14 +122,14 @@ def element_misfit(
     rank = len(stream_type.shape) - 1
     if not 0 <= stop <= rank:
         return f"has a stop of level {stop}: expected 0 to {rank}, the rank of {stream_type}"
-    if value.__class__ is not BareStop:
+    if value.__class__ is not Empty:
         wrong = misfit(value, stream_type.value, functional)
         return None if wrong is None else f"is {wrong}"
-    level, empty = value
-    if type(level) is not int or type(empty) is not int or not 0 <= empty < level == stop:
+    empty = value.dimension
+    if type(empty) is not int or not 0 <= empty < stop:
         return (
-            f"is {value!r} with a stop of level {stop}: expected one level for both, above that "
-            "of the empty dimension"
+            f"is {value!r} with a stop of level {stop}: expected a level above that of the empty "
+            "dimension"
         )
     if empty > last:
         return (
@@ -226,7 +226,7 @@ def _buffer(value: Any, kind: BufferType, functional: bool) -> str | None:
     if value.rank != len(kind.shape):
         return f"{value!r}: expected {len(kind.shape)} dimensions"
     for number, (tile, _) in enumerate(value.elements):
-        wrong = None if isinstance(tile, BareStop) else _tile(tile, kind.tile, functional)
+        wrong = None if isinstance(tile, Empty) else _tile(tile, kind.tile, functional)
         if wrong is not None:
             return f"a buffer whose element {number} is {wrong}"
     return None

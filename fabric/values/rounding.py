@@ -7,9 +7,8 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, Table 7 (Reshape, Promote
 
 from __future__ import annotations
 
-from typing import Any
-
 import sympy
+from sympy.printing.str import StrPrinter
 from typing_extensions import override
 
 __all__ = ["AtLeastOne", "CeilDiv", "vanishes_with"]
@@ -24,7 +23,7 @@ class CeilDiv(sympy.Function):  # type: ignore[misc]
 
     @classmethod
     @override
-    def eval(cls, dim: Any, divisor: Any) -> Any:
+    def eval(cls, dim: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr | None:
         if divisor == 1:
             return dim if dim.is_integer else None
         if dim.is_Rational:
@@ -38,7 +37,7 @@ class CeilDiv(sympy.Function):  # type: ignore[misc]
             return None
         return whole + CeilDiv(rest, divisor)
 
-    def _sympystr(self, printer: Any) -> str:
+    def _sympystr(self, printer: StrPrinter) -> str:
         dim, divisor = self.args
         text = printer._print(dim)
         return f"ceil(({text})/{divisor})" if dim.is_Add else f"ceil({text}/{divisor})"
@@ -53,7 +52,7 @@ class AtLeastOne(sympy.Function):  # type: ignore[misc]
 
     @classmethod
     @override
-    def eval(cls, dim: Any) -> Any:
+    def eval(cls, dim: sympy.Expr) -> sympy.Expr | None:
         if dim.is_Rational:
             return sympy.Integer(int(dim.p > 0))
         if isinstance(dim, AtLeastOne):
@@ -64,11 +63,11 @@ class AtLeastOne(sympy.Function):  # type: ignore[misc]
             return AtLeastOne(dim.args[1])
         return None
 
-    def _sympystr(self, printer: Any) -> str:
+    def _sympystr(self, printer: StrPrinter) -> str:
         return f"min(1, {printer._print(self.args[0])})"
 
 
-def vanishes_with(factor: Any, dim: Any) -> bool:
+def vanishes_with(factor: sympy.Expr, dim: sympy.Expr) -> bool:
     """Whether ``factor`` is 0 wherever the non-negative ``dim`` is."""
     if factor == dim:
         return True
@@ -77,7 +76,7 @@ def vanishes_with(factor: Any, dim: Any) -> bool:
     return bool(factor.is_Mul) and any(vanishes_with(part, dim) for part in factor.args)
 
 
-def _split(dim: Any, divisor: int) -> tuple[Any, Any]:
+def _split(dim: sympy.Expr, divisor: int) -> tuple[sympy.Expr, sympy.Expr]:
     """Return what of ``dim`` the ``divisor`` divides, as the quotient, and the remaining terms."""
     whole, rest = [], []
     for term in sympy.Add.make_args(dim):

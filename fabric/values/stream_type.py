@@ -6,7 +6,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, ClassVar, Final, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,7 @@ __all__ = [
     "TupleType",
     "ValueType",
     "holds_buffers",
+    "kind_of",
     "shape_text",
 ]
 
@@ -39,7 +40,7 @@ class TileType(_Type):
 
     rows: Dim
     cols: Dim
-    dtype: np.dtype[Any]
+    dtype: np.dtype
 
     @property
     def size_bytes(self) -> Dim:
@@ -170,3 +171,17 @@ def holds_buffers(value: ValueType) -> bool:
     if isinstance(value, TupleType):
         return any(map(holds_buffers, value.items))
     return isinstance(value, BufferType)
+
+
+_KINDS: Final[dict[type[ValueType], str]] = {
+    TileType: "tile",
+    SelectorType: "selector",
+    BoolType: "bool",
+    BufferType: "buffer",
+    TupleType: "tuple",
+}
+
+
+def kind_of(value: ValueType) -> str:
+    """Return what kind of value it is: tile, selector, buffer, bool or tuple."""
+    return _KINDS[type(value)]

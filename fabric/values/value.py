@@ -1,4 +1,4 @@
-"""Values that streams carry: tiles, selectors, buffers, bare stops; and their dtypes.
+"""Values that streams carry: tiles, selectors, buffers, and what stands for none; and their dtypes.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 """
@@ -9,16 +9,15 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
 from fabric.arguments.described import refuse
 from fabric.telling.wording import found_text, one_of
 
 __all__ = [
     "ADDRESS_DTYPE",
-    "BareStop",
     "BufferReference",
     "Element",
+    "Empty",
     "Room",
     "Selector",
     "Tile",
@@ -29,9 +28,9 @@ __all__ = [
     "share",
 ]
 
-Array: TypeAlias = NDArray[Any]
+Array: TypeAlias = np.ndarray
 
-_DTYPES: Final[dict[str, np.dtype[Any]]] = {
+_DTYPES: Final[dict[str, np.dtype]] = {
     "float32": np.dtype(np.float32),
     "float16": np.dtype(np.float16),
     "bfloat16": np.dtype(ml_dtypes.bfloat16),
@@ -52,7 +51,7 @@ _NAMES: Final = {dtype: name for name, dtype in _DTYPES.items()}
 ADDRESS_DTYPE: Final = _DTYPES["uint64"]
 
 
-def dtype_named(name: str) -> np.dtype[Any]:
+def dtype_named(name: str) -> np.dtype:
     """Return the element type called ``name``, such as ``bfloat16``.
 
     Raises:
@@ -64,7 +63,7 @@ def dtype_named(name: str) -> np.dtype[Any]:
     return dtype
 
 
-def dtype_name(dtype: np.dtype[Any]) -> str:
+def dtype_name(dtype: np.dtype) -> str:
     """Return the name under which hardware files and reports know ``dtype``."""
     return _NAMES.get(dtype, dtype.name)
 
@@ -86,7 +85,7 @@ class Tile:
         self,
         rows: int,
         cols: int,
-        dtype: np.dtype[Any],
+        dtype: np.dtype,
         data: Array | None = None,
         *,
         in_memory: bool = False,
@@ -178,16 +177,16 @@ class BufferReference:
         return f"BufferReference({self.rank} dimensions, {len(self.elements)} elements)"
 
 
-class BareStop(NamedTuple):
-    """A stop without a value to ride on: the last thing in front of it is an empty tensor.
+class Empty(NamedTuple):
+    """Stands where a stop has no value to ride on: in front of the stop is an empty tensor.
+
+    An element of this and a stop, a *bare stop*, closes at least the dimension of size 0.
 
     Attributes:
-        level: how many dimensions close.
-        empty_dimension: which of them, counted from the innermost, has size 0.
+        dimension: which one it is, counted from the innermost.
     """
 
-    level: int
-    empty_dimension: int
+    dimension: int
 
 
 def share(value: Value, more: int) -> None:
@@ -209,7 +208,11 @@ def drop(value: Value, cycle: int) -> None:
 
 
 Value: TypeAlias = Any
-"""A Tile, Selector, BufferReference, bool, or a tuple of these; or a BareStop."""
+"""A Tile, Selector, BufferReference, bool, or a tuple of these; or Empty, but not in a tuple."""
 
 Element: TypeAlias = tuple[Value, int]
-"""A value and the level of the stop that rides on it, 0 for none."""
+"""A value and the level of the stop that rides on it, 0 for none.
+
+A plain pair: every hop unpacks one, and a named tuple takes 0.26 microseconds more to make and 0.06
+more to unpack, of the 1 to 3 that an element takes.
+"""

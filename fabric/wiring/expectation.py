@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fabric.telling.errors import ProgramError
 from fabric.telling.place import Place
@@ -35,7 +35,7 @@ class Expectation(NamedTuple):
         place: where the program says so.
     """
 
-    compute: Callable[[], Any]
+    compute: Callable[[], object]
     tolerance: Tolerance
     place: Place
 

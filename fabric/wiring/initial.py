@@ -26,7 +26,7 @@ from fabric.values.stream_type import (
     TupleType,
     ValueType,
 )
-from fabric.values.value import ADDRESS_DTYPE, BareStop, Selector, Tile, Value, dtype_name
+from fabric.values.value import ADDRESS_DTYPE, Empty, Selector, Tile, Value, dtype_name
 from fabric.wiring.costs import Costs
 from fabric.wiring.operator import Node, Operator, Wiring
 from fabric.wiring.stream import Feedback, Stream
@@ -103,13 +103,13 @@ class Initial(Operator):
             for stop in _stops(type_.shape[1:]):
                 await sink.send((value, stop))
         while (element := await source.receive()) is not None:
-            if isinstance(element[0], BareStop):
-                await sink.send_bare(element[1], element[0].empty_dimension)
+            if isinstance(element[0], Empty):
+                await sink.send_bare(element[1], element[0].dimension)
             else:
                 await sink.send(element)
 
 
-def any_value(type_: ValueType) -> Any:
+def any_value(type_: ValueType) -> object:
     """Return some value of ``type_`` as ``Initial`` is given it; None where there is none."""
     match type_:
         case BoolType():
@@ -147,7 +147,7 @@ def _stops(shape: Sequence[Dim]) -> Iterator[int]:
         yield sum(number % size == 0 for size in sizes)
 
 
-def _made(given: Any, type_: ValueType, *, functional: bool) -> Value:
+def _made(given: object, type_: ValueType, *, functional: bool) -> Value:
     """Return ``given`` as a value of ``type_``.
 
     Raises:
@@ -184,7 +184,7 @@ def _selector(given: Any, type_: SelectorType) -> Selector:
     return Selector(tuple(sorted(hits)), type_.width)
 
 
-def _tile(given: Any, type_: TileType, *, functional: bool) -> Tile:
+def _tile(given: object, type_: TileType, *, functional: bool) -> Tile:
     rows, cols = type_.rows, type_.cols
     if not isinstance(rows, int) or not isinstance(cols, int):
         raise ValueError("tiles whose rows and columns are numbers")

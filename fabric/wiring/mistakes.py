@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 from numbers import Real
-from typing import Any, Final
+from typing import Final
 
 from fabric.arguments.described import called_wrongly, settle
 from fabric.telling.errors import FabricError, ProgramError, ShapeError
@@ -38,7 +38,7 @@ def no_stream(operator: Operator, position: int, found: object, place: Place) ->
     )
 
 
-def outputs_of(node: Node, types: Any) -> tuple[Stream, ...]:
+def outputs_of(node: Node, types: object) -> tuple[Stream, ...]:
     """Return the streams that ``infer`` promises.
 
     Raises:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
 
 from typing_extensions import override
 
@@ -75,7 +75,7 @@ class Operator(Described):
     name: str | None = None
 
     @override
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         """Note whose operators ``cls`` describes."""
         super().__init_subclass__(**options)
         cls.is_users = defining_place(cls.infer) is not None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from fractions import Fraction
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self, TypeVar
 
 from fabric.arguments.described import called_wrongly, checked, refuse
 from fabric.hardware.description import Hardware
@@ -15,12 +15,14 @@ from fabric.telling.errors import ConfigurationError, ProgramError, ShapeError, 
 from fabric.telling.place import Place, calling_place, raising_place
 from fabric.telling.shown import shown
 from fabric.telling.wording import visible
-from fabric.values.dims import Dim, dim_text, is_ragged, symbol, undecided_in
+from fabric.values.dims import Dim, Symbol, dim_text, is_ragged, symbol, undecided_in
 from fabric.wiring.expectation import Expectation, expectations
 from fabric.wiring.mistakes import failed_in, no_stream, outputs_of
 from fabric.wiring.names import Extra, Names
 from fabric.wiring.operator import Node, Operator, Wiring, current_program
 from fabric.wiring.stream import Stream
+
+Answer = TypeVar("Answer")
 
 __all__ = ["Program", "hardware_scope"]
 
@@ -95,9 +97,9 @@ class Program:
         self.expected: dict[str, Expectation] = {}
         self.extra: Final = Extra()
         self.names: Final = Names()
-        self.sizes: dict[Any, int | Fraction] = {}
-        self.absorbed: dict[Any, Dim] = {}
-        self.mixtures: dict[Any, tuple[tuple[Dim, Dim], ...]] = {}
+        self.sizes: dict[Symbol, int | Fraction] = {}
+        self.absorbed: dict[Symbol, Dim] = {}
+        self.mixtures: dict[Symbol, tuple[tuple[Dim, Dim], ...]] = {}
         self.undecided: list[tuple[Node, Dim, Dim]] = []
         self._symbols: set[str] = set()
         self._shared: dict[tuple[object, ...], Dim] = {}
@@ -164,7 +166,7 @@ class Program:
         rtol: float | None = None,
         atol: float | None = None,
         equal_nan: bool = False,
-        **outputs: Callable[[], Any],
+        **outputs: Callable[[], object],
     ) -> None:
         """Say what stored outputs shall be; functional mode compares them element by element.
 
@@ -225,7 +227,7 @@ class Program:
             return
         self.sizes[dim] = size
 
-    def ask(self, what: str, question: Callable[[], Any]) -> Any:
+    def ask(self, what: str, question: Callable[[], Answer]) -> Answer:
         """Call what the program was given, after the run.
 
         Raises:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric import ComputeUnit, Described, Dim, ShapeError, TileType, Value, ValueType
-from operators.conversion import converted
+from operators.tiles.conversion import converted
 
 __all__ = ["Array", "Function", "narrow", "tile_types", "wide"]
 

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from fabric import ShapeError, Tile, TileType, same
 from operators.functions.base import Array, Function, narrow, wide
-from operators.integers import INTEGER, count_in, integer, is_integer
+from operators.tiles.integers import INTEGER, count_in, integer, is_integer
 
 __all__ = ["CacheWriteAddress", "RowAppend", "RowMaximum", "RowSum", "SetOffset"]
 

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     Described,
     Dim,
     Element,
+    Empty,
     ShapeError,
     Tile,
     TileType,
@@ -156,7 +156,7 @@ class SplitTiles(Split):
         parts: list[Element] = []
         for top in range(0, tile.rows, rows):
             if not tile.cols:
-                parts.append((BareStop(1, 0), 1))
+                parts.append((Empty(0), 1))
             for left in range(0, tile.cols, cols):
                 data = (
                     None if tile.data is None else tile.data[top : top + rows, left : left + cols]

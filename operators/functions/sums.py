@@ -11,7 +11,7 @@ from typing_extensions import override
 from fabric import Dim, Tile, TileType
 from operators.functions.base import narrow, wide
 from operators.functions.reduction import Reduction
-from operators.integers import INTEGER, integer
+from operators.tiles.integers import INTEGER, integer
 
 __all__ = ["SignalAllRead", "Sum"]
 

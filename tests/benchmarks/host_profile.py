@@ -12,7 +12,7 @@ from fabric import Hardware, simulate
 from fabric.engine.flat_memory import FlatMemory
 from fabric.engine.unit import Unit
 from fabric.hardware.file import load_hardware
-from fabric.machine.machine import Machine
+from fabric.machine.runtime import Runtime
 from fabric.shell.loader import load_program
 from fabric.wiring.operator import Node
 from tests.benchmarks.points import Point
@@ -67,18 +67,18 @@ class _TimedMachine:
 
     def __init__(self, clock: _Clock) -> None:
         self._clock = clock
-        self._operate = Machine.operate
+        self._operate = Runtime.operate
         self._advance = FlatMemory.advance
 
     def __enter__(self) -> None:
         clock, operate, advance = self._clock, self._operate, self._advance
 
-        async def timed_operate(machine: Machine, node: Node) -> None:
+        async def timed_operate(runtime: Runtime, node: Node) -> None:
             kind = type(node.operator).__name__
             inner = getattr(node.operator, "function", getattr(node.operator, "reduction", None))
             if inner is not None:
                 kind += f"({type(inner).__name__})"
-            await _Timed(operate(machine, node), kind, clock)
+            await _Timed(operate(runtime, node), kind, clock)
 
         def timed_advance(memory: FlatMemory, horizon_cycle: int) -> list[Unit]:
             start = time.perf_counter()
@@ -88,11 +88,11 @@ class _TimedMachine:
             clock.count("HBM", spent)
             return done
 
-        patched: Any = Machine, FlatMemory
+        patched: Any = Runtime, FlatMemory
         patched[0].operate, patched[1].advance = timed_operate, timed_advance
 
     def __exit__(self, *_: object) -> None:
-        patched: Any = Machine, FlatMemory
+        patched: Any = Runtime, FlatMemory
         patched[0].operate, patched[1].advance = self._operate, self._advance
 
 

@@ -13,22 +13,21 @@ from typing_extensions import override
 
 from fabric import (
     BoolType,
-    Costs,
     Dim,
     Feedback,
-    Operator,
     Ports,
     Stream,
     StreamType,
     Wiring,
 )
+from tests.bases import Costless, Source
 from tests.own import own
 
 __all__ = ["Leak", "Rows", "Script", "feedback", "gather", "join", "relay", "sink", "source"]
 
 
 @dataclass(frozen=True)
-class Script(Operator):
+class Script(Costless):
     """Do ``once``, then ``steps`` over and over, until an input ends or the rounds are over.
 
     Attributes:
@@ -50,10 +49,6 @@ class Script(Operator):
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         return tuple(StreamType((count,), BoolType()) for count in self.counts)
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -89,7 +84,7 @@ async def _step(ports: Ports, step: str) -> bool:
 
 @own
 @dataclass(frozen=True)
-class Rows(Operator):
+class Rows(Source):
     """Elements with the stops given, whatever the shape [2, 2, 2] says.
 
     Attributes: ``stops`` are the levels, 0 for none.
@@ -97,17 +92,9 @@ class Rows(Operator):
 
     stops: tuple[int, ...]
 
-    def __call__(self) -> Stream:
-        """Return the stream."""
-        return self.wire()[0]
-
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         return (StreamType((2, 2, 2), BoolType()),)
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -117,7 +104,7 @@ class Rows(Operator):
 
 
 @dataclass(frozen=True)
-class Leak(Operator):
+class Leak(Costless):
     """A relay that reserves one slot and forgets it before every element it passes on."""
 
     def __call__(self, stream: Stream) -> Stream:
@@ -127,10 +114,6 @@ class Leak(Operator):
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         return (inputs[0].type,)
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from fabric import Program, Stream, simulate
-from fabric.deadlock.tokens import Tokens
-from fabric.machine.machine import Machine
+from fabric.engine.clock import VirtualClock
+from fabric.machine.assembly import assemble
+from fabric.machine.state_of import state_of
+from fabric.state.expected import expected_of
 from fabric.values.dims import Dim, symbol
 from fabric.wiring.elaborate import elaborate
 from tests.deadlock.parts import Script, feedback, sink
@@ -68,14 +70,10 @@ def test_elements_that_make_one_output(read: Dim, made: Dim, found: int | None) 
         (source,) = Script(("s0",), counts=(read,))()
         (packed,) = Script(("r0", "s0"), counts=(made,))(source)
         sink("y", packed)
-    machine = Machine(
-        elaborate(program),
-        functional=False,
-        depths={},
-        capacity_bytes=None,
-        on_quiescence=lambda: None,
-        on_heartbeat=lambda: None,
-        beat_cycles=1,
-    )
+    clock = VirtualClock(lambda: None, lambda: None, 1)
+    machine = assemble(elaborate(program), clock, functional=False, depths={}, capacity_bytes=None)
 
-    assert found == Tokens(machine).per_output(machine.channels[0])
+    state = state_of(machine)
+
+    told = expected_of(machine.plan, state, state.channels[:1])
+    assert found == told[0].per_output

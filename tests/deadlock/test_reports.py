@@ -266,6 +266,21 @@ class TestGrow:
             f"gave up lowering the depths further after {found.trials} runs and 3,000 elements"
         ) == found.why_not
 
+    def test_more_and_more(self) -> None:
+        """Where every growth lets more in, and no clock beats, the effort is all that ends it."""
+        with Program("growing") as program:
+            loop = feedback(1)
+            (out,) = Script(("s0", "s0", "r0"), name="a")(loop)
+            (back,) = Script(("s0", "s0", "r0"), name="b")(out)
+            loop.connect(back)
+        found = remedy.find_remedy(
+            elaborate(program), {}, frozenset({frozenset("ab")}), effort=3_000
+        )
+
+        assert found.why_not is not None
+        assert ((), 1) == (tuple(found.depths), found.trials)
+        assert found.why_not.startswith("no depth helps: with a.0=")
+
 
 class TestEveryChannel:
     """Where the search gives up, one depth for all channels is tried: it is one thing to type."""

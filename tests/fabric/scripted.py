@@ -7,18 +7,12 @@ from dataclasses import dataclass, field
 
 from typing_extensions import override
 
-from fabric import BoolType, Costs, Operator, Ports, Stream, StreamType, Wiring
+from fabric import BoolType, Ports, Stream, StreamType, Wiring
+from tests.bases import Costless, Hop, Sink, Source
 
 
 @dataclass(frozen=True)
-class _Costless(Operator):
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
-
-
-@dataclass(frozen=True)
-class Stage(_Costless):
+class Stage(Costless):
     """For each of ``count`` elements: receive from every input, send to every output, work.
 
     Attributes:
@@ -71,14 +65,10 @@ class Stage(_Costless):
 
 
 @dataclass(frozen=True)
-class Ticks(_Costless):
+class Ticks(Source):
     """Send ``count`` elements, one a cycle."""
 
     count: int
-
-    def __call__(self) -> Stream:
-        """Return the stream."""
-        return self.wire()[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
@@ -93,16 +83,8 @@ class Ticks(_Costless):
 
 
 @dataclass(frozen=True)
-class Relay(_Costless):
+class Relay(Hop):
     """Pass every element on and charge a cycle for it."""
-
-    def __call__(self, source: Stream) -> Stream:
-        """Return the stream."""
-        return self.wire(source)[0]
-
-    @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return (inputs[0].type,)
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -113,16 +95,8 @@ class Relay(_Costless):
 
 
 @dataclass(frozen=True)
-class Charge(_Costless):
+class Charge(Sink):
     """Take every element and charge a cycle for it."""
-
-    def __call__(self, source: Stream) -> None:
-        """End a pipeline."""
-        self.wire(source)
-
-    @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return ()
 
     @override
     async def run(self, ports: Ports) -> None:

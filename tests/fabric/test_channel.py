@@ -14,9 +14,7 @@ from typing_extensions import override
 from fabric import (
     BoolType,
     ConfigurationError,
-    Costs,
     Feedback,
-    Operator,
     Ports,
     Program,
     ProgramError,
@@ -26,6 +24,7 @@ from fabric import (
     Wiring,
     simulate,
 )
+from tests.bases import Hop
 from tests.fabric.scripted import Charge, Stage
 from tests.own import Anything
 
@@ -264,19 +263,8 @@ class TestAnchors:
 
 
 @dataclass(frozen=True)
-class _Hop(Operator):
+class _Hop(Hop):
     """Pass a stream on without charging anything."""
-
-    def __call__(self, source: Stream) -> Stream:
-        return self.wire(source)[0]
-
-    @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return (inputs[0].type,)
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:

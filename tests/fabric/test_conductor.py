@@ -8,8 +8,9 @@ import numpy as np
 from trio.lowlevel import current_task
 from typing_extensions import override
 
-from fabric import Costs, Operator, Ports, Program, Stream, StreamType, Wiring, simulate
+from fabric import Ports, Program, Stream, StreamType, Wiring, simulate
 from operators import Metadata
+from tests.bases import Costless
 from tests.fabric.scripted import Ticks
 
 LONG = 5_000
@@ -17,7 +18,7 @@ LONG = 5_000
 
 
 @dataclass(frozen=True)
-class _Census(Operator):
+class _Census(Costless):
     """Count the run's tasks at the first element of a short stream, and long after its end."""
 
     counts: list[int] = field(default_factory=list)
@@ -28,10 +29,6 @@ class _Census(Operator):
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         return ()
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -16,6 +16,7 @@ from fabric.hardware.description import (
     TileDescription,
 )
 from fabric.hardware.file import load_hardware
+from fabric.hardware.models import MODELS
 from fabric.telling.errors import ConfigurationError
 
 HARDWARE = Path(__file__).parents[2] / "programs" / "hardware"
@@ -142,11 +143,6 @@ class TestRefused:
             ),
             ("hbm = 3", "hbm is 3: expected a section, [hbm] with keys"),
             (
-                '[hbm]\nmodel = "flatt"',
-                "[hbm] model is 'flatt': expected one of flat (did you mean flat?)",
-            ),
-            ("[hbm]\nmodel = 3", "[hbm] model is 3: expected one of flat"),
-            (
                 '[on_chip]\nmodel = "flat"',
                 "[on_chip] has no key model (found model = 'flat'): expected one of "
                 "bytes_per_cycle, capacity_bytes",
@@ -156,6 +152,16 @@ class TestRefused:
     def test_value(self, tmp_path: Path, text: str, message: str) -> None:
         """The file, the key, what was found and what was expected, in one sentence."""
         assert f"/fabric.toml: {message}" == refused(tmp_path, text)
+
+    @pytest.mark.parametrize(
+        ("model", "hint"), [("'flatt'", " (did you mean flat?)"), ("3", ""), ("[]", "")]
+    )
+    def test_unknown_model(self, tmp_path: Path, model: str, hint: str) -> None:
+        """The models are listed, those that users have registered as well."""
+        expected = f"[hbm] model is {model}: expected one of {', '.join(MODELS)}{hint}"
+
+        found = refused(tmp_path, f"[hbm]\nmodel = {model}")
+        assert f"/fabric.toml: {expected}" == found
 
     def test_not_toml(self, tmp_path: Path) -> None:
         """A syntax error names its line."""

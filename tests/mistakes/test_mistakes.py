@@ -38,7 +38,7 @@ UNCALLED: Final = {
         "Wiring",
     ),
     # sent or applied while a program runs: what is wrong there is the operator's, or its function's
-    *("BareStop", "Selector", "Tile", "drop", "share"),
+    *("Empty", "Selector", "Tile", "drop", "share"),
     # true or false of anything
     *("holds_buffers", "is_ragged", "is_static"),
     # what all of this is made with

@@ -9,7 +9,7 @@ import pytest
 
 from fabric import Program
 from fabric.deadlock.livelock import LIVELOCK_CYCLES
-from fabric.runs import accounting
+from fabric.machine.state_of import state_of
 from fabric.runs.execution import Execution, Settings
 from fabric.wiring.program import hardware_scope
 from tests.model.graph import Graph, Outcome, Setting
@@ -25,7 +25,7 @@ def outcome(program: Program) -> Outcome:
     status = run.execute()
     assert status in {"completed", "deadlock"}
     return Outcome(
-        accounting.run_cycles(run.machine) if status == "completed" else None,
+        state_of(run.machine).cycles if status == "completed" else None,
         sorted(unit.now for unit in run.machine.units),
         sorted(channel.elements for channel in run.machine.channels),
     )

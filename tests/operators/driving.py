@@ -17,11 +17,9 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
-    Costs,
     Dim,
     Element,
-    Operator,
+    Empty,
     Ports,
     Program,
     Report,
@@ -35,6 +33,7 @@ from fabric import (
     simulate,
 )
 from fabric.values.dims import symbol
+from tests.bases import Sink, Source
 from tests.definitions import at_depth
 from tests.own import Anything
 
@@ -86,10 +85,8 @@ def _closed(part: Any, dims: int, late: Callable[[], bool]) -> list[Element]:
         return [(part, 0)]
     elements = [element for inner in part for element in _closed(inner, dims - 1, late)]
     if not elements or late():
-        return [*elements, (BareStop(dims, dims - 1), dims)]
-    value = elements.pop()[0]
-    if isinstance(value, BareStop):
-        value = BareStop(dims, value.empty_dimension)
+        return [*elements, (Empty(dims - 1), dims)]
+    value, _ = elements.pop()
     return [*elements, (value, dims)]
 
 
@@ -98,9 +95,9 @@ def decode(elements: Sequence[Element], dims: int) -> Any:
     parts: list[list[Any]] = [[] for _ in range(dims)]
     for value, stop in elements:
         first = 0
-        if isinstance(value, BareStop):
-            first = value.empty_dimension
-            assert value.level == stop > first, f"{value} with a stop of {stop}"
+        if isinstance(value, Empty):
+            first = value.dimension
+            assert stop > first, f"{value} with a stop of {stop}"
         else:
             parts[0].append(value)
         assert stop < dims, f"a stop of {stop} in {dims} dimensions"
@@ -186,32 +183,24 @@ def draw(
 
 
 @dataclass(frozen=True)
-class Emit(Operator):
+class Emit(Source):
     """Send elements, charging ``gaps`` in turn before each."""
 
     type: StreamType
     elements: Sequence[Element]
     gaps: Sequence[int] = (0,)
 
-    def __call__(self) -> Stream:
-        """Return the stream."""
-        return self.wire()[0]
-
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         return (self.type,)
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:
         gaps = self.gaps
         for number, (value, stop) in enumerate(self.elements):
             ports.unit.charge(gaps[number % len(gaps)])
-            if isinstance(value, BareStop):
-                await ports.sink.send_bare(stop, value.empty_dimension)
+            if isinstance(value, Empty):
+                await ports.sink.send_bare(stop, value.dimension)
             else:
                 await ports.sink.send((value if ports.functional else _without_data(value), stop))
 
@@ -226,23 +215,11 @@ def _without_data(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Collect(Operator):
+class Collect(Sink):
     """Keep the elements of a stream in ``seen``, charging ``gaps`` in turn after each."""
 
     seen: list[Element]
     gaps: Sequence[int] = (1,)
-
-    def __call__(self, source: Stream) -> None:
-        """End the stream."""
-        self.wire(source)
-
-    @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return ()
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -9,10 +9,8 @@ import pytest
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
-    Costs,
     Dim,
-    Operator,
+    Empty,
     Ports,
     Program,
     ProgramError,
@@ -24,56 +22,37 @@ from fabric import (
     simulate,
 )
 from operators import EagerMerge, Partition
+from tests.bases import Sink, Source
 from tests.own import Anything, own
 
 
 @own
 @dataclass(frozen=True)
-class Script(Operator):
+class Script(Source):
     """Send (cycle, value, stop): at that cycle, a value, or a bare stop of an empty dimension."""
 
     steps: tuple[tuple[int, Any, int], ...]
     shape: tuple[Dim, ...]
-
-    def __call__(self) -> Stream:
-        """Return the stream."""
-        return self.wire()[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         return (StreamType(self.shape, Anything()),)
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
-
-    @override
     async def run(self, ports: Ports) -> None:
         for cycle, value, stop in self.steps:
             ports.unit.charge(max(0, cycle - ports.unit.now))
-            if isinstance(value, BareStop):
-                await ports.sink.send_bare(stop, value.empty_dimension)
+            if isinstance(value, Empty):
+                await ports.sink.send_bare(stop, value.dimension)
             else:
                 await ports.sink.send((value, stop))
 
 
 @dataclass(frozen=True)
-class Seen(Operator):
+class Seen(Sink):
     """Keep what arrives, and when, under a name."""
 
     output: str
-
-    def __call__(self, source: Stream) -> None:
-        """End the program."""
-        self.wire(source)
-
-    @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return ()
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -152,7 +131,7 @@ def test_sub_tensors_are_not_interleaved_and_keep_their_stops() -> None:
 
 def test_empty_sub_tensors_are_sub_tensors() -> None:
     """A bare stop is passed on with a selector of its own and costs no cycle."""
-    bare = BareStop(1, 0)
+    bare = Empty(0)
     merged(((1, bare, 1), (1, "a", 1)), ((5, bare, 1),), rank=1)
     assert [(3, bare, 1), (3, "a", 1), (7, bare, 1)] == SEEN["data"]
     assert [0, 0, 1] == chosen()

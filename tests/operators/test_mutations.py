@@ -38,8 +38,8 @@ from fabric import (
     simulate,
 )
 from operators import Reassemble, SplitRows, bufferize, eager_merge, expand, partition, streamify
-from operators.pairing import Lockstep
 from operators.reshape import Reshape
+from operators.streams.lockstep import Lockstep
 from tests.fabric.scripted import Relay
 from tests.operators import test_capacity, test_conformance_routing, test_eager_merge
 from tests.operators.cases import CASES

@@ -10,7 +10,7 @@ import pytest
 
 from fabric import Program, ShapeError
 from operators import RaggedIntegers
-from operators.integers import number_in
+from operators.tiles.integers import number_in
 from tests.operators.writing import run
 
 

@@ -10,17 +10,12 @@ import pytest
 from typing_extensions import override
 
 from fabric import (
-    Costs,
     Element,
-    Operator,
     Ports,
     Program,
     ProgramError,
     Report,
     ShapeError,
-    Stream,
-    StreamType,
-    Wiring,
     simulate,
 )
 from operators import (
@@ -38,7 +33,8 @@ from operators import (
     Selectors,
     Tensor,
 )
-from operators.integers import number_in
+from operators.tiles.integers import number_in
+from tests.bases import Sink
 from tests.operators.driving import Collect
 from tests.schedules import SCHEDULES, schedule
 
@@ -345,24 +341,12 @@ class TestParallelize:
 
 
 @dataclass(frozen=True)
-class Acknowledged(Operator):
+class Acknowledged(Sink):
     """Note when each place was written: cycle, store, place, value."""
 
     seen: list[tuple[int, int, int, float]]
     number: int
     places: list[int]
-
-    def __call__(self, source: Stream) -> None:
-        """End the stream."""
-        self.wire(source)
-
-    @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return ()
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:

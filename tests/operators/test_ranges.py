@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from fabric import (
-    Costs,
-    Operator,
     Ports,
     Program,
     ProgramError,
@@ -23,7 +21,6 @@ from fabric import (
     Stream,
     StreamType,
     Tile,
-    Wiring,
     simulate,
 )
 from operators import (
@@ -44,7 +41,8 @@ from operators import (
     Streamify,
     Tensor,
 )
-from operators.integers import INTEGER
+from operators.tiles.integers import INTEGER
+from tests.bases import Sink
 from tests.operators.driving import FLOAT, Emit
 
 TENSOR = np.arange(2 * 3 * 4 * 4, dtype=np.float32).reshape(6, 16)
@@ -321,20 +319,8 @@ def test_a_buffer_that_is_not_what_its_type_says() -> None:
 
 
 @dataclass(frozen=True)
-class Few(Operator):
+class Few(Sink):
     """Fail after three elements."""
-
-    def __call__(self, source: Stream) -> None:
-        """End the stream."""
-        self.wire(source)
-
-    @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return ()
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:

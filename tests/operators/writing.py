@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fabric import BareStop, Element, Program, Report, Stream, StreamType, ValueType, simulate
+from fabric import Element, Empty, Program, Report, Stream, StreamType, ValueType, simulate
 from tests.operators.driving import NUMBER, Collect, Emit
 
 __all__ = ["read", "run", "wired", "write"]
@@ -24,7 +24,7 @@ def read(text: str, make: Callable[[str], Any] = int) -> list[Element]:
         value, _, stop = word.partition("|S")
         level = int(stop or 0)
         if value.startswith("-"):
-            elements.append((BareStop(level, int(value[1:])), level))
+            elements.append((Empty(int(value[1:])), level))
         else:
             elements.append((make(value), level))
     return elements
@@ -33,7 +33,7 @@ def read(text: str, make: Callable[[str], Any] = int) -> list[Element]:
 def write(elements: Sequence[Element], show: Callable[[Any], str] = str) -> str:
     """Return the text for ``elements``."""
     return " ".join(
-        (f"-{value.empty_dimension}" if isinstance(value, BareStop) else show(value))
+        (f"-{value.dimension}" if isinstance(value, Empty) else show(value))
         + (f"|S{stop}" if stop else "")
         for value, stop in elements
     )

@@ -11,7 +11,7 @@ from fabric.deadlock.describe import describe_deadlock
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import one_line, report_lines
 from fabric.deadlock.waits import find_stuck
-from fabric.trace.reading.rebuilt import rebuilt
+from fabric.trace.reading.state_in import expected_in, state_in
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,11 +34,13 @@ def analysed(trace: Trace) -> DeadlockReport | None:
     known = trace.has_state and trace.status != "livelock"
     if written is not None and not known and trace.status != "completed":
         return written
-    machine, tokens = rebuilt(trace)
-    stuck = find_stuck(machine)
-    if not trace.has_state or not stuck.cores:
+    if not trace.has_state:
         return None
-    found = describe_deadlock(machine, stuck, tokens, _WHY_NO_REMEDY)
+    state = state_in(trace)
+    stuck = find_stuck(state)
+    if not stuck.cores:
+        return None
+    found = describe_deadlock(state, stuck, expected_in(trace), _WHY_NO_REMEDY)
     if written is None or _units(written) != _units(found):
         return found
     return one_line(replace(found, remedy=written.remedy))

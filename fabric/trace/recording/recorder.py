@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
     from fabric.engine.off_chip import OffChip
     from fabric.engine.unit import Unit
-    from fabric.machine.machine import Machine
+    from fabric.state.run_state import RunState
+    from fabric.wiring.elaborate import Plan
 
 __all__ = ["Recorder"]
 
@@ -46,6 +47,8 @@ class Recorder:
         self._spool: Final = Spool(options.window)
         self._end: dict[str, Any] = {}
         self._snapshots = 0
+        self._channels: list[TracedChannel] = []
+        self._off_chip: TracedOffChip | None = None
 
     def channel(
         self,
@@ -58,12 +61,16 @@ class Recorder:
     ) -> Channel:
         """Return the channel ``number``, a traced one where the options say so."""
         if self._options.keeps(producer.name) or self._options.keeps(consumer.name):
-            return TracedChannel(name, depth, producer, consumer, clock, number, self._spool.rows)
+            rows = self._spool.rows
+            traced = TracedChannel(name, depth, producer, consumer, clock, number, rows)
+            self._channels.append(traced)
+            return traced
         return Channel(name, depth, producer, consumer, clock)
 
     def off_chip(self, memory: OffChip, request_bytes: int) -> TracedOffChip:
         """Return what stands for ``memory``, whose requests move ``request_bytes`` each."""
-        return TracedOffChip(memory, request_bytes, self._spool.rows)
+        self._off_chip = TracedOffChip(memory, request_bytes, self._spool.rows)
+        return self._off_chip
 
     def check(self, units: Sequence[Unit]) -> None:
         """Refuse options that keep none of ``units``.
@@ -80,7 +87,8 @@ class Recorder:
     def start(
         self,
         folder: Path,
-        machine: Machine,
+        plan: Plan,
+        look: Callable[[], RunState],
         head: Mapping[str, Any],
         tell: Callable[[str], object],
     ) -> None:
@@ -88,22 +96,25 @@ class Recorder:
 
         Args:
             folder: made here.
-            machine: whose run is traced.
+            plan: of the program.
+            look: returns the state of the run.
             head: what else is known about the run.
             tell: is told at once what cannot be written.
 
         Raises:
             ConfigurationError: the folder cannot be made or written.
         """
-        self._machine = machine
+        self._plan = plan
+        self._look = look
         self._folder = folder
+        state = look()
         options = {"window": self._options.window, "nodes": self._options.nodes}
         try:
             folder.mkdir()
             self._spool.open(folder, tell)
             self._json("meta", {"schema_version": SCHEMA_VERSION, **head, **options})
-            self._spool.write("units", static.unit_table(machine))
-            self._spool.write("channels", static.channel_table(machine))
+            self._spool.write("units", static.unit_table(state))
+            self._spool.write("channels", static.channel_table(state, plan))
             self._spool.write("columns", static.column_table())
         except OSError as error:
             reason = error.strerror or error
@@ -123,9 +134,8 @@ class Recorder:
 
     def finish(self, status: str, cycles: int) -> None:
         """Write the rest."""
-        for channel in self._machine.channels:
-            if isinstance(channel, TracedChannel):
-                channel.give_up()
+        for channel in self._channels:
+            channel.give_up()
         self._snapshot()
         self._end = {"status": status, "cycles": cycles}
         self._spool.attempt("its end", lambda: self._json("end", self._end))
@@ -141,17 +151,29 @@ class Recorder:
         self._spool.attempt(f"snapshot {self._snapshots}", self._write_snapshot)
 
     def _write_snapshot(self) -> None:
-        machine = self._machine
+        state = self._look()
         number = self._snapshots
+        next_order = self._spool.rows.next_order()
         for name, table in (
-            ("pending", static.pending_table(machine)),
-            ("waiting", static.waiting_table(machine)),
-            ("states", static.state_table(machine, self._spool.rows.next_order())),
+            ("pending", static.pending_table(self._channels)),
+            ("waiting", static.waiting_table(state, self._plan)),
+            ("states", static.state_table(state, self._served(state), next_order)),
         ):
             if len(next(iter(table.values()))):
                 self._spool.write(f"{name}-{number:06}", table)
         for name in ("states", "waiting", "pending"):
             (self._folder / f"{name}-{number - 1:06}.parquet").unlink(missing_ok=True)
+
+    def _served(self, state: RunState) -> dict[int, int]:
+        """Return how many requests of the bursts under way the HBM has served, by unit."""
+        memory = self._off_chip
+        if memory is None:
+            return {}
+        return {
+            unit.number: memory.under_way(unit.number)
+            for unit in state.units
+            if unit.wait is not None and unit.wait.operation == "off-chip"
+        }
 
     def _json(self, name: str, value: dict[str, Any]) -> None:
         write_whole(self._folder / f"{name}.json", json_text(value))

@@ -26,7 +26,7 @@ from fabric.trace.recording.rows import (
     SHORT_COLUMNS,
     Rows,
 )
-from fabric.values.value import BareStop, Element
+from fabric.values.value import Element, Empty
 
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
@@ -151,7 +151,7 @@ class TracedChannel(Channel):
             self._write_long(element, now, (self._next_order(), now, now - before), stamps)
             return element
         value, stop = element
-        if value.__class__ is BareStop:
+        if value.__class__ is Empty:
             stop = ~stop
         self._last = count = self._last + 1
         rows = self._short
@@ -238,7 +238,7 @@ class TracedChannel(Channel):
         for number, (stamps, (_, element)) in enumerate(zip(sent, self.queue, strict=True)):
             # A user's operator may have sent something else.
             value, stop = element if element.__class__ is tuple else (element, 0)
-            level = ~stop if isinstance(value, BareStop) else stop
+            level = ~stop if isinstance(value, Empty) else stop
             key = (self.number, self._last + number + 1, level)
             rows.append((*key, -1, -1, seen[2], *_complete(stamps), *seen[:2]))
             seen = (-1, -1, 0)
@@ -253,7 +253,7 @@ class TracedChannel(Channel):
         order: int | None = None,
     ) -> None:
         value, stop = element
-        if value.__class__ is BareStop:
+        if value.__class__ is Empty:
             stop = ~stop
         if len(stamps) == 3:
             stamps = _complete(stamps)
@@ -285,7 +285,7 @@ class TracedOffChip:
         self._memory: Final = memory
         self._request_bytes: Final = request_bytes
         self._rows: Final = rows
-        self._under_way: dict[int, tuple[int, int, int]] = {}
+        self._under_way: dict[int, tuple[Unit, int, int, int]] = {}
 
     @property
     def pending(self) -> bool:
@@ -310,13 +310,17 @@ class TracedOffChip:
         """Hand ``burst`` on and remember when."""
         self._memory.submit(unit, burst)
         requests = burst.requests(self._request_bytes)
-        self._under_way[unit.index] = (self._rows.next_order(), unit.now, requests)
+        self._under_way[unit.index] = (unit, self._rows.next_order(), unit.now, requests)
+
+    def under_way(self, unit: int) -> int:
+        """Return how many requests of the burst that the unit waits for have been served."""
+        return self._memory.served(self._under_way[unit][0])
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
         """Let the memory advance and record what is complete."""
         done = self._memory.advance(horizon_cycle)
         for unit in done:
-            order, submitted, requests = self._under_way.pop(unit.index)
+            _, order, submitted, requests = self._under_way.pop(unit.index)
             self._rows.operation(
                 BURST, unit.index, unit.now, unit.now - submitted, amount=requests, order=order
             )

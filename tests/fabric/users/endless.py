@@ -11,26 +11,19 @@ from typing import Any
 import trio
 from typing_extensions import override
 
-from fabric import BoolType, Costs, Operator, Ports, Program, Stream, StreamType, Wiring
+from fabric import BoolType, Ports, Program, Stream, StreamType, Wiring
+from tests.bases import Source
 
 __all__ = ["LIVELOCKS", "SILENT", "STUBBORN", "build"]
 
 
 @dataclass(frozen=True)
-class Tick(Operator):
+class Tick(Source):
     """Send three elements."""
-
-    def __call__(self) -> Stream:
-        """Return the stream."""
-        return self.wire()[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         return (StreamType((3,), BoolType()),)
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:

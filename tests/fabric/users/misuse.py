@@ -17,10 +17,8 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    BareStop,
     BoolType,
-    Costs,
-    Operator,
+    Empty,
     Ports,
     Selector,
     SelectorType,
@@ -32,6 +30,7 @@ from fabric import (
     ValueType,
     Wiring,
 )
+from tests.bases import Costless
 from tests.fabric.users.raised import RAISED
 
 __all__ = ["ROWS", "Misuse", "Row", "blamed_line"]
@@ -61,7 +60,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Misuse(Operator):
+class Misuse(Costless):
     """Do what a row says."""
 
     row: Row
@@ -73,10 +72,6 @@ class Misuse(Operator):
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         return (StreamType(self.row.shape, self.row.value),)
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -228,22 +223,17 @@ STOPS = {
     "a float": _stop("has a stop of level 0.0: expected an integer", (True, 0.0)),
     "numpy's too high": _stop(f"has a stop of level 1: {RANK_0}", (True, np.int8(1))),
     "a bare stop of rank 0": _stop(
-        f"has a stop of level 1: {RANK_0}", (BareStop(1, 0), 1)
-    ),
-    "two levels": _stop(
-        "is BareStop(level=1, empty_dimension=0) with a stop of level 2: expected one level for "
-        "both, above that of the empty dimension",
-        (BareStop(1, 0), 2), shape=(1, 1, 3),
+        f"has a stop of level 1: {RANK_0}", (Empty(0), 1)
     ),
     "nothing closed": _stop(
-        "is BareStop(level=1, empty_dimension=1) with a stop of level 1: expected one level for "
-        "both, above that of the empty dimension",
-        (BareStop(1, 1), 1), shape=(1, 1, 3),
+        "is Empty(dimension=1) with a stop of level 1: expected a level above that of the empty "
+        "dimension",
+        (Empty(1), 1), shape=(1, 1, 3),
     ),
     "inside of an open dimension": _stop(
-        "is BareStop(level=2, empty_dimension=1) inside of dimension 0, which is still open: "
+        "is Empty(dimension=1) inside of dimension 0, which is still open: "
         "expected an empty dimension of at most 0",
-        (True, 0), (BareStop(2, 1), 2), shape=(1, 1, 3), number=1,
+        (True, 0), (Empty(1), 2), shape=(1, 1, 3), number=1,
     ),
 }  # fmt: skip
 

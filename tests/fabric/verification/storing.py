@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from fabric import Costs, Operator, Ports, Program, Stream, StreamType, Wiring
+from fabric import Ports, Program
+from tests.bases import Sink
 from tests.fabric.scripted import Ticks
 
 __all__ = ["Array", "Keep", "random_numbers", "storing"]
@@ -19,22 +20,10 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Keep(Operator):
+class Keep(Sink):
     """Store arrays, whatever comes in."""
 
     arrays: dict[str, Any]
-
-    def __call__(self, source: Stream) -> None:
-        """End the program."""
-        self.wire(source)
-
-    @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return ()
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:

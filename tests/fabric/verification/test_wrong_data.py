@@ -141,7 +141,7 @@ def test_shipped_programs_tell_wrong_from_right(name: str, monkeypatch: pytest.M
     monkeypatch.setattr(fabric.runs.simulation, "verify", keep)
     wired = program(name, **SHIPPED[name])
     assert simulate(wired, mode="functional").verified is True
-    right = {output: each.compute() for output, each in wired.expected.items()}
+    right = {output: np.asarray(each.compute()) for output, each in wired.expected.items()}
     for spoil in SPOILT.values():
         for output, each in list(wired.expected.items()):
             spoilt = spoil(right[output].astype(np.float64))

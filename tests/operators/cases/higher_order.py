@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from fabric import BareStop, Dim, Element, Stream, Tile, TileType, Wiring
+from fabric import Dim, Element, Empty, Stream, Tile, TileType, Wiring
 from operators import (
     INTEGER,
     Accum,
@@ -226,11 +226,11 @@ class Deep(Split):
         elements: list[Element] = []
         for part in self.tensor(int(number_in(tile))):
             if not part:
-                elements.append((BareStop(2, 1), 2))
+                elements.append((Empty(1), 2))
             for index, numbers in enumerate(part):
                 level = 2 if index == len(part) - 1 else 1
                 if not numbers:
-                    elements.append((BareStop(level, 0), level))
+                    elements.append((Empty(0), level))
                 else:
                     elements += [(each, 0) for each in numbers[:-1]] + [(numbers[-1], level)]
         return elements

@@ -20,7 +20,7 @@ from operators import (
     RandomOffChipStore,
     Streamify,
 )
-from operators.integers import INTEGER, integer
+from operators.tiles.integers import INTEGER, integer
 from tests import definitions
 from tests.operators.driving import (
     FLOAT,

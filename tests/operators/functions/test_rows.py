@@ -19,7 +19,7 @@ from operators import (
     SignalAllRead,
     Sum,
 )
-from operators.integers import integer, number_in
+from operators.tiles.integers import integer, number_in
 
 FLOAT = np.dtype(np.float32)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric import checked, dtype_named, refuse
-from operators.conversion import check_converts
+from operators.tiles.conversion import check_converts
 
 __all__ = ["Tensor"]
 

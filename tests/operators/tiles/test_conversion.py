@@ -46,7 +46,7 @@ from operators import (
     Sum,
     Tensor,
 )
-from operators.conversion import check_converts, converted
+from operators.tiles.conversion import check_converts, converted
 from tests.operators.driving import Collect, Emit
 
 FLOATS = ("float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from operators.structure import positions
+from operators.tiles.row_major import positions
 
 __all__ = ["LISTED", "Viewed", "numbers_below", "reach", "walk"]
 

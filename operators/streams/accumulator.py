@@ -18,7 +18,7 @@ from fabric import (
     artifact_bytes,
 )
 from operators.functions.reduction import Reduction
-from operators.operands import check_inputs, load_cycles, placed, unpacked_types
+from operators.streams.operands import check_inputs, load_cycles, placed, unpacked_types
 
 __all__ = ["Accumulating", "Accumulator"]
 

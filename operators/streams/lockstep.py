@@ -8,10 +8,11 @@ bare stop that closes just what its last element left open.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, Generic, Self
 
-from fabric import BareStop, Element, OperatorError, Ports, Sink, TupleType, Value
-from operators.operands import unpacked
+from fabric import Element, Empty, OperatorError, Ports, Sink, TupleType, Value
+from operators.streams.operands import unpacked
+from operators.streams.values import V
 
 __all__ = ["Lockstep", "Track", "differ", "settle", "uneven"]
 
@@ -58,9 +59,9 @@ class Track:
     @property
     def empty_dimension(self) -> int | None:
         """Which dimension outside of a sub-tensor a bare stop stands for; None for a value."""
-        if self.element is None or not isinstance(self.element[0], BareStop):
+        if self.element is None or not isinstance(self.element[0], Empty):
             return None
-        return self.element[0].empty_dimension - self._inner
+        return self.element[0].dimension - self._inner
 
     @property
     def described(self) -> str:
@@ -70,56 +71,97 @@ class Track:
             return f"the end of {producer} at {self._place[::-1]}"
         value, stop = self.element
         what = str(value)
-        if isinstance(value, BareStop):
-            what = f"an empty dimension {value.empty_dimension}"
+        if isinstance(value, Empty):
+            what = f"an empty dimension {value.dimension}"
         closes = "1 dimension" if stop == 1 else f"{stop} dimensions"
         return f"{what} at {self._place[::-1]} of {producer} closes {closes}"
 
 
-class Lockstep:
-    """All inputs of an operator, read element by element."""
+class Lockstep(Generic[V]):
+    """The values of all inputs of an operator with the stop they share, to be iterated over.
 
-    __slots__ = ("_ports", "_tracks", "_unpack")
+    Their type is what ``infer`` has made sure of.
+    """
 
-    def __init__(self, ports: Ports, *, unpack: bool = True) -> None:
-        """Stand before the first elements; ``unpack`` tuples into their items."""
+    __slots__ = ("_adds", "_held", "_ports", "_sink", "_tracks", "_unpack")
+
+    def __init__(
+        self,
+        ports: Ports,
+        sink: Sink | None = None,
+        *,
+        adds: int = 0,
+        held: bool = False,
+        unpack: bool = True,
+    ) -> None:
+        """Stand before the first elements.
+
+        Args:
+            ports: of the operator.
+            sink: where bare stops are passed on; where None, all of them are shown.
+            adds: dimensions that the output has inside of those of the inputs; with -n, what is
+                empty inside of the innermost n dimensions is shown.
+            held: a bare stop keeps its slots until it is passed on, else until it goes.
+            unpack: show the items of tuples in the place of the tuples.
+        """
         self._ports = ports
+        self._sink = sink
+        self._adds = adds
+        self._held = held
         self._unpack = unpack and any(
             isinstance(each.value, TupleType) for each in ports.input_types
         )
         self._tracks = [Track(ports, port) for port in range(len(ports.inputs))]
 
-    async def peek(self) -> tuple[list[Value], int] | None:
-        """Wait for the next element of every input; None when all have ended.
+    def __aiter__(self) -> Self:
+        """Go on with the next elements."""
+        return self
 
-        Returns:
-            The values and the stop level that they share. Bare stops
-            come together.
+    async def __anext__(self) -> tuple[list[V], int]:
+        """Wait for the next element of every input; they keep their slots until ``take``.
 
         Raises:
             OperatorError: the structures differ, or one input ended before another.
         """
         tracks = self._tracks
-        if len(tracks) == 1:
-            element = await tracks[0].source.peek()
-            if element is None:
-                return None
-            return unpacked(element[:1]) if self._unpack else [element[0]], element[1]
-        for track in tracks:
-            track.passed(await track.source.peek())
-        values = [track.element[0] for track in tracks if track.element is not None]
-        if not values:
-            return None
-        if len(values) < len(tracks) or not _alike(values):
-            raise differ(self._ports, *tracks)
-        stop = tracks[0].stop
-        for track in tracks:
-            if track.stop != stop:
-                stop = await self._settle()
-        return unpacked(values) if self._unpack else values, stop
+        while True:
+            # Any: whether the streams carry V was checked when the program was wired.
+            values: list[Any]
+            if len(tracks) == 1:
+                element = await tracks[0].source.peek()
+                if element is None:
+                    raise StopAsyncIteration
+                values, stop = [element[0]], element[1]
+            else:
+                for track in tracks:
+                    track.passed(await track.source.peek())
+                values = [track.element[0] for track in tracks if track.element is not None]
+                if not values:
+                    raise StopAsyncIteration
+                if len(values) < len(tracks) or not _alike(values):
+                    raise differ(self._ports, *tracks)
+                stop = tracks[0].stop
+                for track in tracks:
+                    if track.stop != stop:
+                        stop = await self._settle()
+            first = values[0]
+            if not isinstance(first, Empty) or not await self._passed_on(first, stop):
+                return unpacked(values) if self._unpack else values, stop
+
+    async def _passed_on(self, empty: Empty, stop: int) -> bool:
+        """Pass on a bare stop; False where it is to be shown."""
+        dimension = empty.dimension + self._adds
+        if self._sink is None or dimension < 0:
+            return False
+        if not self._held:
+            self.take()
+        await self._sink.send_bare(stop + self._adds, dimension)
+        if self._held:
+            self.take()
+        return True
 
     def take(self) -> None:
-        """Dequeue the elements that ``peek`` showed."""
+        """Dequeue the elements that were shown."""
         for source in self._ports.inputs:
             source.take()
 
@@ -138,15 +180,12 @@ class Lockstep:
 def _alike(values: list[Value]) -> bool:
     """Whether none is a bare stop, or all are and stand for the same empty dimension."""
     first = values[0]
-    if first.__class__ is BareStop:
-        return all(
-            each.__class__ is BareStop and each.empty_dimension == first.empty_dimension
-            for each in values
-        )
-    return BareStop not in map(type, values)
+    if first.__class__ is Empty:
+        return all(each.__class__ is Empty and each.dimension == first.dimension for each in values)
+    return Empty not in map(type, values)
 
 
-async def _closing(ports: Ports, low: Track, high: Track) -> BareStop:
+async def _closing(ports: Ports, low: Track, high: Track) -> Empty:
     """Peek the bare stop with which ``low`` has to go on, since ``high`` closes more.
 
     Raises:
@@ -155,7 +194,7 @@ async def _closing(ports: Ports, low: Track, high: Track) -> BareStop:
     element = await low.source.peek()
     if element is not None:
         value = element[0]
-        if isinstance(value, BareStop) and value.empty_dimension == low.stop:
+        if isinstance(value, Empty) and value.dimension == low.stop:
             low.passed(element)
             return value
     raise differ(ports, *sorted((low, high), key=lambda track: ports.inputs.index(track.source)))
@@ -181,7 +220,7 @@ async def settle(
         bare = await _closing(ports, low, high)
         low.source.take()
         if low is guide and sink is not None:
-            await sink.send_bare(bare.level + inner, bare.empty_dimension + inner)
+            await sink.send_bare(low.stop + inner, bare.dimension + inner)
 
 
 def differ(ports: Ports, *tracks: Track) -> OperatorError:

@@ -19,10 +19,10 @@ from fabric import (
     TileType,
     dtype_named,
 )
-from operators.conversion import converted
-from operators.pairing import uneven
-from operators.tensor import Tensor
-from operators.view import numbers_below
+from operators.streams.lockstep import uneven
+from operators.tiles.conversion import converted
+from operators.tiles.tensor import Tensor
+from operators.tiles.view import numbers_below
 
 __all__ = ["Grid", "Tiles", "hand_out", "load_costs", "loaded"]
 

@@ -1,0 +1,115 @@
+"""One run of a program on a machine of its own, from cycle 0 to its end.
+
+Runs of a user and runs in which a remedy is tried both go here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from fabric.engine.clock import VirtualClock
+from fabric.machine.assembly import TracedParts, assemble
+from fabric.machine.ending import Ending
+from fabric.machine.foreign import Foreign
+from fabric.machine.runtime import Runtime
+from fabric.machine.unawaited import unawaited
+
+if TYPE_CHECKING:
+    from fabric.wiring.elaborate import Plan
+
+__all__ = ["Runner"]
+
+
+class Runner:
+    """Runs a program once.
+
+    Attributes:
+        machine: what it runs on.
+        runtime: runs the machine's operators.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        functional: bool,
+        depths: Mapping[str, int],
+        capacity_bytes: int | None,
+        on_heartbeat: Callable[[], None],
+        beat_cycles: int,
+        released: Callable[[], bool] = lambda: False,
+        traced: TracedParts | None = None,
+    ) -> None:
+        """Build the machine.
+
+        Args:
+            plan: the program.
+            functional: tiles have data.
+            depths: of single channels, by ``consumer.input``.
+            capacity_bytes: of the on-chip memory; None for no limit.
+            on_heartbeat: called about every ``beat_cycles``.
+            beat_cycles: between two heartbeats.
+            released: called when nothing can happen any more; says whether it has changed that.
+            traced: makes what is traced; None traces nothing and costs nothing.
+
+        Raises:
+            ConfigurationError: a depth names no channel or is below 1.
+        """
+        self.machine: Final = assemble(
+            plan,
+            VirtualClock(self._rest, on_heartbeat, beat_cycles),
+            functional=functional,
+            depths=depths,
+            capacity_bytes=capacity_bytes,
+            traced=traced,
+        )
+        self.runtime: Final = Runtime(self.machine)
+        self._released: Final = released
+
+    def run(
+        self,
+        given_up: Callable[[], Ending | None],
+        *,
+        on_start: Callable[[], object] = lambda: None,
+        beside: Iterable[Callable[[], Awaitable[object]]] = (),
+    ) -> Ending:
+        """Run to the end and return how it ended.
+
+        Args:
+            given_up: as what the run was given up, where it was; None where it was not.
+            on_start: called first inside of trio.
+            beside: tasks that go on as long as the operators do.
+        """
+        foreign = Foreign(self.runtime)
+        with unawaited(foreign.dropped):
+            trio.run(
+                self._main,
+                on_start,
+                beside,
+                clock=foreign.clock,
+                instruments=[foreign.tasks],
+                restrict_keyboard_interrupt_to_checkpoints=True,
+            )
+        machine = self.machine
+        if machine.failures.first is not None:
+            return "error"
+        if all(unit.finished for unit in machine.units):
+            return "completed"
+        return given_up() or "deadlock"
+
+    async def _main(
+        self, on_start: Callable[[], object], beside: Iterable[Callable[[], Awaitable[object]]]
+    ) -> None:
+        on_start()
+        async with trio.open_nursery() as host:
+            for task in beside:
+                host.start_soon(task)
+            await self.runtime.run()
+            host.cancel_scope.cancel()
+
+    def _rest(self) -> None:
+        if not self._released():
+            self.runtime.stop()

@@ -1,0 +1,152 @@
+"""Runs the operators of a machine as trio tasks, and stops them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from trio import Cancelled, CancelScope, open_nursery
+
+from fabric.engine.checked_unit import Circling, UserUnit
+from fabric.engine.clock import Stopped
+from fabric.machine.blame import first_of, has_user_code
+from fabric.machine.watchdog import Watched
+from fabric.telling.place import Place, is_own, raising_place
+
+if TYPE_CHECKING:
+    from trio.lowlevel import Task
+
+    from fabric.engine.ports import Ports
+    from fabric.engine.unit import Unit, Wait
+    from fabric.machine.machine import Machine
+    from fabric.wiring.operator import Node
+
+__all__ = ["Runtime"]
+
+
+class Runtime:
+    """One trio task for each operator.
+
+    Attributes:
+        machine: whose operators run.
+        catches_interrupts: Ctrl-C calls ``abandon``; a KeyboardInterrupt before is a user's.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        """Start nothing yet."""
+        self.machine: Final = machine
+        self.catches_interrupts = False
+        self._scope: Final = CancelScope()
+        self._unit_of: dict[Task, Unit] = {}
+        self._abandoned = False
+        self._at_rest: list[tuple[Unit, Wait | None, int]] = []
+
+    async def run(self) -> None:
+        """Let the operators run until all have ended, or until they are cancelled."""
+        machine = self.machine
+        machine.clock.running = len(machine.units)
+        async with open_nursery() as host:
+            host.start_soon(machine.clock.conductor.run)
+            with self._scope:
+                async with open_nursery() as nursery:
+                    for node in machine.plan.nodes:
+                        nursery.start_soon(self.operate, node, name=node.name)
+            host.cancel_scope.cancel()
+        for unit, wait, now in self._at_rest:
+            unit.wait, unit.now = wait, now
+
+    def abandon(self) -> None:
+        """Start no operator any more; those that have started are about to be cancelled."""
+        self._abandoned = True
+        self.machine.clock.stopped = True
+
+    def cancel(self) -> None:
+        """Cancel the operators."""
+        self._scope.cancel()
+
+    def stop(self) -> None:
+        """Cancel the operators; the machine stays as it is, whatever they still do.
+
+        They may send in a ``finally``, or shield themselves: those are ended, too.
+        """
+        machine = self.machine
+        self._at_rest = [(unit, unit.wait, unit.now) for unit in machine.units]
+        for channel in machine.channels:
+            channel.stop()
+        machine.clock.stopped = True
+        self._scope.cancel()
+        for unit in machine.units:
+            unit.strand.interrupt(Stopped())
+
+    @property
+    def over(self) -> bool:
+        """Whether the run was abandoned or stopped."""
+        return self._abandoned or self._scope.cancel_called
+
+    def unit_of(self, task: Task) -> Unit | None:
+        """Return the unit whose operator runs in ``task``, if one does."""
+        return self._unit_of.get(task)
+
+    def refuse(self, unit: Unit, what: str, place: Place | None) -> None:
+        """Keep that the operator of ``unit`` did ``what`` in line ``place`` of the user's code."""
+        machine = self.machine
+        node, ports = machine.plan.nodes[unit.index], machine.ports[unit.index]
+        machine.failures.refuse(what, place, node, ports)
+
+    @property
+    def watched(self) -> Watched:
+        """What a watchdog looks at."""
+        machine = self.machine
+        operators = [node.operator for node in machine.plan.nodes]
+        users = (index for index, each in enumerate(operators) if has_user_code(each))
+        return Watched(machine.units, frozenset(users), machine.channels, Runtime._operate)
+
+    async def operate(self, node: Node) -> None:
+        """Run one operator until it ends; an error ends it too and is kept."""
+        ports = self.machine.ports[node.index]
+        unit = ports.unit
+        task = unit.strand.begin(conducted=is_own(node.operator))
+        self._unit_of[task] = unit
+        await self._operate(node, ports, unit)
+        await self.machine.clock.conductor.end(unit.strand)
+
+    async def _operate(self, node: Node, ports: Ports, unit: Unit) -> None:
+        if self._abandoned:
+            return
+        clock, failures = self.machine.clock, self.machine.failures
+        try:
+            await node.operator.run(ports)
+            if clock.stopped:
+                return
+            ports.finish()
+            await ports.drain()
+        except Cancelled:
+            raise
+        except BaseException as error:
+            first = first_of(error)
+            if isinstance(first, KeyboardInterrupt) and not self._raised_by_user():
+                raise
+            if clock.stopped:
+                return
+            if isinstance(unit, UserUnit):
+                unit.let_go()
+            if isinstance(first, Circling):
+                failures.circling.append((unit, raising_place(first)))
+            else:
+                failures.keep(first, node, ports)
+            await self._stop_in_turn(unit)
+        else:
+            unit.finished = True
+            clock.leave()
+
+    async def _stop_in_turn(self, unit: Unit) -> None:
+        """Stop the run once no unit that is behind ``unit`` can fail at an earlier cycle."""
+        clock = self.machine.clock
+        with suppress(Stopped):
+            await clock.reach(unit, unit.now)
+            clock.stopping = True
+            clock.leave()
+
+    def _raised_by_user(self) -> bool:
+        """Whether a KeyboardInterrupt now is not Ctrl-C's, which would have abandoned the run."""
+        return self.catches_interrupts and not self._abandoned

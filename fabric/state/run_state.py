@@ -1,0 +1,163 @@
+"""The state of a run at a cycle, as data that nobody can change.
+
+The engine makes it of a machine (``fabric.machine.state_of``), the reader of traces of a recorded
+run (``fabric.trace.reading.state_in``). Units and channels are referred to by their numbers, in
+node and in edge order. What hangs on the program alone is in its plan; what its shapes tell of
+channels in this state, in ``fabric.state.expected``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from fabric.engine.unit import UnitKind
+from fabric.telling.causes import Operation
+from fabric.telling.place import Place
+
+__all__ = ["ChannelState", "OnChipState", "RunState", "UnitState", "WaitState"]
+
+
+class WaitState(NamedTuple):
+    """Why a parked unit does not go on.
+
+    Attributes:
+        operation: what it is trying to do.
+        channels: numbers of those it waits for; none for the clock and the memories.
+        since_cycle: its clock when it began to wait.
+        any_of: one of the channels is enough; else all are needed.
+        stops: level of the last stop seen, and the lowest that would do, where a stream has to
+            close dimensions; None elsewhere.
+    """
+
+    operation: Operation
+    channels: tuple[int, ...]
+    since_cycle: int
+    any_of: bool
+    stops: tuple[int, int] | None
+
+
+class UnitState(NamedTuple):
+    """A unit, its clock, and where its cycles went; those waited for channels are theirs.
+
+    Attributes:
+        number: in node order.
+        name: unique in the program.
+        operator: class of its operator.
+        kind: ``compute``, ``memory`` or ``routing``.
+        place: where it was wired.
+        flops_per_cycle: its compute bandwidth; 0 where it has no arithmetic.
+        cycle: its clock.
+        finished: its operator has ended.
+        wait: what it is parked for; None where it is not.
+        busy_cycles: charged for work.
+        hbm_cycles: waited for the HBM.
+        capacity_cycles: waited for room on chip.
+        flops: floating-point operations done.
+    """
+
+    number: int
+    name: str
+    operator: str
+    kind: UnitKind
+    place: Place
+    flops_per_cycle: int
+    cycle: int
+    finished: bool
+    wait: WaitState | None
+    busy_cycles: int
+    hbm_cycles: int
+    capacity_cycles: int
+    flops: int
+
+
+class ChannelState(NamedTuple):
+    """A channel, what went through it, and who waited for it.
+
+    Attributes:
+        number: in edge order.
+        name: ``producer.output -> consumer.input``.
+        option: what ``--depth`` calls it: ``consumer.input``.
+        producer, consumer: numbers of the units at its ends.
+        carries: ``tile``, ``selector``, ``buffer``, ``bool`` or ``tuple``.
+        depth: slots.
+        held: how many of them hold an element or a bare stop.
+        sent, taken: values; bare stops are not counted.
+        closed_cycle: the producer's clock when it ended the stream; None while it is open.
+        newest_sent_cycle: the cycle before the latest element that is held becomes visible.
+        last_taken_cycle: the consumer's clock at its last dequeue.
+        peak_occupancy: the most slots in use at once, credits on their way back included.
+        empty_cycles: the consumer waited for an element or the end.
+        full_cycles: the producer waited for the consumer to take an element.
+        credit_cycles: it then waited for the credit on its way back.
+        left_over: values that came after the consumer's operator had ended.
+    """
+
+    number: int
+    name: str
+    option: str
+    producer: int
+    consumer: int
+    carries: str
+    depth: int
+    held: int
+    sent: int
+    taken: int
+    closed_cycle: int | None
+    newest_sent_cycle: int | None
+    last_taken_cycle: int | None
+    peak_occupancy: int
+    empty_cycles: int
+    full_cycles: int
+    credit_cycles: int
+    left_over: int
+
+
+class OnChipState(NamedTuple):
+    """The on-chip memory; who holds and wants what is known where its capacity is limited.
+
+    Attributes:
+        capacity_bytes: None for unlimited.
+        requests: units that wait for room and the bytes they want, in the order they are served.
+        held: units that asked for room that is not given back, and its bytes, in node order.
+    """
+
+    capacity_bytes: int | None
+    requests: tuple[tuple[int, int], ...]
+    held: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """A run at a cycle.
+
+    Attributes:
+        program: its name.
+        cycles: the largest clock, the HBM's included once it has stopped.
+        units: in node order.
+        channels: in edge order.
+        on_chip: the on-chip memory.
+        hbm_bytes_moved: by the HBM, whole requests each; 0 where there is none.
+    """
+
+    program: str
+    cycles: int
+    units: tuple[UnitState, ...]
+    channels: tuple[ChannelState, ...]
+    on_chip: OnChipState
+    hbm_bytes_moved: int
+
+    @property
+    def elements(self) -> int:
+        """Values dequeued so far, on all channels."""
+        return sum(channel.taken for channel in self.channels)
+
+    @property
+    def waiting(self) -> int:
+        """How many units wait."""
+        return sum(unit.wait is not None for unit in self.units)
+
+    @property
+    def stopped_cycle(self) -> int:
+        """The latest clock of the units that wait."""
+        return max((unit.cycle for unit in self.units if unit.wait is not None), default=0)

@@ -1,0 +1,109 @@
+"""The words and colours for what units do: where cycles went, and what is waited for.
+
+Reports, tables, pictures, pages, queries and exports all take them from here.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, Literal, Self, TypeAlias
+
+__all__ = ["SHOWN", "STUCK", "WAITS", "Cause", "Operation", "Peer"]
+
+Peer: TypeAlias = Literal["producer", "consumer", "memory", ""]
+
+
+class Cause(StrEnum):
+    """Under which a cycle of a unit is counted; spelled as in JSON, in SQL and in columns.
+
+    Attributes:
+        colour: of what is drawn of it.
+        meaning: of its column, for people.
+        peer: at which end is what a unit then waits for.
+        awaits: what that is.
+        label: the word for it in tables, legends and tracks.
+    """
+
+    colour: str
+    meaning: str
+    peer: Peer
+    awaits: str
+    label: str
+
+    BUSY = "busy", "#3095d9", "charged for work"
+    EMPTY = (
+        "empty", "#c77f19", "waited for an element or the end of a stream",
+        "producer", "an element",
+    )  # fmt: skip
+    FULL = "full", "#a94780", "waited for a reader to take an element", "consumer", "a slot"
+    CREDIT = (
+        "credit", "#6d31d6", "waited for a credit on its way back, one each",
+        "consumer", "a credit",
+    )  # fmt: skip
+    HBM = "hbm", "#2d196e", "waited for the HBM", "memory", "the HBM", "HBM"
+    CAPACITY = (
+        "capacity", "#419d65", "waited for on-chip capacity", "memory", "on-chip capacity",
+    )  # fmt: skip
+    IDLE = (
+        "idle", "#e4e8ec",
+        "between its end, or where the run was stopped under it, and the run's end",
+    )  # fmt: skip
+
+    # All but the first have defaults, so that type checkers take ``Cause(spelling)``.
+    def __new__(
+        cls,
+        spelling: str,
+        colour: str = "",
+        meaning: str = "",
+        peer: Peer = "",
+        awaits: str = "",
+        label: str = "",
+    ) -> Self:
+        """Make the member ``spelling``, which is its label where it has no other."""
+        cause = str.__new__(cls, spelling)
+        cause._value_ = spelling
+        cause.colour, cause.meaning = colour, meaning
+        cause.peer, cause.awaits, cause.label = peer, awaits, label or spelling
+        return cause
+
+    @property
+    def column(self) -> str:
+        """The name of its counter."""
+        return f"{self.value}_cycles"
+
+
+WAITS: Final = (Cause.EMPTY, Cause.FULL, Cause.HBM, Cause.CAPACITY)
+"""Causes of the waits in a trace: a wait for a slot ends with that of its credit."""
+
+SHOWN: Final = (Cause.BUSY, *WAITS, Cause.IDLE)
+"""Causes that pictures tell apart; credits are in ``FULL``."""
+
+STUCK: Final = "#b00020"
+"""The colour of units that can never go on, and of nothing else."""
+
+
+class Operation(StrEnum):
+    """What a unit that does not go on is trying to do; spelled as in JSON and in SQL.
+
+    Attributes:
+        cause: under which such a wait counts; None where that depends, or where it is no wait.
+        label: the word for it in the table of a deadlock.
+    """
+
+    cause: Cause | None
+    label: str
+
+    RECEIVE = "receive", Cause.EMPTY, "RECV"
+    SEND = "send", Cause.FULL, "SEND"
+    REACH = "reach", None, "TURN"
+    OFF_CHIP = "off-chip", Cause.HBM, "BURST"
+    CAPACITY = "capacity", Cause.CAPACITY, "ALLOC"
+    MOVING = "moving"
+    CIRCLING = "circling"
+
+    def __new__(cls, spelling: str, cause: Cause | None = None, label: str = "") -> Self:
+        """Make the member ``spelling``, which is its label where it has no other."""
+        operation = str.__new__(cls, spelling)
+        operation._value_ = spelling
+        operation.cause, operation.label = cause, label or spelling
+        return operation

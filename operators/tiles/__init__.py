@@ -1,0 +1,3 @@
+"""Tensors, how they are cut into tiles and walked, and what single tiles hold."""
+
+from __future__ import annotations
