@@ -109,11 +109,11 @@ class Ports:
         for source in sources:
             source.reader = None
 
-    def values_of(self, function: Any, method: str) -> Callable[..., Value]:
+    def values_of(self, function: object, method: str) -> Callable[..., Value]:
         """Return ``function.method``; what a user's returns has to be a value of the output."""
         return results.values_of(function, method, self.output_types[0].value, self.functional)
 
-    def parts_of(self, split: Any) -> Callable[[Any], Sequence[Element]]:
+    def parts_of(self, split: results.Splitting) -> Callable[[Any], Sequence[Element]]:
         """Return ``split.apply``; what a user's returns has to be parts of the output."""
         return results.parts_of(split, self.output_types[0].value, self.functional)
 

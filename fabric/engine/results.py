@@ -8,25 +8,48 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from fabric.telling.errors import Refusal
 from fabric.telling.place import Place, defining_place, is_own
 from fabric.values.fit import MOST_CYCLES, described, element_misfit, freeze, misfit, whole
 from fabric.values.stream_type import StreamType, ValueType
 
+Call: TypeAlias = Callable[..., Any]
+"""Functions of users take and return what they like; what it is is looked at."""
+
 __all__ = ["numbers_of", "parts_of", "update_of", "values_of"]
 
 
-def values_of(function: Any, method: str, kind: ValueType, functional: bool) -> Callable[..., Any]:
+class Updating(Protocol):
+    """What ``update_of`` is given."""
+
+    @property
+    def update(self) -> Call:
+        """Return the next state."""
+
+
+class Splitting(Protocol):
+    """What ``parts_of`` is given."""
+
+    @property
+    def apply(self) -> Call:
+        """Return parts with their stops."""
+
+    @property
+    def rank(self) -> int:
+        """Of the stream of parts."""
+
+
+def values_of(function: object, method: str, kind: ValueType, functional: bool) -> Call:
     """Return ``function.method``, whose results have to be of type ``kind``."""
-    call: Callable[..., Any] = getattr(function, method)
+    call: Call = getattr(function, method)
     if is_own(function):
         return call
     refuse = _refusals(function, method)
 
     @wraps(call)
-    def checked(*inputs: Any) -> Any:
+    def checked(*inputs: object) -> object:
         freeze(inputs)
         result = call(*inputs)
         wrong = misfit(result, kind, functional)
@@ -37,21 +60,21 @@ def values_of(function: Any, method: str, kind: ValueType, functional: bool) -> 
     return checked
 
 
-def update_of(reduction: Any) -> Callable[..., Any]:
+def update_of(reduction: Updating) -> Call:
     """Return ``reduction.update``, which leaves its inputs as they are."""
-    call: Callable[..., Any] = reduction.update
+    call: Call = reduction.update
     if is_own(reduction):
         return call
 
     @wraps(call)
-    def checked(state: Any, *inputs: Any) -> Any:
+    def checked(state: object, *inputs: object) -> object:
         freeze(inputs)
         return call(state, *inputs)
 
     return checked
 
 
-def numbers_of(function: Any, method: str) -> Callable[..., int]:
+def numbers_of(function: object, method: str) -> Callable[..., int]:
     """Return ``function.method``, whose results have to be integers of at least 0."""
     call: Callable[..., int] = getattr(function, method)
     if is_own(function):
@@ -59,7 +82,7 @@ def numbers_of(function: Any, method: str) -> Callable[..., int]:
     name, place = _named(function, method)
 
     @wraps(call)
-    def checked(*inputs: Any) -> int:
+    def checked(*inputs: object) -> int:
         result = call(*inputs)
         if type(result) is int and 0 <= result < MOST_CYCLES:
             return result
@@ -75,9 +98,9 @@ def numbers_of(function: Any, method: str) -> Callable[..., int]:
     return checked
 
 
-def parts_of(split: Any, part: ValueType, functional: bool) -> Callable[..., Any]:
+def parts_of(split: Splitting, part: ValueType, functional: bool) -> Call:
     """Return ``split.apply``, which gives streams of rank ``split.rank`` of ``part``s."""
-    call: Callable[..., Any] = split.apply
+    call: Call = split.apply
     if is_own(split):
         return call
     refuse = _refusals(split, "apply")
@@ -85,7 +108,7 @@ def parts_of(split: Any, part: ValueType, functional: bool) -> Callable[..., Any
     stream_type = StreamType((1,) * (rank + 1), part)
 
     @wraps(call)
-    def checked(tile: Any) -> Any:
+    def checked(tile: object) -> object:
         freeze(tile)
         parts = call(tile)
         wrong = _wrong_parts(parts, stream_type, functional)
@@ -95,7 +118,7 @@ def parts_of(split: Any, part: ValueType, functional: bool) -> Callable[..., Any
     return checked
 
 
-def _wrong_parts(parts: Any, stream_type: StreamType, functional: bool) -> str | None:
+def _wrong_parts(parts: object, stream_type: StreamType, functional: bool) -> str | None:
     if type(parts) is not list:
         return f"{described(parts)}: expected a list of parts, each with its stop"
     rank = last = stream_type.rank
@@ -115,7 +138,7 @@ def _wrong_parts(parts: Any, stream_type: StreamType, functional: bool) -> str |
     return None
 
 
-def _refusals(function: Any, method: str) -> Callable[[str | None], None]:
+def _refusals(function: object, method: str) -> Callable[[str | None], None]:
     """Return what raises, unless it is given None, a refusal with the number of the call."""
     name, place = _named(function, method)
     numbers: Iterator[int] = itertools.count()
@@ -128,7 +151,7 @@ def _refusals(function: Any, method: str) -> Callable[[str | None], None]:
     return refuse
 
 
-def _named(function: Any, method: str) -> tuple[str, Place | None]:
+def _named(function: object, method: str) -> tuple[str, Place | None]:
     """Return what ``method`` is called, and where it is defined, or else its class is."""
     kind = type(function)
     place = defining_place(getattr(function, method)) or next(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fabric.runs.report import Compared, Comparison
 from fabric.symbolic.metrics import Metrics
 from fabric.symbolic.substitution import Size, Substitution, followed
 from fabric.telling.errors import ProgramError
-from fabric.values.dims import free_symbols, is_ragged
+from fabric.values.dims import Symbol, free_symbols, is_ragged
 from fabric.values.stream_type import StreamType, TileType, shape_text
 from fabric.wiring.operator import Node
 
@@ -79,7 +79,7 @@ def compare(
 
 
 def check_assumptions(
-    plan: Plan, state: RunState, assumed: Iterable[AssumedSink], measured: dict[Any, Size]
+    plan: Plan, state: RunState, assumed: Iterable[AssumedSink], measured: dict[Symbol, Size]
 ) -> None:
     """Compare what the program assumes of its streams with the sizes they had.
 
@@ -118,7 +118,7 @@ def _count(sizes: Substitution, stream: StreamType) -> int:
     return count
 
 
-def _is_exact(stream: StreamType, expected: int, guessed: frozenset[Any]) -> bool:
+def _is_exact(stream: StreamType, expected: int, guessed: frozenset[Symbol]) -> bool:
     """Whether the elements of a stream follow from the sizes measured.
 
     Two sizes that no other channel shows cannot be told apart where their product is 0.
@@ -127,7 +127,7 @@ def _is_exact(stream: StreamType, expected: int, guessed: frozenset[Any]) -> boo
     return not _hangs_on_means(stream, guessed) and (expected > 0 or not symbols)
 
 
-def _hangs_on_means(stream: StreamType, guessed: frozenset[Any]) -> bool:
+def _hangs_on_means(stream: StreamType, guessed: frozenset[Symbol]) -> bool:
     """Whether the count of a stream is that of means, of which the product is not the mean."""
     symbols = [symbol for dim in stream.shape for symbol in free_symbols(dim)]
     return sum(map(is_ragged, symbols)) > 1 or not guessed.isdisjoint(symbols)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fabric.symbolic.substitution import Size, Substitution, followed
-from fabric.values.dims import Dim, free_symbols
+from fabric.values.dims import Dim, Symbol, free_symbols
 from fabric.wiring.stream import Feedback
 
 if TYPE_CHECKING:
@@ -26,16 +26,16 @@ class Measured(NamedTuple):
         guessed: symbols of which only a product with others is known, and what follows from them.
     """
 
-    sizes: dict[Any, Size]
-    guessed: frozenset[Any]
+    sizes: dict[Symbol, Size]
+    guessed: frozenset[Symbol]
 
 
 def measured_sizes(plan: Plan, state: RunState) -> Measured:
     """Count what the channels of a run of ``plan`` carried."""
     program = plan.program
     shapes = _carried(plan, state)
-    sizes: dict[Any, Size] = {}
-    guessed: set[Any] = set()
+    sizes: dict[Symbol, Size] = {}
+    guessed: set[Symbol] = set()
     # A shape with two unknowns tells one of them when another channel has told the other; where
     # no channel does, only their product counts.
     while shapes:
@@ -67,7 +67,7 @@ def _carried(plan: Plan, state: RunState) -> list[tuple[tuple[Dim, ...], int]]:
 
 
 def _choose(
-    sizes: dict[Any, Size], guessed: set[Any], shapes: list[tuple[tuple[Dim, ...], int]]
+    sizes: dict[Symbol, Size], guessed: set[Symbol], shapes: list[tuple[tuple[Dim, ...], int]]
 ) -> bool:
     """Set one of a shape's unknowns to 1 where it has elements; return whether one was."""
     for shape, elements in shapes:
@@ -83,7 +83,9 @@ def _choose(
     return False
 
 
-def _bind(sizes: dict[Any, Size], guessed: set[Any], shape: tuple[Dim, ...], elements: int) -> bool:
+def _bind(
+    sizes: dict[Symbol, Size], guessed: set[Symbol], shape: tuple[Dim, ...], elements: int
+) -> bool:
     """Learn from a channel with this shape; return whether it can teach nothing more."""
     unknown = [dim for dim in shape if not free_symbols(dim) <= sizes.keys()]
     if not unknown:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.wiring.stream import Feedback
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from fabric.state.run_state import ChannelState, RunState
     from fabric.telling.place import Place
-    from fabric.values.dims import Dim
+    from fabric.values.dims import Dim, Expression, Symbol
     from fabric.wiring.elaborate import Edge, Plan
 
 __all__ = ["UNTOLD", "Expected", "expected_of"]
@@ -73,7 +73,7 @@ def _per_output(edge: Edge) -> int | None:
     elif made == 0:
         return None
     else:
-        quotient: Any = read / made
+        quotient: Expression = read / made
         ratio = int(quotient) if quotient.is_Integer else 0
     return ratio if ratio > 1 else None
 
@@ -82,7 +82,7 @@ class _Sizes:
     """Sizes of symbols that streams which have ended show."""
 
     def __init__(self, plan: Plan, state: RunState) -> None:
-        self._values: dict[Any, int] = {}
+        self._values: dict[Symbol, int] = {}
         ended = [
             (edge.type.shape, channel.sent)
             for edge, channel in zip(plan.edges, state.channels, strict=True)
@@ -95,12 +95,12 @@ class _Sizes:
         """Return ``dim`` with the symbols that have values replaced by them."""
         if isinstance(dim, int):
             return dim
-        value: Any = dim.xreplace({each: self._number(each) for each in dim.free_symbols})
+        value: Expression = dim.xreplace({each: self._number(each) for each in dim.free_symbols})
         return int(value) if value.is_Integer else value
 
     def _bind(self, shape: tuple[Dim, ...], count: int) -> bool:
         """Give a value to a symbol that stands alone in ``shape``; whether that was new."""
-        open_dims: list[Any] = []
+        open_dims: list[Expression] = []
         known = 1
         for dim in map(self.valued, shape):
             if isinstance(dim, int):
@@ -112,7 +112,7 @@ class _Sizes:
         self._values[open_dims[0]] = count // known
         return True
 
-    def _number(self, symbol: Any) -> Any:
+    def _number(self, symbol: Symbol) -> Dim:
         import sympy
 
         return sympy.Integer(self._values[symbol]) if symbol in self._values else symbol

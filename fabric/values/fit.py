@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, SupportsIndex
 
 import numpy as np
 from typing_extensions import override
@@ -55,7 +55,7 @@ class SentTile(Tile):
         self.__setattr__(name, None)
 
 
-def freeze(value: Any, *, sent: bool = False) -> None:
+def freeze(value: object, *, sent: bool = False) -> None:
     """Let nobody change the tiles in ``value`` any more: other readers would see it, by chance.
 
     Where they are just ``sent``, data that are a part of a larger array are copied before: the
@@ -69,7 +69,7 @@ def freeze(value: Any, *, sent: bool = False) -> None:
             data.flags.writeable = False
         if value.__class__ is Tile:
             value.__class__ = SentTile
-    elif value.__class__ is tuple:
+    elif type(value) is tuple:
         for item in value:
             freeze(item, sent=sent)
 
@@ -90,25 +90,25 @@ def described(value: object) -> str:
     return f"a value of type {type(value).__name__}"
 
 
-def whole(number: Any, what: str) -> int:
+def whole(number: object, what: str) -> int:
     """Return ``number``, of any integer type but bool, as an integer of Python's of at least 0.
 
     Raises:
         Refusal: it is none.
     """
     try:
-        result = None if isinstance(number, bool) else operator.index(number)
+        if isinstance(number, bool) or not isinstance(number, SupportsIndex):
+            raise TypeError
+        result = operator.index(number)
     except TypeError:
-        result = None
-    if result is None:
-        raise Refusal(f"{described(number)} {what}: expected an integer")
+        raise Refusal(f"{described(number)} {what}: expected an integer") from None
     if result < 0:
         raise Refusal(f"{described(result)} {what}: expected at least 0")
     return result
 
 
 def element_misfit(
-    element: tuple[Any, int], last: int, stream_type: StreamType, functional: bool
+    element: tuple[object, int], last: int, stream_type: StreamType, functional: bool
 ) -> str | None:
     """Say what is wrong with an element of a stream, a pair whose second item is an integer.
 
@@ -122,7 +122,7 @@ def element_misfit(
     rank = len(stream_type.shape) - 1
     if not 0 <= stop <= rank:
         return f"has a stop of level {stop}: expected 0 to {rank}, the rank of {stream_type}"
-    if value.__class__ is not Empty:
+    if type(value) is not Empty:
         wrong = misfit(value, stream_type.value, functional)
         return None if wrong is None else f"is {wrong}"
     empty = value.dimension
@@ -139,7 +139,7 @@ def element_misfit(
     return None
 
 
-def misfit(value: Any, kind: ValueType, functional: bool) -> str | None:
+def misfit(value: object, kind: ValueType, functional: bool) -> str | None:
     """Return what ``value`` is and what ``kind`` promises, None where they fit.
 
     Args:
@@ -151,13 +151,14 @@ def misfit(value: Any, kind: ValueType, functional: bool) -> str | None:
     return None if check is None else check(value, kind, functional)
 
 
-def _tile(value: Any, kind: TileType, functional: bool) -> str | None:
+def _tile(value: object, kind: TileType, functional: bool) -> str | None:
     if not isinstance(value, Tile):
         return f"{described(value)}: expected a Tile of {kind}"
     return next(_tile_faults(value, kind), None) or _data_fault(value, functional)
 
 
 def _tile_faults(tile: Any, kind: TileType) -> Iterator[str]:
+    # A user may have put anything in place of its numbers.
     for name, size, promised in (("rows", tile.rows, kind.rows), ("cols", tile.cols, kind.cols)):
         if type(size) is not int:
             yield f"a Tile whose {name} are {described(size)}: expected an integer"
@@ -184,19 +185,22 @@ def _data_fault(tile: Tile, functional: bool) -> str | None:
 
     Integers may control something (addresses, lengths), and have data in timing mode, too.
     """
-    data: Any = tile.data
+    data: object = tile.data
     shape = f"{tile.rows}x{tile.cols} {dtype_name(tile.dtype)}"
     if data is None:
         return f"{tile!r} without data: expected an array of {shape}" if functional else None
     if not functional and tile.dtype.kind not in "biu":
         return f"{tile!r} with data: expected None in timing mode"
-    fits = isinstance(data, np.ndarray) and data.dtype == tile.dtype
-    if fits and data.shape == (tile.rows, tile.cols):
+    if (
+        isinstance(data, np.ndarray)
+        and data.dtype == tile.dtype
+        and data.shape == (tile.rows, tile.cols)
+    ):
         return None
     return f"{tile!r} whose data are {described(data)}: expected an array of {shape}"
 
 
-def _selector(value: Any, kind: SelectorType, _functional: bool) -> str | None:
+def _selector(value: object, kind: SelectorType, _functional: bool) -> str | None:
     if not isinstance(value, Selector):
         return f"{described(value)}: expected a Selector over {kind.width}"
     if value.width != kind.width:
@@ -216,11 +220,11 @@ def _selector(value: Any, kind: SelectorType, _functional: bool) -> str | None:
     return None
 
 
-def _bool(value: Any, _kind: BoolType, _functional: bool) -> str | None:
+def _bool(value: object, _kind: BoolType, _functional: bool) -> str | None:
     return None if type(value) is bool else f"{described(value)}: expected a bool"
 
 
-def _buffer(value: Any, kind: BufferType, functional: bool) -> str | None:
+def _buffer(value: object, kind: BufferType, functional: bool) -> str | None:
     if not isinstance(value, BufferReference):
         return f"{described(value)}: expected a BufferReference to {kind}"
     if value.rank != len(kind.shape):
@@ -232,7 +236,7 @@ def _buffer(value: Any, kind: BufferType, functional: bool) -> str | None:
     return None
 
 
-def _tuple(value: Any, kind: TupleType, functional: bool) -> str | None:
+def _tuple(value: object, kind: TupleType, functional: bool) -> str | None:
     if type(value) is not tuple or len(value) != len(kind.items):
         return f"{described(value)}: expected a tuple {kind}"
     for number, (item, promised) in enumerate(zip(value, kind.items, strict=True)):
@@ -242,7 +246,8 @@ def _tuple(value: Any, kind: TupleType, functional: bool) -> str | None:
     return None
 
 
-_CHECKS: Final[dict[type, Callable[[Any, Any, bool], str | None]]] = {
+# Each check takes types of its own kind only.
+_CHECKS: Final[dict[type, Callable[[object, Any, bool], str | None]]] = {
     TileType: _tile,
     SelectorType: _selector,
     BoolType: _bool,
