@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 __all__ = ["EVENTS", "FIELDS", "SCHEMA_VERSION", "TABLES", "Field"]
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 """Of the trace folder; a reader refuses newer and older ones."""
 
 

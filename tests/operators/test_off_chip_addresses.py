@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
+from typing_extensions import override
 
-from fabric import Program, Report, simulate
+from fabric import (
+    BoolType,
+    ConfigurationError,
+    Costs,
+    Hardware,
+    OffChipDescription,
+    OffChipTensor,
+    Operator,
+    Ports,
+    Program,
+    ProgramError,
+    Report,
+    Stream,
+    StreamType,
+    Wiring,
+    hardware_scope,
+    simulate,
+)
 from fabric.wiring.elaborate import elaborate
 from fabric.wiring.layout import ALIGNMENT_BYTES, Placed
 from operators import (
@@ -240,3 +260,105 @@ class TestLayout:
         found = places(program)
         assert found["first"] is found["second"]
         assert found["third"].first_address == ALIGNMENT_BYTES
+
+
+@dataclass(frozen=True)
+class _Corners(Operator):
+    """A user's operator: reads bytes of a 4 x 8 tensor, or of a place that it does not describe."""
+
+    off_chip: ClassVar[Literal["read", "write"] | None] = "read"
+
+    bursts: tuple[tuple[int, ...], ...]
+    describes: bool = True
+
+    def __call__(self) -> Stream:
+        """Return a number."""
+        return self.wire()[0]
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (StreamType((1,), BoolType()),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    def off_chip_tensor(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
+    ) -> OffChipTensor | None:
+        return OffChipTensor((4, 8), np.dtype("int8"), source=self) if self.describes else None
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for burst in self.bursts:
+            await ports.burst(*burst)
+        await ports.sink.send((True, 0))
+
+
+class TestUsers:
+    def test_offset_and_pitch(self) -> None:
+        """They are of the operator's own tensor; without them a burst is at its beginning."""
+        with recorded() as bursts, Program("corners") as program:
+            LinearOffChipStore("y", name="y")(LinearOffChipLoad(Tensor((2, 2)), (2, 2))())
+            Consumer()(_Corners(((2, 3, 13, 8), (1, 8), (0, 8), (4, 8)), name="corners")())
+            completed(program)
+
+        first = places(program)["corners"].first_address
+        assert first > 0
+        assert [(first + 13, 2, 3, 8), (first, 1, 8, 8), (first, 4, 8, 8)] == [
+            burst[:-1] for burst in bursts["corners"]
+        ]
+
+    def test_no_tensor(self) -> None:
+        """An operator that describes none has a place of its own."""
+        with recorded() as bursts, Program("corners") as program:
+            Consumer()(_Corners(((9, 9),), describes=False, name="corners")())
+            LinearOffChipStore("y", name="y")(LinearOffChipLoad(Tensor((2, 2)), (2, 2))())
+            completed(program)
+
+        assert places(program)["corners"].tensor is None
+        assert places(program)["y"].first_address < bursts["corners"][0].address
+
+    def test_outside(self) -> None:
+        """Bytes of others are not its own."""
+        with recorded(), Program("corners") as program:
+            Consumer()(_Corners(((2, 8, 24),), name="corners")())
+            error = simulate(program).error
+
+        assert error is not None
+        message = error["message"].replace(f" ({__file__}:", " (").partition(" (")[0]
+        assert message == (
+            "corners: bytes 24 to 39 of its tensor are moved: "
+            "expected a burst inside of its 32 bytes"
+        )
+
+    def test_no_tensor_returned(self) -> None:
+        """What ``off_chip_tensor`` returns is looked at."""
+
+        class Wrong(_Corners):
+            @override
+            def off_chip_tensor(self, inputs: Any, outputs: Any) -> Any:
+                return "x"
+
+        with Program("corners") as program:
+            Consumer()(Wrong(((1, 8),), name="corners")())
+        with pytest.raises(
+            ProgramError, match=r"off_chip_tensor\(\) returned 'x': expected an Off"
+        ):
+            simulate(program)
+
+    def test_not_registered(self) -> None:
+        """A memory that nobody has registered cannot be run on."""
+
+        @dataclass(frozen=True, kw_only=True)
+        class Unknown(OffChipDescription):
+            model: ClassVar[str] = "unknown"
+            request_bytes: int = 1
+            peak_bytes_per_cycle: int = 1
+
+        with hardware_scope(Hardware(hbm=Unknown())), Program("unknown") as program:
+            Consumer()(LinearOffChipLoad(Tensor((2, 2)), (2, 2))())
+        expected = "hbm is a Unknown, a model that is not registered: expected register_memory"
+        with pytest.raises(ConfigurationError, match=expected):
+            simulate(program)

@@ -109,10 +109,17 @@ class Recorder:
         self._folder = folder
         state = look()
         options = {"window": self._options.window, "nodes": self._options.nodes}
+        memory = plan.program.hardware.hbm
+        # Whoever reads the trace may not know the model.
+        off_chip = {
+            "request_bytes": memory.request_bytes,
+            "peak_bytes_per_cycle": float(memory.peak_bytes_per_cycle),
+        }
+        about = {"schema_version": SCHEMA_VERSION, **head, **options, "off_chip": off_chip}
         try:
             folder.mkdir()
             self._spool.open(folder, tell)
-            self._json("meta", {"schema_version": SCHEMA_VERSION, **head, **options})
+            self._json("meta", about)
             self._spool.write("units", static.unit_table(state))
             self._spool.write("channels", static.channel_table(state, plan))
             self._spool.write("columns", static.column_table())
