@@ -6,6 +6,7 @@ Source: the authors' artifact (its address generators); not in the paper's table
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from typing_extensions import override
 
@@ -54,6 +55,8 @@ class ExpertAddresses(_Generator):
         tiles: of one expert, at least 1.
     """
 
+    conducted: ClassVar[bool] = True
+
     tiles: int
 
     def __call__(self, selectors: Stream) -> Stream:
@@ -99,6 +102,8 @@ class CacheReadAddresses(_Generator):
         stride: tiles from one request's cache to the next one's.
     """
 
+    conducted: ClassVar[bool] = True
+
     stride: int
 
     def __call__(self, requests: Stream, lengths: Stream) -> Stream:
@@ -143,6 +148,8 @@ class FilterLastTile(_Generator):
     Timing:
         No cycles.
     """
+
+    conducted: ClassVar[bool] = True
 
     def __call__(self, lengths: Stream) -> Stream:
         """Return the stream of selectors: 0 for the last tile of a request, 1 for the others."""

@@ -23,12 +23,14 @@ from fabric import (
     ShapeError,
     Stream,
     StreamType,
+    Tile,
     TileType,
     Value,
     Wiring,
     is_ragged,
     product,
 )
+from operators.streams.lockstep import Lockstep
 
 __all__ = ["Bufferize"]
 
@@ -51,6 +53,7 @@ class Bufferize(Operator):
         rank: dimensions of a buffer, at least 1.
     """
 
+    conducted: ClassVar[bool] = True
     kind: ClassVar = "memory"
 
     rank: int = 1
@@ -90,30 +93,29 @@ class Bufferize(Operator):
 
     @override
     async def run(self, ports: Ports) -> None:
-        source, sink, unit, rank = ports.source, ports.sink, ports.unit, self.rank
+        sink, unit, rank = ports.sink, ports.unit, self.rank
         elements: list[Element] = []
         size_bytes = 0
-        while (element := await source.peek()) is not None:
-            value, stop = element
-            if isinstance(value, Empty):
+        source = Lockstep[Tile | Empty](ports, sink, adds=-rank)
+        async for (tile,), stop in source:
+            occupied_cycles = 0
+            if isinstance(tile, Empty):
                 source.take()
-                if value.dimension >= rank:
-                    await sink.send_bare(stop - rank, value.dimension - rank)
-                    continue
-                _close(elements, value, min(stop, rank))
+                _close(elements, tile, min(stop, rank))
             else:
                 await ports.on_chip.allocate(
-                    unit, value.size_bytes, "a buffer", held_bytes=size_bytes
+                    unit, tile.size_bytes, "a buffer", held_bytes=size_bytes
                 )
                 source.take()
-                size_bytes += value.size_bytes
-                elements.append((value, min(stop, rank)))
+                size_bytes += tile.size_bytes
+                elements.append((tile, min(stop, rank)))
+                occupied_cycles = 1
             if stop >= rank:
                 allocation = Allocation(ports.on_chip, unit, size_bytes)
                 await sink.send((BufferReference(elements, rank, allocation), stop - rank))
                 elements, size_bytes = [], 0
-            elif not isinstance(value, Empty):
-                unit.charge(1)
+            else:
+                unit.charge(occupied_cycles)
 
 
 def _close(elements: list[Element], empty: Empty, level: int) -> None:

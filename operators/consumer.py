@@ -6,6 +6,7 @@ Source: the authors' artifact (its consumer context); not in the paper's tables.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from typing_extensions import override
 
@@ -24,6 +25,8 @@ class Consumer(Operator):
     Timing:
         One cycle an element.
     """
+
+    conducted: ClassVar[bool] = True
 
     def __call__(self, source: Stream) -> None:
         """End ``source``."""

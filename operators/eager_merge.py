@@ -31,7 +31,7 @@ from fabric import (
     is_ragged,
     same,
 )
-from operators.streams.lockstep import uneven
+from operators.streams.track import uneven
 
 __all__ = ["EagerMerge"]
 
@@ -55,6 +55,7 @@ class EagerMerge(Operator):
         rank: of the sub-tensors.
     """
 
+    conducted: ClassVar[bool] = True
     secondary_outputs: ClassVar = (0, 1)
 
     rank: int = 0

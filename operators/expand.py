@@ -6,6 +6,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 7.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from typing_extensions import override
 
@@ -25,7 +26,8 @@ from fabric import (
     same,
     share,
 )
-from operators.streams.lockstep import Track, differ, settle
+from operators.streams.guided import Guided
+from operators.streams.track import Track
 from operators.streams.values import Values
 
 __all__ = ["Expand", "Repeat"]
@@ -60,6 +62,8 @@ class Repeat(_Repetition):
     Attributes:
         count: at least 1.
     """
+
+    conducted: ClassVar[bool] = True
 
     count: int
 
@@ -103,6 +107,8 @@ class Expand(_Repetition):
         rank: dimensions of 1 that are expanded, at least 1.
     """
 
+    conducted: ClassVar[bool] = True
+
     rank: int = 1
 
     def __call__(self, source: Stream, reference: Stream) -> Stream:
@@ -129,31 +135,12 @@ class Expand(_Repetition):
 
     @override
     async def run(self, ports: Ports) -> None:
-        (source, reference), sink, rank = ports.inputs, ports.sink, self.rank
-        # Where the reference is one group, nothing is left outside of it to agree on.
-        outer = rank < len(ports.input_types[0].shape)
-        here, there = Track(ports, 0, rank), Track(ports, 1, rank)
-        elements = 0
-        while (element := await source.peek()) is not None:
-            here.passed(element)
-            if isinstance(element[0], Empty):
-                if outer:
-                    there.passed(await reference.receive())
-                    if there.empty_dimension != here.empty_dimension:
-                        raise differ(ports, here, there)
-                    await sink.send_bare(there.stop, element[0].dimension)
-            else:
-                elements += 1
-                if elements > 1 and not outer:
-                    raise differ(ports, here, there)
-                await self._repeat(ports, element[0], there)
-            source.take()
-            if outer:
-                await settle(ports, here, there, sink)
-        there.passed(await reference.peek())
-        if there.element is not None:
-            here.passed(None)
-            raise differ(ports, here, there)
+        rank = self.rank
+        source, reference = Track(ports, 0, rank), Track(ports, 1, rank)
+        values = Guided[Value](ports, source, reference, ports.sink, inner=rank, held=True)
+        async for value in values:
+            await self._repeat(ports, value, reference)
+            values.take()
 
     async def _repeat(self, ports: Ports, value: Value, track: Track) -> None:
         """Send ``value`` for each element of one group of the reference."""

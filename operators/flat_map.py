@@ -6,6 +6,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 5.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from typing_extensions import override
 
@@ -31,6 +32,8 @@ class FlatMap(Operator):
     Attributes:
         split: from a tile to its parts.
     """
+
+    conducted: ClassVar[bool] = True
 
     split: Split
 

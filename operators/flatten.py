@@ -6,6 +6,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 7.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from typing_extensions import override
 
@@ -39,6 +40,8 @@ class Flatten(Operator):
     Attributes:
         inner, outer: the dimensions, 0 <= inner < outer <= rank.
     """
+
+    conducted: ClassVar[bool] = True
 
     inner: int
     outer: int

@@ -58,6 +58,7 @@ class LinearOffChipLoad(Operator):
         strides: in tiles, one for each dimension of ``shape``; row-major where None.
     """
 
+    conducted: ClassVar[bool] = True
     kind: ClassVar = "memory"
     off_chip: ClassVar[Literal["read", "write"] | None] = "read"
 

@@ -14,18 +14,18 @@ from typing_extensions import override
 from fabric import (
     ARTIFACT_BYTES,
     Costs,
-    Empty,
     OffChipTensor,
     Operator,
     Ports,
     ShapeError,
     Stream,
     StreamType,
+    Tile,
     TileType,
     Wiring,
     product,
 )
-from operators.streams.lockstep import uneven
+from operators.streams.track import uneven
 
 __all__ = ["LinearOffChipStore"]
 
@@ -50,6 +50,7 @@ class LinearOffChipStore(Operator):
         output: the name of what is stored, which no other operator stores.
     """
 
+    conducted: ClassVar[bool] = True
     kind: ClassVar = "memory"
     off_chip: ClassVar[Literal["read", "write"] | None] = "write"
 
@@ -98,7 +99,7 @@ class LinearOffChipStore(Operator):
         places = _Places(self.off_chip_tensor(ports.input_types, ()))
         while (element := await source.peek()) is not None:
             tile, stop = element
-            if not isinstance(tile, Empty):
+            if isinstance(tile, Tile):
                 size_bytes = tile.size_bytes
                 await ports.on_chip.allocate(unit, size_bytes, "a tile")
                 row_bytes = tile.cols * tile.dtype.itemsize

@@ -6,6 +6,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 5.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from typing_extensions import override
 
@@ -42,6 +43,8 @@ class Map(ComputeOperator):
         function: from the operands to a value.
         to_memory: the output is written to a memory unit, and its readers load it from there.
     """
+
+    conducted: ClassVar[bool] = True
 
     function: Function
     to_memory: bool = False

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -32,6 +32,8 @@ class Metadata(Operator):
     Attributes:
         values: integers, none below 0.
     """
+
+    conducted: ClassVar[bool] = True
 
     values: np.ndarray[Any, Any]
 

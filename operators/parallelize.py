@@ -6,7 +6,7 @@ Source: the authors' artifact; the static counterpart of the paper's Partition (
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from typing_extensions import override
 
@@ -42,6 +42,8 @@ class Parallelize(Operator):
         rank: of the sub-tensors, the source's rank.
         switch_cycles: latency to a consumer.
     """
+
+    conducted: ClassVar[bool] = True
 
     consumers: int
     rank: int = 0

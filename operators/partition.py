@@ -6,7 +6,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 6.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from typing_extensions import override
 
@@ -17,6 +17,7 @@ from fabric import (
     Feedback,
     Operator,
     Ports,
+    Selector,
     SelectorType,
     ShapeError,
     Stream,
@@ -28,8 +29,9 @@ from fabric import (
     same,
     share,
 )
-from operators.streams.lockstep import Track, differ, settle
+from operators.streams.guided import Guided
 from operators.streams.operands import load_cycles, placed
+from operators.streams.track import Track, differ
 
 __all__ = ["Partition"]
 
@@ -50,6 +52,8 @@ class Partition(Operator):
         rank: of the sub-tensors.
         switch_cycles: occupied per element that goes to a consumer.
     """
+
+    conducted: ClassVar[bool] = True
 
     consumers: Annotated[int, Bounds(1)]
     rank: int = 0
@@ -104,21 +108,8 @@ class Partition(Operator):
     @override
     async def run(self, ports: Ports) -> None:
         source, selectors = Track(ports, 0, self.rank), Track(ports, 1)
-        while (choice := await ports.inputs[1].receive()) is not None:
-            selectors.passed(choice)
-            selector = choice[0]
-            if isinstance(selector, Empty):
-                source.passed(await ports.inputs[0].receive())
-                if source.empty_dimension != selectors.empty_dimension:
-                    raise differ(ports, source, selectors)
-            else:
-                await self._route(ports, selector.hits, source, selectors)
-            if source.level != selectors.level:
-                await settle(ports, source, selectors)
-        source.passed(await ports.inputs[0].peek())
-        if source.element is not None:
-            selectors.passed(None)
-            raise differ(ports, source, selectors)
+        async for selector in Guided[Selector](ports, selectors, source):
+            await self._route(ports, selector.hits, source, selectors)
 
     async def _route(
         self, ports: Ports, hits: tuple[int, ...], track: Track, selectors: Track
@@ -136,7 +127,7 @@ class Partition(Operator):
                 raise differ(ports, track, selectors)
             value, stop = element
             if isinstance(value, Empty):
-                if value.dimension >= rank:
+                if track.is_outside:
                     raise differ(ports, track, selectors)
                 source.take()
                 for sink in sinks:

@@ -6,6 +6,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 7.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from typing_extensions import override
 
@@ -41,6 +42,8 @@ class Promote(Operator):
     Attributes:
         dimension: how many dimensions the new one has inside of it; all where None.
     """
+
+    conducted: ClassVar[bool] = True
 
     dimension: int | None = None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -34,6 +34,8 @@ class RaggedIntegers(Operator):
     Attributes:
         lists: integers, none below 0; a list may be empty.
     """
+
+    conducted: ClassVar[bool] = True
 
     lists: Sequence[Sequence[int]]
 

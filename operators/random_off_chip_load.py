@@ -48,6 +48,7 @@ class RandomOffChipLoad(Operator):
         tile: rows and columns; they divide the tensor's last two dimensions.
     """
 
+    conducted: ClassVar[bool] = True
     kind: ClassVar = "memory"
     off_chip: ClassVar[Literal["read", "write"] | None] = "read"
 

@@ -62,6 +62,7 @@ class RandomOffChipStore(Operator):
         buffered: tiles that the authors' accounting sets aside.
     """
 
+    conducted: ClassVar[bool] = True
     kind: ClassVar = "memory"
     off_chip: ClassVar[Literal["read", "write"] | None] = "write"
     secondary_outputs: ClassVar = (0,)

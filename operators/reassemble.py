@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from typing_extensions import override
 
@@ -50,6 +50,8 @@ class Reassemble(Operator):
         rank: of the sub-tensors.
         switch_cycles: latency of a stream's elements.
     """
+
+    conducted: ClassVar[bool] = True
 
     rank: int = 0
     switch_cycles: Annotated[int, Bounds(0)] = 1

@@ -31,7 +31,7 @@ from fabric import (
     holds_buffers,
     is_static,
 )
-from operators.streams.lockstep import uneven
+from operators.streams.track import uneven
 from operators.streams.values import send
 from operators.tiles.conversion import check_converts
 
@@ -59,6 +59,7 @@ class Reshape(Operator):
         outermost: add an outermost dimension.
     """
 
+    conducted: ClassVar[bool] = True
     secondary_outputs: ClassVar = (1,)
 
     chunk: int

@@ -6,6 +6,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 5.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from typing_extensions import override
 
@@ -36,6 +37,8 @@ class Scan(Accumulating):
         rank: dimensions of a group, at least 1.
         to_memory: the output is written to a memory unit, and its readers load it from there.
     """
+
+    conducted: ClassVar[bool] = True
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -43,6 +43,8 @@ class Selectors(Operator):
         choice: integers [..., k]: which streams a selector names; no stream twice in a row.
         width: how many streams there are to select from.
     """
+
+    conducted: ClassVar[bool] = True
 
     choice: np.ndarray[Any, Any]
     width: Annotated[int, Bounds(0)]

@@ -31,7 +31,8 @@ from fabric import (
     product,
     same,
 )
-from operators.streams.lockstep import Track, differ, settle, uneven
+from operators.streams.guided import Guided
+from operators.streams.track import Track, differ, uneven
 from operators.streams.values import Values
 from operators.tiles.row_major import positions
 from operators.tiles.view import LISTED, numbers_below, reach, walk
@@ -58,6 +59,7 @@ class Streamify(Operator):
         strides: in tiles, one for each dimension of ``shape``; only static buffers have any.
     """
 
+    conducted: ClassVar[bool] = True
     kind: ClassVar = "memory"
 
     repeats: tuple[int, ...] = ()
@@ -151,38 +153,29 @@ class Streamify(Operator):
             drop(buffer, unit.now)
 
     async def _refer(self, ports: Ports) -> None:
-        (source, reference), sink, unit = ports.inputs, ports.sink, ports.unit
+        sink, unit = ports.sink, ports.unit
         dimensions = [len(each.shape) for each in (*ports.input_types, *ports.output_types)]
         repeats, rank = dimensions[1] - dimensions[0], dimensions[2] - dimensions[1]
-        here, there = Track(ports, 0), Track(ports, 1, repeats)
-        while (element := await source.peek()) is not None:
-            here.passed(element)
-            value = element[0]
-            reading = None if isinstance(value, Empty) else self._reading(ports, value)
-            ended = False
-            while not ended:
-                guide = await reference.receive()
-                there.passed(guide)
-                empty = there.empty_dimension
-                outside = empty is not None and empty >= 0
-                if guide is None or outside is not (reading is None):
-                    raise differ(ports, here, there)
+        source, reference = Track(ports, 0), Track(ports, 1, repeats)
+        buffers = Guided[BufferReference](
+            ports, source, reference, sink, inner=repeats + rank, held=True
+        )
+        async for buffer in buffers:
+            reading = self._reading(ports, buffer)
+            level = -1
+            while level < repeats:
+                guide = await reference.source.receive()
+                reference.passed(guide)
+                if guide is None or reference.is_outside:
+                    raise differ(ports, source, reference)
                 what, level = guide
                 if isinstance(what, Empty):
                     await sink.send_bare(level + rank, what.dimension + rank)
-                elif reading is not None:
+                else:
                     drop(what, unit.now)
                     await _read(ports, reading, rank, rank + level)
-                ended = level >= repeats
-            if reading is None and here.empty_dimension != there.empty_dimension:
-                raise differ(ports, here, there)
-            source.take()
-            drop(value, unit.now)
-            await settle(ports, here, there, sink, rank)
-        there.passed(await reference.peek())
-        if there.element is not None:
-            here.passed(None)
-            raise differ(ports, here, there)
+            buffers.take()
+            drop(buffer, unit.now)
 
     def _reading(self, ports: Ports, buffer: BufferReference) -> Iterable[Element]:
         """Return what one reading gives; its last element closes all of its dimensions.

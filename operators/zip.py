@@ -6,6 +6,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 7.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from typing_extensions import override
 
@@ -36,6 +37,8 @@ class Zip(Operator):
     Timing:
         No cycles.
     """
+
+    conducted: ClassVar[bool] = True
 
     def __call__(self, *inputs: Stream) -> Stream:
         """Return the stream of tuples."""

@@ -1,4 +1,4 @@
-"""Exceptions from the checks of users' operators, for tests that need them."""
+"""Exceptions from the checks of users' code, for tests that need them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Anything(BoolType):
 
 
 def own(kind: Kind) -> Kind:
-    """Let operators of class ``kind`` be run as the fabric's own are: conducted and unchecked."""
+    """Let hardware functions of class ``kind`` be called as the fabric's own are: unchecked."""
     module = f"operators.{kind.__module__.rpartition('.')[2]}"
     sys.modules[module] = sys.modules[kind.__module__]
     kind.__module__ = module

@@ -102,25 +102,19 @@ def _more(search: Search, change: Change, outcome: Outcome) -> Change | None:
 
 
 def _deepened(search: Search, takes_channel_depth: bool) -> EveryChannel | None:
-    """Double the depth of all channels until the program completes, within an effort of its own."""
+    """Return one depth for all channels that is enough, where doubling it soon finds one."""
+    found = search.deepen_all()
+    if found is None:
+        return None
+    after, outcome = found
     program = search.plan.program
-    before = after = program.channel_depth
-    left = EFFORT_ELEMENTS
-    while left > 0:
-        after *= 2
-        outcome = search.deepen(after, left)
-        left -= search.spent(outcome)
-        if outcome.ending == "completed":
-            if takes_channel_depth:
-                write = f"-p channel_depth={after}"
-            elif program.leaves_depth_open:
-                write = f"[channel] depth = {after}"
-            else:
-                write = f"{program.place}: Program(..., channel_depth={after})"
-            return EveryChannel(before, after, outcome.cycle, write)
-        if outcome.ending != "deadlock":
-            break
-    return None
+    if takes_channel_depth:
+        write = f"-p channel_depth={after}"
+    elif program.leaves_depth_open:
+        write = f"[channel] depth = {after}"
+    else:
+        write = f"{program.place}: Program(..., channel_depth={after})"
+    return EveryChannel(program.channel_depth, after, outcome.cycle, write)
 
 
 # ------------------------------------------------------------------------ what is said

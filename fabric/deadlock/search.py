@@ -84,10 +84,6 @@ class Search:
         """Return the depth that a channel had."""
         return self._depths.get(option, self.plan.program.channel_depth)
 
-    def spent(self, outcome: Outcome) -> int:
-        """Return how much of the effort a trial took, in elements."""
-        return outcome.elements + _BUILDING_ELEMENTS * len(self.plan.nodes)
-
     def known(self, change: Change) -> Outcome | None:
         """Return what came of ``change``; None where it was not tried."""
         return self._known.get(self._key(change))
@@ -95,9 +91,7 @@ class Search:
     def grow(self, change: Change) -> Outcome:
         """Run with ``change`` and let full channels of stuck loops grow."""
         bounded = not self._unlimited or change != self.unchanged.deeper(change.depths)
-        outcome = self._run(change, grow=True, effort=self._left if bounded else None)
-        if bounded:
-            self._left -= self.spent(outcome)
+        outcome = self._run(change, self._left if bounded else None, grow=True, counts=bounded)
         if not outcome.grown:
             self._known[self._key(change)] = outcome
         return outcome
@@ -113,18 +107,30 @@ class Search:
         if key not in self._known:
             if self._left <= 0 and not at_last:
                 return None
-            effort = None if at_last else self._left
-            outcome = self._run(change, grow=False, effort=effort)
-            self._left -= self.spent(outcome)
+            outcome = self._run(change, None if at_last else self._left)
             if outcome.ending == "interrupted":
                 return None
             self._known[key] = outcome
         return self._known[key]
 
-    def deepen(self, depth: int, effort: int) -> Outcome:
-        """Run with ``depth`` in all channels that are given none of their own."""
-        every = {edge.key: depth for edge in self.plan.edges if edge.key not in self._depths}
-        return self._run(self.unchanged.deeper(every), grow=False, effort=effort)
+    def deepen_all(self) -> tuple[int, Outcome] | None:
+        """Double the depth of all channels until the program completes, with all effort again.
+
+        Returns:
+            The depth of those that are given none of their own, and the outcome; None where there
+            is none, or not within the effort.
+        """
+        self._left = EFFORT_ELEMENTS
+        depth = self.plan.program.channel_depth
+        while self._left > 0:
+            depth *= 2
+            every = {edge.key: depth for edge in self.plan.edges if edge.key not in self._depths}
+            outcome = self._run(self.unchanged.deeper(every), self._left)
+            if outcome.ending == "completed":
+                return depth, outcome
+            if outcome.ending != "deadlock":
+                break
+        return None
 
     def can_begin(self, feedback: Feedback) -> bool:
         """Whether something can be put in front of ``feedback``."""
@@ -134,10 +140,13 @@ class Search:
             return False
         return True
 
-    def _run(self, change: Change, *, grow: bool, effort: int | None) -> Outcome:
+    def _run(
+        self, change: Change, effort: int | None, *, grow: bool = False, counts: bool = True
+    ) -> Outcome:
+        """Run with ``change``; what it delivers ``counts``, and so does building the machine."""
         self.trials += 1
         plan = elaborate(self.plan.program, change.initial) if change.initial else self.plan
-        return Trial(
+        outcome = Trial(
             plan,
             {**self._depths, **change.depths},
             grow=grow,
@@ -145,6 +154,9 @@ class Search:
             capacity_bytes=change.capacity_bytes,
             may_go_round=bool(change.initial),
         ).run()
+        if counts:
+            self._left -= outcome.elements + _BUILDING_ELEMENTS * len(self.plan.nodes)
+        return outcome
 
     def _key(self, change: Change) -> object:
         """Return what the machine sees: what is as it was does not count."""

@@ -112,9 +112,9 @@ class UserUnit(Unit):
         self.steps_left[:] = self.most_steps // _LOOKS, moved, looks + 1 if moved == before else 1
 
 
-def unit_class(kind: type[AnyUnit], *, own: bool) -> type[AnyUnit]:
-    """Return the class of units of this kind, with checks unless the operator is our ``own``."""
-    if own:
+def unit_class(kind: type[AnyUnit], *, checked: bool) -> type[AnyUnit]:
+    """Return the class of units of this kind, with checks where its operator is ``checked``."""
+    if not checked:
         return kind
     if kind not in _checked:
         slots = ("calls", "most_steps", "reads", "shown", "steps_left", "writes")

@@ -11,18 +11,15 @@ import heapq
 import itertools
 import types
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from fabric.engine.conductor import Conductor
+from fabric.engine.off_chip import OffChip
 from fabric.engine.strand import WOKEN
-from fabric.engine.unit import Unit, Wait
+from fabric.engine.unit import Unit, Wait, Watched
 from fabric.telling.causes import Operation
 from fabric.telling.errors import ProgramError
 from fabric.values.fit import whole
-
-if TYPE_CHECKING:
-    from fabric.engine.channel import Channel
-    from fabric.engine.off_chip import OffChip
 
 __all__ = ["Stopped", "VirtualClock"]
 
@@ -147,7 +144,7 @@ class VirtualClock:
         if not self.running:
             self._settle()
 
-    async def reach(self, unit: Unit, cycle: int, watching: Sequence[Channel] = ()) -> None:
+    async def reach(self, unit: Unit, cycle: int, watching: Sequence[Watched] = ()) -> None:
         """Wait until no event before ``cycle`` can happen any more.
 
         Units that ask for one cycle go on one after the other, in node order. An element that

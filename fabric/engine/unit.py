@@ -6,18 +6,27 @@ Every cycle between 0 and a unit's clock is counted under exactly one cause.
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from fabric.engine.strand import Strand
 
 if TYPE_CHECKING:
-    from fabric.engine.channel import Channel
     from fabric.telling.causes import Operation
     from fabric.telling.place import Place
 
-__all__ = ["ComputeUnit", "MemoryUnit", "Unit", "UnitKind", "Wait"]
+__all__ = ["ComputeUnit", "MemoryUnit", "Unit", "UnitKind", "Wait", "Watched"]
 
 UnitKind = Literal["compute", "memory", "routing"]
+
+
+class Watched(Protocol):
+    """A channel, as far as who waits for it knows it.
+
+    Attributes:
+        reader: the unit that an element or the end of the stream wakes.
+    """
+
+    reader: Unit | None
 
 
 class Wait:
@@ -37,7 +46,7 @@ class Wait:
     def __init__(
         self,
         operation: Operation,
-        channels: tuple[Channel, ...],
+        channels: tuple[Watched, ...],
         since_cycle: int,
         *,
         any_of: bool = False,

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel, Discard
-from fabric.engine.checked_unit import unit_class
+from fabric.engine.checked_unit import UserUnit, unit_class
 from fabric.engine.clock import VirtualClock
 from fabric.engine.off_chip import OffChip, memory_of
 from fabric.engine.on_chip import OnChipMemory
@@ -17,7 +17,7 @@ from fabric.engine.unit import ComputeUnit, MemoryUnit, Unit
 from fabric.machine.checked_ports import checked_ports
 from fabric.machine.machine import Machine
 from fabric.telling.errors import ConfigurationError
-from fabric.telling.place import is_own
+from fabric.wiring.behaviour import is_conducted
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.operator import ComputeOperator, Node
 
@@ -73,7 +73,11 @@ def assemble(
     Raises:
         ConfigurationError: a depth names no channel or is below 1; or the memory is not known.
     """
-    units = tuple(_unit(node, plan) for node in plan.nodes)
+    kinds = {type(node.operator) for node in plan.nodes}
+    conducted = {kind for kind in kinds if is_conducted(kind)}
+    units = tuple(
+        _unit(node, plan, checked=type(node.operator) not in conducted) for node in plan.nodes
+    )
     if traced is not None:
         traced.check(units)
     channels = _channels(plan, units, clock, depths, traced)
@@ -119,14 +123,13 @@ def assemble(
     )
 
 
-def _unit(node: Node, plan: Plan) -> Unit:
+def _unit(node: Node, plan: Plan, *, checked: bool) -> Unit:
     program = plan.program
     bytes_per_cycle = program.hardware.on_chip.bytes_per_cycle
     operator = node.operator
-    own = is_own(operator)
     if isinstance(operator, ComputeOperator):
         flops_per_cycle = operator.flops_per_cycle or program.flops_per_cycle
-        return unit_class(ComputeUnit, own=own)(
+        return unit_class(ComputeUnit, checked=checked)(
             node.name,
             node.index,
             node.place,
@@ -134,7 +137,7 @@ def _unit(node: Node, plan: Plan) -> Unit:
             bytes_per_cycle=bytes_per_cycle,
         )
     of_kind = MemoryUnit if operator.kind == "memory" else Unit
-    return unit_class(of_kind, own=own)(
+    return unit_class(of_kind, checked=checked)(
         node.name, node.index, node.place, bytes_per_cycle=bytes_per_cycle
     )
 
@@ -177,10 +180,10 @@ def _off_chip(plan: Plan, units: Sequence[Unit], traced: TracedParts | None) -> 
 
 
 def _with_checks(plan: Plan, ports: tuple[Ports, ...]) -> tuple[Ports, ...]:
-    """Return ``ports``, those of users' operators with a look at what they do."""
+    """Return ``ports``, those of operators that are not conducted with a look at what they do."""
     names = {(edge.producer.index, edge.output): edge.name for edge in plan.edges}
     return tuple(
-        each if is_own(node.operator) else checked_ports(each, _names(node, names))
+        checked_ports(each, _names(node, names)) if isinstance(each.unit, UserUnit) else each
         for node, each in zip(plan.nodes, ports, strict=True)
     )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fabric.engine.ports import Ports
 from fabric.telling.errors import OperatorError, Refusal, said
-from fabric.telling.place import Place, defining_place, is_own, raising_place
+from fabric.telling.place import Place, defining_place, is_ours, raising_place
+from fabric.wiring.behaviour import behaving_as
 from fabric.wiring.operator import Node, Operator
 
 __all__ = ["blamed", "failure", "first_of", "has_user_code"]
@@ -53,8 +54,8 @@ def failure(
 
 
 def has_user_code(operator: Operator) -> bool:
-    """Whether ``operator``, or a function it was given, is a user's."""
-    return not is_own(operator) or _function_place(operator) is not None
+    """Whether what ``operator`` does, or a function it was given, is a user's."""
+    return not is_ours(behaving_as(type(operator))) or _function_place(operator) is not None
 
 
 def _function_place(operator: Operator) -> Place | None:

@@ -11,7 +11,7 @@ from fabric.engine.checked_unit import Circling, UserUnit
 from fabric.engine.clock import Stopped
 from fabric.machine.blame import first_of, has_user_code
 from fabric.machine.watchdog import Watched
-from fabric.telling.place import Place, is_own, raising_place
+from fabric.telling.place import Place, raising_place
 
 if TYPE_CHECKING:
     from trio.lowlevel import Task
@@ -105,7 +105,7 @@ class Runtime:
         """Run one operator until it ends; an error ends it too and is kept."""
         ports = self.machine.ports[node.index]
         unit = ports.unit
-        task = unit.strand.begin(conducted=is_own(node.operator))
+        task = unit.strand.begin(conducted=not isinstance(unit, UserUnit))
         self._unit_of[task] = unit
         await self._operate(node, ports, unit)
         await self.machine.clock.conductor.end(unit.strand)

@@ -10,9 +10,11 @@ from fabric.state.run_state import ChannelState, OnChipState, RunState, UnitStat
 from fabric.values.stream_type import kind_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fabric.engine.channel import Channel
     from fabric.engine.on_chip import OnChipMemory
-    from fabric.engine.unit import Unit, Wait
+    from fabric.engine.unit import Unit, Wait, Watched
     from fabric.machine.machine import Machine
     from fabric.wiring.elaborate import Edge
     from fabric.wiring.operator import Node
@@ -27,7 +29,7 @@ def state_of(machine: Machine) -> RunState:
     """
     plan = machine.plan
     channels = machine.channels
-    number = {channel: index for index, channel in enumerate(channels)}
+    number: dict[Watched, int] = {channel: index for index, channel in enumerate(channels)}
     off_chip = machine.off_chip
     cycles = max(unit.now for unit in machine.units)
     if off_chip is not None and off_chip.final_cycle is not None:
@@ -66,7 +68,7 @@ def memory_use(machine: Machine) -> MemoryUse:
     return MemoryUse(loaded, stored, machine.on_chip.peak_bytes)
 
 
-def _unit(unit: Unit, node: Node, number: dict[Channel, int]) -> UnitState:
+def _unit(unit: Unit, node: Node, number: Mapping[Watched, int]) -> UnitState:
     wait = unit.wait
     return UnitState(
         unit.index,
@@ -85,7 +87,7 @@ def _unit(unit: Unit, node: Node, number: dict[Channel, int]) -> UnitState:
     )
 
 
-def _wait(wait: Wait, number: dict[Channel, int]) -> WaitState:
+def _wait(wait: Wait, number: Mapping[Watched, int]) -> WaitState:
     channels = tuple([number[channel] for channel in wait.channels])
     return WaitState(wait.operation, channels, wait.since_cycle, wait.any_of, wait.stops)
 

@@ -19,6 +19,7 @@ __all__ = [
     "calling_place",
     "deepest_place",
     "defining_place",
+    "is_ours",
     "is_own",
     "line_in",
     "raising_place",
@@ -119,4 +120,9 @@ def is_own(thing: object) -> bool:
 
     What extends one of them is the user's: whatever it overrides may have changed what it does.
     """
-    return type(thing).__module__.startswith(("fabric.", "operators."))
+    return is_ours(type(thing))
+
+
+def is_ours(kind: type) -> bool:
+    """Whether the class ``kind`` is one of the fabric's or its operators', not a user's."""
+    return kind.__module__.startswith(("fabric.", "operators."))

@@ -184,4 +184,4 @@ _KINDS: Final[dict[type[ValueType], str]] = {
 
 def kind_of(value: ValueType) -> str:
     """Return what kind of value it is: tile, selector, buffer, bool or tuple."""
-    return _KINDS[type(value)]
+    return next(name for kind, name in _KINDS.items() if isinstance(value, kind))

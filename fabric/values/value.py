@@ -5,7 +5,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -25,6 +25,7 @@ __all__ = [
     "drop",
     "dtype_name",
     "dtype_named",
+    "items",
     "share",
 ]
 
@@ -189,12 +190,17 @@ class Empty(NamedTuple):
     dimension: int
 
 
+def items(value: Value) -> tuple[Value, ...]:
+    """Return the items of a tuple; other values have none."""
+    return value if isinstance(value, tuple) and not isinstance(value, Selector | Empty) else ()
+
+
 def share(value: Value, more: int) -> None:
     """Count ``more`` holders of the buffers in ``value``: it is sent more than once."""
     if isinstance(value, BufferReference):
         value.allocation.share(more)
     elif value.__class__ is tuple:
-        for item in value:
+        for item in items(value):
             share(item, more)
 
 
@@ -203,12 +209,12 @@ def drop(value: Value, cycle: int) -> None:
     if isinstance(value, BufferReference):
         value.allocation.done(cycle)
     elif value.__class__ is tuple:
-        for item in value:
+        for item in items(value):
             drop(item, cycle)
 
 
-Value: TypeAlias = Any
-"""A Tile, Selector, BufferReference, bool, or a tuple of these; or Empty, but not in a tuple."""
+Value: TypeAlias = Tile | Selector | BufferReference | bool | tuple["Value", ...] | Empty
+"""What streams carry; Empty stands in no tuple."""
 
 Element: TypeAlias = tuple[Value, int]
 """A value and the level of the stop that rides on it, 0 for none.

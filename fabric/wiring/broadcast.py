@@ -7,7 +7,7 @@ simulator: one hop more, and an element leaves when every output has a slot.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from typing_extensions import override
 
@@ -35,6 +35,8 @@ class Broadcast(Operator):
     Attributes:
         readers: how many outputs, at least 1.
     """
+
+    conducted: ClassVar[bool] = True
 
     readers: Annotated[int, Bounds(1)]
 

@@ -156,7 +156,7 @@ def _readers(
             source = _source(stream, fronts)
             if isinstance(stream, Assumed):
                 stream.used = True
-            if source.node is None or source.node not in known:
+            if not isinstance(source.node, Node) or source.node not in known:
                 raise ProgramError(
                     f"{node.name} reads {source}, a stream of another program: "
                     f"expected one made in {program.name!r}",
@@ -174,7 +174,7 @@ def _ordered(program: Program) -> list[Node]:
             continue
         for stream in node.inputs:
             producer = stream.resolve().node
-            if producer is not None and not producer.inputs:
+            if isinstance(producer, Node) and not producer.inputs:
                 ordered.setdefault(producer)
         ordered.setdefault(node)
     for node in program.nodes:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -59,6 +59,8 @@ class Initial(Operator):
             a truth value; a tuple of these for a tuple.
         count: at least 1.
     """
+
+    conducted: ClassVar[bool] = True
 
     value: Any
     count: int = 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Protocol
 
 from typing_extensions import override
 
@@ -25,12 +25,50 @@ if TYPE_CHECKING:
     from fabric.engine.ports import Ports
     from fabric.hardware.description import Hardware
     from fabric.wiring.costs import Costs
+    from fabric.wiring.names import Names
     from fabric.wiring.off_chip_tensor import OffChipTensor
-    from fabric.wiring.program import Program
 
 __all__ = ["ComputeOperator", "Node", "Operator", "Wiring", "current_program"]
 
-current_program: ContextVar[Program | None] = ContextVar("program", default=None)
+
+class Wired(Protocol):
+    """The program that operators are wired into, as far as they know it."""
+
+    @property
+    def name(self) -> str:
+        """Of the program."""
+        ...
+
+    @property
+    def hardware(self) -> Hardware:
+        """What the program leaves open."""
+        ...
+
+    @property
+    def names(self) -> Names:
+        """Of its operators and stored outputs."""
+        ...
+
+    def add(
+        self, operator: Operator, inputs: tuple[Stream, ...], place: Place
+    ) -> tuple[Stream, ...]:
+        """Wire ``operator`` behind ``inputs`` and return its outputs."""
+        ...
+
+    def symbol(self, name: str, *, ragged: bool = False, shared_by: tuple[object, ...] = ()) -> Dim:
+        """See ``Wiring.symbol``."""
+        ...
+
+    def absorb(self, dim: Dim, name: str, *, ragged: bool) -> Dim:
+        """See ``Wiring.absorb``."""
+        ...
+
+    def mixture(self, name: str, counts: Sequence[Dim], sizes: Sequence[Dim]) -> Dim:
+        """See ``Wiring.mixture``."""
+        ...
+
+
+current_program: ContextVar[Wired | None] = ContextVar("program", default=None)
 """The program whose ``with`` block is open."""
 
 
@@ -43,7 +81,7 @@ class Operator(Described):
     checked against its annotation when an operator is made; ``Annotated[int, Bounds(1)]`` says
     more.
 
-    What a class outside of the fabric does in ``run`` is looked at, and refused with its line:
+    What a class does in ``run`` is looked at unless it is ``conducted``, and refused with its line:
 
     * an element is a tuple of a value of the output's type and the level of its stop, from 0 to the
       rank; a bare stop closes nothing that is open inside; the last element closes all dimensions;
@@ -61,6 +99,16 @@ class Operator(Described):
     """
 
     duties: ClassVar[tuple[str, ...]] = ("infer", "costs", "run", "__call__")
+
+    conducted: ClassVar[bool] = False
+    """Whether the fabric goes on with ``run`` itself, without trio in between, and looks at nothing
+    of what it does. A class that states ``conducted = True`` promises for its operators what is
+    listed above, and that ``run`` awaits the methods of its ports and of its clock only, in its own
+    task, catches no cancellation, and leaves what it has received or sent as it is. A class that
+    breaks this gives wrong cycles or never ends, and nobody tells why. What a class states holds
+    for it and for subclasses that override nothing but how an operator is made, ``infer``,
+    ``costs``, ``__call__`` and defaults of fields: what else overrides anything has to state it
+    itself."""
 
     kind: ClassVar[UnitKind] = "routing"
     off_chip: ClassVar[Literal["read", "write"] | None] = None
@@ -182,7 +230,7 @@ class Wiring:
         node_name: the name of the node being wired.
     """
 
-    program: Program
+    program: Wired
     node_name: str
 
     @property

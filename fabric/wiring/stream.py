@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn, Protocol
 
 from typing_extensions import override
 
@@ -18,10 +18,26 @@ from fabric.values.claim import Claim
 from fabric.values.dims import Dim, same
 from fabric.values.stream_type import StreamType, ValueType, shape_text
 
-if TYPE_CHECKING:
-    from fabric.wiring.operator import Node
+__all__ = ["Assumed", "Feedback", "Producer", "Stream", "check_same_shape"]
 
-__all__ = ["Assumed", "Feedback", "Stream", "check_same_shape"]
+
+class Producer(Protocol):
+    """The operator in front of a stream, as far as a stream knows it."""
+
+    @property
+    def name(self) -> str:
+        """Unique in the program."""
+        ...
+
+    @property
+    def inputs(self) -> tuple[Stream, ...]:
+        """The streams it reads."""
+        ...
+
+    @property
+    def assumed(self) -> list[Assumed]:
+        """Its outputs with shapes that the program has stated."""
+        ...
 
 
 class Stream:
@@ -33,7 +49,7 @@ class Stream:
         type: shape and element type.
     """
 
-    def __init__(self, node: Node | None, port: int, stream_type: StreamType) -> None:
+    def __init__(self, node: Producer | None, port: int, stream_type: StreamType) -> None:
         """Stand for output ``port`` of ``node``."""
         self.node = node
         self.port: Final = port

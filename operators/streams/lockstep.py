@@ -1,80 +1,15 @@
-"""Reading several streams together, and saying where they differ.
-
-A stream may close a group twice: a value that closes some dimensions, then a bare stop that closes
-more of them (a Flatten leaves that behind where the last part of a group is empty). So two streams
-of one structure need not carry equal stops: where they differ, the lower side has to go on with a
-bare stop that closes just what its last element left open.
-"""
+"""Several streams of one shape, read together."""
 
 from __future__ import annotations
 
-from typing import Any, Final, Generic, Self
+from typing import Any, Generic, Self
 
-from fabric import Element, Empty, OperatorError, Ports, Sink, TupleType, Value
+from fabric import Empty, Ports, Sink, TupleType, Value
 from operators.streams.operands import unpacked
+from operators.streams.track import Track, closing, differ
 from operators.streams.values import V
 
-__all__ = ["Lockstep", "Track", "differ", "settle", "uneven"]
-
-
-class Track:
-    """Where an operator is in one of its inputs.
-
-    Attributes:
-        source: the input.
-        element: the last one that was read; None before the first and at the end.
-        stop: its level; -1 where there is none.
-        level: the dimensions it closes outside of the operator's sub-tensors; 0 for none.
-    """
-
-    __slots__ = ("_inner", "_place", "element", "level", "source", "stop")
-
-    def __init__(self, ports: Ports, port: int, inner: int = 0) -> None:
-        """Stand before the first element of input ``port``.
-
-        Args:
-            ports: of the operator.
-            port: which input.
-            inner: dimensions of a sub-tensor, which the levels leave out.
-        """
-        self.source: Final = ports.inputs[port]
-        self.element: Element | None = None
-        self.stop = -1
-        self.level = 0
-        self._inner = inner
-        self._place = [0] * len(ports.input_types[port].shape)
-
-    def passed(self, element: Element | None) -> None:
-        """Note that ``element``, or the end, comes next."""
-        stop = self.stop
-        if stop >= 0:
-            place = self._place
-            if stop:
-                place[:stop] = [0] * stop
-            place[stop] += 1
-        self.element = element
-        self.stop = stop = -1 if element is None else element[1]
-        self.level = stop - self._inner
-
-    @property
-    def empty_dimension(self) -> int | None:
-        """Which dimension outside of a sub-tensor a bare stop stands for; None for a value."""
-        if self.element is None or not isinstance(self.element[0], Empty):
-            return None
-        return self.element[0].dimension - self._inner
-
-    @property
-    def described(self) -> str:
-        """The element, where it stands in its tensor, who made it and what it closes."""
-        producer = self.source.producer.name
-        if self.element is None:
-            return f"the end of {producer} at {self._place[::-1]}"
-        value, stop = self.element
-        what = str(value)
-        if isinstance(value, Empty):
-            what = f"an empty dimension {value.dimension}"
-        closes = "1 dimension" if stop == 1 else f"{stop} dimensions"
-        return f"{what} at {self._place[::-1]} of {producer} closes {closes}"
+__all__ = ["Lockstep"]
 
 
 class Lockstep(Generic[V]):
@@ -146,7 +81,8 @@ class Lockstep(Generic[V]):
                         stop = await self._settle()
             first = values[0]
             if not isinstance(first, Empty) or not await self._passed_on(first, stop):
-                return unpacked(values) if self._unpack else values, stop
+                shown: list[Any] = unpacked(values) if self._unpack else values
+                return shown, stop
 
     async def _passed_on(self, empty: Empty, stop: int) -> bool:
         """Pass on a bare stop; False where it is to be shown."""
@@ -174,7 +110,7 @@ class Lockstep(Generic[V]):
             if low.level == high.level:
                 return low.level
             low.source.take()
-            await _closing(self._ports, low, high)
+            await closing(self._ports, low, high)
 
 
 def _alike(values: list[Value]) -> bool:
@@ -183,61 +119,3 @@ def _alike(values: list[Value]) -> bool:
     if first.__class__ is Empty:
         return all(each.__class__ is Empty and each.dimension == first.dimension for each in values)
     return Empty not in map(type, values)
-
-
-async def _closing(ports: Ports, low: Track, high: Track) -> Empty:
-    """Peek the bare stop with which ``low`` has to go on, since ``high`` closes more.
-
-    Raises:
-        OperatorError: something else comes.
-    """
-    element = await low.source.peek()
-    if element is not None:
-        value = element[0]
-        if isinstance(value, Empty) and value.dimension == low.stop:
-            low.passed(element)
-            return value
-    raise differ(ports, *sorted((low, high), key=lambda track: ports.inputs.index(track.source)))
-
-
-async def settle(
-    ports: Ports, source: Track, guide: Track, sink: Sink | None = None, inner: int = 0
-) -> None:
-    """Read on after the ends of two sub-tensors, until both have closed as much.
-
-    Args:
-        ports: of the operator.
-        source: where it is in one input.
-        guide: where it is in the other.
-        sink: where the bare stops of ``guide`` are passed on, if anywhere.
-        inner: dimensions the output has inside of those of ``guide``.
-
-    Raises:
-        OperatorError: one closes more than the other.
-    """
-    while source.level != guide.level:
-        low, high = (source, guide) if source.level < guide.level else (guide, source)
-        bare = await _closing(ports, low, high)
-        low.source.take()
-        if low is guide and sink is not None:
-            await sink.send_bare(low.stop + inner, bare.dimension + inner)
-
-
-def differ(ports: Ports, *tracks: Track) -> OperatorError:
-    """Return the error for inputs whose structures differ where ``tracks`` stand."""
-    found = " and ".join(track.described for track in tracks)
-    return uneven(ports, found, "equal structures")
-
-
-def uneven(ports: Ports, found: str, expected: str) -> OperatorError:
-    """Return the error for inputs whose structures are not as they should be."""
-    unit = ports.unit
-    element = ports.inputs[0].elements if ports.inputs else 0
-    return OperatorError(
-        f"{unit.name}: {found}: expected {expected}, at cycle {unit.now:,}, element {element:,}",
-        operator=unit.name,
-        cycle=unit.now,
-        element=element,
-        file=unit.place.file,
-        line=unit.place.line,
-    )

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fabric import ShapeError, Stream, Tile, TupleType, Unit, Value, ValueType, check_same_shape
+from fabric import (
+    Selector,
+    ShapeError,
+    Stream,
+    Tile,
+    TupleType,
+    Unit,
+    Value,
+    ValueType,
+    check_same_shape,
+    items,
+)
 
 __all__ = ["check_inputs", "load_cycles", "placed", "size_bytes", "unpacked", "unpacked_types"]
 
@@ -26,7 +37,7 @@ def unpacked(values: Iterable[Value]) -> list[Value]:
     flat: list[Value] = []
     for value in values:
         if value.__class__ is tuple:
-            flat += unpacked(value)
+            flat += unpacked(items(value))
         else:
             flat.append(value)
     return flat
@@ -45,7 +56,7 @@ def load_cycles(unit: Unit, value: Value) -> int:
     if isinstance(value, Tile):
         return unit.transfer(value.size_bytes) if value.in_memory else 0
     if value.__class__ is tuple:
-        return sum(load_cycles(unit, item) for item in value)
+        return sum([load_cycles(unit, item) for item in items(value)])
     return 0
 
 
@@ -54,12 +65,12 @@ def placed(value: Value, *, in_memory: bool) -> Value:
     if isinstance(value, Tile):
         return value.placed(in_memory=in_memory)
     if value.__class__ is tuple:
-        return tuple(placed(item, in_memory=in_memory) for item in value)
+        return tuple([placed(item, in_memory=in_memory) for item in items(value)])
     return value
 
 
 def size_bytes(value: Value) -> int:
     """Return the bytes of ``value``, those of the items of a tuple added up."""
-    if value.__class__ is tuple:
-        return sum(map(size_bytes, value))
-    return 1 if isinstance(value, bool) else int(value.size_bytes)
+    if isinstance(value, Tile | Selector):
+        return value.size_bytes
+    return 1 if isinstance(value, bool) else sum(map(size_bytes, items(value)))

@@ -19,7 +19,7 @@ from fabric import (
     TileType,
     dtype_named,
 )
-from operators.streams.lockstep import uneven
+from operators.streams.track import uneven
 from operators.tiles.conversion import converted
 from operators.tiles.tensor import Tensor
 from operators.tiles.view import numbers_below

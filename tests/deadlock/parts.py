@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
@@ -21,7 +22,6 @@ from fabric import (
     Wiring,
 )
 from tests.bases import Costless, Source
-from tests.own import own
 
 __all__ = ["Leak", "Rows", "Script", "feedback", "gather", "join", "relay", "sink", "source"]
 
@@ -66,7 +66,7 @@ class Script(Costless):
 async def _step(ports: Ports, step: str) -> bool:
     """Do one step; False where an input has ended."""
     if step == "steer":
-        choice = await ports.inputs[1].receive()
+        choice: Any = await ports.inputs[1].receive()
         if choice is None or await ports.inputs[0].receive() is None:
             return False
         await ports.outputs[choice[0].hits[0]].send((True, 0))
@@ -82,7 +82,6 @@ async def _step(ports: Ports, step: str) -> bool:
     return True
 
 
-@own
 @dataclass(frozen=True)
 class Rows(Source):
     """Elements with the stops given, whatever the shape [2, 2, 2] says.
@@ -90,6 +89,7 @@ class Rows(Source):
     Attributes: ``stops`` are the levels, 0 for none.
     """
 
+    conducted: ClassVar[bool] = True
     stops: tuple[int, ...]
 
     @override

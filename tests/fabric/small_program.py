@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from typing_extensions import override
@@ -76,7 +76,8 @@ class Total(Operator):
     async def run(self, ports: Ports) -> None:
         total = 0
         while (element := await ports.source.receive()) is not None:
-            number = element[0].data.item()
+            tile: Any = element[0]
+            number = tile.data.item()
             if self.fault == "raises" and number == 2:
                 raise ValueError("odd")
             total += number

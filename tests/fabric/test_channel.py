@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -290,7 +291,8 @@ class _Numbers(_Hop):
     @override
     async def run(self, ports: Ports) -> None:
         for number in range(self.first, self.stop, 2):
-            await ports.sink.send((number, 0))
+            element: Any = number, 0
+            await ports.sink.send(element)
             ports.unit.charge(1)
 
 
@@ -305,7 +307,7 @@ class _SortedMerge(_Hop):
     @override
     async def run(self, ports: Ports) -> None:
         while True:
-            heads = [(await source.peek(), source) for source in ports.inputs]
+            heads: list[Any] = [(await source.peek(), source) for source in ports.inputs]
             present = [(head, source) for head, source in heads if head is not None]
             if not present:
                 return

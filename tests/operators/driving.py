@@ -218,7 +218,7 @@ def _without_data(value: Any) -> Any:
 class Collect(Sink):
     """Keep the elements of a stream in ``seen``, charging ``gaps`` in turn after each."""
 
-    seen: list[Element]
+    seen: list[Any]
     gaps: Sequence[int] = (1,)
 
     @override

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from typing_extensions import override
@@ -23,13 +23,14 @@ from fabric import (
 )
 from operators import EagerMerge, Partition
 from tests.bases import Sink, Source
-from tests.own import Anything, own
+from tests.own import Anything
 
 
-@own
 @dataclass(frozen=True)
 class Script(Source):
     """Send (cycle, value, stop): at that cycle, a value, or a bare stop of an empty dimension."""
+
+    conducted: ClassVar[bool] = True
 
     steps: tuple[tuple[int, Any, int], ...]
     shape: tuple[Dim, ...]

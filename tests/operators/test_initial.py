@@ -48,9 +48,9 @@ RAGGED = symbol("n", ragged=True)
 
 def found(
     initial: Initial, shape: tuple[Any, ...], value: ValueType, elements: list[Element]
-) -> list[Element]:
+) -> list[Any]:
     """Return what comes out of ``initial`` behind a stream of ``elements``."""
-    seen: list[Element] = []
+    seen: list[Any] = []
     with Program("initial", mode="functional") as program:
         Collect(seen)(initial(Emit(StreamType(shape, value), elements)()))
     report = simulate(program)
@@ -293,7 +293,7 @@ def test_timing() -> None:
     the reader a cycle. The element that was sent at 0 came at 1, and is passed on when the second
     was taken at 2, at 3; it is visible at 4 and taken then.
     """
-    seen: list[Element] = []
+    seen: list[Any] = []
     with Program("timing") as program:
         Collect(seen)(Initial(True, 3)(Emit(StreamType((1,), BoolType()), [(False, 0)])()))
     report = simulate(program)

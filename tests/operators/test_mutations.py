@@ -37,8 +37,9 @@ from fabric import (
     Tile,
     simulate,
 )
-from operators import Reassemble, SplitRows, bufferize, eager_merge, expand, partition, streamify
+from operators import Reassemble, SplitRows, bufferize, eager_merge
 from operators.reshape import Reshape
+from operators.streams.guided import Guided
 from operators.streams.lockstep import Lockstep
 from tests.fabric.scripted import Relay
 from tests.operators import test_capacity, test_conformance_routing, test_eager_merge
@@ -62,7 +63,7 @@ def _pipeline() -> None:
     """Four stages pass 1,000 elements in 1,003 cycles; at depth 1 in 2,002."""
     for depth, cycles in ((2, 1_003), (1, 2_002)):
         with Program("pipeline", channel_depth=depth) as program:
-            source = Emit(StreamType((1_000,), NUMBER), [(0, 0)] * 1_000, (0, *[1] * 999))()
+            source = Emit(StreamType((1_000,), NUMBER), [(True, 0)] * 1_000, (0, *[1] * 999))()
             Collect([])(Relay()(Relay()(source)))
         assert cycles == simulate(program).cycles
 
@@ -198,15 +199,15 @@ FAULTS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], Callable[[], 
         lambda: _defined("Accum"),
     ),
     "Expand does not settle": (
-        lambda: mock.patch.object(expand, "settle", _nothing),
+        lambda: mock.patch.object(Guided, "_settle", _nothing),
         lambda: _defined("Expand"),
     ),
     "Partition does not settle": (
-        lambda: mock.patch.object(partition, "settle", _nothing),
+        lambda: mock.patch.object(Guided, "_settle", _nothing),
         lambda: _defined("Partition"),
     ),
     "Streamify does not settle": (
-        lambda: mock.patch.object(streamify, "settle", _nothing),
+        lambda: mock.patch.object(Guided, "_settle", _nothing),
         lambda: _defined("Streamify by a reference"),
     ),
     "a buffer forgets what closes it": (

@@ -10,7 +10,6 @@ import pytest
 from typing_extensions import override
 
 from fabric import (
-    Element,
     Ports,
     Program,
     ProgramError,
@@ -42,12 +41,12 @@ REQUESTS = ([0, 3, 11], [2, 4, 3])
 WEIGHTS = np.arange(8 * 32 * 128, dtype=np.float32).reshape(8 * 32, 128)
 
 
-def numbers(seen: list[Element]) -> list[tuple[int, int]]:
+def numbers(seen: list[Any]) -> list[tuple[int, int]]:
     """Return the integers of a stream with their stops."""
     return [(number_in(value), stop) for value, stop in seen]
 
 
-def hits(seen: list[Element]) -> list[tuple[int, int]]:
+def hits(seen: list[Any]) -> list[tuple[int, int]]:
     """Return the only hits of selectors with their stops."""
     return [(value.hits[0], stop) for value, stop in seen]
 
@@ -55,7 +54,7 @@ def hits(seen: list[Element]) -> list[tuple[int, int]]:
 class TestAddresses:
     def test_experts(self) -> None:
         """Conformance G1: experts 2, 1, 3 and 7 of 3 tiles each."""
-        seen: list[Element] = []
+        seen: list[Any] = []
         with Program("experts") as program:
             chosen = Flatten(0, 1)(Selectors(np.array([[2], [1], [3], [7]]), 8)())
             Collect(seen)(ExpertAddresses(3)(chosen))
@@ -67,7 +66,7 @@ class TestAddresses:
 
     def test_caches(self) -> None:
         """Conformance G2: 16 tiles a request, requests 0, 3 and 11 of 2, 4 and 3 tiles."""
-        seen: list[Element] = []
+        seen: list[Any] = []
         with Program("caches") as program:
             requests, lengths = (Flatten(0, 1)(Metadata(np.array(each))()) for each in REQUESTS)
             Collect(seen)(CacheReadAddresses(16)(requests, lengths))
@@ -88,7 +87,7 @@ class TestAddresses:
 
     def test_last_tiles(self) -> None:
         """Conformance G3: 0 for the last tile of each request, 1 for the others."""
-        seen: list[Element] = []
+        seen: list[Any] = []
         with Program("last") as program:
             Collect(seen)(FilterLastTile()(Flatten(0, 1)(Metadata(np.array([2, 4, 1]))())))
         simulate(program)
@@ -99,7 +98,7 @@ class TestAddresses:
 class TestMetadata:
     def test_one_number_a_cycle(self) -> None:
         """Conformance G4: element k is visible at cycle k, the first at 1; the last closes."""
-        seen: list[Element] = []
+        seen: list[Any] = []
         with Program("metadata", channel_depth=8) as program:
             Collect(seen, gaps=(0,))(Metadata(np.array([5, 3, 8, 1]))())
         report = simulate(program)
@@ -133,7 +132,7 @@ class TestMetadata:
 class TestRandomOffChipLoad:
     def test_tiles_of_experts(self) -> None:
         """Conformance O5: 32x32 tiles of experts 1, 0, 4, 7, 4: their 32 rows, left to right."""
-        seen: list[Element] = []
+        seen: list[Any] = []
         experts = [1, 0, 4, 7, 4]
         with Program("load", mode="functional") as program:
             chosen = Flatten(0, 1)(Selectors(np.array(experts)[:, np.newaxis], 8)())

@@ -71,7 +71,7 @@ def test_a_function_is_rounded_once(name: str, function: Function, exact: Any) -
     operands = [
         _tile(random.uniform(0.25, 2, (5, 7)), dtype) for _ in range(function.operands or 1)
     ]
-    found = function.apply(*operands)
+    found: Any = function.apply(*operands)
     expected = exact(*map(_wide, operands))
     half_unit = _info(dtype)[0] / 2
     np.testing.assert_allclose(_wide(found), expected, rtol=half_unit + 2e-6)

@@ -210,7 +210,7 @@ class TracedChannel(Channel):
             now = max(cycle, stamps[1] + 1, requested)
             seen = self._seen or (LEFT_OVER, now, 0)
             self._seen = None
-            self._write_long((None, 0), now, seen, stamps, LEFT_OVER)
+            self._write_long((True, 0), now, seen, stamps, LEFT_OVER)
 
     @override
     def see_end(self) -> None:

@@ -1,5 +1,7 @@
 """For one run, all views agree on every figure they share: ``tests.fabric.trace.views`` reads them.
 
+So do the states at its end that the engine has and that the trace has.
+
 Every program of the repository, completed, stopped by a failure and by an interrupt, deadlocked
 where a depth can do that, and killed; and programs of the tests that stop in other ways.
 """
@@ -11,13 +13,20 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
 
+from fabric.machine.ending import Ending
+from fabric.machine.state_of import state_of
+from fabric.runs.execution import Execution
 from fabric.shell.cli import main
+from fabric.state.run_state import RunState
+from fabric.trace.reading.reader import Trace
+from fabric.trace.reading.state_in import state_in
 from fabric.trace.recording.recorder import Recorder
 from fabric.trace.recording.traced import TracedOffChip
 from tests.deadlock.cases import CASES
@@ -77,17 +86,34 @@ RUNS: Final = [
 ]  # fmt: skip
 
 
+class Told(NamedTuple):
+    """What is told of a run.
+
+    Attributes:
+        run: which.
+        seen: by the views.
+        at_end: the state of the machine.
+        recorded: the state that the trace has.
+    """
+
+    run: Run
+    seen: dict[str, Seen]
+    at_end: RunState
+    recorded: RunState
+
+
 @pytest.fixture(scope="module", params=RUNS, ids=str)
-def views(
+def told(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Run, dict[str, Seen]]]:
-    """Run each once, and return what the views say."""
+) -> Iterator[Told]:
+    """Run each once, and return what is told of it."""
     run: Run = request.param
     parent = tmp_path_factory.mktemp("run")
     (parent / "report.txt").write_text("", encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         # As to a file, with nothing cut.
         patch.delenv("COLUMNS", raising=False)
+        states = _states_at_end(patch)
         if run.program in CASES:
             given = CASES[run.program].given
             record(program(run.program), parent, depths=given, livelock_cycles=10_000)
@@ -95,13 +121,15 @@ def views(
             _run_program(run, parent, patch)
         (folder,) = (each for each in parent.iterdir() if each.is_dir())
         found = {name: read(folder, _told) for name, read in VIEWS.items()}
-    yield run, {name: _whole(each) for name, each in found.items() if each is not None}
+    seen = {name: _whole(each) for name, each in found.items() if each is not None}
+    (at_end,) = states
+    yield Told(run, seen, at_end, state_in(Trace(folder)))
     shutil.rmtree(parent)
 
 
-def test_figures_agree(views: tuple[Run, dict[str, Seen]]) -> None:
+def test_figures_agree(told: Told) -> None:
     """Whatever two views both say is the same."""
-    run, seen = views
+    run, seen, *_ = told
     differences = []
     for figure in Seen._fields:
         said = {name: getattr(each, figure) for name, each in seen.items()}
@@ -113,28 +141,47 @@ def test_figures_agree(views: tuple[Run, dict[str, Seen]]) -> None:
     assert {run.ends} == {each.status for each in seen.values() if each.status is not None}
 
 
-def test_units_account_for_all_cycles(views: tuple[Run, dict[str, Seen]]) -> None:
+def test_states_agree(told: Told) -> None:
+    """The state that a trace has is the machine's at the end, in all that is recorded.
+
+    Not recorded is when streams were ended that no unit waits for: there the state says None.
+    """
+    run, _, at_end, recorded = told
+    if run.ends == "killed":
+        return
+    waited_for = {number for unit in at_end.units if unit.wait for number in unit.wait.channels}
+    channels = tuple(
+        channel if channel.number in waited_for else channel._replace(closed_cycle=None)
+        for channel in at_end.channels
+    )
+    assert at_end.units == recorded.units
+    assert channels == recorded.channels
+    assert replace(at_end, channels=channels) == recorded
+    assert hash(replace(at_end, channels=channels)) == hash(recorded)
+
+
+def test_units_account_for_all_cycles(told: Told) -> None:
     """Every row sums to the run's cycles; who still waits is neither idle nor at its end."""
-    run, seen = views
-    told = seen["trace query"]
-    assert told.columns is not None
-    assert told.still is not None
-    assert told.finished is not None
+    run, seen, *_ = told
+    query = seen["trace query"]
+    assert query.columns is not None
+    assert query.still is not None
+    assert query.finished is not None
 
-    assert {told.cycles} == {sum(each.values()) for each in told.columns.values()}
-    assert not [unit for unit in told.still if told.columns[unit].get("idle")]
-    assert not told.finished & told.still.keys()
+    assert {query.cycles} == {sum(each.values()) for each in query.columns.values()}
+    assert not [unit for unit in query.still if query.columns[unit].get("idle")]
+    assert not query.finished & query.still.keys()
     if run.ends == "completed":
-        assert told.finished == told.columns.keys()
+        assert query.finished == query.columns.keys()
     if run.ends == "deadlock":
-        assert told.finished | told.still.keys() == told.columns.keys()
+        assert query.finished | query.still.keys() == query.columns.keys()
     if run.ends != "completed":
-        assert told.still
+        assert query.still
 
 
-def test_nothing_bounds_what_did_not_complete(views: tuple[Run, dict[str, Seen]]) -> None:
+def test_nothing_bounds_what_did_not_complete(told: Told) -> None:
     """The verdict of ``trace stalls`` is about a run that came to its end, or says that none is."""
-    run, seen = views
+    run, seen, *_ = told
     verdict = seen["trace stalls"].verdict
     assert verdict is not None
     expected = "Bound by " if run.ends == "completed" else f"Not completed ({run.ends}), so nothing"
@@ -145,6 +192,20 @@ def test_nothing_bounds_what_did_not_complete(views: tuple[Run, dict[str, Seen]]
 def _shared(figure: str, one: Any, other: Any) -> Any:
     """Return what ``one`` says that ``other`` says too: some show the shares of a few units."""
     return {unit: one[unit] for unit in one if unit in other} if figure == "shares" else one
+
+
+def _states_at_end(patch: pytest.MonkeyPatch) -> list[RunState]:
+    """Return a list that gets the state of each machine whose run has ended."""
+    execute = Execution.execute
+    states: list[RunState] = []
+
+    def executed(run: Execution) -> Ending:
+        ending = execute(run)
+        states.append(state_of(run.machine))
+        return ending
+
+    patch.setattr(Execution, "execute", executed)
+    return states
 
 
 def _run_program(run: Run, parent: Path, patch: pytest.MonkeyPatch) -> None:

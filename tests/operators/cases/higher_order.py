@@ -223,7 +223,7 @@ class Deep(Split):
 
     @override
     def apply(self, tile: Tile) -> list[Element]:
-        elements: list[Element] = []
+        elements: list[Any] = []
         for part in self.tensor(int(number_in(tile))):
             if not part:
                 elements.append((Empty(1), 2))

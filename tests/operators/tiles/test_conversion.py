@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import (
-    Element,
     Hardware,
     Program,
     ProgramError,
@@ -152,7 +151,7 @@ def _ends(name: str) -> tuple[int, int]:
 
 def _types(array: Any, mode: str = "functional") -> tuple[str, Any]:
     """Load an array as it is; return the element type and what a reader sees."""
-    seen: list[Element] = []
+    seen: list[Any] = []
     with Program("own", mode=mode) as program:
         stream = LinearOffChipLoad(array, (1, array.shape[-1]))()
         Collect(seen)(stream)
@@ -311,7 +310,7 @@ def test_lazy_integers_that_the_type_holds() -> None:
 class TestResults:
     def run(self, function: Any, name: str, *operands: Any) -> Any:
         """Return what a Map makes of arrays, or the error."""
-        seen: list[Element] = []
+        seen: list[Any] = []
         with Program("results", mode="functional") as program:
             streams = [
                 LinearOffChipLoad(Tensor(each.shape, each, dtype=name), each.shape)()
@@ -395,7 +394,7 @@ class TestPads:
     )
     def test_that_it_holds(self, name: str, pad: float) -> None:
         """Floats are rounded."""
-        seen: list[Element] = []
+        seen: list[Any] = []
         with Program("pad", mode="functional") as program:
             Collect(seen)(Reshape(2, pad=pad)(tiles_of(name))[0])
         assert simulate(program).error is None
