@@ -3,9 +3,9 @@ from .arguments.described import Described as Described
 from .arguments.described import checked as checked
 from .arguments.described import refuse as refuse
 from .engine.channel import Channel as Channel
+from .engine.memories import register_memory as register_memory
 from .engine.off_chip import Burst as Burst
 from .engine.off_chip import OffChip as OffChip
-from .engine.off_chip import register_memory as register_memory
 from .engine.on_chip import Allocation as Allocation
 from .engine.ports import Ports as Ports
 from .engine.ports import Sink as Sink

@@ -9,7 +9,8 @@ from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel, Discard
 from fabric.engine.checked_unit import UserUnit, unit_class
 from fabric.engine.clock import VirtualClock
-from fabric.engine.off_chip import OffChip, memory_of
+from fabric.engine.memories import memory_of
+from fabric.engine.off_chip import OffChip
 from fabric.engine.on_chip import OnChipMemory
 from fabric.engine.ports import Ports, Sink
 from fabric.engine.stored import Stored
