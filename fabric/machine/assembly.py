@@ -15,9 +15,12 @@ from fabric.engine.on_chip import OnChipMemory
 from fabric.engine.ports import Ports, Sink
 from fabric.engine.stored import Stored
 from fabric.engine.unit import ComputeUnit, MemoryUnit, Unit
+from fabric.machine.checked_memory import CheckedMemory
 from fabric.machine.checked_ports import checked_ports
+from fabric.machine.failures import Failures
 from fabric.machine.machine import Machine
 from fabric.telling.errors import ConfigurationError
+from fabric.telling.place import is_own
 from fabric.wiring.behaviour import is_conducted
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.operator import ComputeOperator, Node
@@ -83,7 +86,8 @@ def assemble(
         traced.check(units)
     channels = _channels(plan, units, clock, depths, traced)
     on_chip = (OnChipMemory if traced is None else traced.on_chip_memory)(capacity_bytes, clock)
-    clock.memory = off_chip = _off_chip(plan, units, traced)
+    failures = Failures()
+    clock.memory = off_chip = _off_chip(plan, units, failures, traced)
     assumed = {
         number: AssumedSink(channels[number], edge.claims, edge.type.rank)
         for number, edge in enumerate(plan.edges)
@@ -121,6 +125,7 @@ def assemble(
         on_chip=on_chip,
         ports=_with_checks(plan, ports),
         stored=stored,
+        failures=failures,
     )
 
 
@@ -169,12 +174,16 @@ def _channels(
     return tuple(channels)
 
 
-def _off_chip(plan: Plan, units: Sequence[Unit], traced: TracedParts | None) -> OffChip | None:
+def _off_chip(
+    plan: Plan, units: Sequence[Unit], failures: Failures, traced: TracedParts | None
+) -> OffChip | None:
     clients = [(node.operator.off_chip, unit) for node, unit in zip(plan.nodes, units, strict=True)]
     readers = [unit for side, unit in clients if side == "read"]
     writers = [unit for side, unit in clients if side == "write"]
     description = plan.program.hardware.hbm
     memory = memory_of(description, readers, writers)
+    if memory is not None and not is_own(memory):
+        memory = CheckedMemory(memory, description.model, failures.keep_of_memory)
     if memory is None or traced is None:
         return memory
     return traced.off_chip(memory, description.request_bytes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
@@ -44,7 +44,7 @@ class Machine:
     on_chip: OnChipMemory
     ports: tuple[Ports, ...]
     stored: Stored
-    failures: Failures = field(default_factory=Failures)
+    failures: Failures
 
     @property
     def sinks(self) -> tuple[Channel, ...]:
