@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Coroutine
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from trio.lowlevel import current_task
 
@@ -35,7 +35,7 @@ class Calls:
         self._operation: str | None = None
         self._code: CodeType | None = None
         self._instruction = 0
-        self._held: Coroutine[Any, Any, Any] | None = None
+        self._held: Coroutine[object, None, object] | None = None
         self._stray: Refusal | None = None
 
     def begin(self, operation: str) -> None:
@@ -51,7 +51,7 @@ class Calls:
         self._code = frame.f_code
         self._instruction = frame.f_lasti
 
-    def hold(self, call: Coroutine[Any, Any, Result]) -> Coroutine[Any, Any, Result]:
+    def hold(self, call: Coroutine[object, None, Result]) -> Coroutine[object, None, Result]:
         """Return ``call``, the coroutine of what was asked for last."""
         self._held = call
         return call

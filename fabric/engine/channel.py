@@ -16,7 +16,7 @@ import contextlib
 import types
 from collections import deque
 from collections.abc import Awaitable, Generator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from fabric.engine.unit import Unit, Wait
 from fabric.telling.causes import Operation
@@ -25,6 +25,7 @@ from fabric.values.value import Element, Empty, drop
 
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
+    from fabric.engine.strand import Switching
 
 __all__ = ["DONE", "Channel", "Discard"]
 
@@ -185,7 +186,7 @@ class Channel:
         return DONE
 
     @types.coroutine
-    def _send_later(self, element: Element) -> Generator[Any, Any, None]:
+    def _send_later(self, element: Element) -> Switching[None]:
         yield from self._more_credits()
         self.send(element)
 
@@ -208,7 +209,7 @@ class Channel:
         return DONE
 
     @types.coroutine
-    def _reserve_later(self) -> Generator[Any, Any, None]:
+    def _reserve_later(self) -> Switching[None]:
         yield from self._more_credits()
         Channel.reserve(self)
 
@@ -346,7 +347,7 @@ class Channel:
         return self.clock.park(unit, wait)
 
     @types.coroutine
-    def _more_credits(self) -> Generator[Any, Any, deque[int]]:
+    def _more_credits(self) -> Switching[deque[int]]:
         unit, clock = self.producer, self.clock
         if unit.now >= clock.pace_cycle:
             yield from clock.keep_pace(unit)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from typing_extensions import override
 
@@ -32,8 +32,8 @@ _ours: Final[set[CodeType]] = set()
 """Functions of the fabric that have set something."""
 
 _set: Final = object.__setattr__
-_set_now: Final[Any] = vars(Unit)["now"].__set__
-_set_busy_cycles: Final[Any] = vars(Unit)["busy_cycles"].__set__
+_set_now: Final[Callable[[Unit, int], None]] = vars(Unit)["now"].__set__
+_set_busy_cycles: Final[Callable[[Unit, int], None]] = vars(Unit)["busy_cycles"].__set__
 
 
 class Circling(BaseException):
@@ -88,7 +88,7 @@ class UserUnit(Unit):
         if self.steps_left[0] < 0:
             self._look()
 
-    def _cycles(self, cycles: Any) -> int:
+    def _cycles(self, cycles: object) -> int:
         result = whole(cycles, "cycles are charged")
         if result >= MOST_CYCLES - self.now:
             raise Refusal(
@@ -119,9 +119,10 @@ def unit_class(kind: type[AnyUnit], *, checked: bool) -> type[AnyUnit]:
     if kind not in _checked:
         slots = ("calls", "most_steps", "reads", "shown", "steps_left", "writes")
         _checked[kind] = type(f"User{kind.__name__}", (UserUnit, kind), {"__slots__": slots})
-    made: type[AnyUnit] = _checked[kind]
+    made = _checked[kind]
+    assert issubclass(made, kind)
     return made
 
 
-_checked: Final[dict[type, Any]] = {}
+_checked: Final[dict[type[Unit], type]] = {}
 """By class of units, the one with checks."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 import heapq
 import itertools
 import types
-from collections.abc import Callable, Generator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from fabric.engine.conductor import Conductor
 from fabric.engine.off_chip import OffChip
-from fabric.engine.strand import WOKEN
+from fabric.engine.strand import WOKEN, Switching
 from fabric.engine.unit import Unit, Wait, Watched
 from fabric.telling.causes import Operation
 from fabric.telling.errors import ProgramError
@@ -86,13 +86,13 @@ class VirtualClock:
         """
         return (cycle // self._pace_cycles + 1) * self._pace_cycles if self._on_pace else _NEVER
 
-    def keep_pace(self, unit: Unit) -> Generator[Any, Any, None]:
+    def keep_pace(self, unit: Unit) -> Switching[None]:
         """Wait until no other unit can run."""
         self._pacing.append(unit)
         return self.park(unit, Wait(Operation.REACH, (), unit.now))
 
     @types.coroutine
-    def park(self, unit: Unit, wait: Wait) -> Generator[Any, Any, None]:
+    def park(self, unit: Unit, wait: Wait) -> Switching[None]:
         """Suspend ``unit`` until somebody wakes it; the last unit to park advances the clock.
 
         Raises:

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import types
 from collections import deque
-from collections.abc import Generator
-from typing import Any, Final
+from typing import Final
 
 from trio.lowlevel import Abort, Task, checkpoint, current_task, reschedule, wait_task_rescheduled
 
-from fabric.engine.strand import WOKEN, Strand
+from fabric.engine.strand import WOKEN, Strand, Switching
 
 __all__ = ["Conductor"]
 
@@ -69,7 +68,7 @@ class Conductor:
                 strand.step(WOKEN)
 
     @types.coroutine
-    def give_way(self, strand: Strand) -> Generator[Any, Any, None]:
+    def give_way(self, strand: Strand) -> Switching[None]:
         """Let everybody else go on first."""
         if strand.step is None:
             yield from checkpoint()  # noqa: ASYNC105 - as a generator awaits
@@ -80,7 +79,7 @@ class Conductor:
                 outcome.unwrap()
 
     @types.coroutine
-    def end(self, strand: Strand) -> Generator[Any, Any, None]:
+    def end(self, strand: Strand) -> Switching[None]:
         """Be run by trio again: a task can end nowhere else."""
         if self._conducting and strand.step is not None:
             if not strand.cancelled:

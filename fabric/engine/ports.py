@@ -13,6 +13,7 @@ from fabric.engine.checked_sink import CheckedSink
 from fabric.engine.off_chip import Burst
 from fabric.engine.unit import ComputeUnit, Unit, Wait
 from fabric.telling.causes import Operation
+from fabric.telling.errors import OperatorError
 from fabric.values.value import Element, Value
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from fabric.engine.off_chip import OffChip, Region
     from fabric.engine.on_chip import OnChipMemory
     from fabric.engine.stored import Stored
+    from fabric.telling.place import Place
     from fabric.values.stream_type import StreamType
 
 __all__ = ["Ports", "Sink", "Source"]
@@ -99,6 +101,29 @@ class Ports:
         off_chip.submit(unit, Burst(address, rows, row_bytes, pitch_bytes, region.write))
         unit.off_chip_bytes += rows * row_bytes
         await self.clock.park(unit, Wait(Operation.OFF_CHIP, (), unit.now))
+
+    def failure(
+        self, what: str, place: Place | None = None, *, counted: bool = False
+    ) -> OperatorError:
+        """Return the error of an operator that does ``what`` at its clock: ``X: expected Y``.
+
+        Args:
+            what: it does.
+            place: the line of the user's code in which it does.
+            counted: ``what`` says at which element; else how many it has taken is added.
+        """
+        unit = self.unit
+        element = self.inputs[0].elements if self.inputs else 0
+        where = "" if place is None else f" ({place})"
+        number = "" if counted else f", element {element:,}"
+        return OperatorError(
+            f"{unit.name}: {what}{where}, at cycle {unit.now:,}{number}",
+            operator=unit.name,
+            cycle=unit.now,
+            element=element,
+            file=unit.place.file,
+            line=unit.place.line,
+        )
 
     async def first_of(self, sources: tuple[Source, ...]) -> None:
         """Park until an element or an end arrives in one of ``sources``, all of them empty."""

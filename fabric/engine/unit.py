@@ -6,7 +6,7 @@ Every cycle between 0 and a unit's clock is counted under exactly one cause.
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol, SupportsIndex
 
 from fabric.engine.strand import Strand
 
@@ -167,7 +167,7 @@ class MemoryUnit(Unit):
     __slots__ = ()
 
 
-def _whole(number: Any, done: str) -> int:
+def _whole(number: SupportsIndex, done: str) -> int:
     """Return ``number``, of any integer type, as an integer of Python's, which never wraps."""
     try:
         whole = operator.index(number)

@@ -6,9 +6,9 @@ from fabric.engine.ports import Ports
 from fabric.telling.errors import OperatorError, Refusal, said
 from fabric.telling.place import Place, defining_place, is_ours, raising_place
 from fabric.wiring.behaviour import behaving_as
-from fabric.wiring.operator import Node, Operator
+from fabric.wiring.operator import Operator
 
-__all__ = ["blamed", "failure", "first_of", "has_user_code"]
+__all__ = ["blamed", "first_of", "has_user_code"]
 
 
 def first_of(error: BaseException) -> BaseException:
@@ -24,33 +24,12 @@ def first_of(error: BaseException) -> BaseException:
     return error
 
 
-def blamed(error: BaseException, node: Node, ports: Ports) -> OperatorError:
-    """Return the error for what the operator of ``node``, or a function it was given, raised."""
-    place = raising_place(error) or _function_place(node.operator)
+def blamed(error: BaseException, operator: Operator, ports: Ports) -> OperatorError:
+    """Return the error for what ``operator``, or a function it was given, raised."""
+    place = raising_place(error) or _function_place(operator)
     if not isinstance(error, Refusal):
-        return failure(said(error), place, node, ports)
-    return failure(str(error), error.place or place, node, ports, counted=error.counted)
-
-
-def failure(
-    what: str, place: Place | None, node: Node, ports: Ports, *, counted: bool = False
-) -> OperatorError:
-    """Return the error of ``node``, which did ``what`` in line ``place`` of the user's code.
-
-    How many elements it had taken is added, unless another number was ``counted`` there.
-    """
-    unit = ports.unit
-    element = ports.inputs[0].elements if ports.inputs else 0
-    where = "" if place is None else f" ({place})"
-    number = "" if counted else f", element {element:,}"
-    return OperatorError(
-        f"{node.name}: {what}{where}, at cycle {unit.now:,}{number}",
-        operator=node.name,
-        cycle=unit.now,
-        element=element,
-        file=node.place.file,
-        line=node.place.line,
-    )
+        return ports.failure(said(error), place)
+    return ports.failure(str(error), error.place or place, counted=error.counted)
 
 
 def has_user_code(operator: Operator) -> bool:

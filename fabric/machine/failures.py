@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fabric.engine.ports import Ports
 from fabric.engine.unit import Unit
-from fabric.machine.blame import blamed, failure
+from fabric.machine.blame import blamed
 from fabric.telling.errors import FabricError
 from fabric.telling.place import Place
 from fabric.wiring.operator import Node
@@ -27,7 +27,7 @@ class Failures:
     def keep(self, error: BaseException, node: Node, ports: Ports) -> None:
         """Keep what the operator of ``node``, or a function it was given, raised."""
         if not isinstance(error, FabricError):
-            error = blamed(error, node, ports)
+            error = blamed(error, node.operator, ports)
         elif error.file is None:
             error.file, error.line = node.place
         self._kept.append((ports.unit.now, node.index, error))
@@ -35,10 +35,6 @@ class Failures:
     def keep_of_memory(self, error: FabricError, cycle: int) -> None:
         """Keep what a user's memory did wrong at ``cycle``, before what operators did then."""
         self._kept.append((cycle, -1, error))
-
-    def refuse(self, what: str, place: Place | None, node: Node, ports: Ports) -> None:
-        """Keep that the operator of ``node`` did ``what`` in line ``place`` of the user's code."""
-        self.keep(failure(what, place, node, ports), node, ports)
 
     @property
     def nodes(self) -> set[int]:

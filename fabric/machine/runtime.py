@@ -91,7 +91,7 @@ class Runtime:
         """Keep that the operator of ``unit`` did ``what`` in line ``place`` of the user's code."""
         machine = self.machine
         node, ports = machine.plan.nodes[unit.index], machine.ports[unit.index]
-        machine.failures.refuse(what, place, node, ports)
+        machine.failures.keep(ports.failure(what, place), node, ports)
 
     @property
     def watched(self) -> Watched:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import threading
 import traceback
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -16,7 +15,7 @@ from typing import Final
 
 import trio
 
-from fabric.runs.terminations import SIGNALS, is_free
+from fabric.runs.terminations import SIGNALS, free_ones, handling
 from fabric.telling.place import deepest_place
 
 __all__ = ["Interrupts"]
@@ -65,21 +64,16 @@ class Interrupts:
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:
         """Handle the signals that nobody else does, where this is the main thread."""
-        main = threading.current_thread() is threading.main_thread()
-        taken = [number for number in SIGNALS if main and is_free(number)]
+        taken = free_ones(SIGNALS)
         if not taken:
             yield
             return
-        alarm = signal.signal(signal.SIGALRM, self._late)
-        before = [signal.signal(number, self._interrupt) for number in taken]
-        self.handling = True
-        try:
-            yield
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            for number, handler in zip(taken, before, strict=True):
-                signal.signal(number, handler)
-            signal.signal(signal.SIGALRM, alarm)
+        with handling((signal.SIGALRM,), self._late), handling(taken, self._interrupt):
+            self.handling = True
+            try:
+                yield
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _interrupt(self, number: int, _frame: object) -> None:
         if not self.seen:

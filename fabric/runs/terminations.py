@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Final
 
-__all__ = ["SIGNALS", "Terminations", "is_free"]
+__all__ = ["SIGNALS", "Terminations", "free_ones", "handling"]
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What asks a command to end; another way would be SIGKILL."""
@@ -29,16 +29,8 @@ class Terminations:
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:
         """Handle them, where this is the main thread and nobody else does."""
-        if threading.current_thread() is not threading.main_thread():
+        with handling(free_ones(SIGNALS[1:]), self.end):
             yield
-            return
-        taken = [number for number in SIGNALS[1:] if is_free(number)]
-        before = [signal.signal(number, self.end) for number in taken]
-        try:
-            yield
-        finally:
-            for number, handler in zip(taken, before, strict=True):
-                signal.signal(number, handler)
 
     def end(self, number: int, _frame: FrameType | None) -> None:
         """Raise KeyboardInterrupt where the main thread is."""
@@ -46,8 +38,29 @@ class Terminations:
         raise KeyboardInterrupt
 
 
-def is_free(number: int) -> bool:
-    """Whether a run may handle the signal: nobody ignores it or does anything of his own."""
+@contextlib.contextmanager
+def handling(
+    numbers: Sequence[int], handler: Callable[[int, FrameType | None], object]
+) -> Iterator[None]:
+    """Have ``handler`` called at the signals ``numbers``; the main thread only may ask for any."""
+    before = [signal.signal(number, handler) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, earlier in zip(numbers, before, strict=True):
+            signal.signal(number, earlier)
+
+
+def free_ones(numbers: Sequence[int]) -> list[int]:
+    """Return the signals that may be handled: nobody ignores them or does anything of his own.
+
+    Only the main thread may handle any.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    return [number for number in numbers if main and _is_free(number)]
+
+
+def _is_free(number: int) -> bool:
     handler = signal.getsignal(number)
     free = (signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL,)
     return handler in free or isinstance(getattr(handler, "__self__", None), Terminations)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Final
 
 from fabric.wiring.operator import Operator
 
@@ -44,7 +44,7 @@ def _is_unchanged(kind: type[Operator], base: type[Operator]) -> bool:
     return True
 
 
-def _found(kind: type, name: str) -> Any:
+def _found(kind: type, name: str) -> object:
     """Return what ``kind`` has under ``name``, as it stands there: no descriptor is asked."""
     return next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
 

@@ -111,13 +111,4 @@ def differ(ports: Ports, *tracks: Track) -> OperatorError:
 
 def uneven(ports: Ports, found: str, expected: str) -> OperatorError:
     """Return the error for inputs whose structures are not as they should be."""
-    unit = ports.unit
-    element = ports.inputs[0].elements if ports.inputs else 0
-    return OperatorError(
-        f"{unit.name}: {found}: expected {expected}, at cycle {unit.now:,}, element {element:,}",
-        operator=unit.name,
-        cycle=unit.now,
-        element=element,
-        file=unit.place.file,
-        line=unit.place.line,
-    )
+    return ports.failure(f"{found}: expected {expected}")
