@@ -32,6 +32,9 @@ from .telling.errors import OperatorError as OperatorError
 from .telling.errors import ProgramError as ProgramError
 from .telling.errors import ShapeError as ShapeError
 from .telling.errors import VerificationError as VerificationError
+from .trace.export.forms import export_form as export_form
+from .trace.export.forms import export_trace as export_trace
+from .trace.reading.reader import Trace as Trace
 from .values.dims import Dim as Dim
 from .values.dims import at_least_one as at_least_one
 from .values.dims import ceil_div as ceil_div
@@ -57,7 +60,7 @@ from .values.value import Value as Value
 from .values.value import drop as drop
 from .values.value import dtype_name as dtype_name
 from .values.value import dtype_named as dtype_named
-from .values.value import items as items
+from .values.value import items_of as items_of
 from .values.value import share as share
 from .wiring.broadcast import Broadcast as Broadcast
 from .wiring.costs import ARTIFACT_BYTES as ARTIFACT_BYTES

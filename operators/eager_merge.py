@@ -31,7 +31,6 @@ from fabric import (
     is_ragged,
     same,
 )
-from operators.streams.track import uneven
 
 __all__ = ["EagerMerge"]
 
@@ -124,7 +123,9 @@ class EagerMerge(Operator):
             element = await source.receive()
             if element is None:
                 name = source.producer.name
-                raise uneven(ports, f"{name} has ended", f"the rest of a rank-{rank} sub-tensor")
+                raise ports.failure(
+                    f"{name} has ended: expected the rest of a rank-{rank} sub-tensor"
+                )
             value, stop = element
             occupied_cycles = 0
             if isinstance(value, Empty):

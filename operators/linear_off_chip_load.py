@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 from typing_extensions import override
@@ -62,7 +62,7 @@ class LinearOffChipLoad(Operator):
     kind: ClassVar = "memory"
     off_chip: ClassVar[Literal["read", "write"] | None] = "read"
 
-    tensor: Tensor | np.ndarray[Any, Any]
+    tensor: Tensor | np.ndarray
     tile: tuple[int, int]
     shape: tuple[int, ...] | None = None
     strides: tuple[int, ...] | None = None

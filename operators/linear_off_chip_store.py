@@ -25,7 +25,6 @@ from fabric import (
     Wiring,
     product,
 )
-from operators.streams.track import uneven
 
 __all__ = ["LinearOffChipStore"]
 
@@ -149,10 +148,9 @@ class _Places:
 def _row(ports: Ports, number: int, tiles: list[Any]) -> Any:
     for tile in tiles:
         if len(tile) != len(tiles[0]):
-            raise uneven(
-                ports,
-                f"row of tiles {number} has a tile of {len(tile):,} rows",
-                f"{len(tiles[0]):,} rows, as in the tile it begins with",
+            raise ports.failure(
+                f"row of tiles {number} has a tile of {len(tile):,} rows: "
+                f"expected {len(tiles[0]):,} rows, as in the tile it begins with"
             )
     return np.concatenate(tiles, axis=1)
 
@@ -162,10 +160,9 @@ def _matrix(ports: Ports, rows: list[list[Any]], tile_type: TileType) -> Any:
     if full:
         for number, row in enumerate(full):
             if row.shape[1] != full[0].shape[1]:
-                raise uneven(
-                    ports,
-                    f"row of tiles {number} is {row.shape[1]:,} columns wide in all",
-                    f"{full[0].shape[1]:,} columns, as in row 0, since what is stored is a matrix",
+                raise ports.failure(
+                    f"row of tiles {number} is {row.shape[1]:,} columns wide in all: expected "
+                    f"{full[0].shape[1]:,} columns, as in row 0, since what is stored is a matrix"
                 )
         return np.concatenate(full, axis=0)
     cols = tile_type.cols if isinstance(tile_type.cols, int) else 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -35,7 +35,7 @@ class Metadata(Operator):
 
     conducted: ClassVar[bool] = True
 
-    values: np.ndarray[Any, Any]
+    values: np.ndarray
 
     def __call__(self) -> Stream:
         """Return the stream of integers."""

@@ -76,7 +76,7 @@ class RaggedIntegers(Operator):
                 unit.charge(1)
 
     def _lists(self) -> list[list[Any]]:
-        """Return the lists as Python's own.
+        """Return the lists as Python's own; of what the user put in them, whatever it is.
 
         Raises:
             ShapeError: they are something else.

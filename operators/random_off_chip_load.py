@@ -6,7 +6,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 3.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from typing_extensions import override
@@ -52,7 +52,7 @@ class RandomOffChipLoad(Operator):
     kind: ClassVar = "memory"
     off_chip: ClassVar[Literal["read", "write"] | None] = "read"
 
-    tensor: Tensor | np.ndarray[Any, Any]
+    tensor: Tensor | np.ndarray
     tile: tuple[int, int]
 
     def __call__(self, addresses: Stream) -> Stream:

@@ -68,7 +68,7 @@ class RandomOffChipStore(Operator):
     secondary_outputs: ClassVar = (0,)
 
     output: str
-    tensor: Tensor | np.ndarray[Any, Any]
+    tensor: Tensor | np.ndarray
     tile: tuple[int, int]
     buffered: Annotated[int, Bounds(0)] = 1
 

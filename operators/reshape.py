@@ -31,7 +31,6 @@ from fabric import (
     holds_buffers,
     is_static,
 )
-from operators.streams.track import uneven
 from operators.streams.values import send
 from operators.tiles.conversion import check_converts
 
@@ -148,10 +147,9 @@ class Reshape(Operator):
                 count += 1
             if stop > dimension:
                 if count % chunk:
-                    raise uneven(
-                        ports,
-                        f"{source.producer.name} ends in a chunk of {count}",
-                        f"chunks of {chunk}",
+                    raise ports.failure(
+                        f"{source.producer.name} ends in a chunk of {count}: "
+                        f"expected chunks of {chunk}"
                     )
                 stop += 1
                 count = 0

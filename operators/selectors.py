@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -46,7 +46,7 @@ class Selectors(Operator):
 
     conducted: ClassVar[bool] = True
 
-    choice: np.ndarray[Any, Any]
+    choice: np.ndarray
     width: Annotated[int, Bounds(0)]
 
     def __call__(self) -> Stream:

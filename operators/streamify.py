@@ -32,7 +32,7 @@ from fabric import (
     same,
 )
 from operators.streams.guided import Guided
-from operators.streams.track import Track, differ, uneven
+from operators.streams.track import Track, differ
 from operators.streams.values import Values
 from operators.tiles.row_major import positions
 from operators.tiles.view import LISTED, numbers_below, reach, walk
@@ -188,7 +188,9 @@ class Streamify(Operator):
         buffer_type = ports.input_types[0].value
         assert isinstance(buffer_type, BufferType)
         if len(buffer.elements) != product(buffer_type.shape):
-            raise uneven(ports, f"a buffer of {len(buffer.elements):,} elements", str(buffer_type))
+            raise ports.failure(
+                f"a buffer of {len(buffer.elements):,} elements: expected {buffer_type}"
+            )
         reading = _Reading(buffer.elements, self.shape, self.strides)
         return list(reading) if math.prod(self.shape) <= LISTED else reading
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fabric.deadlock.waits import channels_of, is_lost, lost_room, wait_of
+from fabric.telling.causes import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,11 +27,11 @@ def code(loop: list[UnitState], state: RunState) -> str:
     """Return the code of ``KINDS`` that a loop belongs to."""
     waits = [wait_of(unit) for unit in loop]
     operations = {wait.operation for wait in waits}
-    if any(wait.operation == "send" and is_lost(_channel(wait, state)) for wait in waits):
+    if any(wait.operation is Operation.SEND and is_lost(_channel(wait, state)) for wait in waits):
         return "FAB-D005"
-    if "capacity" in operations:
+    if Operation.CAPACITY in operations:
         return "FAB-D005" if lost_room(state) else "FAB-D006"
-    if "send" in operations:
+    if Operation.SEND in operations:
         return "FAB-D001"
     if any(channel.closed_cycle is not None for channel in channels_of(state, loop)):
         return "FAB-D003"
@@ -40,9 +41,9 @@ def code(loop: list[UnitState], state: RunState) -> str:
 def needs(unit: UnitState, state: RunState) -> str:
     """Say what would let ``unit`` go on."""
     wait = wait_of(unit)
-    if wait.operation == "capacity":
+    if wait.operation is Operation.CAPACITY:
         return f"{dict(state.on_chip.requests)[unit.number]:,} bytes on chip"
-    if wait.operation == "send":
+    if wait.operation is Operation.SEND:
         channel = _channel(wait, state)
         return f"a slot in {channel.option} for element {channel.sent + 1:,}"
     return " or ".join(
@@ -78,7 +79,7 @@ def cause(loop: list[UnitState], state: RunState, told: Mapping[int, Expected]) 
         sentences[_SENTENCES - 2 : -2] = [f"{left_out:,} more wait for one another like this"]
     if code(loop, state) == "FAB-D002":
         sentences.append("All of them wait to receive, and nothing is on its way")
-    if any(wait_of(unit).operation == "capacity" for unit in loop):
+    if any(wait_of(unit).operation is Operation.CAPACITY for unit in loop):
         sentences.append(_holders(state))
     return ". ".join(sentences) + "."
 
@@ -104,10 +105,10 @@ def _is_told(
     wait = wait_of(unit)
     return (
         number == 0
-        or wait.operation != "receive"
+        or wait.operation is not Operation.RECEIVE
         or len(wait.channels) > 1
         or _channel(wait, state).closed_cycle is not None
-        or wait_of(loop[number - 1]).operation != "receive"
+        or wait_of(loop[number - 1]).operation is not Operation.RECEIVE
         or bool(_group(wait, state, told))
     )
 
@@ -144,7 +145,7 @@ def hint(loop: list[UnitState], state: RunState, told: Mapping[int, Expected]) -
                 "read has to be released: this is a fault of an operator"
             )
         case "FAB-D006":
-            return "Room has to come free earlier"
+            return "On-chip capacity has to come free earlier"
         case _:
             return ""
 
@@ -152,10 +153,10 @@ def hint(loop: list[UnitState], state: RunState, told: Mapping[int, Expected]) -
 def _clause(unit: UnitState, state: RunState, told: Mapping[int, Expected]) -> str:
     wait = wait_of(unit)
     name = unit.name
-    if wait.operation == "capacity":
+    if wait.operation is Operation.CAPACITY:
         return f"{name} waits for {needs(unit, state)}"
     channel = _channel(wait, state)
-    if wait.operation == "send":
+    if wait.operation is Operation.SEND:
         held = channel.held
         if is_lost(channel):
             lost = channel.depth - held
@@ -192,7 +193,7 @@ def _stops(wait: WaitState) -> str:
 
 def _group(wait: WaitState, state: RunState, told: Mapping[int, Expected]) -> str:
     """Say how much of its next output a unit has, where the shapes tell."""
-    if wait.operation != "receive" or len(wait.channels) != 1:
+    if wait.operation is not Operation.RECEIVE or len(wait.channels) != 1:
         return ""
     channel = _channel(wait, state)
     size, taken = told[channel.number].per_output, channel.taken

@@ -21,6 +21,7 @@ from fabric.deadlock.remedy import find_remedy
 from fabric.deadlock.text import one_line
 from fabric.deadlock.waits import Stuck, channels_of, find_stuck, wait_of
 from fabric.state.expected import expected_of
+from fabric.telling.causes import Cause, Operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -114,7 +115,7 @@ def explain_livelock(state: RunState, plan: Plan, found: Livelock) -> DeadlockRe
         channels=[],
         cause=(
             f"{names}{more} pass elements on and on. For {found.cycles:,} cycles no sink received, "
-            "no unit charged work, and no burst of the off-chip memory completed. This is a "
+            "no unit charged work, and no burst of the HBM completed. This is a "
             "heuristic: --livelock-cycles sets how long it waits."
         ),
         hint="An element has to leave the loop, or the loop has to end",
@@ -255,8 +256,8 @@ def _last_events(state: RunState, stuck: Stuck) -> list[Event]:
         for unit in loop:
             wait = wait_of(unit)
             what = " or ".join(state.channels[number].option for number in wait.channels)
-            lacking = "has no free slot" if wait.operation == "send" else "is empty"
-            said = f"waits, {what} {lacking}" if what else "waits for room on chip"
+            lacking = "has no free slot" if wait.operation is Operation.SEND else "is empty"
+            said = f"waits, {what} {lacking}" if what else f"waits for {Cause.CAPACITY.awaits}"
             events.append((wait.since_cycle, unit.number, said))
     events.sort()
     return [Event(cycle, state.units[unit].name, what) for cycle, unit, what in events[-_EVENTS:]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fabric.engine.checked_unit import UserUnit
+from fabric.engine.checked_unit import CheckedUnit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,8 +51,8 @@ class Livelock(NamedTuple):
 class LivelockWatch:
     """Stops a run in which the clock advances for long and nothing gets done.
 
-    Something gets done when a sink receives, a unit charges work, or a burst of the off-chip
-    memory completes. It looks at the counters themselves, a few sums, again and again.
+    Something gets done when a sink receives, a unit charges work, or a burst of the HBM
+    completes. It looks at the counters themselves, a few sums, again and again.
 
     Attributes:
         cycles: without progress that are a livelock.
@@ -91,7 +91,7 @@ class LivelockWatch:
         self.moving: tuple[int, ...] = ()
         clock.watch(self._look, -(-cycles // looks))
         for unit in units:
-            if isinstance(unit, UserUnit):
+            if isinstance(unit, CheckedUnit):
                 unit.most_steps = cycles
 
     def _look(self) -> None:
@@ -114,7 +114,7 @@ class LivelockWatch:
 
     @property
     def arrived(self) -> tuple[int, int]:
-        """What reached the off-chip memory, in cycles waited for it, and the sinks, in elements."""
+        """What reached the HBM, in cycles waited for it, and the sinks, in elements."""
         return (
             sum(unit.off_chip_cycles for unit in self._units),
             sum(channel.elements for channel in self._sinks),

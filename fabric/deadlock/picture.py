@@ -8,6 +8,7 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from fabric.deadlock.document import BlockedUnit, DeadlockReport
+from fabric.telling.causes import STUCK, Cause, Operation
 
 __all__ = ["dot", "svg"]
 
@@ -16,12 +17,15 @@ _BEHIND_SHOWN: Final = 200
 
 _BOX: Final = (220, 40)
 _GAP: Final = 20
-_TOP: Final = 40
+_TOP: Final = 60
 _ROW_WIDTH: Final = 1_200
 """Loops, and the units behind them, are set in rows about this wide."""
 
-_RED, _GREY = "#b00020", "#666666"
+_GREY: Final = "#666666"
 _CAPTION: Final = "red: a loop; grey: behind it; an arrow goes from who waits to whom it waits for"
+_CAUSES: Final = (Cause.EMPTY, Cause.FULL, Cause.CAPACITY)
+"""What units in a loop wait for."""
+_SWATCH: Final = 8
 
 
 def dot(report: DeadlockReport) -> str:
@@ -29,11 +33,12 @@ def dot(report: DeadlockReport) -> str:
     lines = ["digraph deadlock {", "  rankdir=LR;", "  node [shape=box, fontname=monospace];"]
     for loop in report.loops:
         lines += [
-            f'  "{_quoted(unit.unit)}" [color=red, label="{_label(unit)}"];' for unit in loop.units
+            f'  "{_quoted(unit.unit)}" [color="{STUCK}", label="{_label(unit)}"];'
+            for unit in loop.units
         ]
     lines += [f'  "{_quoted(unit.unit)}" [label="{_label(unit)}"];' for unit in _behind(report)]
     lines += [
-        f'  "{_quoted(unit.unit)}" -> "{_quoted(peer)}" [color={"red" if core else "gray"}];'
+        f'  "{_quoted(unit.unit)}" -> "{_quoted(peer)}" [color="{STUCK if core else _GREY}"];'
         for unit, peer, core in _arrows(report)
     ]
     return "\n".join([*lines, "}", ""])
@@ -51,15 +56,16 @@ def svg(report: DeadlockReport) -> str:
             f'<defs><marker id="tip{colour[1:]}" viewBox="0 0 8 8" refX="8" refY="4" '
             f'markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0 L8 4 L0 8 z" '
             f'fill="{colour}"/></marker></defs>'
-            for colour in (_RED, _GREY)
+            for colour in (STUCK, _GREY)
         ),
         f'<rect width="{width}" height="{height}" fill="white"/>',
         f'<text x="{_GAP}" y="20" fill="{_GREY}">{_CAPTION}</text>',
+        *_legend(),
     ]
     for unit, peer, core in _arrows(report):
         if peer in places:
             (x1, y1), (x2, y2) = _ends(places[unit.unit], places[peer])
-            colour = _RED if core else _GREY
+            colour = STUCK if core else _GREY
             parts.append(
                 f'<line x1="{x1:.0f}" y1="{y1:.0f}" x2="{x2:.0f}" y2="{y2:.0f}" '
                 f'stroke="{colour}" marker-end="url(#tip{colour[1:]})"/>'
@@ -68,7 +74,7 @@ def svg(report: DeadlockReport) -> str:
     shown = [*(unit for loop in report.loops for unit in loop.units), *_behind(report)]
     for unit in shown:
         x, y = places[unit.unit]
-        colour = _RED if unit.unit in core_names else _GREY
+        colour = STUCK if unit.unit in core_names else _GREY
         parts.append(
             f"<g><title>{escape(unit.unit)}: needs {escape(unit.needs)}</title>"
             f'<rect x="{x - box_width / 2:.0f}" y="{y - box_height / 2:.0f}" width="{box_width}" '
@@ -76,9 +82,31 @@ def svg(report: DeadlockReport) -> str:
             f'<text x="{x:.0f}" y="{y - 4:.0f}" text-anchor="middle"{_squeezed(unit.unit)}>'
             f"{escape(unit.unit)}</text>"
             f'<text x="{x:.0f}" y="{y + 12:.0f}" text-anchor="middle" fill="{colour}">'
-            f"{escape(_state(unit))}</text></g>"
+            f"{escape(_state(unit))}</text>{_swatch(unit, x, y)}</g>"
         )
     return "\n".join([*parts, "</svg>", ""])
+
+
+def _legend() -> Iterator[str]:
+    """Yield the colours of what units wait for."""
+    for number, cause in enumerate(_CAUSES):
+        x = _GAP + 90 * number
+        yield (
+            f'<rect x="{x}" y="32" width="{_SWATCH}" height="{_SWATCH}" fill="{cause.colour}"/>'
+            f'<text x="{x + _SWATCH + 6}" y="40" fill="{_GREY}">{cause.label}</text>'
+        )
+
+
+def _swatch(unit: BlockedUnit, x: float, y: float) -> str:
+    """Return the edge of a box in the colour of what its unit waits for."""
+    cause = Operation(unit.operation).cause
+    if cause is None:
+        return ""
+    width, height = _BOX
+    return (
+        f'<rect x="{x - width / 2 + 1:.0f}" y="{y - height / 2 + 1:.0f}" width="{_SWATCH - 2}" '
+        f'height="{height - 2}" fill="{cause.colour}"/>'
+    )
 
 
 def _places(report: DeadlockReport) -> tuple[dict[str, tuple[float, float]], int, int]:
@@ -144,7 +172,8 @@ def _squeezed(name: str) -> str:
 
 def _state(unit: BlockedUnit) -> str:
     since = "" if unit.since_cycle is None else f", since {unit.since_cycle:,}"
-    return f"{unit.operation}{since}"
+    operation = Operation(unit.operation)
+    return f"{operation.cause.label if operation.cause else operation.label}{since}"
 
 
 def _label(unit: BlockedUnit) -> str:

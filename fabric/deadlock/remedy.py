@@ -1,8 +1,8 @@
 """Changes with which a stuck program completes: found by growing, checked by running again.
 
 Channels grow by Parks' rule where a run from cycle 0 stops, until it completes or no growth helps;
-where units wait for room on chip it gets all it asks for, and where nothing is on its way in a loop
-an element is put in front of it. Cycles after a growth are not valid, and a merge may choose
+where units wait for on-chip capacity it gets all it asks for, and where nothing is on its way in a
+loop an element is put in front of it. Cycles after a growth are not valid, and a merge may choose
 otherwise in another run: so what was found is tried from cycle 0 again. Then each number is lowered
 as far as it goes with the others kept.
 
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from fabric.deadlock.document import Capacity, Depth, EveryChannel, Front, Remedy
 from fabric.deadlock.lowering import Lowering
 from fabric.deadlock.search import EFFORT_ELEMENTS, Change, Search
+from fabric.telling.causes import Cause
 from fabric.wiring.initial import Initial, any_value
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def _why_not(search: Search, change: Change, outcome: Outcome) -> str:
     only_deeper = change == search.unchanged.deeper(change.depths)
     parts = [f"{option}={depth:,}" for option, depth in sorted(change.depths.items())]
     if change.capacity_bytes != search.unchanged.capacity_bytes:
-        parts.append("any room on chip")
+        parts.append(f"any {Cause.CAPACITY.awaits}")
     for loop, count in change.initial.items():
         place = loop.connected_at or loop.place
         where = f"{Path(place.file).name}:{place.line}"

@@ -20,6 +20,7 @@ from fabric.deadlock.document import (
     LoopChannel,
     Remedy,
 )
+from fabric.telling.causes import Operation
 
 __all__ = ["LINES", "one_line", "report_lines"]
 
@@ -156,23 +157,21 @@ def _kind(unit: BlockedUnit) -> tuple[str, str, str, int]:
 
 
 def _wait(unit: BlockedUnit, held: dict[str, LoopChannel]) -> tuple[str, ...]:
-    if unit.operation == "capacity":
-        return "ROOM none", unit.needs, "", _since(unit), _at(unit)
+    operation = Operation(unit.operation)
+    state = " ".join(filter(None, (operation.label, operation.cause and operation.cause.label)))
+    if operation is Operation.CAPACITY:
+        return state, unit.needs, "", _since(unit), _at(unit)
     channels = [held[name] for name in unit.channels if name in held]
     ends = []
     for name in unit.channels:
         producer, _, consumer = name.partition(" -> ")
-        if unit.operation in {"send", "moving"}:
+        if operation in {Operation.SEND, Operation.MOVING}:
             ends.append(f"{producer.removeprefix(unit.unit)} -> {consumer}")
         else:
             ends.append(f"{consumer.removeprefix(unit.unit)} <- {producer}")
     slots = " ".join(f"{channel.held}/{channel.depth} held" for channel in channels)
-    state = unit.operation
-    if state == "receive":
-        state = "RECV empty"
-    elif state == "send":
-        lost = any(channel.held < channel.depth for channel in channels)
-        state = "SEND lost" if lost else "SEND full"
+    if operation is Operation.SEND and any(channel.held < channel.depth for channel in channels):
+        state = f"{operation.label} lost"
     return state, " or ".join(ends), slots, _since(unit), _at(unit)
 
 

@@ -10,7 +10,7 @@ from fabric.deadlock.livelock import LIVELOCK_CYCLES, LivelockWatch
 from fabric.deadlock.waits import channels_of, find_stuck, growable
 from fabric.machine.ending import Ending
 from fabric.machine.runner import Runner
-from fabric.machine.state_of import state_of
+from fabric.machine.state_of import cycles_of, state_of
 from fabric.wiring.stream import Feedback
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _IDLE_CHECK_CYCLES: Final = 10_000
 """The same where elements may go round for ever."""
 
 _IDLE_ELEMENTS: Final = 20_000
-"""So many of them may go round before one reaches a sink or the off-chip memory."""
+"""So many of them may go round before one reaches a sink or the HBM."""
 
 _FINE_STEPS: Final = 8
 """A channel grows by one slot up to this depth, then by an eighth of its depth."""
@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
         grown: depths of the channels that were grown, by option.
         cycle: of its end, or where the last of the units that wait came to rest.
         loops: names of the units of each loop it stopped in.
-        lacks_room: in one of them a unit waits for room on chip that others hold.
+        lacks_room: in one of them a unit waits for on-chip capacity that others hold.
         feedbacks: that close each loop in which nothing is on its way.
         hopeless: a loop is stuck in another way, and not for slots.
         elements: how many it delivered.
@@ -89,6 +89,7 @@ class Trial:
         self._effort = effort
         self._grown: dict[str, int] = {}
         self._stopped = False
+        self._at_rest: RunState | None = None
         self._loops: list[list[UnitState]] = []
         self._plan: Final = plan
         self._runner = Runner(
@@ -112,28 +113,28 @@ class Trial:
         """Run to the end, to a stop that no growth releases, or until it takes too long."""
         machine = self._machine
         ending = self._runner.run(self._given_up)
-        state = state_of(machine)
         failure = machine.failures.first
-        codes = [code(loop, state) for loop in self._loops]
+        state, loops = self._at_rest or state_of(machine), self._loops
+        codes = [code(loop, state) for loop in loops]
         return Outcome(
             ending,
             self._grown,
-            state.stopped_cycle if ending == "deadlock" else state.cycles,
-            frozenset(frozenset(unit.name for unit in loop) for loop in self._loops),
+            state.stopped_cycle if ending == "deadlock" else cycles_of(machine),
+            frozenset(frozenset(unit.name for unit in loop) for loop in loops),
             "FAB-D006" in codes,
             tuple(
                 _feedbacks(self._plan, state, loop)
-                for loop, each in zip(self._loops, codes, strict=True)
+                for loop, each in zip(loops, codes, strict=True)
                 if each == "FAB-D002"
             ),
             bool({"FAB-D003", "FAB-D005"} & set(codes)),
-            state.elements,
+            machine.elements,
             machine.on_chip.peak_bytes,
             None if failure is None else failure.message,
         )
 
     def _given_up(self) -> Ending | None:
-        if self._watch.moving or self._machine.failures.circling:
+        if self._watch.moving:
             return "livelock"
         return "interrupted" if self._stopped else None
 
@@ -151,7 +152,7 @@ class Trial:
                     machine.channels[channel.number].grow(slots)
                     self._grown[channel.option] = channel.depth + slots
                 return True
-            self._loops = loops
+            self._at_rest, self._loops = state, loops
         return False
 
     def _check(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from fabric.deadlock.reduction import Need, blocked, cores
+from fabric.telling.causes import Operation
 
 if TYPE_CHECKING:
     from fabric.state.run_state import ChannelState, RunState, UnitState, WaitState
@@ -48,11 +49,11 @@ def find_stuck(state: RunState) -> Stuck:
     live = []
     for unit in units:
         wait = unit.wait
-        if wait is None or wait.operation in ("reach", "off-chip"):
+        if wait is None or wait.operation in {Operation.REACH, Operation.OFF_CHIP}:
             if not unit.finished:
                 live.append(unit.number)
         else:
-            any_of = wait.any_of or wait.operation == "capacity"
+            any_of = wait.any_of or wait.operation is Operation.CAPACITY
             needs[unit.number] = Need(tuple(_peers(state, unit, wait)), any_of)
     stuck = blocked(needs, live)
     groups = cores(needs, stuck)
@@ -79,12 +80,12 @@ def channels_of(state: RunState, loop: Iterable[UnitState]) -> list[ChannelState
 
 def _peers(state: RunState, unit: UnitState, wait: WaitState) -> Iterator[int]:
     """Yield the nodes that could let ``unit`` go on."""
-    if wait.operation == "capacity":
+    if wait.operation is Operation.CAPACITY:
         yield from sorted(_who_frees(state, unit))
         return
     for number in wait.channels:
         channel = state.channels[number]
-        if wait.operation == "send":
+        if wait.operation is Operation.SEND:
             if not is_lost(channel):
                 yield channel.consumer
         elif channel.closed_cycle is None:
@@ -92,7 +93,7 @@ def _peers(state: RunState, unit: UnitState, wait: WaitState) -> Iterator[int]:
 
 
 def _who_frees(state: RunState, unit: UnitState) -> set[int]:
-    """Return the nodes that could give ``unit`` room on chip."""
+    """Return the nodes that could give ``unit`` on-chip capacity."""
     (first, _), *_ = state.on_chip.requests
     if first != unit.number:
         return {first}
@@ -114,7 +115,7 @@ def _holding(state: RunState, owner: int) -> set[int]:
 
 
 def lost_room(state: RunState) -> list[UnitState]:
-    """Return units that hold room on chip although they and all their readers have ended."""
+    """Return units that hold on-chip capacity although they and all their readers have ended."""
     return [
         state.units[owner]
         for owner, _ in state.on_chip.held
@@ -130,7 +131,7 @@ def is_lost(channel: ChannelState) -> bool:
 def rotated(loop: list[UnitState]) -> list[UnitState]:
     """Let a loop begin with its first unit that waits to send, where there is one."""
     for position, unit in enumerate(loop):
-        if unit.wait is not None and unit.wait.operation == "send":
+        if unit.wait is not None and unit.wait.operation is Operation.SEND:
             return loop[position:] + loop[:position]
     return loop
 
@@ -143,7 +144,7 @@ def growable(state: RunState, loop: list[UnitState]) -> ChannelState | None:
     sending = [
         state.channels[unit.wait.channels[0]]
         for unit in loop
-        if unit.wait is not None and unit.wait.operation == "send"
+        if unit.wait is not None and unit.wait.operation is Operation.SEND
     ]
     full = [channel for channel in sending if not is_lost(channel)]
     return min(full, key=lambda channel: channel.depth, default=None)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
+from fabric.drawing.colours import KIND_FILL
 from fabric.drawing.picture import Box, Picture
+from fabric.telling.causes import Cause
 
 __all__ = ["dot", "mermaid"]
-
-_FILL: Final = {"compute": "#dbe9fb", "memory": "#dff3e0", "routing": "#f1f1f1"}
 
 
 def dot(picture: Picture) -> str:
@@ -28,7 +27,7 @@ def _dot(picture: Picture) -> Iterator[str]:
     yield '  edge [fontname="monospace", fontsize=9];'
     for number, box in enumerate(picture.boxes):
         label = "\\n".join(map(_escaped, _lines(box)))
-        yield f'  n{number} [label="{label}", fillcolor="{_FILL[box.kind]}"];'
+        yield f'  n{number} [label="{label}", fillcolor="{KIND_FILL[box.kind]}"];'
     for arrow in picture.arrows:
         many = f" x{arrow.count}" if arrow.count > 1 else ""
         yield f"  n{arrow.source} -> n{arrow.target} [label={_quoted(arrow.label + many)}];"
@@ -42,7 +41,7 @@ def _mermaid(picture: Picture) -> Iterator[str]:
     for arrow in picture.arrows:
         many = f" x{arrow.count}" if arrow.count > 1 else ""
         yield f'  n{arrow.source} -->|"{_entities(arrow.label + many)}"| n{arrow.target}'
-    for kind, fill in _FILL.items():
+    for kind, fill in KIND_FILL.items():
         yield f"  classDef {kind} fill:{fill}"
 
 
@@ -50,7 +49,7 @@ def _lines(box: Box) -> list[str]:
     many = f" x{box.count}" if box.count > 1 else ""
     lines = [box.title + many, f"{box.operator} {box.place}"]
     if box.shares is not None:
-        lines.append(f"busy {100 * box.shares['busy']:.1f} %")
+        lines.append(f"{Cause.BUSY.label} {100 * box.shares[Cause.BUSY]:.1f} %")
     return lines
 
 

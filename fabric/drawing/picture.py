@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from fabric.symbolic.folding import alike, operator_text
+from fabric.telling.causes import SHOWN, Cause
 from fabric.telling.wording import merged_text, without_numbers
 from fabric.values.stream_type import TileType
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.operator import Node
 
-__all__ = ["SHARES", "Arrow", "Box", "Picture", "Shares", "picture_of"]
+__all__ = ["Arrow", "Box", "Picture", "Shares", "picture_of"]
 
-SHARES: Final = ("busy", "empty", "full", "hbm", "idle")
-"""Where the cycles of a unit went; ``full`` has its waits for credits and for room, too."""
-
-Shares: TypeAlias = Mapping[str, float]
-"""Fractions of all cycles by the names of ``SHARES``."""
+Shares: TypeAlias = Mapping[Cause, float]
+"""Fractions of all cycles by the causes of ``SHOWN``."""
 
 
 @dataclass(frozen=True)
@@ -113,9 +111,7 @@ def _box(group: Sequence[Node], shares: Mapping[str, Shares] | None) -> Box:
     first = group[0]
     mean = None
     if shares is not None:
-        mean = {
-            name: sum(shares[node.name][name] for node in group) / len(group) for name in SHARES
-        }
+        mean = {name: sum(shares[node.name][name] for node in group) / len(group) for name in SHOWN}
     return Box(
         title=merged_text([node.name for node in group]),
         count=len(group),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from fabric.drawing.picture import Shares
+from fabric.telling.causes import SHOWN, Cause
 from fabric.telling.errors import ConfigurationError
 from fabric.wiring.elaborate import Plan
 
@@ -43,13 +44,8 @@ def shares_of_run(folder: Path, plan: Plan) -> dict[str, Shares]:
     return {node.name: _shares(by_name[node.name]) for node in plan.nodes}
 
 
-def _shares(unit: dict[str, Any]) -> Shares:
-    cycles = {
-        "busy": unit["busy_cycles"],
-        "empty": unit["empty_cycles"],
-        "full": unit["full_cycles"] + unit["credit_cycles"] + unit["capacity_cycles"],
-        "hbm": unit["hbm_cycles"],
-        "idle": unit["idle_cycles"],
-    }
+def _shares(unit: Mapping[str, int]) -> Shares:
+    cycles = {cause: unit[cause.column] for cause in SHOWN}
+    cycles[Cause.FULL] += unit[Cause.CREDIT.column]
     whole = sum(cycles.values()) or 1
-    return {name: value / whole for name, value in cycles.items()}
+    return {cause: value / whole for cause, value in cycles.items()}

@@ -7,8 +7,10 @@ from html import escape
 from itertools import pairwise
 from typing import Final
 
+from fabric.drawing.colours import KIND_FILL, shade
 from fabric.drawing.layout import Layout, Point, Size, layered
-from fabric.drawing.picture import SHARES, Arrow, Box, Picture
+from fabric.drawing.picture import Arrow, Box, Picture
+from fabric.telling.causes import SHOWN, Cause
 
 __all__ = ["svg"]
 
@@ -19,22 +21,7 @@ _SMALL: Final = 6.1
 _MARGIN: Final = 20.0
 _BOX_HEIGHT: Final = 40.0
 _BAR_HEIGHT: Final = 7.0
-_FILL: Final = {"compute": "#dbe9fb", "memory": "#dff3e0", "routing": "#f1f1f1"}
 _LINE: Final = {"compute": "#3b6fb6", "memory": "#3a8a4a", "routing": "#8a8a8a"}
-_SHARE_FILL: Final = {
-    "busy": "#d1495b",
-    "empty": "#bcd4e6",
-    "full": "#f3c969",
-    "hbm": "#6aa67a",
-    "idle": "#e9e9e9",
-}
-_SHARE_NAME: Final = {
-    "busy": "busy",
-    "empty": "waits for input",
-    "full": "waits for room",
-    "hbm": "waits for the HBM",
-    "idle": "ended",
-}
 _STYLE: Final = (
     "text{font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#1c1c1c}"
     ".t{font-size:12px;font-weight:600}.s{font-size:10px;fill:#555}"
@@ -92,9 +79,9 @@ def _document(picture: Picture, layout: Layout) -> Iterator[str]:
 
 def _legend(picture: Picture) -> Iterator[tuple[str, str]]:
     if picture.measured:
-        yield from ((_SHARE_FILL[name], _SHARE_NAME[name]) for name in SHARES)
+        yield from ((cause.colour, cause.label) for cause in SHOWN)
     else:
-        yield from ((_LINE[kind], f"{kind} unit") for kind in _FILL)
+        yield from ((_LINE[kind], f"{kind} unit") for kind in KIND_FILL)
 
 
 def _label(arrow: Arrow) -> str:
@@ -119,7 +106,7 @@ def _box_size(box: Box) -> Size:
 def _box(box: Box, centre: Point) -> Iterator[str]:
     (x, y), (width, height) = centre, _box_size(box)
     left, top = x - width / 2, y - height / 2
-    fill = _FILL[box.kind] if box.shares is None else _heat(box.shares["busy"])
+    fill = KIND_FILL[box.kind] if box.shares is None else shade(box.shares[Cause.BUSY])
     shape = f'width="{width:.1f}" height="{height:.1f}" rx="5"'
     style = f'fill="{fill}" stroke="{_LINE[box.kind]}" stroke-width="1.2"'
     if box.count > 1:
@@ -132,20 +119,14 @@ def _box(box: Box, centre: Point) -> Iterator[str]:
         )
     if box.shares is not None:
         at = left + 9
-        for name in SHARES:
-            part = (width - 18) * box.shares[name]
-            percent = f"{_SHARE_NAME[name]}: {100 * box.shares[name]:.1f} %"
+        for cause in SHOWN:
+            part = (width - 18) * box.shares[cause]
+            percent = f"{cause.label}: {100 * box.shares[cause]:.1f} %"
             yield (
                 f'<rect x="{at:.1f}" y="{top + _BOX_HEIGHT - 1:.1f}" width="{part:.1f}" '
-                f'height="{_BAR_HEIGHT}" fill="{_SHARE_FILL[name]}"><title>{percent}</title></rect>'
+                f'height="{_BAR_HEIGHT}" fill="{cause.colour}"><title>{percent}</title></rect>'
             )
             at += part
-
-
-def _heat(share: float) -> str:
-    """White for a unit that does nothing, red for one that is always busy."""
-    red, green, blue = (round(255 + share * (full - 255)) for full in (0xF2, 0x8B, 0x82))
-    return f"#{red:02x}{green:02x}{blue:02x}"
 
 
 def _path(route: tuple[Point, ...], source: Box, target: Box) -> str:

@@ -1,4 +1,4 @@
-"""What a user's operator has asked for and not awaited: one thing at a time, in its own task."""
+"""What a checked operator has asked for and not awaited: one thing at a time, in its own task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a channel that a user's operator writes: what it sends is what it promised.
+"""The end of a channel that a checked operator writes: what it sends is what it promised.
 
 Source of the nesting rule: Streaming Tensor Programs, section 3.1; bare stops are this project's.
 """

@@ -1,4 +1,4 @@
-"""The end of a channel that a user's operator reads: in turn, and without changing what others see.
+"""The end of a channel that a checked operator reads: in turn, without changing what others see.
 
 A channel gets another class, with the same attributes; whose elements a ``peek`` has shown is
 noted at the unit.
@@ -17,7 +17,7 @@ __all__ = ["check_reads"]
 
 
 def check_reads(channel: Channel) -> None:
-    """Check what is done at the reading end of ``channel``, whose consumer is a ``UserUnit``."""
+    """Check what is done at the reading end of ``channel``, whose consumer is a ``CheckedUnit``."""
     kind = channel.__class__
     if kind not in _checked:
         _checked[kind] = _with_checks(kind)

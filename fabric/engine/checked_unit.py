@@ -1,4 +1,4 @@
-"""The unit of a user's operator: only the fabric sets its clock, and work has to lead somewhere."""
+"""The unit of a checked operator: only the fabric sets its clock, and its work leads somewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fabric.engine.calls import Calls
     from fabric.engine.channel import Channel
 
-__all__ = ["Circling", "UserUnit", "unit_class"]
+__all__ = ["CheckedUnit", "Circling", "unit_class"]
 
 AnyUnit = TypeVar("AnyUnit", bound=Unit)
 
@@ -40,8 +40,8 @@ class Circling(BaseException):
     """Ends an operator that charges, or waits for cycles, on and on: a livelock of one unit."""
 
 
-class UserUnit(Unit):
-    """What the units of users' operators have more; see ``unit_class`` for those that are made.
+class CheckedUnit(Unit):
+    """What the units of checked operators have more; see ``unit_class`` for those that are made.
 
     Attributes:
         calls: what it has asked its channels for.
@@ -118,7 +118,7 @@ def unit_class(kind: type[AnyUnit], *, checked: bool) -> type[AnyUnit]:
         return kind
     if kind not in _checked:
         slots = ("calls", "most_steps", "reads", "shown", "steps_left", "writes")
-        _checked[kind] = type(f"User{kind.__name__}", (UserUnit, kind), {"__slots__": slots})
+        _checked[kind] = type(f"Checked{kind.__name__}", (CheckedUnit, kind), {"__slots__": slots})
     made = _checked[kind]
     assert issubclass(made, kind)
     return made

@@ -1,10 +1,10 @@
-"""Lets units that were woken go on: those of the fabric's own operators without trio in between.
+"""Lets strands that were woken go on: those of conducted operators without trio in between.
 
 A unit that parks is blocked as trio sees it, and whoever has its coroutine may go on with it; trio
 offers that for other runners of coroutines (``temporarily_detach_coroutine_object``). Compared with
 trio's scheduler, the conductor saves 2 microseconds each time: a third of the time of an attention
 run. It is a task itself, gives trio a turn now and then, and hands an operator that ends back to
-trio. Operators that users wrote may await what they like: trio runs them.
+trio. Operators that promise nothing may await what they like: trio runs them.
 """
 
 from __future__ import annotations

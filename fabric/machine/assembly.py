@@ -7,7 +7,7 @@ from typing import Protocol
 
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel, Discard
-from fabric.engine.checked_unit import UserUnit, unit_class
+from fabric.engine.checked_unit import CheckedUnit, unit_class
 from fabric.engine.clock import VirtualClock
 from fabric.engine.memories import memory_of
 from fabric.engine.off_chip import OffChip
@@ -193,7 +193,7 @@ def _with_checks(plan: Plan, ports: tuple[Ports, ...]) -> tuple[Ports, ...]:
     """Return ``ports``, those of operators that are not conducted with a look at what they do."""
     names = {(edge.producer.index, edge.output): edge.name for edge in plan.edges}
     return tuple(
-        checked_ports(each, _names(node, names)) if isinstance(each.unit, UserUnit) else each
+        checked_ports(each, _names(node, names)) if isinstance(each.unit, CheckedUnit) else each
         for node, each in zip(plan.nodes, ports, strict=True)
     )
 

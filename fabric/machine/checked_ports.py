@@ -1,4 +1,4 @@
-"""What a user's operator has while it runs: the same as any other, with a look at what it does."""
+"""What a checked operator has while it runs, one that is not conducted: a look at what it does."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from fabric.engine.calls import Calls
 from fabric.engine.channel import Channel, Discard
 from fabric.engine.checked_sink import CheckedSink
 from fabric.engine.checked_source import check_reads
-from fabric.engine.checked_unit import UserUnit
+from fabric.engine.checked_unit import CheckedUnit
 from fabric.engine.ports import Ports
 from fabric.telling.errors import Refusal
-from fabric.values.fit import whole
+from fabric.values.fit import MOST_CYCLES, whole
 
 __all__ = ["CheckedPorts", "checked_ports"]
 
 
 @dataclass(frozen=True)
 class CheckedPorts(Ports):
-    """The ports of an operator that a user wrote.
+    """Ports that look at what their operator does.
 
     Attributes:
         calls: what the operator has asked its channels for.
@@ -60,16 +60,18 @@ class CheckedPorts(Ports):
 
 
 def checked_ports(ports: Ports, names: Sequence[str]) -> CheckedPorts:
-    """Return ``ports`` for a user's operator.
+    """Return ``ports`` with a look at what their operator does.
 
     Args:
-        ports: of an operator of ours in its place.
+        ports: of a conducted operator in its place.
         names: of what it writes, in port order.
     """
     unit = ports.unit
-    assert isinstance(unit, UserUnit)
+    assert isinstance(unit, CheckedUnit)
     unit.calls = calls = Calls(unit)
     unit.shown, unit.steps_left = set(), [0, -1, 0]
+    # As many as it likes, where nobody watches for livelocks.
+    unit.most_steps = MOST_CYCLES
     unit.reads = ports.inputs
     bare = [sink for sink in ports.outputs if not isinstance(sink, CheckedSink)]
     unit.writes = [_channel(sink) for sink in bare if not isinstance(sink, Discard)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
@@ -13,6 +14,7 @@ from fabric.engine.ports import Ports
 from fabric.engine.stored import Stored
 from fabric.engine.unit import Unit
 from fabric.machine.failures import Failures
+from fabric.machine.fixed import Fixed, fixed_of
 from fabric.wiring.elaborate import Plan
 
 __all__ = ["Machine"]
@@ -45,6 +47,11 @@ class Machine:
     ports: tuple[Ports, ...]
     stored: Stored
     failures: Failures
+
+    @cached_property
+    def fixed(self) -> Fixed:
+        """What is the same in every state of it; to ask again would take most of a state's time."""
+        return fixed_of(self.plan, self.units)
 
     @property
     def sinks(self) -> tuple[Channel, ...]:

@@ -98,6 +98,8 @@ class Runner:
             return "error"
         if all(unit.finished for unit in machine.units):
             return "completed"
+        if machine.failures.circling:
+            return "livelock"
         return given_up() or "deadlock"
 
     async def _main(

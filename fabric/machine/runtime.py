@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from trio import Cancelled, CancelScope, open_nursery
 
-from fabric.engine.checked_unit import Circling, UserUnit
+from fabric.engine.checked_unit import CheckedUnit, Circling
 from fabric.engine.clock import Stopped
 from fabric.machine.blame import first_of, has_user_code
 from fabric.machine.watchdog import Watched
@@ -105,7 +105,7 @@ class Runtime:
         """Run one operator until it ends; an error ends it too and is kept."""
         ports = self.machine.ports[node.index]
         unit = ports.unit
-        task = unit.strand.begin(conducted=not isinstance(unit, UserUnit))
+        task = unit.strand.begin(conducted=not isinstance(unit, CheckedUnit))
         self._unit_of[task] = unit
         await self._operate(node, ports, unit)
         await self.machine.clock.conductor.end(unit.strand)
@@ -128,7 +128,7 @@ class Runtime:
                 raise
             if clock.stopped:
                 return
-            if isinstance(unit, UserUnit):
+            if isinstance(unit, CheckedUnit):
                 unit.let_go()
             if isinstance(first, Circling):
                 failures.circling.append((unit, raising_place(first)))

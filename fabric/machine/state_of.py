@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fabric.engine.unit import ComputeUnit
 from fabric.state.memory_use import MemoryUse
 from fabric.state.run_state import ChannelState, OnChipState, RunState, UnitState, WaitState
-from fabric.values.stream_type import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,43 +13,38 @@ if TYPE_CHECKING:
     from fabric.engine.channel import Channel
     from fabric.engine.on_chip import OnChipMemory
     from fabric.engine.unit import Unit, Wait, Watched
+    from fabric.machine.fixed import FixedChannel, FixedUnit
     from fabric.machine.machine import Machine
-    from fabric.wiring.elaborate import Edge
-    from fabric.wiring.operator import Node
 
-__all__ = ["memory_use", "state_of"]
+__all__ = ["cycles_of", "memory_use", "state_of"]
 
 
 def state_of(machine: Machine) -> RunState:
     """Return the state of ``machine``; to be called while no unit runs.
 
-    It takes some 1 microsecond for a unit and 2 for a channel.
+    It takes some 1 microsecond for a unit and as much for a channel.
     """
-    plan = machine.plan
-    channels = machine.channels
-    number: dict[Watched, int] = {channel: index for index, channel in enumerate(channels)}
+    number: dict[Watched, int] = {channel: at for at, channel in enumerate(machine.channels)}
     off_chip = machine.off_chip
-    cycles = max(unit.now for unit in machine.units)
-    if off_chip is not None and off_chip.final_cycle is not None:
-        cycles = max(cycles, off_chip.final_cycle)
+    units = zip(machine.fixed.units, machine.units, strict=True)
+    channels = zip(machine.fixed.channels, machine.channels, strict=True)
     return RunState(
-        program=plan.program.name,
-        cycles=cycles,
-        units=tuple(
-            [
-                _unit(unit, node, number)
-                for unit, node in zip(machine.units, plan.nodes, strict=True)
-            ]
-        ),
-        channels=tuple(
-            [
-                _channel(index, channel, edge)
-                for index, (channel, edge) in enumerate(zip(channels, plan.edges, strict=True))
-            ]
-        ),
+        program=machine.plan.program.name,
+        cycles=cycles_of(machine),
+        units=tuple([_unit(fixed, unit, number) for fixed, unit in units]),
+        channels=tuple([_channel(fixed, channel) for fixed, channel in channels]),
         on_chip=_on_chip(machine.on_chip),
         hbm_bytes_moved=0 if off_chip is None else off_chip.bytes_moved,
     )
+
+
+def cycles_of(machine: Machine) -> int:
+    """Return the largest clock, the HBM's included once it stops: when its clients have ended."""
+    cycles = max(unit.now for unit in machine.units)
+    off_chip = machine.off_chip
+    if off_chip is not None and off_chip.final_cycle is not None:
+        cycles = max(cycles, off_chip.final_cycle)
+    return cycles
 
 
 def memory_use(machine: Machine) -> MemoryUse:
@@ -68,15 +61,10 @@ def memory_use(machine: Machine) -> MemoryUse:
     return MemoryUse(loaded, stored, machine.on_chip.peak_bytes)
 
 
-def _unit(unit: Unit, node: Node, number: Mapping[Watched, int]) -> UnitState:
+def _unit(fixed: FixedUnit, unit: Unit, number: Mapping[Watched, int]) -> UnitState:
     wait = unit.wait
     return UnitState(
-        unit.index,
-        unit.name,
-        type(node.operator).__name__,
-        unit.kind,
-        unit.place,
-        unit.flops_per_cycle if isinstance(unit, ComputeUnit) else 0,
+        *fixed,
         unit.now,
         unit.finished,
         None if wait is None else _wait(wait, number),
@@ -92,16 +80,11 @@ def _wait(wait: Wait, number: Mapping[Watched, int]) -> WaitState:
     return WaitState(wait.operation, channels, wait.since_cycle, wait.any_of, wait.stops)
 
 
-def _channel(number: int, channel: Channel, edge: Edge) -> ChannelState:
+def _channel(fixed: FixedChannel, channel: Channel) -> ChannelState:
     queue = channel.queue
     taken = channel.elements
     return ChannelState(
-        number,
-        channel.name,
-        edge.key,
-        channel.producer.index,
-        channel.consumer.index,
-        kind_of(edge.type.value),
+        *fixed,
         channel.depth,
         len(queue),
         taken + channel.held_values if queue else taken,

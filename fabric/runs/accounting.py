@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from fabric.runs.report import ChannelCounters, Totals, UnitCounters
 from fabric.state.open_waits import OpenWait, open_waits
+from fabric.telling.causes import Cause
 
 if TYPE_CHECKING:
     from fabric.hardware.description import OffChipDescription
@@ -16,13 +17,6 @@ if TYPE_CHECKING:
     from fabric.symbolic.metrics import Metrics
 
 __all__ = ["channel_counters", "totals", "unit_counters", "warnings"]
-
-_COLUMNS: Final = {
-    "empty": "empty_cycles",
-    "full": "full_cycles",
-    "hbm": "hbm_cycles",
-    "capacity": "capacity_cycles",
-}
 
 
 def unit_counters(state: RunState) -> tuple[UnitCounters, ...]:
@@ -65,7 +59,7 @@ def unit_counters(state: RunState) -> tuple[UnitCounters, ...]:
 
 def _with_open(unit: UnitCounters, wait: OpenWait, cycles: int) -> UnitCounters:
     """Return ``unit`` with the cycles of ``wait``, which are not idle."""
-    column = _COLUMNS[wait.cause]
+    column = wait.cause.column
     length = cycles - wait.since_cycle
     changed = {column: getattr(unit, column) + length, "idle_cycles": unit.idle_cycles - length}
     return replace(unit, **changed)
@@ -83,8 +77,8 @@ def channel_counters(state: RunState) -> tuple[ChannelCounters, ...]:
             depth=channel.depth,
             elements=channel.taken,
             peak_occupancy=channel.peak_occupancy,
-            empty_cycles=channel.empty_cycles + open_cycles[channel.number, "empty"],
-            full_cycles=channel.full_cycles + open_cycles[channel.number, "full"],
+            empty_cycles=channel.empty_cycles + open_cycles[channel.number, Cause.EMPTY],
+            full_cycles=channel.full_cycles + open_cycles[channel.number, Cause.FULL],
             credit_cycles=channel.credit_cycles,
             left_over=channel.left_over,
         )

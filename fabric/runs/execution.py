@@ -14,7 +14,7 @@ from fabric.deadlock.waits import find_stuck
 from fabric.machine.ending import Ending
 from fabric.machine.machine import Machine
 from fabric.machine.runner import Runner
-from fabric.machine.state_of import state_of
+from fabric.machine.state_of import cycles_of, state_of
 from fabric.machine.watchdog import watched
 from fabric.runs import accounting
 from fabric.runs.interrupts import Interrupts
@@ -139,7 +139,7 @@ class Execution:
         """Run to the end and return how it ended; the trace ends with it."""
         status = self._execute()
         if self._recorder is not None:
-            self._recorder.finish(status, state_of(self.machine).cycles)
+            self._recorder.finish(status, cycles_of(self.machine))
         return status
 
     def _execute(self) -> Ending:
@@ -150,7 +150,7 @@ class Execution:
             with interrupts.handled(), watched(runtime.watched, self._say):
                 runtime.catches_interrupts = interrupts.handling
                 ending = self._runner.run(
-                    self._given_up,
+                    lambda: "livelock" if self.watch.moving else None,
                     on_start=lambda: interrupts.ends(runtime.cancel, runtime.abandon),
                     beside=self._beside(),
                 )
@@ -161,10 +161,6 @@ class Execution:
         self.wall_seconds = time.perf_counter() - start
         self._log_finished(state_of(self.machine))
         return "interrupted" if interrupts.seen else ending
-
-    def _given_up(self) -> Ending | None:
-        moves_in_vain = self.watch.moving or self.machine.failures.circling
-        return "livelock" if moves_in_vain else None
 
     def _beside(self) -> Iterator[Callable[[], Awaitable[None]]]:
         """Yield the tasks that go on as long as the operators do."""

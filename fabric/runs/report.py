@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from signal import SIGINT
 from typing import Any, Final
 
+from fabric.deadlock.document import DeadlockReport
 from fabric.machine.ending import Ending
 from fabric.runs.verification import Verification
 from fabric.telling.errors import Deadlock, FabricError, VerificationError
@@ -17,6 +18,7 @@ __all__ = [
     "Compared",
     "Comparison",
     "ExitStatus",
+    "Failure",
     "Report",
     "Totals",
     "UnitCounters",
@@ -50,7 +52,7 @@ class UnitCounters:
         full_cycles: waited for a reader to take an element.
         credit_cycles: waited for a credit on its way back.
         hbm_cycles: waited for the HBM.
-        capacity_cycles: waited for room on chip.
+        capacity_cycles: waited for on-chip capacity.
         idle_cycles: between its end, or where the run was stopped under it, and the run's end; a
             wait that had not ended then counts as a wait to the last cycle.
         flops: floating-point operations done.
@@ -154,9 +156,36 @@ class Comparison:
     warnings: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Failure:
+    """What made a run fail.
+
+    Attributes:
+        message: the sentence, without the place.
+        file, line: that it points at, where one is known.
+    """
+
+    message: str
+    file: str | None
+    line: int | None
+
+    @staticmethod
+    def of(error: FabricError) -> Failure:
+        """Return what a report keeps of ``error``."""
+        return Failure(error.message, error.file, error.line)
+
+    def error(self) -> FabricError:
+        """Return an error that says the same."""
+        return FabricError(self.message, file=self.file, line=self.line)
+
+
 _BESIDE_THE_TABLE: Final = frozenset(
     {"name", "units", "channels_counters", "comparison", "unwritten", "signal"}
 )
+
+
+_SPELLED: Final = {"explained": "deadlock", "failure": "error"}
+"""Fields that ``run --json`` has as plain data, and what it calls them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +197,8 @@ class Report:
         units, channels_counters: in node and edge order.
         comparison: what was known before the run beside what it measured.
         verification: the outputs beside what the program expects; None where it expects nothing.
+        explained: why it does not move; ``deadlock`` is the same as plain data.
+        failure: what made it fail; ``error`` is the same as plain data.
         warnings: sentences about a run that completed all the same.
         unwritten: sentences about what of its log and trace could not be written.
         signal: the one that interrupted it; None where none did.
@@ -195,8 +226,8 @@ class Report:
     log_dir: str | None = None
     verified: bool | None = None
     verification: Verification | None = None
-    deadlock: dict[str, Any] | None = None
-    error: dict[str, Any] | None = None
+    explained: DeadlockReport | None = None
+    failure: Failure | None = None
     extra: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     name: str = ""
@@ -205,6 +236,16 @@ class Report:
     comparison: Comparison = Comparison()
     unwritten: tuple[str, ...] = ()
     signal: int | None = None
+
+    @property
+    def deadlock(self) -> dict[str, Any] | None:
+        """Why it does not move, as ``run --json`` prints it; None where it does."""
+        return None if self.explained is None else self.explained.as_json()
+
+    @property
+    def error(self) -> dict[str, Any] | None:
+        """What made it fail, as ``run --json`` prints it; None where nothing did."""
+        return None if self.failure is None else asdict(self.failure)
 
     @property
     def exit_status(self) -> int:
@@ -229,12 +270,10 @@ class Report:
             VerificationError: an output is not what the program expects.
             FabricError: it failed, or was interrupted.
         """
-        if self.deadlock is not None:
-            raise Deadlock(self.deadlock["summary"], report=self.deadlock)
-        if self.error is not None:
-            raise FabricError(
-                self.error["message"], file=self.error["file"], line=self.error["line"]
-            )
+        if self.explained is not None:
+            raise Deadlock(self.explained.summary, report=self.explained.as_json())
+        if self.failure is not None:
+            raise self.failure.error()
         if self.status == "interrupted":
             raise FabricError(f"program {self.name!r} was interrupted")
         if self.verified is False:
@@ -258,9 +297,9 @@ class Report:
     def as_json(self) -> dict[str, Any]:
         """Return the object that ``run --json`` prints."""
         known = {
-            each.name: getattr(self, each.name)
-            for each in fields(self)
-            if each.name not in _BESIDE_THE_TABLE
+            name: getattr(self, name)
+            for name in (_SPELLED.get(each.name, each.name) for each in fields(self))
+            if name not in _BESIDE_THE_TABLE
         }
         if self.verification is not None:
             known["verification"] = self.verification.as_json()

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TextIO
 
 from fabric.runs.report import Report, UnitCounters
+from fabric.telling.causes import COUNTED
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.events import event_logger
 from fabric.telling.plain import json_text, plain
@@ -98,12 +99,7 @@ class RunLog:
                 cycle,
                 operator=unit.name,
                 elements=unit.elements,
-                busy_cycles=unit.busy_cycles,
-                empty_cycles=unit.empty_cycles,
-                full_cycles=unit.full_cycles,
-                credit_cycles=unit.credit_cycles,
-                hbm_cycles=unit.hbm_cycles,
-                capacity_cycles=unit.capacity_cycles,
+                **{cause.column: getattr(unit, cause.column) for cause in COUNTED},
             )
 
     def write_report(self, report: Report) -> None:

@@ -24,7 +24,7 @@ from fabric.runs import accounting
 from fabric.runs.collector import only_young_garbage
 from fabric.runs.comparison import check_assumptions, compare
 from fabric.runs.execution import Execution, Progress, Settings
-from fabric.runs.report import Comparison, Report
+from fabric.runs.report import Comparison, Failure, Report
 from fabric.runs.runlog import RunLog, new_run_folder
 from fabric.runs.sizes import measured_sizes
 from fabric.runs.verification import Verification
@@ -246,6 +246,7 @@ def _report(
     """Account for the run."""
     machine = run.machine
     signal = run.signal if status == "interrupted" else None
+    error = machine.failures.first
     if status == "livelock" or machine.ran_ahead:
         # Where a loop was when it was stopped differs from run to run.
         return Report(
@@ -255,8 +256,8 @@ def _report(
             channels=len(machine.channels),
             wall_seconds=run.wall_seconds,
             verification=_not_verified(run, status),
-            deadlock=None if explained is None else explained.as_json(),
-            error=_told(machine.failures.first),
+            explained=explained,
+            failure=None if error is None else Failure.of(error),
             warnings=tuple(notes),
             signal=signal,
         )
@@ -271,7 +272,6 @@ def _report(
     comparison = Comparison()
     warnings = [*notes, *accounting.warnings(state)]
     verification = _not_verified(run, status)
-    error = machine.failures.first
     if status in ("interrupted", "error"):
         # Traffic was asked for that has not been moved yet: there is no share of the peak.
         totals = replace(totals, compute_utilization=None, off_chip_bandwidth_utilization=None)
@@ -310,8 +310,8 @@ def _report(
         wall_seconds=run.wall_seconds,
         verified=None if verification is None else verification.verified,
         verification=verification,
-        deadlock=None if explained is None else explained.as_json(),
-        error=_told(error),
+        explained=explained,
+        failure=None if error is None else Failure.of(error),
         extra=extra,
         units=accounting.unit_counters(state),
         channels_counters=accounting.channel_counters(state),
@@ -319,13 +319,6 @@ def _report(
         warnings=tuple(warnings),
         signal=signal,
     )
-
-
-def _told(error: FabricError | None) -> dict[str, Any] | None:
-    """Return an error as a report has it."""
-    if error is None:
-        return None
-    return {"message": error.message, "file": error.file, "line": error.line}
 
 
 def _not_verified(run: Execution, status: Ending) -> Verification | None:

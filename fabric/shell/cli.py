@@ -15,7 +15,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import click
 from typing_extensions import override
@@ -74,7 +74,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     # the time of a short run, and more with a trace.
     gc.set_threshold(50_000, 50, 1_000)
     given = list(sys.argv[1:] if arguments is None else arguments)
-    known: dict[str, Any] = {}
+    known: dict[str, object] = {}
     ended = Terminations()
     try:
         with ended.handled():
@@ -92,12 +92,12 @@ def _main(arguments: Sequence[str] | None) -> int:
     return status or 0
 
 
-def _interrupted(arguments: list[str], known: dict[str, Any], number: int) -> int:
+def _interrupted(arguments: list[str], known: dict[str, object], number: int) -> int:
     status = ExitStatus.interrupted(number)
     return _fail(arguments, known, status, "interrupted", outcome={"status": "interrupted"})
 
 
-def _fail_with(error: Exception, arguments: list[str], known: dict[str, Any]) -> int:
+def _fail_with(error: Exception, arguments: list[str], known: dict[str, object]) -> int:
     if isinstance(error, FabricError):
         return _fail(arguments, known, ExitStatus.USAGE, error.message, error.file, error.line)
     if isinstance(error, OSError):
@@ -111,14 +111,14 @@ def _fail_with(error: Exception, arguments: list[str], known: dict[str, Any]) ->
 
 def _fail(
     arguments: list[str],
-    known: dict[str, Any],
+    known: dict[str, object],
     status: int,
     message: str,
     file: str | None = None,
     line: int | None = None,
     *,
     say: bool = True,
-    outcome: dict[str, Any] | None = None,
+    outcome: dict[str, object] | None = None,
 ) -> int:
     """Say on stderr why there is no report, and in JSON on stdout where that is wanted."""
     if say:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from fabric.arguments.described import called_wrongly
 from fabric.hardware.description import Hardware
@@ -32,7 +32,7 @@ class Loaded:
     """
 
     program: Program
-    parameters: dict[str, Any]
+    parameters: dict[str, object]
 
 
 def load_program(path: Path | str, parameters: Sequence[str], hardware: Hardware) -> Loaded:
@@ -41,7 +41,7 @@ def load_program(path: Path | str, parameters: Sequence[str], hardware: Hardware
 
 
 def load_on(
-    hardware_file: str | None, program: str, parameters: Sequence[str], known: dict[str, Any]
+    hardware_file: str | None, program: str, parameters: Sequence[str], known: dict[str, object]
 ) -> Loaded:
     """Load a program on the hardware of a file, by default the paper's.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from fabric.runs.report import Report
 
@@ -23,11 +23,11 @@ _CHECK_FIELDS: Final = (
 )
 
 
-def run_object(**known: Any) -> dict[str, Any]:
+def run_object(**known: object) -> dict[str, object]:
     """Return the object of ``run --json`` with the fields that are known, the others None."""
     return dict.fromkeys(Report(program="").as_json()) | known
 
 
-def check_object(**known: Any) -> dict[str, Any]:
+def check_object(**known: object) -> dict[str, object]:
     """Return the object of ``check --json`` with the fields that are known, the others None."""
     return dict.fromkeys(_CHECK_FIELDS) | known

@@ -7,7 +7,6 @@ import types
 import typing
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -20,8 +19,8 @@ _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 
 
 def parameter_values(
-    build: Callable[..., Any], given: Sequence[str], *, file: str
-) -> dict[str, Any]:
+    build: Callable[..., object], given: Sequence[str], *, file: str
+) -> dict[str, object]:
     """Return a value for every parameter of ``build``: the given one, else its default.
 
     Args:
@@ -92,7 +91,7 @@ def parameter_values(
     return values
 
 
-def _annotations(build: Callable[..., Any], file: str, line: int) -> dict[str, Any]:
+def _annotations(build: Callable[..., object], file: str, line: int) -> dict[str, object]:
     try:
         return typing.get_type_hints(build, include_extras=True)
     except (NameError, TypeError, AttributeError) as error:
@@ -101,19 +100,19 @@ def _annotations(build: Callable[..., Any], file: str, line: int) -> dict[str, A
         ) from error
 
 
-def _convert(text: str, annotation: Any) -> Any:
+def _convert(text: str, annotation: object) -> object:
     if text.lower() in ("none", "null") and types.NoneType in typing.get_args(annotation):
         return None
     return msgspec.convert(text, annotation, strict=False, dec_hook=_custom)
 
 
-def _custom(wanted: type, text: str) -> Any:
+def _custom(wanted: type, text: str) -> object:
     if issubclass(wanted, Path) and text:
         return wanted(text)
     raise TypeError(f"text cannot be turned into a {wanted.__name__}")
 
 
-def _spelled(annotation: Any, found: str) -> str:
+def _spelled(annotation: object, found: str) -> str:
     if typing.get_origin(annotation) is typing.Literal:
         return one_of([str(value) for value in typing.get_args(annotation)], found)
     if not found and Path in (annotation, *typing.get_args(annotation)):

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import report_lines
-from fabric.runs.report import Report, UnitCounters
-from fabric.telling.errors import FabricError
+from fabric.runs.report import Failure, Report, UnitCounters
+from fabric.telling.causes import COUNTED, Cause
 from fabric.telling.wording import outcome, visible
 
 __all__ = ["render"]
 
 _UNITS_SHOWN: Final = 8
 _WIDE: Final = 100
-_STALLS: Final = ("empty", "full", "credit", "hbm", "capacity")
-_SHARES: Final = ("busy", *_STALLS, "idle")
+_STALLS: Final = tuple(cause for cause in COUNTED if cause is not Cause.BUSY)
 
 
 def render(report: Report, console: Console) -> None:
@@ -31,8 +29,8 @@ def render(report: Report, console: Console) -> None:
     What depends on the host, its time and its folders, is left out: one program, one text.
     """
     _header(report, console)
-    if report.deadlock is not None:
-        _deadlock(report.deadlock, console)
+    if report.explained is not None:
+        _deadlock(report.explained, console)
     else:
         console.print(_totals(report))
         if report.comparison.totals:
@@ -42,8 +40,8 @@ def render(report: Report, console: Console) -> None:
             _units(report, console, "Most stalled", _stalled)
     for warning in report.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
-    if report.error is not None:
-        _error(report.error, console)
+    if report.failure is not None:
+        _error(report.failure, console)
 
 
 def _header(report: Report, console: Console) -> None:
@@ -110,7 +108,7 @@ def _comparison(report: Report, console: Console) -> None:
     console.print(table)
 
 
-def _number(value: Any) -> str | None:
+def _number(value: object) -> str | None:
     if value is None:
         return None
     return f"{value:,}" if isinstance(value, int | float) else str(value)
@@ -123,7 +121,7 @@ def _percent(fraction: float | None) -> str | None:
 def _stalled(unit: UnitCounters) -> int:
     if not (unit.elements or unit.busy_cycles or unit.hbm_cycles):
         return 0  # it had nothing to do, such as an expert without tokens
-    return sum(getattr(unit, f"{cause}_cycles") for cause in _STALLS)
+    return sum(getattr(unit, cause.column) for cause in _STALLS)
 
 
 def _units(
@@ -134,34 +132,33 @@ def _units(
     if not ranked or not report.cycles:
         return
     shown = ranked[:_UNITS_SHOWN]
-    shares = [name for name in _SHARES if any(getattr(unit, f"{name}_cycles") for unit in shown)]
+    shares = [cause for cause in Cause if any(getattr(unit, cause.column) for unit in shown)]
     wide = console.width >= _WIDE
     console.print()
     count = f"{len(shown)} of {len(report.units)}"
     console.print(Text.assemble((title, "bold"), f" units, {count}; % of all cycles"))
     table = Table(box=None, pad_edge=False, collapse_padding=not wide, header_style="dim")
     table.add_column("unit", overflow="fold")
-    for name in (*shares, *(("elements",) if wide else ())):
+    for name in (*(cause.label for cause in shares), *(("elements",) if wide else ())):
         table.add_column(name, justify="right", no_wrap=True)
     if wide:
         table.add_column("wired at", overflow="fold")
     for unit in shown:
-        cells = [f"{100 * getattr(unit, f'{name}_cycles') / report.cycles:.1f}" for name in shares]
+        cells = [f"{100 * getattr(unit, cause.column) / report.cycles:.1f}" for cause in shares]
         if wide:
             cells += [f"{unit.elements:,}", f"{Path(unit.file).name}:{unit.line}"]
         table.add_row(Text(unit.name), *cells)
     console.print(table)
 
 
-def _deadlock(deadlock: dict[str, Any], console: Console) -> None:
-    verdict, *lines = report_lines(msgspec.convert(deadlock, DeadlockReport))
+def _deadlock(explained: DeadlockReport, console: Console) -> None:
+    verdict, *lines = report_lines(explained)
     code, _, rest = verdict.partition(": ")
     console.print(Text.assemble((code, "bold red"), f": {rest}"), soft_wrap=True)
     for line in lines:
         console.print(Text(line), soft_wrap=True)
 
 
-def _error(error: dict[str, Any], console: Console) -> None:
-    sentence = FabricError(error["message"], file=error["file"], line=error["line"])
+def _error(failure: Failure, console: Console) -> None:
     console.print()
-    console.print(Text.assemble(("error: ", "bold red"), str(sentence)), soft_wrap=True)
+    console.print(Text.assemble(("error: ", "bold red"), str(failure.error())), soft_wrap=True)

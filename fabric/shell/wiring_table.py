@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console
 from rich.table import Table
@@ -18,6 +18,7 @@ from fabric.symbolic.substitution import followed
 from fabric.telling.wording import merged_text, visible, without_numbers
 from fabric.terminal.output import print_line
 from fabric.values.dims import Dim, free_symbols, short_text
+from fabric.values.stream_type import StreamType
 from fabric.wiring.operator import Node
 
 __all__ = ["print_check"]
@@ -80,7 +81,7 @@ def _wiring(group: tuple[Node, ...], console: Console) -> None:
             print_line(console, Text(f"  {label} {text}"), 6)
 
 
-def _ports(types: list[tuple[Any, ...]]) -> Iterator[str]:
+def _ports(types: list[tuple[StreamType, ...]]) -> Iterator[str]:
     """Ports of a repeated operator, each type once; many alike ports of one operator together."""
     if len(types) == 1:
         yield from types_text(types[0])

@@ -8,7 +8,18 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final, Literal, Self, TypeAlias
 
-__all__ = ["SHOWN", "STUCK", "WAITS", "Cause", "Operation", "Peer"]
+__all__ = [
+    "COUNTED",
+    "MEMORIES",
+    "PARKED",
+    "SHOWN",
+    "STUCK",
+    "WAITS",
+    "Cause",
+    "Operation",
+    "Peer",
+    "Step",
+]
 
 Peer: TypeAlias = Literal["producer", "consumer", "memory", ""]
 
@@ -75,6 +86,14 @@ class Cause(StrEnum):
 WAITS: Final = (Cause.EMPTY, Cause.FULL, Cause.HBM, Cause.CAPACITY)
 """Causes of the waits in a trace: a wait for a slot ends with that of its credit."""
 
+MEMORIES: Final = tuple(cause for cause in WAITS if cause.peer == "memory")
+"""Causes for which no other unit is to blame."""
+
+COUNTED: Final = (
+    Cause.BUSY, Cause.EMPTY, Cause.FULL, Cause.CREDIT, Cause.HBM, Cause.CAPACITY,
+)  # fmt: skip
+"""Causes that move a unit's clock."""
+
 SHOWN: Final = (Cause.BUSY, *WAITS, Cause.IDLE)
 """Causes that pictures tell apart; credits are in ``FULL``."""
 
@@ -107,3 +126,40 @@ class Operation(StrEnum):
         operation._value_ = spelling
         operation.cause, operation.label = cause, label or spelling
         return operation
+
+    @property
+    def awaits(self) -> str:
+        """What is waited for: its turn, where that is no part of the machine."""
+        return self.cause.awaits if self.cause else "its turn"
+
+
+PARKED: Final = (
+    Operation.RECEIVE, Operation.SEND, Operation.REACH, Operation.OFF_CHIP, Operation.CAPACITY,
+)  # fmt: skip
+"""Operations at which a unit can be parked; the others are seen in a livelock only."""
+
+
+class Step(StrEnum):
+    """An operation in the sequence of a traced unit, spelled as in SQL.
+
+    Attributes:
+        cause: of its wait.
+    """
+
+    cause: Cause
+
+    RESERVE = "reserve", Cause.FULL
+    SEND = "send", Cause.FULL
+    SEE = "see", Cause.EMPTY
+    TAKE = "take", Cause.EMPTY
+    BURST = "burst", Cause.HBM
+    ALLOCATE = "allocate", Cause.CAPACITY
+    END = "end", Cause.EMPTY
+    IDLE = "idle", Cause.EMPTY
+
+    def __new__(cls, spelling: str, cause: Cause = Cause.EMPTY) -> Self:
+        """Make the member ``spelling``."""
+        step = str.__new__(cls, spelling)
+        step._value_ = spelling
+        step.cause = cause
+        return step

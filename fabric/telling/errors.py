@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# Any: reports of errors are JSON, which users index.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:

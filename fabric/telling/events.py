@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import structlog
+
+if TYPE_CHECKING:
+    from structlog.typing import EventDict
 
 __all__ = ["event_logger"]
 
 
-def event_logger(file: TextIO) -> Any:
+def event_logger(file: TextIO) -> structlog.BoundLogger:
     """Return a logger that writes events into ``file``, one JSON object a line."""
-    return structlog.wrap_logger(
+    log: structlog.BoundLogger = structlog.wrap_logger(
         structlog.WriteLogger(file),
         processors=[_event_first, structlog.processors.JSONRenderer(sort_keys=False)],
         wrapper_class=structlog.BoundLogger,
         cache_logger_on_first_use=True,
     )
+    return log
 
 
-def _event_first(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> dict[str, Any]:
+def _event_first(_logger: object, _method: str, line: EventDict) -> EventDict:
     return {"event": line.pop("event"), **line}

@@ -10,7 +10,7 @@ import sysconfig
 import traceback
 from collections.abc import Iterable
 from types import CodeType, FrameType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from fabric.telling.wording import visible
 
@@ -102,7 +102,7 @@ def line_in(code: CodeType, instruction: int) -> Place | None:
     return Place(visible(code.co_filename), code.co_firstlineno)
 
 
-def defining_place(function: Any) -> Place | None:
+def defining_place(function: object) -> Place | None:
     """Return where ``function`` begins, if it is a user's and written in Python."""
     code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
     if code is None or written_by_us(code):

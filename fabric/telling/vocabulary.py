@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from fabric.telling.causes import COUNTED, PARKED, WAITS, Step
+from fabric.telling.wording import listed
+
 __all__ = ["EVENTS", "FIELDS", "SCHEMA_VERSION", "TABLES", "Field"]
 
 SCHEMA_VERSION: Final = 3
@@ -31,14 +34,11 @@ FIELDS: Final[dict[str, Field]] = {
     "awaited_stop": Field("", "lowest level that would close a sub-tensor whose stream has ended"),
     "bare": Field("", "whether the element is a bare stop, which carries no value"),
     "bytes": Field("bytes", "moved, whole requests each"),
-    "busy_cycles": Field("cycles", "charged for work"),
-    "capacity_cycles": Field("cycles", "waited for room on chip"),
     "carries": Field("", "what a channel carries: tile, selector, buffer, bool or tuple"),
-    "cause": Field("", "of a wait: empty, full, hbm or capacity"),
+    "cause": Field("", f"of a wait: {listed(WAITS)}"),
     "channel": Field("", "a channel, by its number in edge order; by its name in JSON lines"),
     "channels": Field("", "how many channels the program has"),
     "consumer": Field("", "the unit that reads a channel"),
-    "credit_cycles": Field("cycles", "waited for a credit on its way back, one each"),
     "closed_cycle": Field("cycles", "the producer ended the stream; null while it is open"),
     "code": Field("", "class of a deadlock, such as FAB-D001"),
     "cycle": Field("cycles", "when it happened, on the clock of the unit it happened to"),
@@ -46,7 +46,6 @@ FIELDS: Final[dict[str, Field]] = {
     "depth": Field("elements", "slots of a channel"),
     "element": Field("", "number of the element in its channel, bare stops included, from 0"),
     "elements": Field("elements", "values dequeued; bare stops are not counted"),
-    "empty_cycles": Field("cycles", "waited for an element or the end of a stream"),
     "end_cycle": Field("cycles", "the first cycle after it; of an open one, the run's cycles"),
     "expected": Field("elements", "of the whole stream by its shape; null where data decide"),
     "feedback": Field("", "file:line of the Feedback that a channel of a loop closes, if it does"),
@@ -54,8 +53,6 @@ FIELDS: Final[dict[str, Field]] = {
     "finished": Field("", "whether the unit's operator has ended"),
     "flops": Field("FLOPs", "floating-point operations done"),
     "flops_per_cycle": Field("FLOPs/cycle", "compute bandwidth; 0 for a unit without arithmetic"),
-    "full_cycles": Field("cycles", "waited for a reader to take an element"),
-    "hbm_cycles": Field("cycles", "waited for the HBM"),
     "held": Field("elements", "sent and not dequeued, bare stops included"),
     "held_bytes": Field("bytes", "on chip, allocated by the unit and not released"),
     "in_all": Field(
@@ -66,7 +63,7 @@ FIELDS: Final[dict[str, Field]] = {
     "loop": Field("", "units that can never go on while others still do"),
     "mode": Field("", "timing or functional"),
     "name": Field("", "unique in the program"),
-    "operation": Field("", "reserve, send, see, take, burst, allocate, end or idle"),
+    "operation": Field("", listed(tuple(Step))),
     "operator": Field("", "class of an operator; in the run log, the unit's name"),
     "operators": Field("", "how many operators the program has"),
     "open": Field("", "whether it had not ended when the run stopped: then it ends with the run"),
@@ -102,13 +99,12 @@ FIELDS: Final[dict[str, Field]] = {
     "waiting": Field("", "how many units wait"),
     "wanted_bytes": Field("bytes", "on chip, that the unit waits for"),
     "wait_cycles": Field("cycles", "waited at this operation"),
-    "waits_for": Field("", "what a unit waits for: receive, send, reach, off-chip or capacity"),
+    "waits_for": Field("", f"what a unit waits to do: {listed(PARKED)}"),
     "work_cycles": Field("cycles", "worked since its previous operation, before any wait"),
+    **{cause.column: Field("cycles", cause.meaning) for cause in COUNTED},
 }
 
-_COUNTERS: Final = (
-    "busy_cycles", "empty_cycles", "full_cycles", "credit_cycles", "hbm_cycles", "capacity_cycles"
-)  # fmt: skip
+_COUNTERS: Final = tuple(cause.column for cause in COUNTED)
 
 EVENTS: Final[dict[str, tuple[str, ...]]] = {
     "run_started": ("cycle", "program", "parameters", "mode", "operators", "channels"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+
+# Any: a file of text or of bytes, by its mode.
 from typing import Any
 
 __all__ = ["output_file", "write_whole"]

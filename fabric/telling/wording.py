@@ -6,6 +6,8 @@ import difflib
 import re
 import reprlib
 from collections.abc import Sequence
+
+# Any: a value that users gave where another was expected.
 from typing import Any, Final
 
 __all__ = [
@@ -13,6 +15,7 @@ __all__ = [
     "file_name",
     "folded_sum",
     "found_text",
+    "listed",
     "merged_text",
     "one_of",
     "outcome",
@@ -64,6 +67,11 @@ def one_of(known: Sequence[str], found: str) -> str:
     close = difflib.get_close_matches(found, known, n=1)
     question = f" (did you mean {close[0]}?)" if close else ""
     return f"one of {', '.join(known)}{question}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return ``a, b or c``."""
+    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def a_or_an(noun: str) -> str:

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import click
 
@@ -43,7 +43,7 @@ _CONTROL: Final = re.compile(
 """What moves a terminal's cursor, its title or the order of its letters; colours do not."""
 
 
-def print_json(value: dict[str, Any]) -> None:
+def print_json(value: dict[str, object]) -> None:
     """Print one JSON object."""
     print_text(json_text(value))
 

@@ -25,7 +25,7 @@ __all__ = [
     "drop",
     "dtype_name",
     "dtype_named",
-    "items",
+    "items_of",
     "share",
 ]
 
@@ -190,7 +190,7 @@ class Empty(NamedTuple):
     dimension: int
 
 
-def items(value: Value) -> tuple[Value, ...]:
+def items_of(value: Value) -> tuple[Value, ...]:
     """Return the items of a tuple; other values have none."""
     return value if isinstance(value, tuple) and not isinstance(value, Selector | Empty) else ()
 
@@ -200,7 +200,7 @@ def share(value: Value, more: int) -> None:
     if isinstance(value, BufferReference):
         value.allocation.share(more)
     elif value.__class__ is tuple:
-        for item in items(value):
+        for item in items_of(value):
             share(item, more)
 
 
@@ -209,7 +209,7 @@ def drop(value: Value, cycle: int) -> None:
     if isinstance(value, BufferReference):
         value.allocation.done(cycle)
     elif value.__class__ is tuple:
-        for item in items(value):
+        for item in items_of(value):
             drop(item, cycle)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ class OffChipTensor(Described):
     """
 
     shape: tuple[Dim, ...]
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     source: object = None
     output: str | None = None
 

@@ -84,7 +84,8 @@ class Operator(Described):
     What a class does in ``run`` is looked at unless it is ``conducted``, and refused with its line:
 
     * an element is a tuple of a value of the output's type and the level of its stop, from 0 to the
-      rank; a bare stop closes nothing that is open inside; the last element closes all dimensions;
+      rank; where a tensor is empty, ``Empty(dimension)`` stands for the value: such a bare stop
+      closes nothing that is open inside; the last element closes all dimensions;
     * tiles have data in functional mode, none in timing mode (integers may); a tile that was sent
       or received is not written any more;
     * ``send``, ``send_at``, ``send_bare``, ``reserve``, ``receive`` and ``peek`` are awaited at
@@ -94,6 +95,14 @@ class Operator(Described):
 
     To read on after the end is no fault: ``receive`` and ``peek`` return None again.
 
+    A class that states ``conducted = True`` promises all of this for its operators; nothing is
+    looked at then, and they cost what the fabric's own cost. It promises besides that ``run``
+    awaits only its channels, its ports and their clock, swallows nothing that these raise, and
+    shares no value that it goes on changing. Who breaks such a promise gets wrong cycles, an error
+    in another operator, or a run without end. The statement holds for subclasses that override
+    ``infer``, ``costs``, ``__call__``, how an operator is made, or defaults of its fields; one that
+    overrides anything else is looked at, unless it states it again.
+
     Attributes:
         name: for reports; by default made of the class name and a number.
     """
@@ -101,14 +110,7 @@ class Operator(Described):
     duties: ClassVar[tuple[str, ...]] = ("infer", "costs", "run", "__call__")
 
     conducted: ClassVar[bool] = False
-    """Whether the fabric goes on with ``run`` itself, without trio in between, and looks at nothing
-    of what it does. A class that states ``conducted = True`` promises for its operators what is
-    listed above, and that ``run`` awaits the methods of its ports and of its clock only, in its own
-    task, catches no cancellation, and leaves what it has received or sent as it is. A class that
-    breaks this gives wrong cycles or never ends, and nobody tells why. What a class states holds
-    for it and for subclasses that override nothing but how an operator is made, ``infer``,
-    ``costs``, ``__call__`` and defaults of fields: what else overrides anything has to state it
-    itself."""
+    """Whether ``run`` keeps to the rules without being looked at, as its class promises."""
 
     kind: ClassVar[UnitKind] = "routing"
     off_chip: ClassVar[Literal["read", "write"] | None] = None

@@ -11,14 +11,19 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
-from fabric import ComputeUnit, Described, Dim, ShapeError, TileType, Value, ValueType
+from fabric import ComputeUnit, Described, Dim, ShapeError, Tile, TileType, Value, ValueType
 from operators.tiles.conversion import converted
 
-__all__ = ["Array", "Function", "narrow", "tile_types", "wide"]
+__all__ = ["Array", "Function", "Operand", "Shaped", "narrow", "tile_types", "wide"]
 
-Array: TypeAlias = NDArray[Any]
+Array: TypeAlias = np.ndarray
+
+Operand: TypeAlias = Any
+"""What a function is given: each says of which types, and ``check`` sees to it."""
+
+Shaped: TypeAlias = Tile | TileType
+"""What has rows and columns: integers those of a tile, dimensions those of a type."""
 
 _WIDE: Final = {
     np.dtype(each): np.dtype(wider)
@@ -56,7 +61,7 @@ class Function(Described):
     operands: ClassVar[int | None] = None
     mixed_types: ClassVar[bool] = False
 
-    def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Any, ...]:
+    def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
         """Return the types of the operands, which are those that ``name`` can take.
 
         Raises:
@@ -70,7 +75,7 @@ class Function(Described):
         """Cycles per element whatever its size; None where ``flops`` decides."""
         return None
 
-    def infer(self, *inputs: Any) -> ValueType:
+    def infer(self, *inputs: Operand) -> ValueType:
         """Return the type of the result.
 
         Raises:
@@ -78,19 +83,19 @@ class Function(Described):
         """
         raise NotImplementedError
 
-    def flops(self, *inputs: Any) -> Any:  # noqa: ARG002 - a default
+    def flops(self, *inputs: Operand) -> Dim:  # noqa: ARG002 - a default
         """Return the operations for one element, from rows and cols of tiles or tile types."""
         return 0  # of a function with fixed cycles: others say how many
 
-    def apply(self, *inputs: Any) -> Value:
+    def apply(self, *inputs: Operand) -> Value:
         """Return the result; tiles without data where the inputs have none."""
         raise NotImplementedError
 
-    def operand_bytes(self, *inputs: Any) -> Dim:  # noqa: ARG002 - a default
+    def operand_bytes(self, *inputs: Operand) -> Dim:  # noqa: ARG002 - a default
         """Return the bytes of operands it holds on chip (the paper's equations)."""
         return 0
 
-    def cycles(self, unit: ComputeUnit, *inputs: Any) -> int:
+    def cycles(self, unit: ComputeUnit, *inputs: Operand) -> int:
         """Count the work on ``unit`` and return the cycles it takes there."""
         fixed = self.fixed_cycles
         return unit.compute(self.flops(*inputs)) if fixed is None else fixed
@@ -102,7 +107,7 @@ def wide(data: Array) -> Array:
     return data if wider is None else data.astype(wider)
 
 
-def narrow(data: Array, dtype: np.dtype[Any]) -> Array:
+def narrow(data: Array, dtype: np.dtype) -> Array:
     """Return a result rounded to the element type of its tile.
 
     Raises:

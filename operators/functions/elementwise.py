@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
 
 from fabric import Dim, ShapeError, Tile, TileType, same
-from operators.functions.base import Array, Function, narrow, wide
+from operators.functions.base import Array, Function, Shaped, narrow, wide
 
 __all__ = ["Add", "Div", "Exp", "Maximum", "Mul", "SiLU"]
 
@@ -24,7 +24,7 @@ class _Unary(Function):
         return inputs[0]
 
     @override
-    def flops(self, *inputs: Any) -> Any:
+    def flops(self, *inputs: Shaped) -> Dim:
         return self.flops_per_element * inputs[0].rows * inputs[0].cols
 
     @override
@@ -80,7 +80,7 @@ class _Binary(Function):
         return TileType(rows, cols, a.dtype)
 
     @override
-    def flops(self, *inputs: Any) -> Any:
+    def flops(self, *inputs: Shaped) -> Dim:
         a, b = inputs
         return _larger(a.rows, b.rows) * _larger(a.cols, b.cols)
 

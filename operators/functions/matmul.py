@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
 
 from fabric import Dim, ShapeError, Tile, TileType, same
-from operators.functions.base import Array, Function, narrow, wide
-from operators.functions.reduction import Reduction
+from operators.functions.base import Array, Function, Shaped, narrow, wide
+from operators.functions.reduction import Reduction, State
 
 __all__ = ["Matmul", "MatmulSum"]
 
@@ -47,7 +47,7 @@ class Matmul(Function):
         return TileType(a.rows, cols, a.dtype)
 
     @override
-    def flops(self, *inputs: Any) -> Any:
+    def flops(self, *inputs: Shaped) -> Dim:
         a, b = inputs
         return 2 * a.rows * a.cols * (b.rows if self.transposed else b.cols)
 
@@ -82,7 +82,7 @@ class MatmulSum(Reduction):
         return Matmul().infer(*inputs)
 
     @override
-    def flops(self, *inputs: Any) -> Any:
+    def flops(self, *inputs: Shaped) -> Dim:
         return Matmul().flops(*inputs)
 
     @override
@@ -90,16 +90,16 @@ class MatmulSum(Reduction):
         return Matmul().operand_bytes(*inputs)
 
     @override
-    def start(self, result: TileType, functional: bool) -> Any:
+    def start(self, result: TileType, functional: bool) -> State:
         return None
 
     @override
-    def growth_bytes(self, state: Any, *inputs: Tile) -> int:
+    def growth_bytes(self, state: State, *inputs: Tile) -> int:
         a, b = inputs
         return a.rows * b.cols * a.dtype.itemsize if state is None else 0
 
     @override
-    def update(self, state: Any, *inputs: Tile) -> Any:
+    def update(self, state: State, *inputs: Tile) -> State:
         a, b = inputs
         if a.data is None or b.data is None:
             return a.rows, b.cols, a.valid_rows, None
@@ -108,7 +108,7 @@ class MatmulSum(Reduction):
         return a.rows, b.cols, a.valid_rows, total
 
     @override
-    def finish(self, state: Any, result: TileType, functional: bool) -> Tile:
+    def finish(self, state: State, result: TileType, functional: bool) -> Tile:
         if state is None:
             rows = result.rows if isinstance(result.rows, int) else 0
             cols = result.cols if isinstance(result.cols, int) else 0

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from fabric import ComputeUnit, Described, Dim, Value, ValueType
-from operators.functions.base import tile_types
+from operators.functions.base import Operand, tile_types
 
-__all__ = ["Reduction"]
+__all__ = ["Reduction", "State"]
+
+State: TypeAlias = Any
+"""What a reduction remembers: each has its own, which only it looks at."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class Reduction(Described):
 
     operands: ClassVar[int | None] = None
 
-    def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Any, ...]:
+    def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
         """Return the types of the operands, which are those that ``name`` can take.
 
         Raises:
@@ -51,7 +54,7 @@ class Reduction(Described):
         """The result is where the inputs were (the flag ``in_memory``), not where Accum says."""
         return False
 
-    def infer(self, group: Dim, *inputs: Any) -> ValueType:
+    def infer(self, group: Dim, *inputs: Operand) -> ValueType:
         """Return the type of the result for groups of ``group`` elements.
 
         Raises:
@@ -59,35 +62,35 @@ class Reduction(Described):
         """
         raise NotImplementedError
 
-    def flops(self, *inputs: Any) -> Any:  # noqa: ARG002 - a default
+    def flops(self, *inputs: Operand) -> Dim:  # noqa: ARG002 - a default
         """Return the operations for one element, from rows and cols of tiles or tile types."""
         return 0  # of a function with fixed cycles: others say how many
 
-    def operand_bytes(self, *inputs: Any) -> Dim:  # noqa: ARG002 - a default
+    def operand_bytes(self, *inputs: Operand) -> Dim:  # noqa: ARG002 - a default
         """Return the bytes of operands it holds on chip (the paper's equations)."""
         return 0
 
-    def start(self, result: Any, functional: bool) -> Any:
+    def start(self, result: Operand, functional: bool) -> State:
         """Return the state before the first element."""
         raise NotImplementedError
 
-    def start_bytes(self, result: Any) -> int:
+    def start_bytes(self, result: Operand) -> int:
         """Return the bytes of the fresh accumulator, 0 where its size is decided by data."""
         return result.size_bytes if isinstance(result.size_bytes, int) else 0
 
-    def growth_bytes(self, state: Any, *inputs: Any) -> int:  # noqa: ARG002 - a default
+    def growth_bytes(self, state: State, *inputs: Operand) -> int:  # noqa: ARG002 - a default
         """Return the bytes by which an update makes an accumulator larger than its start."""
         return 0
 
-    def update(self, state: Any, *inputs: Any) -> Any:
+    def update(self, state: State, *inputs: Operand) -> State:
         """Return the state after one more element."""
         raise NotImplementedError
 
-    def finish(self, state: Any, result: Any, functional: bool) -> Value:
+    def finish(self, state: State, result: Operand, functional: bool) -> Value:
         """Return the value for ``state``."""
         raise NotImplementedError
 
-    def cycles(self, unit: ComputeUnit, *inputs: Any) -> int:
+    def cycles(self, unit: ComputeUnit, *inputs: Operand) -> int:
         """Count the work on ``unit`` and return the cycles it takes there."""
         fixed = self.fixed_cycles
         return unit.compute(self.flops(*inputs)) if fixed is None else fixed

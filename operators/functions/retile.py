@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
 
 from fabric import Dim, Tile, TileType
-from operators.functions.reduction import Reduction
+from operators.functions.base import Shaped
+from operators.functions.reduction import Reduction, State
 
 __all__ = ["RetileCol", "RetileRow"]
 
@@ -34,11 +35,11 @@ class _Retile(Reduction):
         return True
 
     @override
-    def flops(self, *inputs: Any) -> Any:
+    def flops(self, *inputs: Shaped) -> Dim:
         return 0
 
     @override
-    def start(self, result: TileType, functional: bool) -> Any:
+    def start(self, result: TileType, functional: bool) -> State:
         return []
 
     @override
@@ -46,11 +47,11 @@ class _Retile(Reduction):
         return 0
 
     @override
-    def growth_bytes(self, state: Any, *inputs: Tile) -> int:
+    def growth_bytes(self, state: State, *inputs: Tile) -> int:
         return inputs[0].size_bytes
 
     @override
-    def update(self, state: Any, *inputs: Tile) -> Any:
+    def update(self, state: State, *inputs: Tile) -> State:
         state.append(inputs[0])
         return state
 
@@ -69,7 +70,7 @@ class RetileRow(_Retile):
         return TileType(group * tile.rows, tile.cols, tile.dtype)
 
     @override
-    def finish(self, state: Any, result: TileType, functional: bool) -> Tile:
+    def finish(self, state: State, result: TileType, functional: bool) -> Tile:
         if not state:
             cols = result.cols if isinstance(result.cols, int) else 0
             empty = np.zeros((0, cols), result.dtype) if functional else None
@@ -99,7 +100,7 @@ class RetileCol(_Retile):
         return TileType(tile.rows, group * tile.cols, tile.dtype)
 
     @override
-    def finish(self, state: Any, result: TileType, functional: bool) -> Tile:
+    def finish(self, state: State, result: TileType, functional: bool) -> Tile:
         if not state:
             rows = result.rows if isinstance(result.rows, int) else 0
             empty = np.zeros((rows, 0), result.dtype) if functional else None

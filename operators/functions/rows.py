@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
 
-from fabric import ShapeError, Tile, TileType, same
-from operators.functions.base import Array, Function, narrow, wide
+from fabric import Dim, ShapeError, Tile, TileType, same
+from operators.functions.base import Array, Function, Shaped, narrow, wide
 from operators.tiles.integers import INTEGER, count_in, integer, is_integer
 
 __all__ = ["CacheWriteAddress", "RowAppend", "RowMaximum", "RowSum", "SetOffset"]
@@ -25,7 +25,7 @@ class _RowWise(Function):
         return TileType(x.rows, 1, x.dtype)
 
     @override
-    def flops(self, *inputs: Any) -> Any:
+    def flops(self, *inputs: Shaped) -> Dim:
         return inputs[0].rows * inputs[0].cols
 
     @override
@@ -75,7 +75,7 @@ class _Bookkeeping(Function):
         return 1
 
     @override
-    def flops(self, *inputs: Any) -> Any:
+    def flops(self, *inputs: Shaped) -> Dim:
         return 0
 
 

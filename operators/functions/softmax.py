@@ -7,14 +7,14 @@ is ever held as a whole. ``programs/ragged_attention.py`` shows them at work.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
 
 from fabric import Dim, ShapeError, Tile, TileType, TupleType
-from operators.functions.base import Array, Function, narrow, wide
-from operators.functions.reduction import Reduction
+from operators.functions.base import Array, Function, Shaped, narrow, wide
+from operators.functions.reduction import Reduction, State
 
 __all__ = ["RescaledSum", "RunningMaximum", "ShiftedExp"]
 
@@ -38,15 +38,15 @@ class RunningMaximum(Reduction):
         return TupleType((column, column))
 
     @override
-    def flops(self, *inputs: Any) -> Any:
+    def flops(self, *inputs: Shaped) -> Dim:
         return inputs[0].rows * (inputs[0].cols + 6)
 
     @override
-    def start(self, result: TupleType, functional: bool) -> Any:
+    def start(self, result: TupleType, functional: bool) -> State:
         return None
 
     @override
-    def update(self, state: Any, *inputs: Tile) -> Any:
+    def update(self, state: State, *inputs: Tile) -> State:
         (scores,) = inputs
         if scores.data is None:
             return scores, None, None
@@ -61,7 +61,7 @@ class RunningMaximum(Reduction):
         return scores, largest, np.exp(_difference(state[1], largest))
 
     @override
-    def finish(self, state: Any, result: TupleType, functional: bool) -> tuple[Tile, ...]:
+    def finish(self, state: State, result: TupleType, functional: bool) -> tuple[Tile, ...]:
         column = result.items[0]
         assert isinstance(column, TileType)
         if state is None:
@@ -106,7 +106,7 @@ class ShiftedExp(Function):
         return scores
 
     @override
-    def flops(self, *inputs: Any) -> Any:
+    def flops(self, *inputs: Shaped) -> Dim:
         return 5 * inputs[0].rows * inputs[0].cols
 
     @override
@@ -153,19 +153,19 @@ class RescaledSum(Reduction):
         return TupleType((total, TileType(weights.rows, 1, weights.dtype)))
 
     @override
-    def flops(self, *inputs: Any) -> Any:
+    def flops(self, *inputs: Shaped) -> Dim:
         weights, values = inputs[:2]
         return weights.rows * (2 * weights.cols * values.cols + weights.cols + values.cols + 1)
 
     @override
-    def start(self, result: TupleType, functional: bool) -> Any:
+    def start(self, result: TupleType, functional: bool) -> State:
         total, weight = result.items
         assert isinstance(total, TileType)
         assert isinstance(weight, TileType)
         return np.zeros((total.rows, total.cols), np.float32), np.zeros((total.rows, 1), np.float32)
 
     @override
-    def update(self, state: Any, *inputs: Tile) -> Any:
+    def update(self, state: State, *inputs: Tile) -> State:
         weights, values, _, factor = inputs
         if weights.data is None or values.data is None or factor.data is None:
             return state
@@ -174,7 +174,7 @@ class RescaledSum(Reduction):
         return total + wide(weights.data) @ wide(values.data), weight
 
     @override
-    def finish(self, state: Any, result: TupleType, functional: bool) -> tuple[Tile, ...]:
+    def finish(self, state: State, result: TupleType, functional: bool) -> tuple[Tile, ...]:
         total, weight = state
         dtype = result.items[0].dtype if isinstance(result.items[0], TileType) else None
         assert dtype is not None

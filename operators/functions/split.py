@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+import numpy as np
 from typing_extensions import override
 
 from fabric import (
@@ -174,7 +175,7 @@ class SplitTiles(Split):
         return parts
 
 
-def _row(tile: Tile, data: Any, row: int) -> Tile:
+def _row(tile: Tile, data: np.ndarray | None, row: int) -> Tile:
     return Tile(
         1,
         tile.cols,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
 
 from fabric import Dim, Tile, TileType
-from operators.functions.base import narrow, wide
-from operators.functions.reduction import Reduction
+from operators.functions.base import Shaped, narrow, wide
+from operators.functions.reduction import Reduction, State
 from operators.tiles.integers import INTEGER, integer
 
 __all__ = ["SignalAllRead", "Sum"]
@@ -27,19 +27,19 @@ class Sum(Reduction):
         return inputs[0]
 
     @override
-    def flops(self, *inputs: Any) -> Any:
+    def flops(self, *inputs: Shaped) -> Dim:
         return inputs[0].rows * inputs[0].cols
 
     @override
-    def start(self, result: TileType, functional: bool) -> Any:
+    def start(self, result: TileType, functional: bool) -> State:
         return None
 
     @override
-    def growth_bytes(self, state: Any, *inputs: Tile) -> int:
+    def growth_bytes(self, state: State, *inputs: Tile) -> int:
         return inputs[0].size_bytes if state is None else 0
 
     @override
-    def update(self, state: Any, *inputs: Tile) -> Any:
+    def update(self, state: State, *inputs: Tile) -> State:
         (tile,) = inputs
         if state is None:
             return tile, None if tile.data is None else wide(tile.data)
@@ -47,7 +47,7 @@ class Sum(Reduction):
         return tile, None if tile.data is None else total + wide(tile.data)
 
     @override
-    def finish(self, state: Any, result: TileType, functional: bool) -> Tile:
+    def finish(self, state: State, result: TileType, functional: bool) -> Tile:
         if state is None:
             rows = result.rows if isinstance(result.rows, int) else 0
             cols = result.cols if isinstance(result.cols, int) else 0
@@ -74,17 +74,17 @@ class SignalAllRead(Reduction):
         return INTEGER
 
     @override
-    def flops(self, *inputs: Any) -> Any:
+    def flops(self, *inputs: Shaped) -> Dim:
         return 0
 
     @override
-    def start(self, result: TileType, functional: bool) -> Any:
+    def start(self, result: TileType, functional: bool) -> State:
         return None
 
     @override
-    def update(self, state: Any, *inputs: Tile) -> Any:
+    def update(self, state: State, *inputs: Tile) -> State:
         return None
 
     @override
-    def finish(self, state: Any, result: TileType, functional: bool) -> Tile:
+    def finish(self, state: State, result: TileType, functional: bool) -> Tile:
         return integer(1)

@@ -36,7 +36,7 @@ class Lockstep(Generic[V]):
             sink: where bare stops are passed on; where None, all of them are shown.
             adds: dimensions that the output has inside of those of the inputs; with -n, what is
                 empty inside of the innermost n dimensions is shown.
-            held: a bare stop keeps its slots until it is passed on, else until it goes.
+            held: a bare stop keeps its slots until it has been passed on.
             unpack: show the items of tuples in the place of the tuples.
         """
         self._ports = ports

@@ -14,7 +14,7 @@ from fabric import (
     Value,
     ValueType,
     check_same_shape,
-    items,
+    items_of,
 )
 
 __all__ = ["check_inputs", "load_cycles", "placed", "size_bytes", "unpacked", "unpacked_types"]
@@ -37,7 +37,7 @@ def unpacked(values: Iterable[Value]) -> list[Value]:
     flat: list[Value] = []
     for value in values:
         if value.__class__ is tuple:
-            flat += unpacked(items(value))
+            flat += unpacked(items_of(value))
         else:
             flat.append(value)
     return flat
@@ -56,7 +56,7 @@ def load_cycles(unit: Unit, value: Value) -> int:
     if isinstance(value, Tile):
         return unit.transfer(value.size_bytes) if value.in_memory else 0
     if value.__class__ is tuple:
-        return sum([load_cycles(unit, item) for item in items(value)])
+        return sum([load_cycles(unit, item) for item in items_of(value)])
     return 0
 
 
@@ -65,7 +65,7 @@ def placed(value: Value, *, in_memory: bool) -> Value:
     if isinstance(value, Tile):
         return value.placed(in_memory=in_memory)
     if value.__class__ is tuple:
-        return tuple([placed(item, in_memory=in_memory) for item in items(value)])
+        return tuple([placed(item, in_memory=in_memory) for item in items_of(value)])
     return value
 
 
@@ -73,4 +73,4 @@ def size_bytes(value: Value) -> int:
     """Return the bytes of ``value``, those of the items of a tuple added up."""
     if isinstance(value, Tile | Selector):
         return value.size_bytes
-    return 1 if isinstance(value, bool) else sum(map(size_bytes, items(value)))
+    return 1 if isinstance(value, bool) else sum(map(size_bytes, items_of(value)))

@@ -12,7 +12,7 @@ from typing import Final
 
 from fabric import Element, Empty, OperatorError, Ports
 
-__all__ = ["Track", "closing", "differ", "uneven"]
+__all__ = ["Track", "closing", "differ"]
 
 
 class Track:
@@ -106,9 +106,4 @@ def differ(ports: Ports, *tracks: Track) -> OperatorError:
     """Return the error for inputs whose structures differ where ``tracks`` stand."""
     in_order = sorted(tracks, key=lambda track: track.port)
     found = " and ".join(track.described for track in in_order)
-    return uneven(ports, found, "equal structures")
-
-
-def uneven(ports: Ports, found: str, expected: str) -> OperatorError:
-    """Return the error for inputs whose structures are not as they should be."""
-    return ports.failure(f"{found}: expected {expected}")
+    return ports.failure(f"{found}: expected equal structures")

@@ -4,12 +4,11 @@ What an operator does with a bare stop is one of a few disciplines. It states it
 begins to read, and need not look at one again:
 
 * pass on: ``Values`` and ``Lockstep`` send it to a sink and show only values;
-* add levels: ``adds=n``, where each element becomes a tensor of n dimensions;
-* fold: ``adds=-n``, where each group of n dimensions becomes an element. What is empty outside of
-  groups is passed on; what is empty inside of one is shown, since it may close the group;
-* renumber: ``send`` takes values and bare stops alike, for who changes all stops by one rule.
-
-Where one stream says how another is read, ``Track`` compares their bare stops, too.
+* add levels: they do so with ``adds=n``, where each element becomes a tensor of n dimensions;
+* fold: ``Lockstep`` with ``adds=-n``, where each group of n dimensions becomes an element. What is
+  empty outside of groups is passed on; what is empty inside is shown, since it may close a group;
+* renumber: ``send`` takes values and bare stops alike, for who changes all stops by one rule;
+* follow: ``Guided``, where to each element of one stream belongs a group of another.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Values(Generic[V]):
         Args:
             source: the stream.
             sink: where bare stops are passed on.
-            adds: dimensions that the output has inside of those of the source.
+            adds: dimensions that the output has inside of those of the source, at least 0.
             held: an element keeps its slot until ``take``, a bare stop until it is passed on; else
                 elements are dequeued when they are shown.
         """

@@ -20,7 +20,7 @@ _WHOLE: Final = "biu"
 """Kinds of numpy's types that hold whole numbers only."""
 
 
-def converted(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return a copy of ``array`` as ``dtype``.
 
     Raises:
@@ -41,7 +41,7 @@ def converted(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     )
 
 
-def check_converts(array: NDArray[Any], dtype: np.dtype[Any]) -> None:
+def check_converts(array: np.ndarray, dtype: np.dtype) -> None:
     """Refuse what ``converted`` refuses, most often by one look at the extremes.
 
     Raises:
@@ -59,7 +59,7 @@ def check_converts(array: NDArray[Any], dtype: np.dtype[Any]) -> None:
     converted(array, dtype)
 
 
-def _range(whole: bool, dtype: np.dtype[Any]) -> tuple[float, float]:
+def _range(whole: bool, dtype: np.dtype) -> tuple[float, float]:
     """Return between which numbers nothing changes: all that are ``whole``, or all."""
     if dtype.kind in _WHOLE:
         integers = np.iinfo(dtype)
@@ -70,7 +70,7 @@ def _range(whole: bool, dtype: np.dtype[Any]) -> tuple[float, float]:
     return -most, most
 
 
-def _numbers(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+def _numbers(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return ``array`` as a type that numpy computes with."""
     if array.dtype.kind in "biuf":
         return array
@@ -79,7 +79,7 @@ def _numbers(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     raise ValueError(f"elements of {array.dtype}, which are no numbers for {dtype_name(dtype)}")
 
 
-def _changed(source: NDArray[Any], result: NDArray[Any]) -> NDArray[np.bool_]:
+def _changed(source: np.ndarray, result: np.ndarray) -> NDArray[np.bool_]:
     """Return where ``result`` has another value than ``source``."""
     from_whole, to_whole = source.dtype.kind in _WHOLE, result.dtype.kind in _WHOLE
     changed: NDArray[np.bool_]
@@ -97,7 +97,7 @@ def _changed(source: NDArray[Any], result: NDArray[Any]) -> NDArray[np.bool_]:
     return changed
 
 
-def _differ(whole: NDArray[Any], numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _differ(whole: np.ndarray, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return where ``numbers`` are not exactly those of ``whole``."""
     if whole.dtype.kind == "b":
         return np.asarray(numbers != whole)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabric import (
     Costs,
@@ -19,7 +18,6 @@ from fabric import (
     TileType,
     dtype_named,
 )
-from operators.streams.track import uneven
 from operators.tiles.conversion import converted
 from operators.tiles.tensor import Tensor
 from operators.tiles.view import numbers_below
@@ -69,7 +67,7 @@ class Grid:
         """
         if 0 <= number < self.count:
             return number
-        raise uneven(ports, f"address {number:,} of {self}", numbers_below(self.count))
+        raise ports.failure(f"address {number:,} of {self}: expected {numbers_below(self.count)}")
 
     def __str__(self) -> str:
         """The tensor and its tiles."""
@@ -93,7 +91,7 @@ class Grid:
         """Return how far apart the rows of a tile are."""
         return self.tensor.shape[-1] * itemsize
 
-    def element_type(self, hardware: Hardware) -> np.dtype[Any]:
+    def element_type(self, hardware: Hardware) -> np.dtype:
         """Return the element type of the tiles: the tensor's own, or that of ``hardware``.
 
         Raises:
@@ -103,7 +101,7 @@ class Grid:
         self.check(dtype)
         return dtype
 
-    def check(self, dtype: np.dtype[Any]) -> None:
+    def check(self, dtype: np.dtype) -> None:
         """Refuse ``dtype`` for the data of the tensor, where they are there already.
 
         Raises:
@@ -112,8 +110,7 @@ class Grid:
         try:
             self.tensor.check(dtype)
         except ValueError as error:
-            found, expected = self._changed(error)
-            raise ShapeError(f"{self._operator}: {found}: expected {expected}") from error
+            raise ShapeError(f"{self._operator}: {self._changed(error)}") from error
 
     def tiles(self, ports: Ports) -> Tiles:
         """Return the tiles as a load hands them out.
@@ -131,7 +128,7 @@ class Grid:
         dtype = tile_type.dtype
         return Tiles(self, dtype, self.matrix(ports, dtype) if real else None)
 
-    def matrix(self, ports: Ports, dtype: np.dtype[Any]) -> NDArray[Any]:
+    def matrix(self, ports: Ports, dtype: np.dtype) -> np.ndarray:
         """Return the tensor as the matrix it is stored as.
 
         Raises:
@@ -142,14 +139,14 @@ class Grid:
         try:
             array = converted(data, dtype)
         except ValueError as error:
-            raise uneven(ports, *self._changed(error)) from error
+            raise ports.failure(self._changed(error)) from error
         return array.reshape(math.prod(shape[:-1]), shape[-1])
 
-    def _changed(self, error: ValueError) -> tuple[str, str]:
-        """Return what was found and what was expected where a value would change."""
+    def _changed(self, error: ValueError) -> str:
+        """Say what was found and what was expected where a value would change."""
         return (
-            f"a tensor {list(self.tensor.shape)} has {error}",
-            "values that stay what they are, or Tensor(..., dtype=...) of a type that holds them",
+            f"a tensor {list(self.tensor.shape)} has {error}: expected values that stay what they "
+            "are, or Tensor(..., dtype=...) of a type that holds them"
         )
 
 
@@ -160,7 +157,7 @@ class Tiles:
         pitch_bytes: how far apart the rows of a tile are in memory.
     """
 
-    def __init__(self, grid: Grid, dtype: np.dtype[Any], matrix: NDArray[Any] | None) -> None:
+    def __init__(self, grid: Grid, dtype: np.dtype, matrix: np.ndarray | None) -> None:
         """Make tiles of ``grid`` with the data of ``matrix``, or without any."""
         self.pitch_bytes: Final = grid.pitch_bytes(dtype.itemsize)
         self._grid = grid
@@ -195,7 +192,7 @@ async def hand_out(ports: Ports, tiles: Tiles, number: int, stop: int) -> None:
     ports.on_chip.release(unit, size_bytes, unit.now)
 
 
-def loaded(tensor: Tensor | NDArray[Any], tiles: StreamType) -> OffChipTensor:
+def loaded(tensor: Tensor | np.ndarray, tiles: StreamType) -> OffChipTensor:
     """Return what is read where a stream of ``tiles`` is loaded from ``tensor``."""
     tile = tiles.value
     assert isinstance(tile, TileType)

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabric import checked, dtype_named, refuse
 from operators.tiles.conversion import check_converts
@@ -30,7 +29,7 @@ class Tensor:
     def __init__(
         self,
         shape: tuple[int, ...],
-        data: Callable[[], Any] | NDArray[Any] | None = None,
+        data: Callable[[], Any] | np.ndarray | None = None,
         *,
         dtype: str | None = None,
     ) -> None:
@@ -51,7 +50,7 @@ class Tensor:
         self._data = data
 
     @classmethod
-    def of(cls, data: Any) -> Tensor:
+    def of(cls, data: object) -> Tensor:
         """Return a tensor as it is; wrap an array.
 
         Raises:
@@ -69,7 +68,7 @@ class Tensor:
         """Whether there are any, or something that makes them."""
         return self._data is not None
 
-    def check(self, dtype: np.dtype[Any]) -> None:
+    def check(self, dtype: np.dtype) -> None:
         """Refuse data that are there already and that ``dtype`` would change.
 
         Raises:
@@ -79,7 +78,7 @@ class Tensor:
             check_converts(self._data, dtype)
 
     @cached_property
-    def array(self) -> NDArray[Any]:
+    def array(self) -> np.ndarray:
         """The data.
 
         Raises:
@@ -97,7 +96,7 @@ class Tensor:
         return array
 
 
-def _own_type(data: object) -> np.dtype[Any] | None:
+def _own_type(data: object) -> np.dtype | None:
     """Return the element type of an array of integers or booleans."""
     if isinstance(data, np.ndarray) and data.dtype.kind in "biu":
         return dtype_named(data.dtype.name)

@@ -20,6 +20,7 @@ from fabric.drawing.layout import Size, layered
 from fabric.drawing.picture import Arrow, Box, Picture, picture_of
 from fabric.drawing.svg import svg
 from fabric.shell.cli import main
+from fabric.telling.causes import Cause
 from fabric.wiring.elaborate import elaborate
 from tests.symbolic.programs import PROGRAMS, wired
 
@@ -230,10 +231,17 @@ def by_hand(*, measured: bool = False) -> Picture:
     )
 
 
-def shares(number: int) -> dict[str, float]:
+def shares(number: int) -> dict[Cause, float]:
     """Where the cycles of a unit went."""
     busy = number / 10
-    return {"busy": busy, "empty": 0.1, "full": 0.05, "hbm": 0.15, "idle": 0.7 - busy}
+    return {
+        Cause.BUSY: busy,
+        Cause.EMPTY: 0.1,
+        Cause.FULL: 0.05,
+        Cause.HBM: 0.1,
+        Cause.CAPACITY: 0.05,
+        Cause.IDLE: 0.7 - busy,
+    }
 
 
 class TestGolden:
@@ -290,7 +298,7 @@ class TestCommand:
         busy = sum(unit["busy_cycles"] for unit in maps) / 2 / cycles
 
         assert f"<title>busy: {100 * busy:.1f} %</title>" in text
-        assert "waits for the HBM" in text
+        assert "<title>HBM: " in text
         assert [channel["elements"] for channel in counters["channels"]] == [
             channel["expected_elements"] for channel in counters["channels"]
         ]

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from fabric.deadlock.document import BlockedUnit, DeadlockReport, Loop, Remedy
-from fabric.runs.report import Report, UnitCounters
+from fabric.runs.report import Failure, Report, UnitCounters
 from fabric.shell.render import render
 
 
@@ -98,7 +98,7 @@ matmul  90.0   10.0   0.0    20,000  small.py:12
 silu    45.0   50.0   5.0    20,000  small.py:13
 
 Most stalled units, 3 of 4; % of all cycles
-unit    busy  empty  full   hbm  idle  elements  wired at
+unit    busy  empty  full   HBM  idle  elements  wired at
 load     0.0    0.0   5.0  75.0  20.0         0  small.py:11
 silu    45.0   50.0   0.0   0.0   5.0    20,000  small.py:13
 matmul  90.0   10.0   0.0   0.0   0.0    20,000  small.py:12"""
@@ -113,7 +113,7 @@ matmul  90.0   10.0   0.0   0.0   0.0    20,000  small.py:12"""
 
         expected = """\
 Most stalled units, 1 of 1; % of all cycles
-unit               busy empty full credit  hbm capacity idle
+unit               busy empty full credit  HBM capacity idle
 a_very_long_name_o 15.0  15.0 15.0   15.0 15.0     15.0 10.0
 f_an_operator"""
         assert expected == "\n".join(written.splitlines()[-4:])
@@ -202,8 +202,8 @@ DEADLOCK = DeadlockReport(
 class TestOthers:
     def test_error(self) -> None:
         """The message and its place come last; what was not counted is left out."""
-        error = {"message": "matmul raised ValueError: odd", "file": "small.py", "line": 12}
-        report = Report(name="small", program="small.py", mode="timing", error=error)
+        failure = Failure("matmul raised ValueError: odd", "small.py", 12)
+        report = Report(name="small", program="small.py", mode="timing", failure=failure)
 
         expected = """\
 small  small.py
@@ -215,7 +215,7 @@ error: small.py:12: matmul raised ValueError: odd"""
 
     def test_deadlock(self) -> None:
         """Why it does not move stands instead of totals that mean nothing then."""
-        stuck = replace(COMPLETED, status="deadlock", verified=None, deadlock=DEADLOCK.as_json())
+        stuck = replace(COMPLETED, status="deadlock", verified=None, explained=DEADLOCK)
 
         expected = """\
 small  programs/small.py
@@ -237,7 +237,7 @@ error[FAB-D002]: dependency deadlock at cycle 1,120: relay waits for itself
 
     def test_deadlock_in_colour(self) -> None:
         """On a terminal the code of the deadlock stands out; nothing else changes."""
-        stuck = replace(COMPLETED, status="deadlock", verified=None, deadlock=DEADLOCK.as_json())
+        stuck = replace(COMPLETED, status="deadlock", verified=None, explained=DEADLOCK)
         written = io.StringIO()
         render(stuck, Console(file=written, width=100, force_terminal=True))
 

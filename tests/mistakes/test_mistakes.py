@@ -25,20 +25,9 @@ UNCALLED: Final = {
     *("ProgramError", "ShapeError", "VerificationError"),
     # made by the fabric, or the words of annotations
     *("Allocation", "BufferReference", "Burst", "Channel", "ComputeUnit", "Dim", "Element"),
-    *(
-        "MemoryUnit",
-        "OffChip",
-        "Ports",
-        "Report",
-        "Source",
-        "Stream",
-        "Unit",
-        "Value",
-        "Wait",
-        "Wiring",
-    ),
+    *("MemoryUnit", "OffChip", "Ports", "Report", "Source", "Stream", "Unit", "Wait", "Wiring"),
     # sent or applied while a program runs: what is wrong there is the operator's, or its function's
-    *("Empty", "Selector", "Tile", "drop", "share"),
+    *("Empty", "Selector", "Tile", "drop", "items_of", "share"),
     # true or false of anything
     *("holds_buffers", "is_ragged", "is_static"),
     # what all of this is made with

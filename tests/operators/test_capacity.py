@@ -25,7 +25,7 @@ from fabric import (
 )
 from fabric.engine.on_chip import OnChipMemory
 from fabric.hardware.description import OnChipDescription
-from fabric.machine import machine
+from fabric.machine import assembly
 from operators import (
     Accum,
     Bufferize,
@@ -67,7 +67,7 @@ def memory_made() -> Iterator[list[OnChipMemory]]:
         made.append(OnChipMemory(*arguments))
         return made[-1]
 
-    with mock.patch.object(machine, "OnChipMemory", make):
+    with mock.patch.object(assembly, "OnChipMemory", make):
         yield made
 
 

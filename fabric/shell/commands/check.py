@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from fabric.shell.commands.options import numbers, program_options
@@ -32,7 +30,7 @@ def _sizes(
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def command(
-    known: dict[str, Any],
+    known: dict[str, object],
     program: str,
     parameters: tuple[str, ...],
     hardware_file: str | None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -41,7 +40,7 @@ def _output(_context: click.Context, _parameter: click.Parameter, given: Path) -
 )
 @click.pass_obj
 def command(
-    known: dict[str, Any],
+    known: dict[str, object],
     program: str,
     output: Path,
     parameters: tuple[str, ...],

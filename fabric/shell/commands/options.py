@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 from typing_extensions import override
 
 __all__ = ["NamedPath", "numbers", "program_options"]
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Command = TypeVar("Command", bound=Callable[..., object])
 
 
 class NamedPath(click.Path):
     """A path that has a name: an empty one, as an unset variable leaves it, is no path."""
 
     @override
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str | bytes | os.PathLike[str]:
         if not os.fspath(value):
             self.fail("'': expected a path, found an empty one", param, ctx)
         return super().convert(value, param, ctx)

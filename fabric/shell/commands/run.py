@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -77,7 +77,7 @@ def _depths(
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.pass_obj
 def command(
-    known: dict[str, Any],
+    known: dict[str, object],
     program: str,
     parameters: tuple[str, ...],
     hardware_file: str | None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -133,9 +133,9 @@ def export(run: Path, forms: tuple[str, ...], output: Path) -> None:
         found = " and ".join(f"--{form}" for form in forms) or "none"
         raise click.UsageError(f"Expected one of --perfetto, --jsonl, --vcd, --csv: found {found}.")
     from fabric.terminal.output import tell
-    from fabric.trace.export.forms import EXPORTS
+    from fabric.trace.export.forms import export_trace
 
-    count = EXPORTS[forms[0]](_opened(run), output)
+    count = export_trace(_opened(run), forms[0], output)
     tell(f"{count:,} events in {output}")
 
 
@@ -157,7 +157,7 @@ def report(run: Path, output: Path) -> None:
     tell(f"report in {output}")
 
 
-def _show(run: Path, print_on: Callable[[Trace, Console], Any], *, first: bool = False) -> None:
+def _show(run: Path, print_on: Callable[[Trace, Console], object], *, first: bool = False) -> None:
     from fabric.terminal.output import print_text, printed
 
     trace = _opened(run, first=first)

@@ -7,6 +7,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from fabric.telling.causes import Cause
 from fabric.trace.analysis.roots import HOP, UNTRACED, Root
 from fabric.trace.analysis.timeline import Timelines
 
@@ -34,7 +35,7 @@ def critical_path(timelines: Timelines) -> list[Step]:
     begins = [[wait.start for wait in waits] for waits in timelines.waits]
     steps: list[Step] = []
     if timelines.last > cycle:
-        steps.append(Step(cycle, timelines.last, Root("hbm", unit)))
+        steps.append(Step(cycle, timelines.last, Root(Cause.HBM, unit)))
     cycle = min(cycle, timelines.last)
     while cycle > timelines.first:
         waits = timelines.waits[unit]
@@ -52,7 +53,7 @@ def critical_path(timelines: Timelines) -> list[Step]:
             continue
         until = min(wait.until, cycle)
         if until < cycle:
-            latency = wait.until + 1 < wait.end and wait.cause == "empty"
+            latency = wait.until + 1 < wait.end and wait.cause is Cause.EMPTY
             steps.append(Step(until, cycle, Root("unit", wait.peer) if latency else HOP))
         unit, cycle = wait.peer, until
     steps.reverse()

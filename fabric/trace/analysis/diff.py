@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rich.text import Text
 
+from fabric.telling.causes import SHOWN, Cause
 from fabric.terminal.tables import print_table, print_title
 from fabric.trace.analysis.stalls import Accounts
 
@@ -16,9 +17,14 @@ if TYPE_CHECKING:
 
 __all__ = ["first_difference", "print_diff"]
 
-_COLUMNS = ("busy", "empty", "full", "hbm", "capacity")
+_COLUMNS: Final = tuple(cause for cause in SHOWN if cause is not Cause.IDLE)
 _ENDS: Final = {(True, False): "not in B", (False, True): "not in A", (False, False): "in neither"}
 """Where a unit's operator ended in A and in B, if not in both."""
+Stamps: TypeAlias = tuple[int, int | None]
+"""When an element was sent, and when it was dequeued."""
+
+Difference: TypeAlias = tuple[int, str, int, Stamps | None, Stamps | None]
+
 _EVENTS = (
     "SELECT c.name, element, sent_cycle, taken_cycle FROM transfers JOIN channels c USING (channel)"
 )
@@ -44,13 +50,13 @@ def print_diff(a: Trace, b: Trace, console: Console, shown: int) -> None:
     _print_units(Accounts(a), Accounts(b), console, shown)
 
 
-def first_difference(a: Trace, b: Trace) -> tuple[int, str, int, Any, Any] | None:
+def first_difference(a: Trace, b: Trace) -> Difference | None:
     """Return the earliest transfer that differs: cycle, channel, element, stamps in A and in B.
 
     Stamps are (sent, dequeued), or None where the run has no such transfer.
     """
     found = [_events(trace) for trace in (a, b)]
-    best: tuple[int, str, int, Any, Any] | None = None
+    best: Difference | None = None
     for key in found[0].keys() | found[1].keys():
         in_a, in_b = found[0].get(key), found[1].get(key)
         if in_a == in_b:
@@ -61,20 +67,22 @@ def first_difference(a: Trace, b: Trace) -> tuple[int, str, int, Any, Any] | Non
     return best
 
 
-def _events(trace: Trace) -> dict[tuple[str, int], tuple[int, int | None]]:
+def _events(trace: Trace) -> dict[tuple[str, int], Stamps]:
     return {(name, element): (sent, taken) for name, element, sent, taken in trace.rows(_EVENTS)}
 
 
-def _parting(in_a: Any, in_b: Any) -> int:
+def _parting(in_a: Stamps | None, in_b: Stamps | None) -> int:
     """Return the first cycle in which one run did what the other did not."""
     if in_a is None or in_b is None:
-        return int((in_a or in_b)[0])
+        only = in_a or in_b
+        assert only is not None
+        return only[0]
     pairs = zip(in_a, in_b, strict=True)
-    first, second = next((x, y) for x, y in pairs if x != y)
-    return int(min(cycle for cycle in (first, second) if cycle is not None))
+    parted = next((x, y) for x, y in pairs if x != y)
+    return min(cycle for cycle in parted if cycle is not None)
 
 
-def _stamps(stamps: Any) -> str:
+def _stamps(stamps: Stamps | None) -> str:
     if stamps is None:
         return "it was not sent"
     sent, taken = stamps
@@ -82,7 +90,7 @@ def _stamps(stamps: Any) -> str:
     return f"sent in cycle {sent:,}, {end}"
 
 
-def _settings(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
+def _settings(a: dict[str, object], b: dict[str, object]) -> list[str]:
     """Return the parameters and pieces of hardware that differ."""
     lines = []
     for title in ("program", "mode", "parameters", "hardware"):
@@ -95,10 +103,10 @@ def _settings(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _flat(title: str, value: Any) -> dict[str, Any]:
+def _flat(title: str, value: object) -> dict[str, object]:
     if not isinstance(value, dict):
         return {title: value}
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for key, each in value.items():
         found |= _flat(f"{title}.{key}", each)
     return found
@@ -127,7 +135,7 @@ def _print_units(a: Accounts, b: Accounts, console: Console, shown: int) -> None
         return
     rows.sort(key=lambda each: (*each[:2], each[2][0]))
     print_title(console, "What changed from A to B", ", cycles more (+) or fewer (-)")
-    columns = ("unit", "end", "busy", "starved", "back-pressured", "HBM", "capacity", "wired at")
+    columns = ("unit", "end", *(cause.label for cause in _COLUMNS), "wired at")
     signed = [
         tuple(f"{cell:+,}" if isinstance(cell, int) else cell for cell in row) for _, _, row in rows
     ]

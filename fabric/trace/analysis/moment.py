@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
+from fabric.telling.causes import Cause
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.wording import one_of
 from fabric.terminal.tables import print_table, print_title
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["doing", "print_moment"]
 
-_AFTER: Final = {True: "at its end", False: "stopped with the run", None: "not recorded any more"}
+_AFTER: Final = {
+    True: f"{Cause.IDLE.label}, at its end",
+    False: f"{Cause.IDLE.label}, stopped with the run",
+    None: "not recorded any more",
+}
 """What a unit is after its last cycle, by whether its operator had ended."""
 
 
@@ -80,16 +85,9 @@ def doing(
         return _AFTER[lines.finished[unit]], lines.final[unit], None
     start = waits[number].end if number >= 0 else 0
     end = waits[number + 1].start if number + 1 < len(waits) else lines.final[unit]
-    return "working", start, end
+    return Cause.BUSY.label, start, end
 
 
 def _waiting(names: Names, wait: Interval) -> str:
-    match wait.cause:
-        case "hbm":
-            return "waiting for the HBM"
-        case "capacity":
-            return "waiting for room on chip"
-        case "empty":
-            return f"starved, waits for {names.units[wait.peer]}"
-        case _:
-            return f"back-pressured by {names.units[wait.peer]}"
+    awaited = wait.cause.awaits if wait.peer < 0 else names.units[wait.peer]
+    return f"{wait.cause.label}, waits for {awaited}"

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from fabric.telling.causes import MEMORIES, Cause
 from fabric.trace.analysis.timeline import Interval, Timelines
 
 __all__ = ["HOP", "OPEN", "UNTRACED", "Root", "Roots"]
@@ -27,7 +28,7 @@ class Root(NamedTuple):
     """What a stalled cycle is charged to.
 
     Attributes:
-        kind: ``unit``, ``hbm``, ``capacity``, ``hop``, ``untraced`` or ``open``.
+        kind: one of ``MEMORIES``, ``unit``, ``hop``, ``untraced`` or ``open``.
         unit: that works, or for which the memory works; -1 for the others.
     """
 
@@ -38,7 +39,6 @@ class Root(NamedTuple):
 HOP: Final = Root("hop", -1)
 UNTRACED: Final = Root("untraced", -1)
 OPEN: Final = Root("open", -1)
-_MEMORIES: Final = ("hbm", "capacity")
 
 
 class Roots:
@@ -51,7 +51,7 @@ class Roots:
         # A root is a number here: that of the unit that works, and so on as in this list.
         self._known: Final = [
             *(Root("unit", unit) for unit in range(units)),
-            *(Root(kind, unit) for kind in _MEMORIES for unit in range(units)),
+            *(Root(kind, unit) for kind in MEMORIES for unit in range(units)),
             HOP,
             UNTRACED,
             OPEN,
@@ -122,7 +122,7 @@ class Roots:
 
     def _resolve(self, unit: int, wait: Interval) -> None:
         if wait.peer < 0:
-            kind = 1 + _MEMORIES.index(wait.cause)
+            kind = 1 + MEMORIES.index(wait.cause)
             self._append(unit, wait.start, kind * len(self._ends) + unit)
         elif wait.open and unit in self._closing:
             self._append(unit, wait.start, self._number[OPEN])
@@ -131,7 +131,7 @@ class Roots:
             if end > wait.start:
                 self._copy(unit, wait.peer, wait.start, end)
             if wait.end > max(end, wait.start):
-                latency = wait.until + 1 < wait.end and wait.cause == "empty"
+                latency = wait.until + 1 < wait.end and wait.cause is Cause.EMPTY
                 root = wait.peer if latency else self._number[OPEN if wait.open else HOP]
                 self._append(unit, max(end, wait.start), root)
         self._ends[unit] = wait.end

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from fabric.telling.causes import WAITS, Cause
+
 if TYPE_CHECKING:
     from fabric.trace.analysis.timeline import Timelines
     from fabric.trace.reading.reader import Trace
 
 __all__ = ["STATES", "Level", "Slice", "bandwidth", "occupancy", "slices"]
 
-STATES: Final = ("idle", "busy", "empty", "full", "hbm", "capacity")
+STATES: Final = (Cause.IDLE, Cause.BUSY, *WAITS)
 """What a unit can be in; the number in the list stands for it in VCD."""
 
 
@@ -27,7 +29,7 @@ class Slice(NamedTuple):
 
     start: int
     end: int
-    state: str
+    state: Cause
     channel: int
     open: bool = False
 
@@ -47,12 +49,12 @@ def slices(lines: Timelines, unit: int) -> Iterator[Slice]:
         if start >= end and not (wait.open and start == end):
             continue
         if start > cycle:
-            yield Slice(cycle, start, "busy", -1)
+            yield Slice(cycle, start, Cause.BUSY, -1)
         yield Slice(start, end, wait.cause, wait.channel, wait.open)
         cycle = end
     end = min(lines.final[unit], lines.last)
     if end > cycle:
-        yield Slice(cycle, end, "busy", -1)
+        yield Slice(cycle, end, Cause.BUSY, -1)
 
 
 def occupancy(trace: Trace) -> Iterator[tuple[int, list[Level]]]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from rich.text import Text
 
+from fabric.telling.causes import MEMORIES, SHOWN, Cause
 from fabric.terminal.output import print_line
 from fabric.terminal.tables import print_table, print_title
 from fabric.trace.analysis.critical import Step, critical_path, phases
@@ -19,17 +21,9 @@ if TYPE_CHECKING:
 
     from fabric.trace.reading.reader import Trace
 
-__all__ = ["COLUMNS", "Accounts", "print_stalls"]
+__all__ = ["Accounts", "print_stalls"]
 
-COLUMNS: Final = (
-    ("busy", "busy"),
-    ("starved", "empty"),
-    ("back-pressured", "full"),
-    ("HBM", "hbm"),
-    ("capacity", "capacity"),
-    ("idle", "idle"),
-)
-"""Titles of the columns and the fields of ``UnitStalls`` they show."""
+Key = TypeVar("Key", str, Root)
 
 
 class Accounts:
@@ -95,7 +89,7 @@ class Accounts:
         name, cycles = _ranked(together)[0]
         root, most = _ranked({r: c for r, c in path.items() if names.bound(r) == name})[0]
         sentence = f"Bound by {name}: {percent(cycles, self.cycles)} % of the critical path"
-        if root.kind in ("hbm", "capacity"):
+        if root.kind in MEMORIES:
             sentence += f", {percent(most, self.cycles)} % for {names.units[root.unit]}"
         if root.unit >= 0:
             sentence += f" ({names.places[root.unit]})"
@@ -135,23 +129,19 @@ def print_units(accounts: Accounts, console: Console, shown: int) -> None:
     """Print where each unit's cycles went."""
     names = accounts.names
     ranked = accounts.ranked()
-    columns = [
-        (title, name)
-        for title, name in COLUMNS
-        if any(getattr(unit, name) for unit in accounts.units)
-    ]
+    columns = [cause for cause in SHOWN if any(getattr(unit, cause) for unit in accounts.units)]
     rows = [
         (
             names.units[unit.unit],
-            *(getattr(unit, name) for _, name in columns),
+            *(getattr(unit, cause) for cause in columns),
             "" if unit.worst is None else names.far_end(unit.unit, unit.worst[0]),
             names.places[unit.unit],
         )
         for unit in ranked
     ]
     print_title(console, "Where the cycles went", f", each row sums to {accounts.cycles:,} cycles")
-    titles = ("unit", *(title for title, _ in columns), "mostly", "wired at")
-    print_table(console, titles, rows, shown, spare=("wired at", "mostly", "idle"))
+    titles = ("unit", *(cause.label for cause in columns), "mostly", "wired at")
+    print_table(console, titles, rows, shown, spare=("wired at", "mostly", Cause.IDLE.label))
 
 
 def print_roots(accounts: Accounts, console: Console, shown: int) -> None:
@@ -191,6 +181,6 @@ def print_path(accounts: Accounts, console: Console, shown: int) -> None:
     print_table(console, columns, stretches, len(stretches), spare=())
 
 
-def _ranked(counted: Any) -> list[Any]:
+def _ranked(counted: Mapping[Key, int]) -> list[tuple[Key, int]]:
     """Return the items, the largest count first, then in the order of their keys."""
     return sorted(counted.items(), key=lambda item: (-item[1], item[0]))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from fabric.telling.causes import Operation
 from fabric.telling.wording import visible
 from fabric.terminal.tables import print_table, print_title
 
@@ -52,4 +53,8 @@ def print_summary(trace: Trace, console: Console) -> None:
     if waiting:
         print_title(console, "Not ended")
         columns = ("unit", "waits for", "channel", "since", "wired at")
-        print_table(console, columns, waiting, _WAITS_SHOWN)
+        rows = [
+            (unit, operation and Operation(operation).awaits, *rest)
+            for unit, operation, *rest in waiting
+        ]
+        print_table(console, columns, rows, _WAITS_SHOWN)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from fabric.telling.causes import WAITS, Cause
 from fabric.trace.recording.options import TraceOptions
 
 if TYPE_CHECKING:
     from fabric.trace.reading.reader import Trace
 
-__all__ = ["CAUSES", "Interval", "Timelines", "UnitStalls", "timelines"]
-
-CAUSES: Final = ("empty", "full", "hbm", "capacity")
+__all__ = ["Interval", "Timelines", "UnitStalls", "timelines"]
 
 
 class Interval(NamedTuple):
@@ -20,7 +19,7 @@ class Interval(NamedTuple):
 
     Attributes:
         start, end: its first cycle and the first one after it.
-        cause: one of ``CAUSES``.
+        cause: one of ``WAITS``.
         channel: waited for; -1 for the memories.
         peer: the unit at the other end of the channel; -1 for the memories.
         until: when the peer did what ended the wait; the rest is the way here.
@@ -29,7 +28,7 @@ class Interval(NamedTuple):
 
     start: int
     end: int
-    cause: str
+    cause: Cause
     channel: int
     peer: int
     until: int
@@ -85,7 +84,7 @@ class Timelines:
     def stalls(self, unit: int) -> UnitStalls:
         """Return where the cycles of ``unit`` went."""
         first, last = self.first, self.last
-        cycles = dict.fromkeys(CAUSES, 0)
+        cycles = dict.fromkeys(WAITS, 0)
         by_channel: dict[int, int] = {}
         for wait in self.waits[unit]:
             length = min(wait.end, last) - max(wait.start, first)
@@ -121,8 +120,9 @@ def timelines(trace: Trace) -> Timelines:
         "coalesce(CASE WHEN consumer = unit THEN producer ELSE consumer END, -1), until_cycle, "
         "open FROM waits LEFT JOIN channels USING (channel) ORDER BY unit, start_cycle, open"
     )
-    for unit, *interval in rows:
-        waits[unit].append(Interval(*interval))
+    causes = {str(cause): cause for cause in WAITS}
+    for unit, start, end, cause, *rest in rows:
+        waits[unit].append(Interval(start, end, causes[cause], *rest))
     final = [0] * len(names)
     for unit, cycle in trace.rows(
         "SELECT unit, max(cycle) FROM (SELECT unit, cycle FROM states UNION ALL "

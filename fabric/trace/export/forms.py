@@ -1,18 +1,23 @@
-"""``trace export``: the forms a trace can be written in."""
+"""``trace export``: the forms a trace can be written in; users add their own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from fabric.telling.errors import ConfigurationError
 from fabric.telling.whole_file import output_file
+from fabric.telling.wording import one_of
 from fabric.trace.reading.paths import literal, plain, system_errors
 
 if TYPE_CHECKING:
     from fabric.trace.reading.reader import Trace
 
-__all__ = ["EXPORTS"]
+__all__ = ["export_form", "export_trace"]
+
+Writer: TypeAlias = Callable[["Trace", Path], int]
+"""Writes a trace into a file and returns how many events that were."""
 
 
 def _perfetto(trace: Trace, output: Path) -> int:
@@ -44,10 +49,39 @@ def _csv(trace: Trace, output: Path) -> int:
     return int(count)
 
 
-EXPORTS: Final[dict[str, Callable[[Trace, Path], int]]] = {
+_FORMS: Final[dict[str, Writer]] = {
     "perfetto": _perfetto,
     "jsonl": _jsonl,
     "vcd": _vcd,
     "csv": _csv,
 }
-"""Writers by option; each returns how many events it wrote."""
+
+
+def export_form(form: str) -> Callable[[Writer], Writer]:
+    """Return a decorator that lets ``export_trace`` write ``form`` by what it is put on.
+
+    Raises:
+        ConfigurationError: there is such a form already.
+    """
+    if form in _FORMS:
+        raise ConfigurationError(
+            f"form {form!r}: there is one already: expected none of {', '.join(_FORMS)}"
+        )
+
+    def known(write: Writer) -> Writer:
+        _FORMS[form] = write
+        return write
+
+    return known
+
+
+def export_trace(trace: Trace, form: str, output: Path) -> int:
+    """Write ``trace`` into ``output`` in ``form`` and return how many events that were.
+
+    Raises:
+        ConfigurationError: there is no such form.
+        OSError: it cannot be written.
+    """
+    if form not in _FORMS:
+        raise ConfigurationError(f"form {form!r}: expected {one_of(tuple(_FORMS), form)}")
+    return _FORMS[form](trace, output)

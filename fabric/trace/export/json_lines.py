@@ -8,8 +8,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from fabric.telling.causes import Step
 from fabric.telling.events import event_logger
 from fabric.telling.vocabulary import EVENTS
 from fabric.telling.whole_file import output_file
@@ -22,7 +23,7 @@ __all__ = ["write_json_lines"]
 
 _CHUNK: Final = 10_000
 
-_SELECTS: Final = {
+_SELECTS: Final[dict[str, str]] = {
     "transfer": (
         "SELECT taken_cycle, c.name, element, stop, bare, reserved_cycle, sent_cycle, "
         "visible_cycle, seen_cycle, send_wait_cycles, receive_wait_cycles "
@@ -54,7 +55,7 @@ _SELECTS: Final = {
             f"JOIN units u USING (unit) JOIN channels c USING (channel) WHERE operation = {code} "
             "ORDER BY cycle, u.name, c.name"
         )
-        for event, code in (("end", END), ("reserve", RESERVE), ("idle", IDLE))
+        for event, code in ((Step.END, END), (Step.RESERVE, RESERVE), (Step.IDLE, IDLE))
     },
 }
 
@@ -71,7 +72,7 @@ def write_json_lines(trace: Trace, output: Path) -> int:
     return count
 
 
-def _events(trace: Trace, event: str) -> Iterator[tuple[tuple[int, str], dict[str, Any]]]:
+def _events(trace: Trace, event: str) -> Iterator[tuple[tuple[int, str], dict[str, object]]]:
     names = EVENTS[event][1:]
     cursor = trace.database.cursor().execute(_SELECTS[event])
     while rows := cursor.fetchmany(_CHUNK):

@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+
+# Any: the classes of protobuf have no types.
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMessage
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, TrackEvent
 
+from fabric.telling.causes import Cause
 from fabric.telling.whole_file import output_file
 from fabric.trace.analysis.slices import Level, bandwidth, occupancy, slices
 from fabric.trace.analysis.timeline import timelines
@@ -26,13 +29,6 @@ _PACKETS: Final = 10_000
 _ROOT, _UNITS, _CHANNELS, _HBM = 1, 2, 3, 4
 _FIRST_UNIT: Final = 16
 _BINS: Final = 1_000
-_TITLES: Final = {
-    "busy": "working",
-    "empty": "starved",
-    "full": "back-pressured",
-    "hbm": "HBM",
-    "capacity": "room on chip",
-}
 
 
 class _Writer:
@@ -96,7 +92,7 @@ def write_perfetto(trace: Trace, output: Path) -> int:
             track = _FIRST_UNIT + unit
             writer.track(track, f"{name} ({names.places[unit]})", _UNITS)
             for piece in slices(lines, unit):
-                title = _TITLES[piece.state]
+                title = piece.state.label
                 if piece.channel >= 0:
                     title += f" {names.far_end(unit, piece.channel)}"
                 writer.slice(track, piece.start, piece.end, title)
@@ -108,7 +104,7 @@ def write_perfetto(trace: Trace, output: Path) -> int:
             writer.track(track, names.channels[channel], _CHANNELS, "elements")
             writer.levels(track, levels)
         width = max(1, (lines.last - lines.first) // _BINS)
-        writer.track(_HBM, f"HBM: bytes in {width:,} cycles", _ROOT, "bytes")
+        writer.track(_HBM, f"{Cause.HBM.label}: bytes in {width:,} cycles", _ROOT, "bytes")
         writer.levels(_HBM, bandwidth(trace, width))
         writer.flush()
     return writer.events

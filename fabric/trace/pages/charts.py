@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from fabric.telling.causes import SHOWN, Cause
 from fabric.trace.analysis.slices import Level, bandwidth, occupancy, slices
 from fabric.trace.analysis.stalls import Accounts
-from fabric.trace.pages.svg import COLOURS, TITLES, element
+from fabric.trace.pages.svg import element
 
 if TYPE_CHECKING:
     from fabric.trace.reading.reader import Trace
@@ -27,8 +28,8 @@ def legend() -> str:
     return element(
         "p",
         "".join(
-            element("span", element("i", "", style=f"background:{colour}") + TITLES[state])
-            for state, colour in COLOURS.items()
+            element("span", element("i", "", style=f"background:{cause.colour}") + cause.label)
+            for cause in SHOWN
         ),
         class_="legend",
     )
@@ -50,7 +51,7 @@ def timeline_chart(accounts: Accounts) -> str:
         rows += "".join(
             element(
                 "rect", x=f"{_LEFT + _WIDE * start / _BINS:.1f}", y=y + 1,
-                width=f"{_WIDE * (end - start) / _BINS:.1f}", height=_ROW - 2, fill=COLOURS[state],
+                width=f"{_WIDE * (end - start) / _BINS:.1f}", height=_ROW - 2, fill=state.colour,
             )
             for start, end, state in _stretches(accounts, unit)
         )  # fmt: skip
@@ -86,11 +87,10 @@ def bandwidth_chart(trace: Trace, accounts: Accounts) -> str:
     for cycle, value in levels:
         points += [f"{x(cycle):.1f},{y(value):.1f}", f"{x(cycle + width):.1f},{y(value):.1f}"]
     points.append(f"{x(last):.1f},{y(0):.1f}")
-    ends: dict[str, Any] = {"x1": _LEFT, "x2": _LEFT + _WIDE}
-    body = element("polygon", points=" ".join(points), fill=COLOURS["hbm"], fill_opacity=0.55)
+    body = element("polygon", points=" ".join(points), fill=Cause.HBM.colour, fill_opacity=0.55)
     body += element(
         "line", y1=f"{y(peak):.1f}", y2=f"{y(peak):.1f}", stroke="#1c2733",
-        stroke_dasharray="4 3", **ends,
+        stroke_dasharray="4 3", x1=_LEFT, x2=_LEFT + _WIDE,
     )  # fmt: skip
     body += _label(f"peak {peak:,.0f} bytes/cycle", y(peak) + 4)
     moved = accounts.cycles and sum(value * width for _, value in levels) / accounts.cycles
@@ -99,7 +99,12 @@ def bandwidth_chart(trace: Trace, accounts: Accounts) -> str:
         fill="#5b6875",
     )  # fmt: skip
     body += element(
-        "line", y1=f"{y(moved):.1f}", y2=f"{y(moved):.1f}", stroke=COLOURS["hbm"], **ends
+        "line",
+        y1=f"{y(moved):.1f}",
+        y2=f"{y(moved):.1f}",
+        stroke=Cause.HBM.colour,
+        x1=_LEFT,
+        x2=_LEFT + _WIDE,
     )
     note = "Each burst is spread evenly over its time: where bursts overlap, peaks can be too high."
     drawing = _svg(body + _axis(first, last, height + 6), height + 26)
@@ -134,17 +139,17 @@ def occupancy_charts(trace: Trace, accounts: Accounts) -> str:
                 f"{_LEFT + _WIDE * each / len(tops):.1f},{at:.1f}" for each in (place, place + 1)
             ]
         points.append(f"{_LEFT + _WIDE},{y + height}")
-        body += element("polygon", points=" ".join(points), fill="#2a9d8f", fill_opacity=0.7)
+        body += element("polygon", points=" ".join(points), fill="#5b6875", fill_opacity=0.7)
     total = len(worst) * (height + 12)
     drawing = _svg(body + _axis(first, last, total), total + 20)
     return element("div", drawing, class_="scroll")
 
 
-def _stretches(accounts: Accounts, unit: int) -> list[tuple[int, int, str]]:
+def _stretches(accounts: Accounts, unit: int) -> list[tuple[int, int, Cause]]:
     """Return (first bin, last bin + 1, state) for runs of bins in which one state prevails."""
     lines = accounts.timelines
     length = max(1, lines.last - lines.first)
-    share: list[dict[str, float]] = [{} for _ in range(_BINS)]
+    share: list[dict[Cause, float]] = [{} for _ in range(_BINS)]
     for piece in slices(lines, unit):
         begin = (piece.start - lines.first) * _BINS / length
         end = (piece.end - lines.first) * _BINS / length
@@ -153,10 +158,10 @@ def _stretches(accounts: Accounts, unit: int) -> list[tuple[int, int, str]]:
             part = min(end, place + 1) - max(begin, place)
             share[place][piece.state] = share[place].get(piece.state, 0.0) + part
             place += 1
-    found: list[tuple[int, int, str]] = []
+    found: list[tuple[int, int, Cause]] = []
     for place, parts in enumerate(share):
-        parts["idle"] = 1 - sum(parts.values())
-        state = max(COLOURS, key=lambda each: parts.get(each, 0.0))
+        parts[Cause.IDLE] = 1 - sum(parts.values())
+        state = max(SHOWN, key=lambda each: parts.get(each, 0.0))
         if found and found[-1][2] == state:
             found[-1] = (found[-1][0], place + 1, state)
         else:

@@ -6,8 +6,10 @@ from collections import defaultdict
 from html import escape
 from typing import Final
 
-from fabric.trace.analysis.stalls import COLUMNS, Accounts
-from fabric.trace.pages.svg import COLOURS, TITLES, element, shade
+from fabric.drawing.colours import shade
+from fabric.telling.causes import SHOWN, STUCK, Cause
+from fabric.trace.analysis.stalls import Accounts
+from fabric.trace.pages.svg import element
 
 __all__ = ["graph"]
 
@@ -67,30 +69,30 @@ def _box(x: int, y: int, accounts: Accounts, group: list[int], stuck: bool) -> s
     names = accounts.names
     stalls = [accounts.by_number[unit] for unit in group if unit in accounts.by_number]
     cycles = max(1, accounts.cycles * len(stalls))
-    shares = {name: sum(getattr(each, name) for each in stalls) / cycles for _, name in COLUMNS}
-    fill, text = shade(shares["busy"])
+    shares = {cause: sum(getattr(each, cause) for each in stalls) / cycles for cause in SHOWN}
+    fill = shade(shares[Cause.BUSY])
     name = names.units[group[0]]
     if len(group) > 1:
         name = f"{names.operators[group[0]]} x {len(group):,}"
     short = name if len(name) <= _LETTERS else f"{name[: _LETTERS - 10]}…{name[-9:]}"
-    told = ", ".join(f"{TITLES[state]} {100 * share:.1f} %" for state, share in shares.items())
+    told = ", ".join(f"{cause.label} {100 * share:.1f} %" for cause, share in shares.items())
     whole = names.units[group[0]] + (f" to {names.units[group[-1]]}" if len(group) > 1 else "")
     bars, left = "", 0.0
-    for state in ("busy", "empty", "full", "hbm", "capacity"):
-        wide = shares[state] * (_WIDTH - 12)
+    for cause in SHOWN[:-1]:
+        wide = shares[cause] * (_WIDTH - 12)
         bars += element(
             "rect", x=f"{x + 6 + left:.1f}", y=y + 23, width=f"{wide:.1f}", height=4,
-            fill=COLOURS[state],
+            fill=cause.colour,
         )  # fmt: skip
         left += wide
-    outline = {"stroke": "#b00020", "stroke_width": 3} if stuck else {"stroke": "#9fb0c0"}
+    outline = {"stroke": STUCK, "stroke_width": 3} if stuck else {"stroke": "#9fb0c0"}
     return element(
         "g",
         element("title", escape(f"{whole} ({names.places[group[0]]}): {told}"))
         + element("rect", x=x, y=y, width=_WIDTH, height=_HEIGHT, rx=5, fill=fill, **outline)
         + element("rect", x=x + 5, y=y + 22, width=_WIDTH - 10, height=6, fill="#fff", rx=2)
         + bars
-        + element("text", escape(short), x=x + 8, y=y + 16, fill=text, font_size=11),
+        + element("text", escape(short), x=x + 8, y=y + 16, fill="#1c2733", font_size=11),
     )
 
 
@@ -98,7 +100,7 @@ def _edge(start: tuple[int, int], end: tuple[int, int], stuck: bool, between: li
     x0, y0 = start[0] + _WIDTH, start[1] + _HEIGHT // 2
     x1, y1 = end[0], end[1] + _HEIGHT // 2
     reach = max(24, abs(x1 - x0) // 2)
-    colour = "#b00020" if stuck else "#a9b7c4"
+    colour = STUCK if stuck else "#a9b7c4"
     width = 2.5 if stuck or len(between) > 1 else 1.2
     more = f" and {len(between) - 1:,} more" if len(between) > 1 else ""
     bow = _BOW if x1 - x0 > _COLUMN else 0  # around the boxes of the layers between

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.deadlock.picture import svg
 from fabric.deadlock.text import report_lines
+from fabric.telling.causes import SHOWN, STUCK
 from fabric.telling.whole_file import output_file
 from fabric.telling.wording import visible
 from fabric.trace.analysis.critical import phases
-from fabric.trace.analysis.stalls import COLUMNS, Accounts
+from fabric.trace.analysis.stalls import Accounts
 from fabric.trace.analysis.stuck import analysed
 from fabric.trace.pages.charts import bandwidth_chart, legend, occupancy_charts, timeline_chart
 from fabric.trace.pages.graph import graph
@@ -32,7 +33,7 @@ h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:34px 0 8px;
 svg text{font-family:system-ui,"DejaVu Sans",sans-serif}
 .verdict{font-size:16px;font-weight:600;background:#eef3f8;border-left:4px solid #2f6fb2;
   padding:10px 14px;margin:16px 0}
-.bad{background:#fdecee;border-color:#b00020}
+.bad{background:#fdecee;border-color:STUCK}
 .scroll{overflow:auto;max-width:100%}.graph{max-height:640px;border:1px solid #d8e0e8;
   border-radius:6px}
 table{border-collapse:collapse;font-size:13px}td,th{padding:3px 14px 3px 0;text-align:left;
@@ -41,7 +42,7 @@ tr:hover td{background:#f6f8fa}.n{text-align:right;font-variant-numeric:tabular-
 .legend span{margin-right:18px;white-space:nowrap}.legend i{display:inline-block;width:12px;
   height:12px;border-radius:2px;margin-right:6px;vertical-align:-1px}
 .quiet{color:#5b6875}
-"""
+""".replace("STUCK", STUCK)
 
 
 def write_page(trace: Trace, output: Path) -> None:
@@ -115,7 +116,7 @@ def _units(accounts: Accounts) -> str:
     rows: list[tuple[object, ...]] = [
         (
             names.units[unit.unit],
-            *(getattr(unit, name) for _, name in COLUMNS),
+            *(getattr(unit, cause) for cause in SHOWN),
             "" if unit.worst is None else names.far_end(unit.unit, unit.worst[0]),
             names.places[unit.unit],
         )
@@ -124,7 +125,7 @@ def _units(accounts: Accounts) -> str:
     note = f"Each row sums to {accounts.cycles:,} cycles."
     if len(rows) > _ROWS:
         note += f" {_ROWS} of {len(rows):,} units, the critical path's and the most stalled."
-    titles = ["unit", *(title for title, _ in COLUMNS), "mostly", "wired at"]
+    titles = ["unit", *(cause.label for cause in SHOWN), "mostly", "wired at"]
     return element("p", note) + table(titles, rows[:_ROWS])
 
 

@@ -1,28 +1,10 @@
-"""Pieces of SVG and HTML, escaped; colours shared by all drawings."""
+"""Pieces of SVG and HTML, escaped."""
 
 from __future__ import annotations
 
 from html import escape
-from typing import Final
 
-__all__ = ["COLOURS", "TITLES", "cell", "element", "shade", "table"]
-
-COLOURS: Final = {
-    "busy": "#2f6fb2",
-    "empty": "#f2a93b",
-    "full": "#d64545",
-    "hbm": "#8a63c9",
-    "capacity": "#2a9d8f",
-    "idle": "#eef1f4",
-}
-TITLES: Final = {
-    "busy": "busy",
-    "empty": "starved",
-    "full": "back-pressured",
-    "hbm": "HBM",
-    "capacity": "capacity",
-    "idle": "idle",
-}
+__all__ = ["cell", "element", "table"]
 
 
 def element(tag: str, content: str = "", **attributes: object) -> str:
@@ -35,14 +17,6 @@ def element(tag: str, content: str = "", **attributes: object) -> str:
         for name, value in attributes.items()
     )
     return f"<{tag}{given}>{content}</{tag}>"
-
-
-def shade(share: float) -> tuple[str, str]:
-    """Return a fill for a share from 0 to 1, and a colour for text on it."""
-    light, dark = (238, 243, 248), (31, 84, 140)
-    part = max(0.0, min(1.0, share))
-    mixed = [round(low + (high - low) * part) for low, high in zip(light, dark, strict=True)]
-    return "#" + "".join(f"{value:02x}" for value in mixed), "#fff" if part > 0.5 else "#1c2733"
 
 
 def cell(value: object) -> str:

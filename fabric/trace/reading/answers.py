@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import duckdb
 
@@ -45,7 +45,7 @@ def print_answer(trace: Trace, console: Console, query: str) -> None:
 
 def _answer(
     database: duckdb.DuckDBPyConnection, sql: str
-) -> tuple[list[str], list[tuple[Any, ...]]]:
+) -> tuple[list[str], list[tuple[object, ...]]]:
     """Return the columns and rows of a question, which changes nothing here or beside the trace."""
     found = [statement.type.name for statement in duckdb.extract_statements(sql)]
     if len(found) != 1:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Final
+
+# Any: rows are what the database gives, and files of the trace are JSON.
+from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
 
@@ -14,6 +16,9 @@ from fabric.telling.wording import outcome
 from fabric.trace.reading import views
 from fabric.trace.reading.paths import literal, plain
 from fabric.trace.recording.rows import LONG_COLUMNS, OPERATION_COLUMNS
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = ["Trace"]
 
@@ -84,7 +89,7 @@ class Trace:
         """Return the rows of a query."""
         return self.database.execute(query).fetchall()
 
-    def numpy(self, query: str) -> dict[str, Any]:
+    def numpy(self, query: str) -> dict[str, np.ndarray]:
         """Return the columns of a query as numpy arrays."""
         return self.database.execute(query).fetchnumpy()
 
@@ -162,7 +167,7 @@ class Trace:
         self.problems.append(f"segment {int(last)} was not written whole, it is left out")
         return last
 
-    def _segments(self, end: dict[str, Any], broken_off: str | None) -> None:
+    def _segments(self, end: dict[str, object], broken_off: str | None) -> None:
         database = self.database
         window = self.meta.get("window")
         for name, value in (

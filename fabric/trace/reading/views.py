@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from fabric.telling.causes import Cause, Operation, Step
+from fabric.trace.recording.rows import BURST, IDLE, NUMBERED, RESERVE
+
 __all__ = ["LONG", "OPERATIONS", "SHORT", "VIEWS"]
 
 SHORT: Final = """
@@ -21,7 +24,7 @@ FROM {file}
 LONG: Final = "INSERT INTO recorded SELECT * FROM {file}"
 OPERATIONS: Final = "INSERT INTO recorded_operations SELECT * FROM {file}"
 
-VIEWS: Final = """
+VIEWS: Final = f"""
 CREATE TABLE transfers AS SELECT
     channel, element,
     CASE WHEN stop < 0 THEN -1 - stop ELSE stop END AS stop,
@@ -35,19 +38,20 @@ FROM recorded ORDER BY nullif(taken_cycle, -1) NULLS LAST, channel, element;
 
 
 CREATE VIEW every_operation AS
-SELECT producer AS unit, reserved_order AS place, 'reserve' AS operation, reserved_cycle AS cycle,
-    send_wait_cycles AS wait_cycles, channel, element
+SELECT producer AS unit, reserved_order AS place, '{Step.RESERVE}' AS operation,
+    reserved_cycle AS cycle, send_wait_cycles AS wait_cycles, channel, element
 FROM recorded JOIN channels USING (channel) WHERE reserved_order <> sent_order
-UNION ALL SELECT producer, sent_order, 'send', sent_cycle,
+UNION ALL SELECT producer, sent_order, '{Step.SEND}', sent_cycle,
     CASE WHEN reserved_order = sent_order THEN send_wait_cycles ELSE 0 END, channel, element
 FROM recorded JOIN channels USING (channel)
-UNION ALL SELECT consumer, seen_order, 'see', seen_cycle, receive_wait_cycles, channel, element
+UNION ALL SELECT consumer, seen_order, '{Step.SEE}', seen_cycle, receive_wait_cycles,
+    channel, element
 FROM recorded JOIN channels USING (channel) WHERE seen_order >= 0 AND seen_order <> taken_order
-UNION ALL SELECT consumer, taken_order, 'take', taken_cycle,
+UNION ALL SELECT consumer, taken_order, '{Step.TAKE}', taken_cycle,
     CASE WHEN seen_order = taken_order THEN receive_wait_cycles ELSE 0 END, channel, element
 FROM recorded JOIN channels USING (channel) WHERE taken_order >= 0
 UNION ALL SELECT unit, "order",
-    ['burst', 'allocate', 'end', 'reserve', 'idle'][operation + 1], cycle,
+    {[str(step) for step in NUMBERED]}[operation + 1], cycle,
     wait_cycles, nullif(channel, -1), NULL
 FROM recorded_operations;
 
@@ -65,7 +69,7 @@ FROM recorded_states s LEFT JOIN (
 ) later USING (unit) ORDER BY unit;
 
 UPDATE last_states SET waits_for = NULL, since_cycle = NULL, cause = NULL, channel = NULL
-WHERE waits_for = 'send' AND unit IN (
+WHERE waits_for = '{Operation.SEND}' AND unit IN (
     SELECT w.unit FROM waiting w JOIN every_operation o ON o.channel = w.channel
     JOIN recorded_states s ON s.unit = o.unit WHERE o.unit <> w.unit AND o.place >= s.next_order
 );
@@ -89,9 +93,9 @@ CREATE TABLE bursts AS SELECT
 FROM (
     SELECT unit, cycle - wait_cycles AS submitted_cycle, cycle AS end_cycle, amount AS requests,
         false AS open
-    FROM recorded_operations WHERE operation = 0
+    FROM recorded_operations WHERE operation = {BURST}
     UNION ALL SELECT unit, start_cycle, end_cycle, requests, true
-    FROM open_waits WHERE cause = 'hbm'
+    FROM open_waits WHERE cause = '{Cause.HBM}'
 ) ORDER BY end_cycle, unit;
 
 CREATE VIEW operations AS SELECT
@@ -106,15 +110,15 @@ CREATE TABLE waits AS SELECT
     greatest(until_cycle, start_cycle) AS until_cycle, open
 FROM (
     SELECT consumer AS unit, seen_cycle - receive_wait_cycles AS start_cycle,
-        seen_cycle AS end_cycle, 'empty' AS cause, channel, sent_cycle AS until_cycle,
+        seen_cycle AS end_cycle, '{Cause.EMPTY}' AS cause, channel, sent_cycle AS until_cycle,
         false AS open
     FROM recorded JOIN channels USING (channel) WHERE seen_order >= 0 AND receive_wait_cycles > 0
-    UNION ALL SELECT producer, reserved_cycle - send_wait_cycles, reserved_cycle, 'full', channel,
-        reserved_cycle - 1, false
+    UNION ALL SELECT producer, reserved_cycle - send_wait_cycles, reserved_cycle,
+        '{Cause.FULL}', channel, reserved_cycle - 1, false
     FROM recorded JOIN channels USING (channel) WHERE send_wait_cycles > 0
     UNION ALL SELECT unit, cycle - wait_cycles, cycle,
-        ['hbm', 'capacity', 'empty', 'full', 'empty'][operation + 1], nullif(channel, -1),
-        CASE operation WHEN 3 THEN cycle - 1 WHEN 4 THEN amount ELSE cycle END, false
+        {[str(step.cause) for step in NUMBERED]}[operation + 1], nullif(channel, -1),
+        CASE operation WHEN {RESERVE} THEN cycle - 1 WHEN {IDLE} THEN amount ELSE cycle END, false
     FROM recorded_operations WHERE wait_cycles > 0
     UNION ALL SELECT unit, start_cycle, end_cycle, cause, channel, end_cycle, true FROM open_waits
 ) ORDER BY unit, start_cycle, open;

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from fabric.telling.causes import MEMORIES, Cause
+
 if TYPE_CHECKING:
     from fabric.trace.analysis.roots import Root
     from fabric.trace.reading.reader import Trace
 
 __all__ = ["Names", "percent"]
-
-_MEMORIES: Final = {"hbm": "the HBM", "capacity": "on-chip capacity"}
 
 
 class Names:
@@ -52,11 +52,11 @@ class Names:
             return "waits that had not ended"
         if root.kind == "unit":
             return self.units[root.unit]
-        return f"{_MEMORIES[root.kind]} for {self.units[root.unit]}"
+        return f"{Cause(root.kind).awaits} for {self.units[root.unit]}"
 
     def bound(self, root: Root) -> str:
         """Return what a run is bound by, where the unit does not matter."""
-        return _MEMORIES.get(root.kind) or self.root(root)
+        return Cause(root.kind).awaits if root.kind in MEMORIES else self.root(root)
 
 
 def percent(part: int, whole: int) -> str:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from fabric.engine.channel import Channel
+from fabric.telling.causes import Operation
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.plain import json_text
 from fabric.telling.vocabulary import SCHEMA_VERSION
@@ -45,7 +46,7 @@ class Recorder:
         """Record what ``options`` say, once ``start`` is given a folder."""
         self._options: Final = options
         self._spool: Final = Spool(options.window)
-        self._end: dict[str, Any] = {}
+        self._end: dict[str, object] = {}
         self._snapshots = 0
         self._channels: list[TracedChannel] = []
         self._off_chip: TracedOffChip | None = None
@@ -89,7 +90,7 @@ class Recorder:
         folder: Path,
         plan: Plan,
         look: Callable[[], RunState],
-        head: Mapping[str, Any],
+        head: Mapping[str, object],
         tell: Callable[[str], object],
     ) -> None:
         """Write what is known before the run into ``folder``, a new one.
@@ -179,8 +180,8 @@ class Recorder:
         return {
             unit.number: memory.under_way(unit.number)
             for unit in state.units
-            if unit.wait is not None and unit.wait.operation == "off-chip"
+            if unit.wait is not None and unit.wait.operation is Operation.OFF_CHIP
         }
 
-    def _json(self, name: str, value: dict[str, Any]) -> None:
+    def _json(self, name: str, value: dict[str, object]) -> None:
         write_whole(self._folder / f"{name}.json", json_text(value))

@@ -12,6 +12,8 @@ from mmap import mmap
 from struct import calcsize
 from typing import Final
 
+from fabric.telling.causes import Step
+
 __all__ = [
     "ALLOCATE",
     "BURST",
@@ -19,6 +21,7 @@ __all__ = [
     "IDLE",
     "LEFT_OVER",
     "LONG_COLUMNS",
+    "NUMBERED",
     "OPERATION_COLUMNS",
     "RESERVE",
     "SHORT_COLUMNS",
@@ -45,11 +48,10 @@ OPERATION_COLUMNS: Final = (
 """Columns of everything else: amount is requests of a burst, bytes of an allocation,
 the sending cycle of the element that was waited for."""
 
-BURST: Final = 0
-ALLOCATE: Final = 1
-END: Final = 2
-RESERVE: Final = 3
-IDLE: Final = 4
+NUMBERED: Final = (Step.BURST, Step.ALLOCATE, Step.END, Step.RESERVE, Step.IDLE)
+"""Operations that are no transfers; a row has the place of its operation here."""
+
+BURST, ALLOCATE, END, RESERVE, IDLE = range(len(NUMBERED))
 
 LEFT_OVER: Final = -2
 """Stands for the order of a dequeue after the consumer's operator had ended."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fabric.trace.reading.paths import literal, plain, system_errors
 
 if TYPE_CHECKING:
     import duckdb
+    import numpy as np
 
 __all__ = ["SegmentWriter"]
 
@@ -24,7 +25,7 @@ class SegmentWriter:
         self._folder = folder
         self._database: duckdb.DuckDBPyConnection = duckdb.connect(config={"threads": 1})
 
-    def write(self, name: str, columns: Mapping[str, Any]) -> None:
+    def write(self, name: str, columns: Mapping[str, np.ndarray]) -> None:
         """Write ``name.parquet`` of numpy columns of equal length.
 
         Raises:

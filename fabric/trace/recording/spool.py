@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class Spool:
         self._tell = tell
         self._writer = SegmentWriter(folder)
 
-    def write(self, name: str, columns: Mapping[str, Any]) -> None:
+    def write(self, name: str, columns: Mapping[str, np.ndarray]) -> None:
         """Write one table.
 
         Raises:
@@ -122,15 +122,16 @@ class Spool:
         self._segments = number
 
     def _in_window(
-        self, columns: tuple[str, ...], table: Any, waits: Mapping[str, str], ended: str
-    ) -> Any:
+        self, columns: tuple[str, ...], table: np.ndarray, waits: Mapping[str, str], ended: str
+    ) -> np.ndarray:
         """Return the rows that touch the window, from the first of their waits to their end."""
         if self._window is None:
             return table
         first, last = self._window
         column = {name: table[:, number] for number, name in enumerate(columns)}
         starts = [column[end] - column[waited] for end, waited in waits.items()]
-        return table[(column[ended] >= first) & (np.minimum.reduce(starts) <= last)]
+        kept: np.ndarray = table[(column[ended] >= first) & (np.minimum.reduce(starts) <= last)]
+        return kept
 
     def _attempt(self, what: str, write: Callable[[], None]) -> None:
         if self._failed:
@@ -145,7 +146,7 @@ class Spool:
 
 def _taken(
     packed: Packed, end: int, begun: str, seen: str
-) -> tuple[tuple[str, ...], Any, dict[str, str], str]:
+) -> tuple[tuple[str, ...], np.ndarray, dict[str, str], str]:
     """Return the new rows of a buffer up to ``end``, and which of their columns are waits."""
     table = np.frombuffer(packed.buffer[packed.written : end], np.int64)
     waits = {begun: "send_wait_cycles", seen: "receive_wait_cycles"}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from fabric.deadlock.waits import channels_of, find_stuck
 from fabric.state.expected import Expected, expected_of
 from fabric.state.open_waits import open_waits
+from fabric.telling.causes import Cause
 from fabric.telling.vocabulary import FIELDS, TABLES
 from fabric.trace.recording.rows import LONG_COLUMNS
 
@@ -110,7 +112,7 @@ def state_table(state: RunState, served: Mapping[int, int], next_order: int) -> 
             -1 if wait is None or wait.channel is None else wait.channel for wait in still
         ),
         "requests": _numbers(
-            served.get(unit.number, 0) if wait is not None and wait.cause == "hbm" else 0
+            served.get(unit.number, 0) if wait is not None and wait.cause is Cause.HBM else 0
             for unit, wait in zip(units, still, strict=True)
         ),
         "next_order": np.full(len(units), next_order, np.int64),
@@ -123,7 +125,7 @@ def waiting_table(state: RunState, plan: Plan) -> Table:
     in_loop = {unit.number for loop in loops for unit in loop}
     of_loops = channels_of(state, chain.from_iterable(loops))
     told = expected_of(plan, state, of_loops) if loops else {}
-    table: dict[str, list[Any]] = {column: [] for column in TABLES["waiting"]}
+    table: dict[str, list[object]] = {column: [] for column in TABLES["waiting"]}
     for unit in state.units:
         wait = unit.wait
         if wait is None:
@@ -163,9 +165,9 @@ def _static_count(stream: StreamType) -> int:
     return -1
 
 
-def _numbers(values: Any) -> np.ndarray:
+def _numbers(values: Iterable[object]) -> np.ndarray:
     return np.array(list(values), np.int64)
 
 
-def _texts(values: Any) -> np.ndarray:
+def _texts(values: Iterable[object]) -> np.ndarray:
     return np.array(list(values), dtype=np.object_)

@@ -256,10 +256,10 @@ class TestPage:
 
 STALLS = """\
 Where the cycles went, each row sums to 52 cycles
-unit    busy  starved  back-pressured  idle  mostly       wired at
-unit_2    50        2               0     0  from unit_1  chains.py:17
-unit_1     0        3              20    29  to unit_2    chains.py:16
-unit_0     0        0               4    48  to unit_1    chains.py:14
+unit    busy  empty  full  idle  mostly       wired at
+unit_2    50      2     0     0  from unit_1  chains.py:17
+unit_1     0      3    20    29  to unit_2    chains.py:16
+unit_0     0      0     4    48  to unit_1    chains.py:14
 
 Whom they were waiting for, 29 stalled cycles of all units, each charged to the end of its chain
 root                cycles     %  units stalled
@@ -280,11 +280,10 @@ Bound by unit_2: 96.2 % of the critical path (chains.py:17).
 
 NARROW = """\
 Where the cycles went, each row sums to 52 cycles
-                           back-
-unit    busy  starved  pressured  idle  mostly
-unit_2    50        2          0     0  from unit_1
-unit_1     0        3         20    29  to unit_2
-unit_0     0        0          4    48  to unit_1
+unit    busy  empty  full  idle  mostly       wired at
+unit_2    50      2     0     0  from unit_1  chains.py:17
+unit_1     0      3    20    29  to unit_2    chains.py:16
+unit_0     0      0     4    48  to unit_1    chains.py:14
 
 Whom they were waiting for, 29 stalled cycles of all
   units, each charged to the end of its chain
@@ -306,10 +305,10 @@ Bound by unit_2: 96.2 % of the critical path
 """
 SHOWN = """\
 Cycle 20
-unit    is                        since  until  wired at
-unit_0  at its end                    4         chains.py:14
-unit_1  back-pressured by unit_2     13     23  chains.py:16
-unit_2  working                       2     52  chains.py:17
+unit    is                      since  until  wired at
+unit_0  idle, at its end            4         chains.py:14
+unit_1  full, waits for unit_2     13     23  chains.py:16
+unit_2  busy                        2     52  chains.py:17
 
 Channels, held: sent and not dequeued
 channel               held  depth  sent  dequeued
@@ -325,9 +324,9 @@ They part at cycle 6: element 1 of unit_1.0 -> unit_2.0
    in B sent in cycle 1, dequeued in cycle 12
 
 What changed from A to B, cycles more (+) or fewer (-)
-unit    end  busy  starved  back-pressured  HBM  capacity  wired at
-unit_2  +30   +30       +0              +0   +0        +0  chains.py:17
-unit_1  +12    +0       +0             +12   +0        +0  chains.py:16
+unit    end  busy  empty  full  HBM  capacity  wired at
+unit_2  +30   +30     +0    +0   +0        +0  chains.py:17
+unit_1  +12    +0     +0   +12   +0        +0  chains.py:16
 """
 
 

@@ -18,7 +18,7 @@ from fabric.runs.runlog import RunLog
 from fabric.telling.vocabulary import EVENTS
 from fabric.trace.analysis.slices import STATES, slices
 from fabric.trace.analysis.timeline import timelines
-from fabric.trace.export.forms import EXPORTS
+from fabric.trace.export.forms import export_trace
 from fabric.trace.reading.reader import Trace
 from tests.fabric.trace.recording import pairs, program, record
 
@@ -67,7 +67,7 @@ class TestPerfetto:
                 assert TrackEvent.TYPE_SLICE_BEGIN == begin.track_event.type
                 assert TrackEvent.TYPE_SLICE_END == end.track_event.type
                 assert begin.timestamp < end.timestamp
-                if begin.track_event.name == "working":
+                if begin.track_event.name == "busy":
                     busy[names[track]] += end.timestamp - begin.timestamp
             assert all(
                 end.timestamp <= begin.timestamp
@@ -85,7 +85,7 @@ class TestPerfetto:
             (names[packet.track_event.track_uuid], packet.track_event.name)
             for packet in message.packet
             if packet.track_event.type == TrackEvent.TYPE_SLICE_BEGIN
-            and packet.track_event.name.startswith(("starved", "back-pressured"))
+            and packet.track_event.name.startswith(("empty", "full"))
         }
         ends = {
             (unit, far_end)
@@ -94,8 +94,8 @@ class TestPerfetto:
                 "JOIN units p ON p.unit = producer JOIN units c ON c.unit = consumer"
             )
             for unit, far_end in (
-                (consumer, f"starved from {producer}"),
-                (producer, f"back-pressured to {consumer}"),
+                (consumer, f"empty from {producer}"),
+                (producer, f"full to {consumer}"),
             )
         }
         first = trace.rows("SELECT name FROM channels WHERE channel = 0")[0][0]
@@ -150,7 +150,7 @@ class TestVcd:
 
     def test_times_ascend(self, trace: Trace, tmp_path: Path) -> None:
         """Each cycle stands in the file once, in order, up to the end of the run."""
-        EXPORTS["vcd"](trace, tmp_path / "run.vcd")
+        export_trace(trace, "vcd", tmp_path / "run.vcd")
         text = (tmp_path / "run.vcd").read_text(encoding="ascii")
         times = [int(line[1:]) for line in text.splitlines() if line[0] == "#"]
 
@@ -161,7 +161,7 @@ class TestVcd:
 class TestText:
     def test_json_lines(self, trace: Trace, tmp_path: Path) -> None:
         """Lines are those the run log would have had, in the order of their cycles."""
-        count = EXPORTS["jsonl"](trace, tmp_path / "run.jsonl")
+        count = export_trace(trace, "jsonl", tmp_path / "run.jsonl")
         text = (tmp_path / "run.jsonl").read_text(encoding="utf-8")
         events = [json.loads(line) for line in text.splitlines()]
         (tmp_path / "log").mkdir()
@@ -176,7 +176,7 @@ class TestText:
 
     def test_csv(self, trace: Trace, tmp_path: Path) -> None:
         """The table has a row for each element."""
-        count = EXPORTS["csv"](trace, tmp_path / "run.csv")
+        count = export_trace(trace, "csv", tmp_path / "run.csv")
         rows = list(csv.DictReader(io.StringIO((tmp_path / "run.csv").read_text("utf-8"))))
 
         assert count == len(rows)
@@ -190,7 +190,7 @@ class TestText:
 
 
 def _perfetto(trace: Trace, folder: Path) -> Any:
-    EXPORTS["perfetto"](trace, folder / "run.perfetto")
+    export_trace(trace, "perfetto", folder / "run.perfetto")
     message: Any = TraceMessage()
     message.ParseFromString((folder / "run.perfetto").read_bytes())
     return message
@@ -203,5 +203,5 @@ def _tracks(message: Any) -> list[Any]:
 
 
 def _vcd(trace: Trace, folder: Path) -> Any:
-    EXPORTS["vcd"](trace, folder / "run.vcd")
+    export_trace(trace, "vcd", folder / "run.vcd")
     return VCDVCD(str(folder / "run.vcd"))

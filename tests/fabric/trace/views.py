@@ -22,8 +22,8 @@ __all__ = ["CAUSES", "VIEWS", "Seen", "Told"]
 
 CAUSES: Final[tuple[str, ...]] = ("empty", "full", "hbm", "capacity")
 _COLUMNS: Final = {
-    "starved": "empty", "back-pressured": "full", "HBM": "hbm", "capacity": "capacity",
-    "busy": "busy", "idle": "idle", "working": "busy", "room on chip": "capacity",
+    "busy": "busy", "empty": "empty", "full": "full", "HBM": "hbm", "capacity": "capacity",
+    "idle": "idle",
 }  # fmt: skip
 
 Told = Callable[..., str]
@@ -141,14 +141,12 @@ def _show(folder: Path, told: Told) -> Seen:
     units, channels = text.split("\n\n")[:2]
     still, since, finished = {}, {}, set()
     for row in _table(units.splitlines()[1:]):
-        if row["is"] == "at its end":
+        if row["is"] == "idle, at its end":
             finished.add(row["unit"])
         doing, _, to_the_end = row["is"].partition(", to the end of the run")
         if doing != row["is"]:
             assert not to_the_end
-            words = {"starved": "empty", "back": "full", "waiting for the HBM": "hbm"}
-            cause = next((words[each] for each in words if doing.startswith(each)), "capacity")
-            still[row["unit"]], since[row["unit"]] = cause, _number(row["since"])
+            still[row["unit"]], since[row["unit"]] = _cause(doing), _number(row["since"])
     rows = _table(channels.splitlines()[1:])
     held = Counter({row["channel"]: _number(row["held"]) for row in rows})
     return Seen(still=still, since=since, finished=finished, held=dict(+held))

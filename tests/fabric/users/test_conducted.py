@@ -11,7 +11,7 @@ from typing_extensions import override
 
 import operators
 from fabric import Costs, Operator, Ports, Program, Report, Stream, StreamType, Wiring, simulate
-from fabric.engine.checked_unit import UserUnit
+from fabric.engine.checked_unit import CheckedUnit
 from fabric.engine.clock import VirtualClock
 from fabric.engine.ports import Ports as EnginePorts
 from fabric.machine.assembly import assemble
@@ -140,7 +140,7 @@ def test_checked(kind: type[Map]) -> None:
     (checked,) = (ports for ports in machine.ports if isinstance(ports, CheckedPorts))
 
     assert not is_conducted(kind)
-    assert isinstance(checked.unit, UserUnit)
+    assert isinstance(checked.unit, CheckedUnit)
 
 
 def test_code_in_the_place_of_a_field() -> None:
@@ -169,6 +169,31 @@ def test_a_user_s_own_operator() -> None:
 
     assert reports[0][0]["status"] == "completed"
     assert reports[0] == reports[1]
+
+
+def test_a_failure_of_one() -> None:
+    """What it raises is told with the line, as for any other."""
+    with Program("broken") as program:
+        LinearOffChipStore("y")(
+            _Broken(SiLU(), name="broken")(LinearOffChipLoad(np.ones((16, 16)), tile=(16, 16))())
+        )
+    report = simulate(program)
+
+    line = _Broken.run.__code__.co_firstlineno + 2
+    assert report.status == "error"
+    assert report.error is not None
+    told = f"broken: ZeroDivisionError: no ({__file__}:{line}), at cycle "
+    assert told in report.error["message"]
+
+
+class _Broken(Map):
+    """One that fails."""
+
+    conducted: ClassVar[bool] = True
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        raise ZeroDivisionError("no")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,43 @@
+"""The state of a run: data that nobody can change, whatever the machine does afterwards."""
+
+from __future__ import annotations
+
+import pytest
+
+from fabric.deadlock.livelock import LIVELOCK_CYCLES
+from fabric.machine.state_of import cycles_of, state_of
+from fabric.runs.execution import Execution, Settings
+from tests.deadlock.cases import CASES
+
+
+def execution(name: str) -> Execution:
+    """Return a run of one of ``CASES`` that has not begun."""
+    return Execution(CASES[name].build(), Settings(False, {}, None, LIVELOCK_CYCLES, None))
+
+
+def test_a_state_stays() -> None:
+    """The state before a run is not that after it, and the run leaves it as it was."""
+    run = execution("pack_rows")
+    before, again = state_of(run.machine), state_of(run.machine)
+    run.execute()
+    after = state_of(run.machine)
+
+    assert before == again
+    assert hash(before) == hash(again)
+    assert before != after
+    assert (0, 0, 0) == (before.cycles, before.elements, before.waiting)
+    assert cycles_of(run.machine) == after.cycles
+    assert (run.machine.elements, run.machine.waiting) == (after.elements, after.waiting)
+
+
+def test_nobody_can_change_it() -> None:
+    """Neither the state nor anything in it."""
+    run = execution("pack_rows")
+    run.execute()
+    state = state_of(run.machine)
+    waits = [unit.wait for unit in state.units if unit.wait is not None]
+
+    for part in (state, state.units[0], state.channels[0], state.on_chip, waits[0]):
+        for name in getattr(part, "_fields", ("cycles", "units", "channels")):
+            with pytest.raises(AttributeError):
+                setattr(part, name, None)

@@ -1,0 +1,119 @@
+"""The runner: every way a run can end, told in one word, whoever runs it."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from fabric import Program, Stream
+from fabric.machine.runner import Runner
+from fabric.wiring.elaborate import elaborate
+from tests.deadlock.parts import Script, feedback, sink
+from tests.fabric.scripted import Ticks
+
+BEAT_CYCLES = 10
+
+
+def _ring(steps: tuple[str, ...]) -> Program:
+    """Two units that follow ``steps``, each reading the other."""
+    loop = feedback(100)
+    with Program("ring", channel_depth=2) as program:
+        stream: Stream = loop
+        for number in range(2):
+            (stream,) = Script(steps, rounds=100, counts=(100,), name=f"unit_{number}")(stream)
+        loop.connect(stream)
+    return program
+
+
+def _pipe(*, broken: bool = False) -> Program:
+    with Program("pipe") as program:
+        ticks = Ticks(100)()
+        if broken:
+            (ticks,) = Script(("r0", "s0", "s1"), rounds=100, counts=(100,), name="broken")(ticks)
+        sink("y", ticks)
+    return program
+
+
+def _runner(program: Program) -> Runner:
+    return Runner(
+        elaborate(program),
+        functional=False,
+        depths={},
+        capacity_bytes=None,
+        on_heartbeat=lambda: None,
+        beat_cycles=BEAT_CYCLES,
+    )
+
+
+def test_completed() -> None:
+    """All operators have ended."""
+    runner = _runner(_pipe())
+
+    assert runner.run(lambda: "livelock") == "completed"
+    assert runner.machine.failures.first is None
+
+
+def test_deadlock() -> None:
+    """Nothing can happen any more, and nobody has given up."""
+    assert _runner(_ring(("r0", "s0"))).run(lambda: None) == "deadlock"
+
+
+@pytest.mark.parametrize("ending", ["livelock", "interrupted"])
+def test_given_up(ending: str) -> None:
+    """Who stops a run says what that means."""
+    runner = _runner(_ring(("r0", "s0")))
+
+    assert runner.run(lambda: ending) == ending  # type: ignore[arg-type,return-value]
+
+
+def test_error() -> None:
+    """An operator that failed counts for more than why the others stopped."""
+    runner = _runner(_pipe(broken=True))
+
+    assert runner.run(lambda: "livelock") == "error"
+    assert runner.machine.failures.first is not None
+    assert runner.machine.failures.nodes == {1}
+
+
+def test_released() -> None:
+    """What can change a rest is asked at each, until it says no."""
+    asked = []
+
+    def released() -> bool:
+        asked.append(runner.machine.elements)
+        for channel in runner.machine.channels:
+            channel.grow(1)
+        return len(asked) < 3
+
+    runner = Runner(
+        elaborate(_ring(("s0", "s0", "s0", "r0"))),
+        functional=False,
+        depths={},
+        capacity_bytes=None,
+        on_heartbeat=lambda: None,
+        beat_cycles=BEAT_CYCLES,
+        released=released,
+    )
+
+    assert runner.run(lambda: None) == "deadlock"
+    assert len(asked) == 3
+    assert asked[0] < asked[2]
+
+
+def test_beside() -> None:
+    """Tasks beside the operators end with them; what comes first is called in trio."""
+    seen = []
+
+    async def waits_for_ever() -> None:
+        seen.append("beside")
+        try:
+            await trio.sleep_forever()
+        finally:
+            seen.append("ended")
+
+    def starts() -> None:
+        assert trio.lowlevel.in_trio_run()
+        seen.append("start")
+
+    _runner(_pipe()).run(lambda: None, on_start=starts, beside=[waits_for_ever])
+    assert seen == ["start", "beside", "ended"]
