@@ -3,6 +3,9 @@ from .arguments.described import Described as Described
 from .arguments.described import checked as checked
 from .arguments.described import refuse as refuse
 from .engine.channel import Channel as Channel
+from .engine.memories import register_memory as register_memory
+from .engine.off_chip import Burst as Burst
+from .engine.off_chip import OffChip as OffChip
 from .engine.on_chip import Allocation as Allocation
 from .engine.ports import Ports as Ports
 from .engine.ports import Sink as Sink
@@ -13,8 +16,9 @@ from .engine.unit import Unit as Unit
 from .engine.unit import Wait as Wait
 from .hardware.description import ChannelDescription as ChannelDescription
 from .hardware.description import ComputeDescription as ComputeDescription
+from .hardware.description import FlatDescription as FlatDescription
 from .hardware.description import Hardware as Hardware
-from .hardware.description import HbmDescription as HbmDescription
+from .hardware.description import OffChipDescription as OffChipDescription
 from .hardware.description import OnChipDescription as OnChipDescription
 from .hardware.description import TileDescription as TileDescription
 from .hardware.file import load_hardware as load_hardware
@@ -63,6 +67,7 @@ from .wiring.costs import ARTIFACT_BYTES as ARTIFACT_BYTES
 from .wiring.costs import Costs as Costs
 from .wiring.costs import artifact_bytes as artifact_bytes
 from .wiring.initial import Initial as Initial
+from .wiring.off_chip_tensor import OffChipTensor as OffChipTensor
 from .wiring.operator import ComputeOperator as ComputeOperator
 from .wiring.operator import Operator as Operator
 from .wiring.operator import Wiring as Wiring

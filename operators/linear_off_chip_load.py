@@ -6,36 +6,33 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 3.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 from typing_extensions import override
 
 from fabric import (
     Costs,
+    OffChipTensor,
     Operator,
     Ports,
     ShapeError,
     Stream,
     StreamType,
-    Tile,
     TileType,
     Value,
     Wiring,
     drop,
 )
 from operators.streams.values import Values
-from operators.tiles.grid import Grid, Tiles, hand_out, load_costs
+from operators.tiles.grid import Grid, Tiles, hand_out, load_costs, loaded
 from operators.tiles.row_major import row_major_strides
 from operators.tiles.tensor import Tensor
-from operators.tiles.view import LISTED, numbers_below, reach, walk
+from operators.tiles.view import LISTED, Viewed, numbers_below, reach, walk
 
 __all__ = ["LinearOffChipLoad"]
-
-_Reading: TypeAlias = Iterable[tuple[Tile | None, int, int]]
-"""Each tile of a view with its stop, or None with its stop and the empty dimension."""
 
 
 @dataclass(frozen=True)
@@ -106,15 +103,21 @@ class LinearOffChipLoad(Operator):
         return load_costs(tiles)
 
     @override
+    def off_chip_tensor(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
+    ) -> OffChipTensor:
+        return loaded(self.tensor, outputs[0])
+
+    @override
     async def run(self, ports: Ports) -> None:
-        rank = len(self._view[0])
-        view = self._view_of(self._grid.tiles(ports))
+        tiles, view = self._grid.tiles(ports), _View(*self._view)
         if not ports.inputs:
-            await _read(ports, view, rank, 0)
+            await _read(ports, tiles, view, 0)
             return
+        rank = len(view.shape)
         async for value, stop in Values[Value](ports.source, ports.sink, adds=rank):
             drop(value, ports.unit.now)
-            await _read(ports, view, rank, stop)
+            await _read(ports, tiles, view, stop)
 
     @property
     def _grid(self) -> Grid:
@@ -126,31 +129,32 @@ class LinearOffChipLoad(Operator):
         strides = row_major_strides(shape) if self.strides is None else self.strides
         return shape, strides
 
-    def _view_of(self, tiles: Tiles) -> _Reading:
-        """Return the view over ``tiles``."""
-        view = _View(tiles, *self._view)
-        return list(view) if math.prod(self._view[0]) <= LISTED else view
 
-
-@dataclass(frozen=True)
 class _View:
-    """Tiles along a view, walked anew each time they are read."""
+    """The elements of a view: listed where they are few, else walked anew each time.
 
-    tiles: Tiles
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    Attributes:
+        shape: in tiles, outermost first.
+    """
 
-    def __iter__(self) -> Iterator[tuple[Tile | None, int, int]]:
-        for item, stop, empty in walk(self.shape, self.strides):
-            yield None if item is None else self.tiles[item], stop, empty or 0
+    def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+        """View a row-major sequence of tiles."""
+        self.shape: Final = shape
+        self._strides: Final = strides
+        self._listed = list(walk(shape, strides)) if math.prod(shape) <= LISTED else None
+
+    def __iter__(self) -> Iterator[Viewed]:
+        """Walk it in row-major order."""
+        return iter(self._listed or walk(self.shape, self._strides))
 
 
-async def _read(ports: Ports, view: _Reading, rank: int, last_stop: int) -> None:
-    """Read a view of ``rank`` dimensions; its last element closes ``last_stop`` more."""
-    for tile, level, empty_dimension in view:
+async def _read(ports: Ports, tiles: Tiles, view: _View, last_stop: int) -> None:
+    """Read a view of ``tiles``; its last element closes ``last_stop`` dimensions more."""
+    rank = len(view.shape)
+    for number, level, empty_dimension in view:
         # Only the last one closes all dimensions of the view.
         stop = level + last_stop if level == rank else level
-        if tile is None:
-            await ports.sink.send_bare(stop, empty_dimension)
+        if number is None:
+            await ports.sink.send_bare(stop, empty_dimension or 0)
         else:
-            await hand_out(ports, tile, stop)
+            await hand_out(ports, tiles, number, stop)

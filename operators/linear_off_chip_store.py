@@ -14,6 +14,7 @@ from typing_extensions import override
 from fabric import (
     ARTIFACT_BYTES,
     Costs,
+    OffChipTensor,
     Operator,
     Ports,
     ShapeError,
@@ -22,6 +23,7 @@ from fabric import (
     Tile,
     TileType,
     Wiring,
+    product,
 )
 
 __all__ = ["LinearOffChipStore"]
@@ -79,25 +81,68 @@ class LinearOffChipStore(Operator):
         )
 
     @override
+    def off_chip_tensor(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
+    ) -> OffChipTensor:
+        (source,) = inputs
+        tile = source.value
+        assert isinstance(tile, TileType)
+        rows = product((*source.shape[:-1], tile.rows))
+        width = product((source.shape[-1], tile.cols))
+        return OffChipTensor((rows, width), tile.dtype, output=self.output)
+
+    @override
     async def run(self, ports: Ports) -> None:
         source, unit = ports.source, ports.unit
         rows: list[list[Any]] = [[]]
+        places = _Places(self.off_chip_tensor(ports.input_types, ()))
         while (element := await source.peek()) is not None:
             tile, stop = element
             if isinstance(tile, Tile):
                 size_bytes = tile.size_bytes
                 await ports.on_chip.allocate(unit, size_bytes, "a tile")
-                await ports.burst(tile.rows, tile.cols * tile.dtype.itemsize)
+                row_bytes = tile.cols * tile.dtype.itemsize
+                await ports.burst(tile.rows, row_bytes, *places.take(tile.rows, row_bytes))
                 ports.on_chip.release(unit, size_bytes, unit.now)
                 if ports.functional:
                     rows[-1].append(tile.data)
             source.take()
-            if stop and rows[-1]:
-                rows.append([])
+            if stop:
+                places.close_row()
+                if rows[-1]:
+                    rows.append([])
         if ports.functional:
             tile_type = ports.input_types[0].value
             assert isinstance(tile_type, TileType)
             ports.stored[self.output] = _matrix(ports, rows, tile_type)
+
+
+class _Places:
+    """Where tiles go in the matrix; one after the other where data decide how wide it is."""
+
+    def __init__(self, matrix: OffChipTensor) -> None:
+        """Begin at its first byte."""
+        width = matrix.shape[-1]
+        self._pitch_bytes = width * matrix.dtype.itemsize if isinstance(width, int) else None
+        self._top_bytes = 0
+        self._left_bytes = 0
+        self._rows = 0
+
+    def take(self, rows: int, row_bytes: int) -> tuple[int, int]:
+        """Return where the next tile begins and how far apart its rows are."""
+        offset_bytes = self._top_bytes + self._left_bytes
+        if self._pitch_bytes is None:
+            self._top_bytes += rows * row_bytes
+            return offset_bytes, row_bytes
+        self._left_bytes += row_bytes
+        self._rows = max(self._rows, rows)
+        return offset_bytes, self._pitch_bytes
+
+    def close_row(self) -> None:
+        """Begin the next row of tiles."""
+        if self._pitch_bytes is not None:
+            self._top_bytes += self._rows * self._pitch_bytes
+            self._left_bytes = self._rows = 0
 
 
 def _row(ports: Ports, number: int, tiles: list[Any]) -> Any:

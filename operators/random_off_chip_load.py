@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from fabric import (
     Costs,
+    OffChipTensor,
     Operator,
     Ports,
     Stream,
@@ -22,7 +23,7 @@ from fabric import (
     Wiring,
 )
 from operators.streams.values import Values
-from operators.tiles.grid import Grid, hand_out, load_costs
+from operators.tiles.grid import Grid, hand_out, load_costs, loaded
 from operators.tiles.integers import check_integers, number_in
 from operators.tiles.tensor import Tensor
 
@@ -72,12 +73,17 @@ class RandomOffChipLoad(Operator):
         return load_costs(tiles)
 
     @override
+    def off_chip_tensor(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
+    ) -> OffChipTensor:
+        return loaded(self.tensor, outputs[0])
+
+    @override
     async def run(self, ports: Ports) -> None:
         grid = self._grid
         tiles = grid.tiles(ports)
         async for address, stop in Values[Tile](ports.source, ports.sink):
-            tile = tiles[grid.checked(number_in(address), ports)]
-            await hand_out(ports, tile, stop)
+            await hand_out(ports, tiles, grid.checked(number_in(address), ports), stop)
 
     @property
     def _grid(self) -> Grid:

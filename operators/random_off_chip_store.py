@@ -16,6 +16,7 @@ from fabric import (
     BoolType,
     Bounds,
     Costs,
+    OffChipTensor,
     Operator,
     Ports,
     ShapeError,
@@ -108,6 +109,14 @@ class RandomOffChipStore(Operator):
         )
 
     @override
+    def off_chip_tensor(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
+    ) -> OffChipTensor:
+        tile = inputs[1].value
+        assert isinstance(tile, TileType)
+        return OffChipTensor(self.tensor.shape, tile.dtype, output=self.output)
+
+    @override
     async def run(self, ports: Ports) -> None:
         unit, sink, grid = ports.unit, ports.sink, self._grid
         matrix = self._stored(ports, grid) if ports.functional else None
@@ -116,7 +125,10 @@ class RandomOffChipStore(Operator):
             place = grid.checked(number_in(address), ports)
             size_bytes = tile.size_bytes
             await ports.on_chip.allocate(unit, size_bytes, "a tile")
-            await ports.burst(tile.rows, tile.cols * tile.dtype.itemsize)
+            itemsize = tile.dtype.itemsize
+            offset_bytes = grid.offset_bytes(place, itemsize)
+            pitch_bytes = grid.pitch_bytes(itemsize)
+            await ports.burst(tile.rows, tile.cols * itemsize, offset_bytes, pitch_bytes)
             ports.on_chip.release(unit, size_bytes, unit.now)
             if matrix is not None and ports.stored.stays(self.output, place, unit):
                 matrix[grid.slices(place)] = tile.data

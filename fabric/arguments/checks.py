@@ -89,7 +89,7 @@ class Bounds(NamedTuple):
 _SEEN_CLASSES: Final = 64
 """So many subclasses of one class are known to fit before they are forgotten."""
 
-_NAMES: Final = {"ndarray": "array", "dtype": "element type"}
+_NAMES: Final = {"ndarray": "array", "dtype": "element type", "type": "class"}
 """What the classes of others are called in messages."""
 
 

@@ -11,40 +11,23 @@ import heapq
 import itertools
 import types
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from fabric.engine.conductor import Conductor
+from fabric.engine.off_chip import OffChip
 from fabric.engine.strand import WOKEN, Switching
 from fabric.engine.unit import Unit, Wait, Watched
 from fabric.telling.causes import Operation
 from fabric.telling.errors import ProgramError
 from fabric.values.fit import whole
 
-__all__ = ["OffChipMemory", "Stopped", "VirtualClock"]
+__all__ = ["Stopped", "VirtualClock"]
 
 _NEVER: Final = 1 << 62
 
 
 class Stopped(BaseException):
     """Ends an operator that goes on although the run has stopped."""
-
-
-class OffChipMemory(Protocol):
-    """What the clock needs of the memory behind the chip's pins."""
-
-    @property
-    def pending(self) -> bool:
-        """Whether a burst is under way."""
-        ...
-
-    def advance(self, horizon_cycle: int) -> list[tuple[Unit, int]]:
-        """Go on to the first completion, or up to ``horizon_cycle``.
-
-        Returns:
-            Units whose bursts are complete and the cycles at which they see that, in the order
-            of the memory's ports.
-        """
-        ...
 
 
 class VirtualClock:
@@ -75,7 +58,7 @@ class VirtualClock:
         self.stopping = False
         self.stopped = False
         self.conductor: Final = Conductor()
-        self.memory: OffChipMemory | None = None
+        self.memory: OffChip | None = None
         self._on_quiescence: Final = on_quiescence
         self._on_heartbeat: Final = on_heartbeat
         self._beat_cycles: Final = beat_cycles
@@ -197,10 +180,8 @@ class VirtualClock:
         if memory is not None and memory.pending:
             done = memory.advance(horizon)
             if done:
-                self.now = max(self.now, min(horizon, *(cycle for _, cycle in done)))
-                for unit, cycle in done:
-                    unit.off_chip_cycles += cycle - unit.now
-                    unit.now = cycle
+                self.now = max(self.now, min(horizon, *(unit.now for unit in done)))
+                for unit in done:
                     self.wake(unit)
                 return
         if reached:

@@ -10,7 +10,7 @@ from fabric.engine import results
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel, Discard
 from fabric.engine.checked_sink import CheckedSink
-from fabric.engine.hbm import MOST_REQUESTS, REQUESTS_PER_SECOND
+from fabric.engine.off_chip import Burst
 from fabric.engine.unit import ComputeUnit, Unit, Wait
 from fabric.telling.causes import Operation
 from fabric.telling.errors import OperatorError
@@ -18,7 +18,7 @@ from fabric.values.value import Element, Value
 
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
-    from fabric.engine.hbm import Hbm
+    from fabric.engine.off_chip import OffChip, Region
     from fabric.engine.on_chip import OnChipMemory
     from fabric.engine.stored import Stored
     from fabric.telling.place import Place
@@ -43,7 +43,8 @@ class Ports:
         input_types, output_types: what they carry.
         functional: tiles have data.
         clock: the global virtual clock.
-        off_chip: the HBM, where the program uses it.
+        off_chip: the memory behind the chip's pins, where the program uses it.
+        region: of that memory, where the operator's tensor is; None where it is no client.
         on_chip: the on-chip memory.
         stored: what stores have written, by name.
     """
@@ -55,7 +56,8 @@ class Ports:
     output_types: tuple[StreamType, ...]
     functional: bool
     clock: VirtualClock
-    off_chip: Hbm | None
+    off_chip: OffChip | None
+    region: Region | None
     on_chip: OnChipMemory
     stored: Stored
 
@@ -75,30 +77,30 @@ class Ports:
         assert isinstance(self.unit, ComputeUnit)
         return self.unit
 
-    async def burst(self, rows: int, row_bytes: int) -> None:
-        """Move a tile of ``rows`` rows to or from the HBM; the clock ends when all is answered.
+    async def burst(
+        self, rows: int, row_bytes: int, offset_bytes: int = 0, pitch_bytes: int | None = None
+    ) -> None:
+        """Move a tile to or from off-chip memory; the unit's clock ends when all is answered.
+
+        Args:
+            rows: of the tile; nothing is moved where there are none, or none with bytes.
+            row_bytes: of one row.
+            offset_bytes: from where the operator's tensor begins to where the tile does.
+            pitch_bytes: from one row to the next; ``row_bytes`` where None.
 
         Raises:
-            OperatorError: it would take more than a day to simulate.
+            Refusal: the memory cannot serve it.
         """
-        off_chip, unit = self.off_chip, self.unit
+        if not rows or not row_bytes:
+            return
+        off_chip, region, unit = self.off_chip, self.region, self.unit
         assert off_chip is not None
-        requests = off_chip.requests_of(rows, row_bytes)
-        if requests > MOST_REQUESTS:
-            raise self._too_long(rows, row_bytes, requests)
+        assert region is not None
+        address = region.first_address + offset_bytes
+        pitch_bytes = row_bytes if pitch_bytes is None else pitch_bytes
+        off_chip.submit(unit, Burst(address, rows, row_bytes, pitch_bytes, region.write))
         unit.off_chip_bytes += rows * row_bytes
-        if requests:
-            off_chip.submit(unit, requests)
-            await self.clock.park(unit, Wait(Operation.OFF_CHIP, (), unit.now))
-
-    def _too_long(self, rows: int, row_bytes: int, requests: int) -> OperatorError:
-        """Return the error for a tile that nobody would live to see the end of."""
-        days = requests // (REQUESTS_PER_SECOND * 86_400)
-        return self.failure(
-            f"a tile of {rows:,} rows of {row_bytes:,} bytes takes {requests:,} requests to the "
-            f"HBM, {days:,} days of simulation at {REQUESTS_PER_SECOND:,} requests a second: "
-            f"expected at most {MOST_REQUESTS:,}"
-        )
+        await self.clock.park(unit, Wait(Operation.OFF_CHIP, (), unit.now))
 
     def failure(
         self, what: str, place: Place | None = None, *, counted: bool = False

@@ -120,6 +120,11 @@ class Unit:
         self.now += cycles
         self.busy_cycles += cycles
 
+    def answered(self, cycle: int) -> None:
+        """See in ``cycle``, not before its clock, that its burst is complete."""
+        self.off_chip_cycles += cycle - self.now
+        self.now = cycle
+
     def reached(self) -> None:
         """Note that a cycle the unit waited for has come."""
 

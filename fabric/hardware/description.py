@@ -6,7 +6,10 @@ The defaults are the evaluation fabric of Streaming Tensor Programs, arXiv 2511.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from typing_extensions import override
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import Described
@@ -16,8 +19,9 @@ __all__ = [
     "ChannelDescription",
     "ComputeDescription",
     "DtypeName",
+    "FlatDescription",
     "Hardware",
-    "HbmDescription",
+    "OffChipDescription",
     "OnChipDescription",
     "TileDescription",
 ]
@@ -50,8 +54,32 @@ class _Part(Described):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HbmDescription(_Part):
-    """Off-chip memory.
+class OffChipDescription(_Part):
+    """A model of off-chip memory: the base of what the section ``[hbm]`` may describe.
+
+    Subclasses are frozen dataclasses; their fields, every one with a default, are the keys of the
+    section. ``fabric.register_memory`` makes them known.
+    """
+
+    duties: ClassVar[tuple[str, ...]] = ("model", "request_bytes", "peak_bytes_per_cycle")
+
+    model: ClassVar[str]
+    """What ``[hbm] model`` says."""
+
+    @property
+    def request_bytes(self) -> int:
+        """Moved by one request; a row is moved in whole requests."""
+        raise NotImplementedError
+
+    @property
+    def peak_bytes_per_cycle(self) -> int | Fraction:
+        """What it can move at most in one cycle, on the average."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlatDescription(OffChipDescription):
+    """The flat model of HBM: channels without banks, which give their peak to anybody.
 
     Attributes:
         channels: served side by side.
@@ -62,12 +90,19 @@ class HbmDescription(_Part):
         requests_per_bundle: what one client hands over in one cycle.
     """
 
+    model: ClassVar[str] = "flat"
+
     channels: Channels = 32
     request_bytes: Count = 64
     latency_cycles: Cycles = 2
     initiation_interval_cycles: Count = 2
     startup_cycles: Cycles = 14
     requests_per_bundle: Bundle = 1
+
+    @property
+    @override
+    def peak_bytes_per_cycle(self) -> Fraction:
+        return Fraction(self.channels * self.request_bytes, self.initiation_interval_cycles)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +155,7 @@ class TileDescription(_Part):
 class Hardware(_Part):
     """A fabric: one description per part, the paper's evaluation fabric where nothing is said."""
 
-    hbm: HbmDescription = HbmDescription()
+    hbm: OffChipDescription = FlatDescription()
     on_chip: OnChipDescription = OnChipDescription()
     channel: ChannelDescription = ChannelDescription()
     compute: ComputeDescription = ComputeDescription()
@@ -128,4 +163,5 @@ class Hardware(_Part):
 
     def as_dict(self) -> dict[str, dict[str, object]]:
         """Return every key with its value, as a hardware file would state them."""
-        return asdict(self)
+        sections: dict[str, dict[str, object]] = asdict(self)
+        return sections | {"hbm": {"model": self.hbm.model, **sections["hbm"]}}

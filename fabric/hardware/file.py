@@ -9,7 +9,8 @@ from typing import Any
 
 from fabric.arguments.checks import Unfit
 from fabric.arguments.described import Described, checked, field_checks
-from fabric.hardware.description import Hardware
+from fabric.hardware.description import Hardware, OffChipDescription
+from fabric.hardware.models import MODELS
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.wording import one_of
 
@@ -21,6 +22,8 @@ _AT_LINE = re.compile(r" \(at line (?P<line>\d+), column \d+\)$")
 @checked
 def load_hardware(path: Path | str) -> Hardware:
     """Read the hardware description in the TOML file at ``path``.
+
+    ``[hbm] model`` says which memory there is, and with it which other keys the section has.
 
     Raises:
         ConfigurationError: the file cannot be read, is not TOML, or has a section, a key or a value
@@ -39,7 +42,8 @@ def load_hardware(path: Path | str) -> Hardware:
             raise ConfigurationError(
                 f"{name} is {table!r}: expected a section, [{name}] with keys", file=file
             )
-        read[name] = _section(known[name], name, table, file)
+        section = _model(table, file) if name == "hbm" else known[name]
+        read[name] = _section(section, name, table, file)
     return Hardware(**read)
 
 
@@ -61,13 +65,27 @@ def _read(path: Path, file: str) -> dict[str, object]:
         ) from error
 
 
+def _model(table: dict[str, object], file: str) -> type[OffChipDescription]:
+    """Return the description that ``[hbm] model`` names; the first one where it names none."""
+    names = list(MODELS)
+    name = table.get("model", names[0])
+    if name not in names:
+        raise ConfigurationError(
+            f"[hbm] model is {name!r}: expected {one_of(names, str(name))}", file=file
+        )
+    return MODELS[str(name)]
+
+
 def _section(section: type[Described], name: str, table: dict[str, object], file: str) -> Described:
     known = dict(field_checks(section))
-    for key, value in table.items():
+    # The model has been read: it is a key like the others, and no field.
+    tags = ["model"] if issubclass(section, OffChipDescription) else []
+    values = {key: value for key, value in table.items() if key not in tags}
+    for key, value in values.items():
         if key not in known:
             raise ConfigurationError(
                 f"[{name}] has no key {key} (found {key} = {value!r}): "
-                f"expected {one_of(list(known), key)}",
+                f"expected {one_of([*tags, *known], key)}",
                 file=file,
             )
         try:
@@ -78,4 +96,4 @@ def _section(section: type[Described], name: str, table: dict[str, object], file
             raise ConfigurationError(
                 f"[{name}] {key} is {value!r}: expected {expected}", file=file
             ) from None
-    return section(**table)
+    return section(**values)

@@ -9,15 +9,18 @@ from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel, Discard
 from fabric.engine.checked_unit import CheckedUnit, unit_class
 from fabric.engine.clock import VirtualClock
-from fabric.engine.hbm import Hbm
+from fabric.engine.memories import memory_of
+from fabric.engine.off_chip import OffChip
 from fabric.engine.on_chip import OnChipMemory
 from fabric.engine.ports import Ports, Sink
 from fabric.engine.stored import Stored
 from fabric.engine.unit import ComputeUnit, MemoryUnit, Unit
-from fabric.hardware.description import HbmDescription
+from fabric.machine.checked_memory import CheckedMemory
 from fabric.machine.checked_ports import checked_ports
+from fabric.machine.failures import Failures
 from fabric.machine.machine import Machine
 from fabric.telling.errors import ConfigurationError
+from fabric.telling.place import is_own
 from fabric.wiring.behaviour import is_conducted
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.operator import ComputeOperator, Node
@@ -43,8 +46,8 @@ class TracedParts(Protocol):
         """Return the channel ``number``."""
         ...
 
-    def hbm(self, description: HbmDescription, readers: list[Unit], writers: list[Unit]) -> Hbm:
-        """Return the HBM."""
+    def off_chip(self, memory: OffChip, request_bytes: int) -> OffChip:
+        """Return what stands for ``memory``, whose requests move ``request_bytes`` each."""
         ...
 
     def on_chip_memory(self, capacity_bytes: int | None, clock: VirtualClock) -> OnChipMemory:
@@ -72,7 +75,7 @@ def assemble(
         traced: makes what is traced; None traces nothing and costs nothing.
 
     Raises:
-        ConfigurationError: a depth names no channel or is below 1.
+        ConfigurationError: a depth names no channel or is below 1; or the memory is not known.
     """
     kinds = {type(node.operator) for node in plan.nodes}
     conducted = {kind for kind in kinds if is_conducted(kind)}
@@ -83,7 +86,8 @@ def assemble(
         traced.check(units)
     channels = _channels(plan, units, clock, depths, traced)
     on_chip = (OnChipMemory if traced is None else traced.on_chip_memory)(capacity_bytes, clock)
-    clock.memory = off_chip = _off_chip(plan, units, traced)
+    failures = Failures()
+    clock.memory = off_chip = _off_chip(plan, units, failures, traced)
     assumed = {
         number: AssumedSink(channels[number], edge.claims, edge.type.rank)
         for number, edge in enumerate(plan.edges)
@@ -105,6 +109,7 @@ def assemble(
             functional=functional,
             clock=clock,
             off_chip=off_chip,
+            region=plan.layout.region(node),
             on_chip=on_chip,
             stored=stored,
         )
@@ -120,6 +125,7 @@ def assemble(
         on_chip=on_chip,
         ports=_with_checks(plan, ports),
         stored=stored,
+        failures=failures,
     )
 
 
@@ -168,23 +174,26 @@ def _channels(
     return tuple(channels)
 
 
-def _off_chip(plan: Plan, units: Sequence[Unit], traced: TracedParts | None) -> Hbm | None:
+def _off_chip(
+    plan: Plan, units: Sequence[Unit], failures: Failures, traced: TracedParts | None
+) -> OffChip | None:
     clients = [(node.operator.off_chip, unit) for node, unit in zip(plan.nodes, units, strict=True)]
     readers = [unit for side, unit in clients if side == "read"]
     writers = [unit for side, unit in clients if side == "write"]
-    if not readers and not writers:
-        return None
-    make = Hbm if traced is None else traced.hbm
-    return make(plan.program.hardware.hbm, readers, writers)
+    description = plan.program.hardware.hbm
+    memory = memory_of(description, readers, writers)
+    if memory is not None and not is_own(memory):
+        memory = CheckedMemory(memory, description.model, failures.keep_of_memory)
+    if memory is None or traced is None:
+        return memory
+    return traced.off_chip(memory, description.request_bytes)
 
 
 def _with_checks(plan: Plan, ports: tuple[Ports, ...]) -> tuple[Ports, ...]:
     """Return ``ports``, those of operators that are not conducted with a look at what they do."""
     names = {(edge.producer.index, edge.output): edge.name for edge in plan.edges}
     return tuple(
-        checked_ports(each, _names(node, names), node)
-        if isinstance(each.unit, CheckedUnit)
-        else each
+        checked_ports(each, _names(node, names)) if isinstance(each.unit, CheckedUnit) else each
         for node, each in zip(plan.nodes, ports, strict=True)
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from typing_extensions import override
 
@@ -17,7 +16,6 @@ from fabric.engine.checked_unit import CheckedUnit
 from fabric.engine.ports import Ports
 from fabric.telling.errors import Refusal
 from fabric.values.fit import MOST_CYCLES, whole
-from fabric.wiring.operator import Node
 
 __all__ = ["CheckedPorts", "checked_ports"]
 
@@ -28,22 +26,30 @@ class CheckedPorts(Ports):
 
     Attributes:
         calls: what the operator has asked its channels for.
-        side: on which it is served by the HBM, if it is.
     """
 
     calls: Calls = field(kw_only=True)
-    side: Literal["read", "write"] | None = None
 
     @override
-    async def burst(self, rows: int, row_bytes: int) -> None:
+    async def burst(
+        self, rows: int, row_bytes: int, offset_bytes: int = 0, pitch_bytes: int | None = None
+    ) -> None:
         self.calls.check_task()
-        if self.side is None:
+        if self.region is None:
             raise Refusal(
                 "a burst is asked for: expected an operator whose off_chip is 'read' or 'write'"
             )
-        await super().burst(
-            whole(rows, "rows are moved"), whole(row_bytes, "bytes of a row are moved")
-        )
+        rows = whole(rows, "rows are moved")
+        row_bytes = whole(row_bytes, "bytes of a row are moved")
+        offset_bytes = whole(offset_bytes, "bytes is the offset of a burst")
+        pitch_bytes = row_bytes if pitch_bytes is None else whole(pitch_bytes, "bytes is the pitch")
+        end = offset_bytes + (rows - 1) * pitch_bytes + row_bytes
+        if rows and row_bytes and end > self.region.size_bytes:
+            raise Refusal(
+                f"bytes {offset_bytes:,} to {end - 1:,} of its tensor are moved: "
+                f"expected a burst inside of its {self.region.size_bytes:,} bytes"
+            )
+        await super().burst(rows, row_bytes, offset_bytes, pitch_bytes)
 
     @override
     def finish(self) -> None:
@@ -53,13 +59,12 @@ class CheckedPorts(Ports):
             sink.finish()
 
 
-def checked_ports(ports: Ports, names: Sequence[str], node: Node) -> CheckedPorts:
+def checked_ports(ports: Ports, names: Sequence[str]) -> CheckedPorts:
     """Return ``ports`` with a look at what their operator does.
 
     Args:
         ports: of a conducted operator in its place.
         names: of what it writes, in port order.
-        node: where the operator is in the program.
     """
     unit = ports.unit
     assert isinstance(unit, CheckedUnit)
@@ -77,7 +82,7 @@ def checked_ports(ports: Ports, names: Sequence[str], node: Node) -> CheckedPort
         for sink, name, each in zip(bare, names, ports.output_types, strict=True)
     )
     fields = {name: getattr(ports, name) for name in Ports.__dataclass_fields__}
-    return CheckedPorts(**(fields | {"outputs": outputs}), calls=calls, side=node.operator.off_chip)
+    return CheckedPorts(**(fields | {"outputs": outputs}), calls=calls)
 
 
 def _channel(sink: Channel | AssumedSink) -> Channel:

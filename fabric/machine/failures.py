@@ -1,4 +1,4 @@
-"""What went wrong in the operators of a run, and when."""
+"""What went wrong in the operators of a run, or in its memory, and when."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Failures"]
 
 
 class Failures:
-    """Keeps the errors of operators.
+    """Keeps the errors of operators, and of a user's memory.
 
     Attributes:
         circling: units that charged on and on, and the line in which each was stopped.
@@ -31,6 +31,10 @@ class Failures:
         elif error.file is None:
             error.file, error.line = node.place
         self._kept.append((ports.unit.now, node.index, error))
+
+    def keep_of_memory(self, error: FabricError, cycle: int) -> None:
+        """Keep what a user's memory did wrong at ``cycle``, before what operators did then."""
+        self._kept.append((cycle, -1, error))
 
     @property
     def nodes(self) -> set[int]:

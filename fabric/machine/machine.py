@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
 from fabric.engine.clock import VirtualClock
-from fabric.engine.hbm import Hbm
+from fabric.engine.off_chip import OffChip
 from fabric.engine.on_chip import OnChipMemory
 from fabric.engine.ports import Ports
 from fabric.engine.stored import Stored
@@ -30,7 +30,7 @@ class Machine:
         units: in node order.
         channels: in edge order.
         assumed: ends of channels whose stream the program has stated the shape of.
-        off_chip: the HBM, where the program uses it.
+        off_chip: the memory behind the chip's pins, where the program uses it.
         on_chip: the on-chip memory.
         ports: what each operator sees, in node order.
         stored: what stores have written, by name.
@@ -42,11 +42,11 @@ class Machine:
     units: tuple[Unit, ...]
     channels: tuple[Channel, ...]
     assumed: tuple[AssumedSink, ...]
-    off_chip: Hbm | None
+    off_chip: OffChip | None
     on_chip: OnChipMemory
     ports: tuple[Ports, ...]
     stored: Stored
-    failures: Failures = field(default_factory=Failures)
+    failures: Failures
 
     @cached_property
     def fixed(self) -> Fixed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from fabric.runs.report import ChannelCounters, Totals, UnitCounters
@@ -11,7 +12,7 @@ from fabric.state.open_waits import OpenWait, open_waits
 from fabric.telling.causes import Cause
 
 if TYPE_CHECKING:
-    from fabric.hardware.description import HbmDescription
+    from fabric.hardware.description import OffChipDescription
     from fabric.state.run_state import RunState
     from fabric.symbolic.metrics import Metrics
 
@@ -85,7 +86,7 @@ def channel_counters(state: RunState) -> tuple[ChannelCounters, ...]:
     )
 
 
-def totals(state: RunState, hbm: HbmDescription, metrics: Metrics) -> Totals:
+def totals(state: RunState, hbm: OffChipDescription, metrics: Metrics) -> Totals:
     """Return the fields of ``run --json`` that are sums over the machine.
 
     Args:
@@ -98,7 +99,7 @@ def totals(state: RunState, hbm: HbmDescription, metrics: Metrics) -> Totals:
     flops = sum(unit.flops for unit in state.units)
     allocated = sum(unit.flops_per_cycle for unit in state.units)
     traffic = paper.traffic_bytes
-    peak_traffic = cycles * hbm.channels * hbm.request_bytes / hbm.initiation_interval_cycles
+    peak_traffic = float(cycles * Fraction(hbm.peak_bytes_per_cycle))
     return Totals(
         cycles=cycles,
         off_chip_traffic_bytes=traffic,

@@ -12,13 +12,14 @@ from typing import NoReturn
 
 from fabric.arguments.described import called_wrongly
 from fabric.hardware.description import Hardware
+from fabric.hardware.file import load_hardware
 from fabric.shell.parameters import parameter_values
 from fabric.telling.errors import FabricError, ProgramError, said
 from fabric.telling.place import raising_place
 from fabric.telling.wording import found_text
 from fabric.wiring.program import Program, hardware_scope
 
-__all__ = ["Loaded", "load_program"]
+__all__ = ["Loaded", "load_on", "load_program"]
 
 
 @dataclass(frozen=True)
@@ -35,22 +36,50 @@ class Loaded:
 
 
 def load_program(path: Path | str, parameters: Sequence[str], hardware: Hardware) -> Loaded:
-    """Execute the program file at ``path`` and wire its program.
+    """Execute the program file at ``path`` and wire its program; see ``executed`` and ``wired``."""
+    return wired(executed(path), parameters, hardware)
 
-    The file's folder is put on ``sys.path``, as ``python FILE`` does.
+
+def load_on(
+    hardware_file: str | None, program: str, parameters: Sequence[str], known: dict[str, object]
+) -> Loaded:
+    """Load a program on the hardware of a file, by default the paper's.
+
+    The program's file is executed first: it may register the memory that the hardware file chooses.
 
     Args:
-        path: of the program file.
+        hardware_file: None for the default.
+        program: the path of its file.
+        parameters: ``NAME=VALUE``, for ``build``; each name once.
+        known: is told of the hardware and the parameters as soon as they are known.
+
+    Raises:
+        FabricError: what is wrong with either file.
+    """
+    if hardware_file is None:
+        known.update(hardware=Hardware().as_dict())
+    module = executed(program)
+    hardware = Hardware() if hardware_file is None else load_hardware(hardware_file)
+    known.update(hardware=hardware.as_dict())
+    loaded = wired(module, parameters, hardware)
+    known.update(parameters=loaded.parameters)
+    return loaded
+
+
+def wired(module: ModuleType, parameters: Sequence[str], hardware: Hardware) -> Loaded:
+    """Wire the program of a file that was executed.
+
+    Args:
+        module: what the file defines.
         parameters: ``NAME=VALUE``, for ``build``; each name once.
         hardware: what the program leaves open comes from here.
 
     Raises:
-        ProgramError: the file cannot be executed or has no ``build``; or ``build`` does not take
-            the parameters, fails, or returns something else.
+        ProgramError: there is no ``build``; or it does not take the parameters, fails, or returns
+            something else.
         FabricError: what the fabric found wrong while the program was wired.
     """
-    file = str(path)
-    module = _execute(file)
+    file = str(module.__file__)
     build = getattr(module, "build", None)
     if build is None:
         raise ProgramError("defines no build(), so there is no program to run", file=file)
@@ -80,7 +109,13 @@ def load_program(path: Path | str, parameters: Sequence[str], hardware: Hardware
     return Loaded(program, values)
 
 
-def _execute(file: str) -> ModuleType:
+def executed(path: Path | str) -> ModuleType:
+    """Execute the program file at ``path``; its folder is put on ``sys.path``, as Python does.
+
+    Raises:
+        ProgramError: the file cannot be executed.
+    """
+    file = str(path)
     try:
         source = Path(file).read_bytes()
     except OSError as error:

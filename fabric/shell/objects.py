@@ -17,6 +17,7 @@ _CHECK_FIELDS: Final = (
     "metrics",
     "free_symbols",
     "sizes",
+    "layout",
     "warnings",
     "error",
 )

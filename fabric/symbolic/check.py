@@ -12,7 +12,9 @@ from fabric.symbolic.metrics import Metrics, metrics_of, shown
 from fabric.symbolic.substitution import Size, Substitution
 from fabric.values.dims import Symbol, free_symbols
 from fabric.values.stream_type import TileType
+from fabric.values.value import dtype_name
 from fabric.wiring.elaborate import Plan, elaborate
+from fabric.wiring.layout import Placed
 from fabric.wiring.operator import Node
 from fabric.wiring.program import Program
 
@@ -78,6 +80,7 @@ class Check:
             "metrics": {name: self.metrics.as_json(name) for name in self.metrics.accountings},
             "free_symbols": list(self.free_symbols),
             "sizes": {symbol.name: _plain(size) for symbol, size in self.sizes.items()},
+            "layout": [_placed(each) for each in self.plan.layout.tensors],
             "warnings": list(self.warnings),
         }
 
@@ -105,6 +108,18 @@ def _tile(node: Node) -> str | None:
         if isinstance(stream.value, TileType):
             return str(stream.value)
     return None
+
+
+def _placed(placed: Placed) -> dict[str, object]:
+    tensor = placed.tensor
+    return {
+        "first_address": placed.first_address,
+        "bytes": placed.size_bytes,
+        "dtype": None if tensor is None else dtype_name(tensor.dtype),
+        "shape": None if tensor is None else [shown(dim) for dim in tensor.shape],
+        "output": None if tensor is None else tensor.output,
+        "operators": [node.name for node in placed.nodes],
+    }
 
 
 def _plain(size: Size) -> int | float:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 
-from fabric.hardware.description import HbmDescription
 from fabric.symbolic.substitution import Substitution, peaks
 from fabric.values.dims import Dim, ceil_div, dim_text, free_symbols, product, total
 from fabric.wiring.costs import Costs
@@ -45,7 +44,7 @@ class Accounting:
         load_bytes, store_bytes: off-chip traffic.
         on_chip_bytes: requirement.
         fifo_bytes: what FIFOs add to it.
-        memory_cycles: the traffic at the peak bandwidth of the HBM.
+        memory_cycles: the traffic at the peak bandwidth of the memory.
     """
 
     load_bytes: Dim
@@ -114,7 +113,7 @@ def metrics_of(plan: Plan, substitution: Substitution) -> Metrics:
     def summed(field: str) -> Dim:
         return _whole(total(getattr(each.costs, field) for each in operators))
 
-    hbm = plan.program.hardware.hbm
+    peak = Fraction(plan.program.hardware.hbm.peak_bytes_per_cycle)
     load_bytes = summed("load_bytes")
     channels_bytes = total(
         _whole(plan.program.channel_depth * substitution.stream(edge.type).value.size_bytes)
@@ -123,10 +122,10 @@ def metrics_of(plan: Plan, substitution: Substitution) -> Metrics:
     return Metrics(
         operators=operators,
         paper=_accounting(
-            hbm, load_bytes, summed("store_bytes"), summed("on_chip_bytes"), channels_bytes
+            peak, load_bytes, summed("store_bytes"), summed("on_chip_bytes"), channels_bytes
         ),
         artifact=_accounting(
-            hbm,
+            peak,
             load_bytes,
             summed("artifact_store_bytes"),
             summed("artifact_on_chip_bytes"),
@@ -188,9 +187,8 @@ def _operator(
     return OperatorMetrics(node, tidy, cycles)
 
 
-def _accounting(hbm: HbmDescription, load: Dim, store: Dim, on_chip: Dim, fifo: Dim) -> Accounting:
-    traffic = total((load, store)) * hbm.initiation_interval_cycles
-    cycles = ceil_div(traffic, hbm.channels * hbm.request_bytes)
+def _accounting(peak: Fraction, load: Dim, store: Dim, on_chip: Dim, fifo: Dim) -> Accounting:
+    cycles = ceil_div(total((load, store)) * peak.denominator, peak.numerator)
     return Accounting(load, store, on_chip, fifo, cycles)
 
 

@@ -13,7 +13,7 @@ from fabric.telling.wording import listed
 
 __all__ = ["EVENTS", "FIELDS", "SCHEMA_VERSION", "TABLES", "Field"]
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 """Of the trace folder; a reader refuses newer and older ones."""
 
 

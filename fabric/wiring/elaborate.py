@@ -16,6 +16,7 @@ from fabric.values.claim import Claim
 from fabric.values.stream_type import StreamType
 from fabric.wiring.broadcast import Broadcast
 from fabric.wiring.initial import in_front
+from fabric.wiring.layout import Layout, layout_of
 from fabric.wiring.operator import Node
 from fabric.wiring.program import Program
 from fabric.wiring.stream import Assumed, Feedback, Stream
@@ -59,10 +60,11 @@ class Plan(NamedTuple):
     program: Program
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
+    layout: Layout
 
 
 def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -> Plan:
-    """Order the nodes, resolve feedback, check that all is read, and infer Broadcasts.
+    """Order the nodes, resolve feedback, check that all is read, infer Broadcasts, place tensors.
 
     Args:
         program: wired.
@@ -105,7 +107,7 @@ def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -
                 edges.append(Edge(node, port, *found[0]))
     for index, node in enumerate(nodes):
         node.index = index
-    return Plan(program, tuple(nodes), tuple(edges))
+    return Plan(program, tuple(nodes), tuple(edges), layout_of(nodes))
 
 
 def _check_useful(node: Node, readers: Mapping[tuple[Node, int], object]) -> None:

@@ -12,10 +12,11 @@ from fabric.telling.place import Place, defining_place, raising_place
 from fabric.telling.wording import found_text
 from fabric.values.stream_type import StreamType, ValueType
 from fabric.wiring.costs import Costs
+from fabric.wiring.off_chip_tensor import OffChipTensor
 from fabric.wiring.operator import Node, Operator
 from fabric.wiring.stream import Stream
 
-__all__ = ["costs_of", "failed_in", "no_stream", "outputs_of"]
+__all__ = ["costs_of", "failed_in", "no_stream", "off_chip_tensor_of", "outputs_of"]
 
 _EXPECTED: Final = "a tuple of StreamTypes, one for each output"
 
@@ -92,6 +93,25 @@ def costs_of(
                 operator, "costs", amount, f"a number or an expression of symbols as {name}"
             )
     return costs
+
+
+def off_chip_tensor_of(node: Node) -> OffChipTensor | None:
+    """Return what the operator of ``node`` says of its off-chip tensor.
+
+    Raises:
+        ProgramError: its ``off_chip_tensor`` raised, or returned something else.
+    """
+    operator = node.operator
+    try:
+        tensor: object = operator.off_chip_tensor(node.input_types, node.output_types)
+    except Exception as error:
+        failure = failed_in(operator, "off_chip_tensor", error)
+        if failure is None:
+            raise
+        raise failure from error
+    if tensor is not None and not isinstance(tensor, OffChipTensor):
+        raise _returned(operator, "off_chip_tensor", tensor, "an OffChipTensor or None")
+    return tensor
 
 
 def _returned(operator: Operator, method: str, found: object, expected: str) -> ProgramError:

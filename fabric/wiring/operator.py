@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fabric.hardware.description import Hardware
     from fabric.wiring.costs import Costs
     from fabric.wiring.names import Names
+    from fabric.wiring.off_chip_tensor import OffChipTensor
 
 __all__ = ["ComputeOperator", "Node", "Operator", "Wiring", "current_program"]
 
@@ -140,6 +141,17 @@ class Operator(Described):
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         """Return what the operator costs for streams of these types."""
         raise NotImplementedError
+
+    def off_chip_tensor(
+        self,
+        inputs: tuple[StreamType, ...],  # noqa: ARG002 - a default
+        outputs: tuple[StreamType, ...],  # noqa: ARG002 - a default
+    ) -> OffChipTensor | None:
+        """Return what an operator whose ``off_chip`` is set reads or writes.
+
+        Where it is None, the operator's bursts have a place of their own that is large enough.
+        """
+        return None
 
     async def run(self, ports: Ports) -> None:
         """Read the inputs and write the outputs until the inputs end; await nothing else."""

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import numpy as np
 
-from fabric import Costs, Hardware, Ports, ShapeError, StreamType, Tile, TileType, dtype_named
+from fabric import (
+    Costs,
+    Hardware,
+    OffChipTensor,
+    Ports,
+    ShapeError,
+    StreamType,
+    Tile,
+    TileType,
+    dtype_named,
+)
 from operators.tiles.conversion import converted
 from operators.tiles.tensor import Tensor
 from operators.tiles.view import numbers_below
 
-__all__ = ["Grid", "Tiles", "hand_out", "load_costs"]
+__all__ = ["Grid", "Tiles", "hand_out", "load_costs", "loaded"]
 
 
 class Grid:
@@ -69,6 +80,16 @@ class Grid:
         across = self.shape[-1]
         top, left = number // across * rows, number % across * cols
         return slice(top, top + rows), slice(left, left + cols)
+
+    def offset_bytes(self, number: int, itemsize: int) -> int:
+        """Return where tile ``number`` begins in the tensor, of elements of ``itemsize`` bytes."""
+        rows, cols = self.tile
+        across = self.shape[-1]
+        return (number // across * rows * across + number % across) * cols * itemsize
+
+    def pitch_bytes(self, itemsize: int) -> int:
+        """Return how far apart the rows of a tile are."""
+        return self.tensor.shape[-1] * itemsize
 
     def element_type(self, hardware: Hardware) -> np.dtype:
         """Return the element type of the tiles: the tensor's own, or that of ``hardware``.
@@ -130,10 +151,15 @@ class Grid:
 
 
 class Tiles:
-    """Tiles by number, each made once; without data they are all the same one."""
+    """Tiles by number, each made once; without data they are all the same one.
+
+    Attributes:
+        pitch_bytes: how far apart the rows of a tile are in memory.
+    """
 
     def __init__(self, grid: Grid, dtype: np.dtype, matrix: np.ndarray | None) -> None:
         """Make tiles of ``grid`` with the data of ``matrix``, or without any."""
+        self.pitch_bytes: Final = grid.pitch_bytes(dtype.itemsize)
         self._grid = grid
         self._dtype = dtype
         self._made: dict[int, Tile] = {}
@@ -150,14 +176,27 @@ class Tiles:
             self._made[number] = tile
         return tile
 
+    def offset_bytes(self, number: int) -> int:
+        """Return where tile ``number`` begins in the tensor."""
+        return self._grid.offset_bytes(number, self._dtype.itemsize)
 
-async def hand_out(ports: Ports, tile: Tile, stop: int) -> None:
-    """Read ``tile`` from off-chip memory and send it; until then it takes room on chip."""
+
+async def hand_out(ports: Ports, tiles: Tiles, number: int, stop: int) -> None:
+    """Read tile ``number`` from off-chip memory and send it; until then it takes room on chip."""
+    tile = tiles[number]
     unit, size_bytes = ports.unit, tile.size_bytes
     await ports.on_chip.allocate(unit, size_bytes, "a tile")
-    await ports.burst(tile.rows, tile.cols * tile.dtype.itemsize)
+    row_bytes = tile.cols * tile.dtype.itemsize
+    await ports.burst(tile.rows, row_bytes, tiles.offset_bytes(number), tiles.pitch_bytes)
     await ports.sink.send((tile, stop))
     ports.on_chip.release(unit, size_bytes, unit.now)
+
+
+def loaded(tensor: Tensor | np.ndarray, tiles: StreamType) -> OffChipTensor:
+    """Return what is read where a stream of ``tiles`` is loaded from ``tensor``."""
+    tile = tiles.value
+    assert isinstance(tile, TileType)
+    return OffChipTensor(tensor.shape, tile.dtype, source=tensor)
 
 
 def load_costs(tiles: StreamType) -> Costs:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fabric import Hardware, simulate
-from fabric.engine.hbm import Hbm
+from fabric.engine.flat_memory import FlatMemory
 from fabric.engine.unit import Unit
 from fabric.hardware.file import load_hardware
 from fabric.machine.runtime import Runtime
@@ -68,7 +68,7 @@ class _TimedMachine:
     def __init__(self, clock: _Clock) -> None:
         self._clock = clock
         self._operate = Runtime.operate
-        self._advance = Hbm.advance
+        self._advance = FlatMemory.advance
 
     def __enter__(self) -> None:
         clock, operate, advance = self._clock, self._operate, self._advance
@@ -80,19 +80,19 @@ class _TimedMachine:
                 kind += f"({type(inner).__name__})"
             await _Timed(operate(runtime, node), kind, clock)
 
-        def timed_advance(hbm: Hbm, horizon_cycle: int) -> list[tuple[Unit, int]]:
+        def timed_advance(memory: FlatMemory, horizon_cycle: int) -> list[Unit]:
             start = time.perf_counter()
-            done = advance(hbm, horizon_cycle)
+            done = advance(memory, horizon_cycle)
             spent = time.perf_counter() - start
             clock.inside += spent
             clock.count("HBM", spent)
             return done
 
-        patched: Any = Runtime, Hbm
+        patched: Any = Runtime, FlatMemory
         patched[0].operate, patched[1].advance = timed_operate, timed_advance
 
     def __exit__(self, *_: object) -> None:
-        patched: Any = Runtime, Hbm
+        patched: Any = Runtime, FlatMemory
         patched[0].operate, patched[1].advance = self._operate, self._advance
 
 

@@ -16,7 +16,7 @@ from fabric.deadlock import picture, remedy, search
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import LINES, report_lines
 from fabric.deadlock.trial import Outcome, Trial
-from fabric.hardware.description import HbmDescription
+from fabric.hardware.description import FlatDescription
 from fabric.runs import simulation
 from fabric.shell.cli import main
 from fabric.wiring.elaborate import elaborate
@@ -408,7 +408,7 @@ class TestEnds:
 
     def test_partial(self, tmp_path: Path) -> None:
         """While others still move, the log says early who never will."""
-        slow = Hardware(hbm=HbmDescription(latency_cycles=400_000))
+        slow = Hardware(hbm=FlatDescription(latency_cycles=400_000))
         with hardware_scope(slow), Program("partial") as program:
             ring("stuck", 2)
             LinearOffChipStore("y")(LinearOffChipLoad(Tensor((96, 64)), tile=(16, 64))())

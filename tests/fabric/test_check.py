@@ -46,6 +46,17 @@ partition_1  Partition  small.py:9
   out [D_route[0..1]] of 1x32 bfloat16 (x2)
 """
 
+LAYOUT_TEXT = """
+        address   bytes  tensor
+            0x0     256  linear_off_chip_load_1  [4, 32]
+    bfloat16
+         0x1000 by data  y0 of linear_off_chip_store_1
+    [1, 32*D_route[0]] bfloat16
+0x4000000001000 by data  y1 of linear_off_chip_store_2
+    [1, 32*D_route[1]] bfloat16
+Each begins at a multiple of 4,096 bytes.
+"""
+
 
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,6 +168,7 @@ class TestJson:
             "metrics",
             "free_symbols",
             "sizes",
+            "layout",
             "warnings",
             "error",
         ] == list(found)
@@ -176,6 +188,22 @@ class TestJson:
             "on_chip_requirement_bytes": 384,
         }.items() <= found["metrics"]["paper"].items()
         assert 320 == found["metrics"]["artifact"]["on_chip_requirement_bytes"]
+
+    def test_layout(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Where each tensor is, and who reads or writes it; what data decide is last."""
+        found = checked(capsys)["layout"]
+        _, out, _ = run(capsys, "check", "small.py", "--layout")
+
+        assert out.endswith(LAYOUT_TEXT)
+        assert [0x0, 0x1000, 0x4000000001000] == [each["first_address"] for each in found]
+        assert found[1] == {
+            "first_address": 0x1000,
+            "bytes": None,
+            "dtype": "bfloat16",
+            "shape": [1, "32*D_route[0]"],
+            "output": "y0",
+            "operators": ["linear_off_chip_store_1"],
+        }
 
     def test_set(self, capsys: pytest.CaptureFixture[str]) -> None:
         """A chosen size replaces its symbol, and counts more than the program's own."""

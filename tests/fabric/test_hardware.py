@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from fabric.hardware.description import (
     ChannelDescription,
+    FlatDescription,
     Hardware,
-    HbmDescription,
     OnChipDescription,
     TileDescription,
 )
 from fabric.hardware.file import load_hardware
+from fabric.hardware.models import MODELS
 from fabric.telling.errors import ConfigurationError
 
 HARDWARE = Path(__file__).parents[2] / "programs" / "hardware"
 COUNT = "an integer from 1 to 2147483647"
 HBM_KEYS = (
-    "channels, request_bytes, latency_cycles, initiation_interval_cycles, startup_cycles, "
+    "model, channels, request_bytes, latency_cycles, initiation_interval_cycles, startup_cycles, "
     "requests_per_bundle"
 )
 
@@ -51,7 +52,7 @@ class TestFiles:
     def test_hdl_validation(self) -> None:
         """The fabric the paper validates against HDL differs in five keys."""
         expected = Hardware(
-            hbm=HbmDescription(channels=8, requests_per_bundle=4),
+            hbm=FlatDescription(channels=8, requests_per_bundle=4),
             on_chip=OnChipDescription(bytes_per_cycle=256),
             channel=ChannelDescription(depth=1),
             tile=TileDescription(dtype="float32"),
@@ -69,13 +70,26 @@ class TestFiles:
     def test_frozen(self) -> None:
         """A description cannot change under a run."""
         with pytest.raises(AttributeError, match=r"^cannot assign to field 'channels'$"):
-            Hardware().hbm.channels = 3  # type: ignore[misc]
+            FlatDescription().channels = 3  # type: ignore[misc]
 
-    def test_as_dict(self) -> None:
-        """What ``run --json`` prints under ``hardware`` reads back as the same description."""
-        hardware = Hardware(on_chip=OnChipDescription(capacity_bytes=1024))
+    def test_as_dict(self, tmp_path: Path) -> None:
+        """What ``run --json`` prints under ``hardware`` is a hardware file of the same fabric."""
+        hardware = Hardware(
+            hbm=FlatDescription(channels=4), on_chip=OnChipDescription(capacity_bytes=1024)
+        )
 
-        assert hardware == msgspec.convert(hardware.as_dict(), Hardware)
+        assert hardware == load_hardware(_written(hardware, tmp_path))
+
+
+def _written(hardware: Hardware, folder: Path) -> Path:
+    """Return a file of ``hardware``."""
+    path = folder / "fabric.toml"
+    lines = []
+    for section, keys in hardware.as_dict().items():
+        lines.append(f"[{section}]")
+        lines += [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
 
 
 class TestRefused:
@@ -128,11 +142,26 @@ class TestRefused:
                 "(did you mean hbm?)",
             ),
             ("hbm = 3", "hbm is 3: expected a section, [hbm] with keys"),
+            (
+                '[on_chip]\nmodel = "flat"',
+                "[on_chip] has no key model (found model = 'flat'): expected one of "
+                "bytes_per_cycle, capacity_bytes",
+            ),
         ],
     )
     def test_value(self, tmp_path: Path, text: str, message: str) -> None:
         """The file, the key, what was found and what was expected, in one sentence."""
         assert f"/fabric.toml: {message}" == refused(tmp_path, text)
+
+    @pytest.mark.parametrize(
+        ("model", "hint"), [("'flatt'", " (did you mean flat?)"), ("3", ""), ("[]", "")]
+    )
+    def test_unknown_model(self, tmp_path: Path, model: str, hint: str) -> None:
+        """The models are listed, those that users have registered as well."""
+        expected = f"[hbm] model is {model}: expected one of {', '.join(MODELS)}{hint}"
+
+        found = refused(tmp_path, f"[hbm]\nmodel = {model}")
+        assert f"/fabric.toml: {expected}" == found
 
     def test_not_toml(self, tmp_path: Path) -> None:
         """A syntax error names its line."""

@@ -15,7 +15,7 @@ from fabric.hardware.description import (
     ChannelDescription,
     ComputeDescription,
     DtypeName,
-    HbmDescription,
+    FlatDescription,
     OnChipDescription,
     TileDescription,
 )
@@ -75,7 +75,7 @@ class Drawn:
 def hardware(setting: Setting) -> Hardware:
     """Describe the machine to the fabric."""
     return Hardware(
-        hbm=HbmDescription(
+        hbm=FlatDescription(
             channels=setting.channels,
             request_bytes=setting.request,
             latency_cycles=setting.latency,

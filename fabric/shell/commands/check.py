@@ -26,6 +26,7 @@ def _sizes(
     help="The size of a dimension that data decide.",
 )
 @click.option("--data", is_flag=True, help="Take sizes from the program's own routing or lengths.")
+@click.option("--layout", is_flag=True, help="Print where each tensor is in off-chip memory, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def command(
@@ -35,17 +36,12 @@ def command(
     hardware_file: str | None,
     sizes: dict[str, int],
     data: bool,
+    layout: bool,
     as_json: bool,
 ) -> int:
     """Wire PROGRAM.py and print its shapes and metrics; nothing runs."""
-    from fabric.hardware.description import Hardware
-    from fabric.hardware.file import load_hardware
-
     known.update(program=program)
-    hardware = Hardware() if hardware_file is None else load_hardware(hardware_file)
-    known.update(hardware=hardware.as_dict())
-
-    from fabric.shell.loader import load_program
+    from fabric.shell.loader import load_on
     from fabric.shell.objects import check_object
     from fabric.symbolic.check import check
     from fabric.terminal.output import (
@@ -56,14 +52,16 @@ def command(
     )
 
     with program_prints(as_json=as_json):
-        loaded = load_program(program, parameters, hardware)
-        known.update(parameters=loaded.parameters)
+        loaded = load_on(hardware_file, program, parameters, known)
         checked = check(loaded.program, sizes, data=data)
 
     if as_json:
         print_json(check_object(**known, status="checked", **checked.as_json()))
         return 0
+    from fabric.shell.layout_table import print_layout
     from fabric.shell.wiring_table import print_check
 
     print_text(printed(lambda console: print_check(checked, program, console)))
+    if layout:
+        print_text(printed(lambda console: print_layout(checked.plan.layout, console)))
     return 0

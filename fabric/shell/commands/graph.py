@@ -49,22 +49,18 @@ def command(
     run_folder: Path | None,
 ) -> int:
     """Draw PROGRAM.py; repeated parts are drawn once, with their number."""
-    from fabric.hardware.description import Hardware
-    from fabric.hardware.file import load_hardware
-
     known.update(program=program)
-    hardware = Hardware() if hardware_file is None else load_hardware(hardware_file)
 
     from fabric.drawing.languages import dot, mermaid
     from fabric.drawing.picture import picture_of
     from fabric.drawing.run import shares_of_run
     from fabric.drawing.svg import svg
-    from fabric.shell.loader import load_program
+    from fabric.shell.loader import load_on
     from fabric.telling.whole_file import output_file
     from fabric.terminal.output import print_text
     from fabric.wiring.elaborate import elaborate
 
-    plan = elaborate(load_program(program, parameters, hardware).program)
+    plan = elaborate(load_on(hardware_file, program, parameters, known).program)
     shares = None if run_folder is None else shares_of_run(run_folder, plan)
     picture = picture_of(plan, unfold=unfold, shares=shares)
     draw = {".svg": svg, ".dot": dot, ".mmd": mermaid}[output.suffix]

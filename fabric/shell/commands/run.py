@@ -92,24 +92,17 @@ def command(
     as_json: bool,
 ) -> int:
     """Run PROGRAM.py, a file that defines build() -> Program, and print its report."""
-    from fabric.hardware.description import Hardware
-    from fabric.hardware.file import load_hardware
-
     known.update(program=program, mode=mode)
-    hardware = Hardware() if hardware_file is None else load_hardware(hardware_file)
-    known.update(hardware=hardware.as_dict())
-
     options = _trace_options(trace, trace_window, trace_nodes)
 
     from fabric.runs.report import ExitStatus
     from fabric.runs.simulation import simulate
-    from fabric.shell.loader import load_program
+    from fabric.shell.loader import load_on
     from fabric.terminal.output import program_prints, tell
 
     progress = _progress()
     with program_prints(as_json=as_json):
-        loaded = load_program(program, parameters, hardware)
-        known.update(parameters=loaded.parameters)
+        loaded = load_on(hardware_file, program, parameters, known)
         report = simulate(
             loaded.program,
             mode=mode,
@@ -129,7 +122,7 @@ def command(
     except OSError as error:
         tell(f"fabric: {error.filename}: {error.strerror}")
         status = status or ExitStatus.UNWRITTEN
-    kernel = sys.modules.get("fabric.engine.hbm_kernel")
+    kernel = sys.modules.get("fabric.engine.flat_kernel")
     if kernel is not None and kernel.was_compiled_now():
         tell("fabric: compiled the HBM's loop; the next runs start seconds sooner")
     return status

@@ -73,8 +73,7 @@ def bandwidth_chart(trace: Trace, accounts: Accounts) -> str:
         return element("p", "The program does not use the HBM.")
     width = max(1, -(-(last - first) // _BINS))
     levels = [(level.cycle, level.value / width) for level in bandwidth(trace, width)]
-    hbm = trace.meta["hardware"]["hbm"]
-    peak: float = hbm["channels"] * hbm["request_bytes"] / hbm["initiation_interval_cycles"]
+    peak: float = trace.meta["off_chip"]["peak_bytes_per_cycle"]
     top = max(peak, *(value for _, value in levels))
     height = 150
 

@@ -28,7 +28,8 @@ class Trace:
 
     Attributes:
         folder: of the trace.
-        meta: about the run: name, program, parameters, hardware, mode, window, nodes.
+        meta: about the run: name, program, parameters, hardware, mode, window, nodes,
+            off_chip.
         status: how the run ended; ``killed`` where it did not say.
         outcome: the same, and what became of its outputs.
         failed: it did not complete, or its outputs are wrong.
@@ -61,7 +62,7 @@ class Trace:
         self.has_state = True
         self.meta: Final = self._meta(run)
         self.database: Final = duckdb.connect(config={"python_enable_replacements": False})
-        request_bytes = self.meta.get("hardware", {}).get("hbm", {}).get("request_bytes", 0)
+        request_bytes = self.meta.get("off_chip", {}).get("request_bytes", 0)
         self.database.execute(f"SET VARIABLE request_bytes = {int(request_bytes)}")
         end = self._json("end.json") or {}
         with plain(self.folder) as folder:

@@ -23,12 +23,12 @@ from fabric.telling.whole_file import write_whole
 from fabric.trace.recording import static
 from fabric.trace.recording.options import TraceOptions
 from fabric.trace.recording.spool import Spool
-from fabric.trace.recording.traced import TracedChannel, TracedHbm, TracedOnChipMemory
+from fabric.trace.recording.traced import TracedChannel, TracedOffChip, TracedOnChipMemory
 
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
+    from fabric.engine.off_chip import OffChip
     from fabric.engine.unit import Unit
-    from fabric.hardware.description import HbmDescription
     from fabric.state.run_state import RunState
     from fabric.wiring.elaborate import Plan
 
@@ -49,7 +49,7 @@ class Recorder:
         self._end: dict[str, object] = {}
         self._snapshots = 0
         self._channels: list[TracedChannel] = []
-        self._hbm: TracedHbm | None = None
+        self._off_chip: TracedOffChip | None = None
 
     def channel(
         self,
@@ -68,12 +68,10 @@ class Recorder:
             return traced
         return Channel(name, depth, producer, consumer, clock)
 
-    def hbm(
-        self, description: HbmDescription, readers: list[Unit], writers: list[Unit]
-    ) -> TracedHbm:
-        """Return the HBM."""
-        self._hbm = TracedHbm(description, readers, writers, self._spool.rows)
-        return self._hbm
+    def off_chip(self, memory: OffChip, request_bytes: int) -> TracedOffChip:
+        """Return what stands for ``memory``, whose requests move ``request_bytes`` each."""
+        self._off_chip = TracedOffChip(memory, request_bytes, self._spool.rows)
+        return self._off_chip
 
     def check(self, units: Sequence[Unit]) -> None:
         """Refuse options that keep none of ``units``.
@@ -112,10 +110,17 @@ class Recorder:
         self._folder = folder
         state = look()
         options = {"window": self._options.window, "nodes": self._options.nodes}
+        memory = plan.program.hardware.hbm
+        # Whoever reads the trace may not know the model.
+        off_chip = {
+            "request_bytes": memory.request_bytes,
+            "peak_bytes_per_cycle": float(memory.peak_bytes_per_cycle),
+        }
+        about = {"schema_version": SCHEMA_VERSION, **head, **options, "off_chip": off_chip}
         try:
             folder.mkdir()
             self._spool.open(folder, tell)
-            self._json("meta", {"schema_version": SCHEMA_VERSION, **head, **options})
+            self._json("meta", about)
             self._spool.write("units", static.unit_table(state))
             self._spool.write("channels", static.channel_table(state, plan))
             self._spool.write("columns", static.column_table())
@@ -169,7 +174,7 @@ class Recorder:
 
     def _served(self, state: RunState) -> dict[int, int]:
         """Return how many requests of the bursts under way the HBM has served, by unit."""
-        memory = self._hbm
+        memory = self._off_chip
         if memory is None:
             return {}
         return {

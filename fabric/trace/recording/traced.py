@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from typing_extensions import override
 
 from fabric.engine.channel import DONE, Channel
-from fabric.engine.hbm import Hbm
 from fabric.engine.on_chip import OnChipMemory
 from fabric.trace.recording.rows import (
     ALLOCATE,
@@ -31,10 +30,10 @@ from fabric.values.value import Element, Empty
 
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
+    from fabric.engine.off_chip import Burst, OffChip
     from fabric.engine.unit import Unit
-    from fabric.hardware.description import HbmDescription
 
-__all__ = ["TracedChannel", "TracedHbm", "TracedOnChipMemory"]
+__all__ = ["TracedChannel", "TracedOffChip", "TracedOnChipMemory"]
 
 _pack_short: Final = Struct(f"={len(SHORT_COLUMNS)}q").pack_into
 _pack_long: Final = Struct(f"={len(LONG_COLUMNS)}q").pack_into
@@ -278,33 +277,52 @@ def _complete(stamps: Sent) -> Sent:
     return stamps if len(stamps) > 3 else (*stamps, -1, stamps[0], stamps[1])
 
 
-class TracedHbm(Hbm):
-    """An HBM that records each burst when it is complete."""
+class TracedOffChip:
+    """Any off-chip memory, of which each burst is recorded when it is complete."""
 
-    def __init__(
-        self, description: HbmDescription, readers: list[Unit], writers: list[Unit], rows: Rows
-    ) -> None:
-        """See ``Hbm``; ``rows`` get the bursts."""
-        super().__init__(description, readers, writers)
-        self._rows = rows
-        self._under_way: dict[int, tuple[int, int, int]] = {}
+    def __init__(self, memory: OffChip, request_bytes: int, rows: Rows) -> None:
+        """Stand for ``memory``; ``rows`` get the bursts."""
+        self._memory: Final = memory
+        self._request_bytes: Final = request_bytes
+        self._rows: Final = rows
+        self._under_way: dict[int, tuple[Unit, int, int, int]] = {}
 
-    @override
-    def submit(self, unit: Unit, requests: int) -> None:
-        self._under_way[unit.index] = (self._rows.next_order(), unit.now, requests)
-        super().submit(unit, requests)
+    @property
+    def pending(self) -> bool:
+        """See ``OffChip``, as all others."""
+        return self._memory.pending
+
+    @property
+    def bytes_moved(self) -> int:
+        """See ``OffChip``."""
+        return self._memory.bytes_moved
+
+    @property
+    def final_cycle(self) -> int | None:
+        """See ``OffChip``."""
+        return self._memory.final_cycle
+
+    def served(self, unit: Unit) -> int:
+        """See ``OffChip``."""
+        return self._memory.served(unit)
+
+    def submit(self, unit: Unit, burst: Burst) -> None:
+        """Hand ``burst`` on and remember when."""
+        self._memory.submit(unit, burst)
+        requests = burst.requests(self._request_bytes)
+        self._under_way[unit.index] = (unit, self._rows.next_order(), unit.now, requests)
 
     def under_way(self, unit: int) -> int:
         """Return how many requests of the burst that the unit waits for have been served."""
-        return self.served(unit, self._under_way[unit][2])
+        return self._memory.served(self._under_way[unit][0])
 
-    @override
-    def advance(self, horizon_cycle: int) -> list[tuple[Unit, int]]:
-        done = super().advance(horizon_cycle)
-        for unit, cycle in done:
-            order, submitted, requests = self._under_way.pop(unit.index)
+    def advance(self, horizon_cycle: int) -> list[Unit]:
+        """Let the memory advance and record what is complete."""
+        done = self._memory.advance(horizon_cycle)
+        for unit in done:
+            _, order, submitted, requests = self._under_way.pop(unit.index)
             self._rows.operation(
-                BURST, unit.index, cycle, cycle - submitted, amount=requests, order=order
+                BURST, unit.index, unit.now, unit.now - submitted, amount=requests, order=order
             )
         return done
 

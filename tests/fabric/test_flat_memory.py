@@ -1,4 +1,4 @@
-"""The HBM: its compiled loop against a model of every response queue, cycle by cycle."""
+"""The flat memory: its compiled loop against a model of every response queue, cycle by cycle."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabric import Program, simulate
-from fabric.engine.hbm import MOST_REQUESTS, REQUESTS_PER_CALL, Hbm
+from fabric.engine.flat_memory import MOST_REQUESTS, REQUESTS_PER_CALL, FlatMemory
+from fabric.engine.off_chip import Burst
 from fabric.engine.unit import MemoryUnit
-from fabric.hardware.description import HbmDescription
+from fabric.hardware.description import FlatDescription
 from fabric.telling.place import Place
 from operators import Consumer, LinearOffChipLoad, Tensor
 
@@ -22,7 +23,7 @@ Script = list[list[tuple[int, int]]]
 
 
 def _stepped(  # noqa: C901 - the whole rule on one page
-    hbm: HbmDescription, script: Script
+    hbm: FlatDescription, script: Script
 ) -> list[list[int]]:
     """Return when each client sees each of its bursts complete."""
     offset = 0
@@ -72,8 +73,12 @@ def _stepped(  # noqa: C901 - the whole rule on one page
     return seen
 
 
+def _burst(requests: int) -> Burst:
+    return Burst(0, requests, 64, 64, write=False)
+
+
 def _advanced(
-    hbm: HbmDescription,
+    hbm: FlatDescription,
     script: Script,
     horizons: list[int],
     requests_per_call: int = REQUESTS_PER_CALL,
@@ -82,7 +87,7 @@ def _advanced(
         MemoryUnit(f"load{index}", index, Place("program.py", 1), bytes_per_cycle=64)
         for index in range(len(script))
     ]
-    memory = Hbm(hbm, list(units), [])
+    memory = FlatMemory(hbm, list(units), [])
     memory.requests_per_call = requests_per_call
     todo = [deque(bursts) for bursts in script]
     seen: list[list[int]] = [[] for _ in script]
@@ -91,7 +96,7 @@ def _advanced(
         if todo[unit.index]:
             gap, requests = todo[unit.index].popleft()
             unit.now += gap
-            memory.submit(unit, requests)
+            memory.submit(unit, _burst(requests))
 
     for unit in units:
         submit(unit)
@@ -101,18 +106,18 @@ def _advanced(
         horizon = now + horizons[turn % len(horizons)]
         turn += 1
         done = memory.advance(horizon)
-        for client, cycle in done:
-            assert cycle > now
-            seen[client.index].append(cycle)
-            client.now = cycle
+        answered = min([horizon, *(client.now for client in done)])
+        for client in done:
+            assert client.now > now
+            seen[client.index].append(client.now)
             submit(units[client.index])
-        now = min([horizon, *(cycle for _, cycle in done)])
+        now = answered
     return seen
 
 
 @st.composite
-def _descriptions(draw: st.DrawFn) -> HbmDescription:
-    return HbmDescription(
+def _descriptions(draw: st.DrawFn) -> FlatDescription:
+    return FlatDescription(
         channels=draw(st.integers(1, 9)),
         latency_cycles=draw(st.integers(0, 4)),
         initiation_interval_cycles=draw(st.integers(1, 4)),
@@ -135,7 +140,7 @@ class TestLoop:
         st.sampled_from([REQUESTS_PER_CALL, 1, 2, 7, 30]),
     )
     def test_matches_a_model_that_steps_through_cycles(
-        self, hbm: HbmDescription, script: Script, horizons: list[int], requests_per_call: int
+        self, hbm: FlatDescription, script: Script, horizons: list[int], requests_per_call: int
     ) -> None:
         """Every burst of every client completes in the same cycle, wherever the loop stops."""
         assert _stepped(hbm, script) == _advanced(hbm, script, horizons, requests_per_call)
@@ -144,12 +149,12 @@ class TestLoop:
         """In the middle of a burst that takes hours."""
         script = (
             "import signal\n"
-            "import fabric.engine.hbm_kernel\n"
-            "from tests.fabric.test_hbm import HbmDescription, _advanced\n"
+            "import fabric.engine.flat_kernel\n"
+            "from tests.fabric.test_flat_memory import FlatDescription, _advanced\n"
             "signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
             "signal.setitimer(signal.ITIMER_REAL, 0.2)\n"
             "try:\n"
-            "    _advanced(HbmDescription(), [[(0, 10**13)]], [1 << 50])\n"
+            "    _advanced(FlatDescription(), [[(0, 10**13)]], [1 << 50])\n"
             "except KeyboardInterrupt:\n"
             "    print('answered')\n"
         )
@@ -180,13 +185,13 @@ class TestLoop:
 
     def test_one_tile(self) -> None:
         """An uncontended tile of Q bundles is there Q + 18 cycles after it was asked for."""
-        assert [[5 + 64 + 18]] == _advanced(HbmDescription(), [[(5, 64)]], [10_000])
+        assert [[5 + 64 + 18]] == _advanced(FlatDescription(), [[(5, 64)]], [10_000])
 
     def test_what_was_moved_so_far(self) -> None:
         """A burst that is under way has moved what was taken, not all that was asked for."""
         unit = MemoryUnit("load", 0, Place("program.py", 1), bytes_per_cycle=64)
-        memory = Hbm(HbmDescription(), [unit], [])
-        memory.submit(unit, 64)
+        memory = FlatMemory(FlatDescription(), [unit], [])
+        memory.submit(unit, _burst(64))
         moved = []
         for horizon in (0, 10, 200):
             memory.advance(horizon)
@@ -195,4 +200,4 @@ class TestLoop:
 
     def test_requests_of_a_tile(self) -> None:
         """A row is never merged with the next: 48 columns of 2 bytes cost two requests a row."""
-        assert 20 == Hbm(HbmDescription(), [], []).requests_of(10, 96)
+        assert 20 == Burst(0, 10, 96, 96, write=False).requests(64)

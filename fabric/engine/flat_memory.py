@@ -1,7 +1,6 @@
-"""High-bandwidth memory, shared by all off-chip operators.
+"""The flat model of high-bandwidth memory: channels without banks, whatever the addresses.
 
-A client hands over one tile's burst and parks. The memory advances only when nothing else can
-run; its loop is compiled (``hbm_kernel``) and stops at the first completed burst.
+Its loop is compiled (``flat_kernel``) and stops at the first completed burst.
 """
 
 from __future__ import annotations
@@ -10,12 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from fabric.engine.unit import Unit
+from fabric.telling.errors import Refusal
 
 if TYPE_CHECKING:
-    from fabric.hardware.description import HbmDescription
+    from fabric.engine.off_chip import Burst
+    from fabric.engine.unit import Unit
+    from fabric.hardware.description import FlatDescription
 
-__all__ = ["MOST_REQUESTS", "REQUESTS_PER_CALL", "REQUESTS_PER_SECOND", "Hbm"]
+__all__ = ["MOST_REQUESTS", "REQUESTS_PER_CALL", "FlatMemory"]
 
 SHUTDOWN_CYCLES: Final = 3
 """The memory stops this long after its last client (the authors' simulator, observed)."""
@@ -30,7 +31,7 @@ MOST_REQUESTS: Final = 86_400 * REQUESTS_PER_SECOND
 """Of one tile: a day of the host's time."""
 
 
-class Hbm:
+class FlatMemory:
     """Memory channels of fixed-size requests behind one port per client.
 
     Attributes:
@@ -39,10 +40,10 @@ class Hbm:
     """
 
     def __init__(
-        self, description: HbmDescription, readers: list[Unit], writers: list[Unit]
+        self, description: FlatDescription, readers: list[Unit], writers: list[Unit]
     ) -> None:
         """Serve ``readers`` before ``writers`` in every cycle, each in the order given."""
-        from fabric.engine.hbm_kernel import advance
+        from fabric.engine.flat_kernel import advance
 
         self._kernel = advance
         self._description: Final = description
@@ -55,6 +56,7 @@ class Hbm:
         self._last_ready = np.zeros(clients, np.int64)
         self._active = np.zeros(clients, np.int64)
         self._done = np.zeros(clients, np.int64)
+        self._asked = [0] * clients
         self._offset = 0
         self._bursts = 0
         self.requests = 0
@@ -78,24 +80,28 @@ class Hbm:
             return None
         return max(unit.now for unit in self._clients) + SHUTDOWN_CYCLES
 
-    def served(self, unit: int, requests: int) -> int:
-        """Return how many of the ``requests`` of the unit's burst under way have been served."""
-        return requests - int(self._left[self._port[unit]])
+    def served(self, unit: Unit) -> int:
+        """Return how many requests of the unit's burst under way have been taken."""
+        port = self._port[unit.index]
+        return self._asked[port] - int(self._left[port])
 
-    def requests_of(self, rows: int, row_bytes: int) -> int:
-        """Return the requests of a tile: a row is never merged with the next one."""
-        return rows * -(-row_bytes // self._description.request_bytes)
+    def submit(self, unit: Unit, burst: Burst) -> None:
+        """Take a burst at the unit's clock.
 
-    def submit(self, unit: Unit, requests: int) -> None:
-        """Hand over a burst at the unit's clock; the clock wakes the unit when it is complete."""
+        Raises:
+            Refusal: it would take more than a day to simulate.
+        """
+        requests = burst.requests(self._description.request_bytes)
+        if requests > MOST_REQUESTS:
+            raise Refusal(_too_long(burst, requests))
         port = self._port[unit.index]
         self._next_bundle[port] = unit.now + 1
-        self._left[port] = requests
+        self._left[port] = self._asked[port] = requests
         self._last_ready[port] = 0
         self._bursts += 1
         self.requests += requests
 
-    def advance(self, horizon_cycle: int) -> list[tuple[Unit, int]]:
+    def advance(self, horizon_cycle: int) -> list[Unit]:
         """Go on to the first completion, or up to ``horizon_cycle``."""
         description = self._description
         finished, cycle = 0, 0
@@ -117,7 +123,19 @@ class Hbm:
                 description.initiation_interval_cycles,
             )
         self._bursts -= finished
-        return [
-            (self._clients[port], int(self._last_ready[port]) + 1)
-            for port in sorted(self._done[:finished].tolist())
-        ]
+        done = []
+        for port in sorted(self._done[:finished].tolist()):
+            unit = self._clients[port]
+            unit.answered(int(self._last_ready[port]) + 1)
+            done.append(unit)
+        return done
+
+
+def _too_long(burst: Burst, requests: int) -> str:
+    """Say what is wrong with a tile that nobody would live to see the end of."""
+    days = requests // (REQUESTS_PER_SECOND * 86_400)
+    return (
+        f"a tile of {burst.rows:,} rows of {burst.row_bytes:,} bytes takes {requests:,} "
+        f"requests to the HBM, {days:,} days of simulation at {REQUESTS_PER_SECOND:,} requests "
+        f"a second: expected at most {MOST_REQUESTS:,}"
+    )

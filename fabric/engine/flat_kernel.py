@@ -1,4 +1,4 @@
-"""The inner loop of the HBM, compiled: tens of millions of requests a run are normal.
+"""The inner loop of the flat memory, compiled: tens of millions of requests a run are normal.
 
 In every cycle each client with a burst under way hands over one bundle of requests, in client
 order. Entry i of a cycle's requests goes to memory channel ``offset + i(i+1)/2``; a channel

@@ -1,0 +1,64 @@
+"""Off-chip memories by their descriptions: the fabric's own, and those that users register."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from fabric.arguments.described import checked
+from fabric.engine.flat_memory import FlatMemory
+from fabric.engine.off_chip import OffChip
+from fabric.engine.unit import Unit
+from fabric.hardware.description import FlatDescription, OffChipDescription
+from fabric.hardware.models import add_model
+from fabric.telling.errors import ConfigurationError
+
+__all__ = ["memory_of", "register_memory"]
+
+Description = TypeVar("Description", bound=OffChipDescription)
+
+
+_MAKERS: Final[dict[type[OffChipDescription], Callable[..., OffChip]]] = {
+    FlatDescription: FlatMemory
+}
+
+
+@checked
+def register_memory(
+    description: type[Description], make: Callable[[Description, list[Unit], list[Unit]], OffChip]
+) -> None:
+    """Let hardware files and ``Hardware(hbm=...)`` choose a memory of one's own.
+
+    Args:
+        description: a frozen dataclass: its ``model`` is what ``[hbm] model`` says, its fields,
+            each with a default, are the other keys of the section. It takes the place of a model of
+            that name that was registered before.
+        make: called for every run with a description, the units that read from the memory and
+            those that write to it, in the order of their ports; returns an ``OffChip``. A class
+            will do.
+
+    Raises:
+        ConfigurationError: the description is none, has no name or that of one of the fabric's own
+            models, or a field without a default.
+    """
+    add_model(description)
+    _MAKERS[description] = make
+
+
+def memory_of(
+    description: OffChipDescription, readers: list[Unit], writers: list[Unit]
+) -> OffChip | None:
+    """Return the memory that ``description`` describes; None where it has no clients.
+
+    Raises:
+        ConfigurationError: the model was not registered.
+    """
+    if not readers and not writers:
+        return None
+    kind = type(description)
+    if kind not in _MAKERS:
+        raise ConfigurationError(
+            f"hbm is a {kind.__name__}, a model that is not registered: "
+            f"expected register_memory({kind.__name__}, ...) before"
+        )
+    return _MAKERS[kind](description, readers, writers)

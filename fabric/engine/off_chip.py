@@ -1,0 +1,97 @@
+"""The memory behind the chip's pins: what the fabric asks of it, whatever stands in its place."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from fabric.engine.unit import Unit
+
+__all__ = ["Burst", "OffChip", "Region"]
+
+
+class Burst(NamedTuple):
+    """A tile on its way between the chip and off-chip memory.
+
+    Row r of it is the ``row_bytes`` bytes from ``address + r * pitch_bytes`` on: the rows of a tile
+    are as far apart as those of the tensor that it is a part of.
+
+    Attributes:
+        address: of its first byte, in the program's one address space.
+        rows: at least 1.
+        row_bytes: of each row, at least 1.
+        pitch_bytes: from the first byte of a row to that of the next.
+        write: to the memory; else from it.
+    """
+
+    address: int
+    rows: int
+    row_bytes: int
+    pitch_bytes: int
+    write: bool
+
+    def requests(self, request_bytes: int) -> int:
+        """Return its requests of ``request_bytes``: a row is never merged with the next one."""
+        return self.rows * -(-self.row_bytes // request_bytes)
+
+
+class Region(NamedTuple):
+    """Where the tensor of an off-chip operator is in the program's address space.
+
+    Attributes:
+        first_address: of its first byte.
+        size_bytes: room for it.
+        write: the operator writes it; else it reads it.
+    """
+
+    first_address: int
+    size_bytes: int
+    write: bool
+
+
+class OffChip(Protocol):
+    """A memory that off-chip operators share.
+
+    A unit hands over one burst at a time, at its own clock, and parks. Only when no unit can run is
+    the memory told to advance: then it knows every burst of the cycles up to the horizon. The host
+    decides in which order the units hand over: what a memory does may hang on their clocks and
+    their ports, never on that.
+    """
+
+    @property
+    def pending(self) -> bool:
+        """Whether a burst is under way."""
+        ...
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes of all requests that the memory has taken, whole requests each."""
+        ...
+
+    @property
+    def final_cycle(self) -> int | None:
+        """The cycle in which it stops, once its clients have ended; None before.
+
+        A memory that never outlasts its clients says None all along.
+        """
+        ...
+
+    def submit(self, unit: Unit, burst: Burst) -> None:
+        """Take ``burst`` at the clock of ``unit``, which has none under way.
+
+        Raises:
+            Refusal: the memory cannot serve it.
+        """
+        ...
+
+    def advance(self, horizon_cycle: int) -> list[Unit]:
+        """Go on to the first completion, or up to ``horizon_cycle``; called while one is pending.
+
+        Returns:
+            The units whose bursts are complete, in the order of the memory's ports; each has been
+            ``answered``: its clock is the cycle in which it sees that, and what it waited counts.
+        """
+        ...
+
+    def served(self, unit: Unit) -> int:
+        """Return how many requests of the unit's burst under way have been taken."""
+        ...

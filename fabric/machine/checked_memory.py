@@ -1,0 +1,94 @@
+"""A user's off-chip memory: the same as any other, with a look at what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from fabric.engine.off_chip import Burst, OffChip
+from fabric.engine.unit import Unit
+from fabric.telling.errors import FabricError, ProgramError, Refusal, said
+from fabric.telling.place import defining_place, raising_place
+from fabric.values.fit import MOST_CYCLES, described, whole
+
+__all__ = ["CheckedMemory"]
+
+
+class CheckedMemory:
+    """Stands for a memory until it fails; then nothing is answered any more, and the run ends."""
+
+    def __init__(
+        self, memory: OffChip, model: str, keep: Callable[[FabricError, int], None]
+    ) -> None:
+        """Stand for ``memory``; ``keep`` is told what went wrong, and at which cycle."""
+        self._memory: Final = memory
+        self._model: Final = model
+        self._keep: Final = keep
+        self._asked: dict[Unit, tuple[int, int]] = {}
+        self._failed = False
+
+    @property
+    def pending(self) -> bool:
+        """See ``OffChip``, as all others; here it is known without asking."""
+        return bool(self._asked) and not self._failed
+
+    @property
+    def bytes_moved(self) -> int:
+        """See ``OffChip``."""
+        return self._memory.bytes_moved
+
+    @property
+    def final_cycle(self) -> int | None:
+        """See ``OffChip``."""
+        return self._memory.final_cycle
+
+    def served(self, unit: Unit) -> int:
+        """See ``OffChip``."""
+        return self._memory.served(unit)
+
+    def submit(self, unit: Unit, burst: Burst) -> None:
+        """See ``OffChip``; what is raised here is told of the operator."""
+        self._memory.submit(unit, burst)
+        self._asked[unit] = unit.now, unit.off_chip_cycles
+
+    def advance(self, horizon_cycle: int) -> list[Unit]:
+        """Let the memory advance and look at whom it has answered, and when."""
+        cycle = min(since for since, _ in self._asked.values())
+        try:
+            done = list(self._memory.advance(horizon_cycle))
+            if not done and horizon_cycle >= MOST_CYCLES:
+                raise Refusal(
+                    f"advance() answers none of {len(self._asked):,} bursts, and nothing else goes "
+                    "on: expected at least one"
+                )
+            for unit in done:
+                self._check(unit)
+        except Exception as error:  # noqa: BLE001 - whatever the user's code raises
+            self._failed = True
+            self._keep(self._error(error, cycle), cycle)
+            return []
+        return done
+
+    def _check(self, unit: object) -> None:
+        if not isinstance(unit, Unit) or unit not in self._asked:
+            name = unit.name if isinstance(unit, Unit) else described(unit)
+            raise Refusal(
+                f"advance() answers {name}: expected units that have a burst under way, once each"
+            )
+        since, waited_cycles = self._asked.pop(unit)
+        answered, unit.now, unit.off_chip_cycles = unit.now, since, waited_cycles
+        cycle = whole(answered, f"is the cycle in which {unit.name} is answered")
+        if cycle < since:
+            raise Refusal(
+                f"{unit.name} is answered in cycle {cycle:,}: expected {since:,}, in which it "
+                "asked, or a later one"
+            )
+        unit.answered(cycle)
+
+    def _error(self, error: Exception, cycle: int) -> ProgramError:
+        what = str(error) if isinstance(error, Refusal) else said(error)
+        place = raising_place(error) or defining_place(getattr(self._memory, "advance", None))
+        file, line = place or (None, None)
+        return ProgramError(
+            f"memory {self._model!r}: {what}, at cycle {cycle:,}", file=file, line=line
+        )

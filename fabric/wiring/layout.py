@@ -1,0 +1,92 @@
+"""Where the tensors of a program are in off-chip memory: one address space for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from fabric.engine.off_chip import Region
+from fabric.wiring.mistakes import off_chip_tensor_of
+from fabric.wiring.off_chip_tensor import OffChipTensor
+from fabric.wiring.operator import Node
+
+__all__ = ["ALIGNMENT_BYTES", "Layout", "Placed", "layout_of"]
+
+ALIGNMENT_BYTES: Final = 4096
+"""Every tensor begins at a multiple of this."""
+
+_ROOM_BYTES: Final = 1 << 50
+"""For a tensor whose size data decide: more than a run of a day moves."""
+
+
+class Placed(NamedTuple):
+    """A tensor in its place.
+
+    Attributes:
+        nodes: the operators that read or write it, in node order.
+        tensor: what they say of it; None where an operator says nothing.
+        first_address: of its first byte.
+        size_bytes: of the tensor; None where data decide.
+    """
+
+    nodes: tuple[Node, ...]
+    tensor: OffChipTensor | None
+    first_address: int
+    size_bytes: int | None
+
+
+class Layout:
+    """The off-chip tensors of a program, those whose size data decide behind all others.
+
+    Attributes:
+        tensors: by address; of each kind in the order of the first node that uses it.
+    """
+
+    def __init__(self, tensors: Sequence[Placed]) -> None:
+        """Know where each of ``tensors`` is."""
+        self.tensors: Final = tuple(tensors)
+        self._regions: Final = dict(self._by_node())
+
+    def region(self, node: Node) -> Region | None:
+        """Return where the tensor of ``node`` is; None where it is no off-chip operator."""
+        return self._regions.get(node)
+
+    def _by_node(self) -> Iterator[tuple[Node, Region]]:
+        for nodes, _, first_address, size_bytes in self.tensors:
+            room_bytes = _ROOM_BYTES if size_bytes is None else size_bytes
+            for node in nodes:
+                write = node.operator.off_chip == "write"
+                yield node, Region(first_address, room_bytes, write)
+
+
+def layout_of(nodes: Sequence[Node]) -> Layout:
+    """Return where the tensors of ``nodes``, all those of a program in their order, are."""
+    found: dict[object, tuple[list[Node], OffChipTensor | None]] = {}
+    for node in nodes:
+        if node.operator.off_chip is not None:
+            tensor = off_chip_tensor_of(node)
+            found.setdefault(_key(node, tensor), ([], tensor))[0].append(node)
+    sizes = {key: _size_bytes(tensor) for key, (_, tensor) in found.items()}
+    tensors = []
+    address = 0
+    for key in sorted(found, key=lambda each: sizes[each] is None):
+        users, tensor = found[key]
+        size_bytes = sizes[key]
+        tensors.append(Placed(tuple(users), tensor, address, size_bytes))
+        room_bytes = _ROOM_BYTES if size_bytes is None else size_bytes
+        address += -(-room_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+    return Layout(tensors)
+
+
+def _key(node: Node, tensor: OffChipTensor | None) -> object:
+    """Return what two operators that use one tensor have in common."""
+    if tensor is None:
+        return node
+    if tensor.output is not None:
+        return tensor.output
+    return id(tensor.source), tensor.shape, tensor.dtype
+
+
+def _size_bytes(tensor: OffChipTensor | None) -> int | None:
+    size_bytes = None if tensor is None else tensor.size_bytes
+    return size_bytes if isinstance(size_bytes, int) else None

@@ -1,0 +1,132 @@
+"""Memories of users: what they do wrong is told at their line, and ends the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import pytest
+
+from fabric import (
+    Burst,
+    Hardware,
+    OffChipDescription,
+    Program,
+    Unit,
+    hardware_scope,
+    register_memory,
+    simulate,
+)
+from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
+from tests.schedules import SCHEDULES, schedule
+
+
+class _Memory:
+    """Asks ``advances`` what to answer."""
+
+    bytes_moved = 0
+    final_cycle = None
+
+    def __init__(self, description: _Mistaken, _readers: object, _writers: object) -> None:
+        self.advances = ADVANCES[description.mistake][0]
+        self.under_way: list[Unit] = []
+
+    @property
+    def pending(self) -> bool:
+        return bool(self.under_way)
+
+    def submit(self, unit: Unit, _burst: Burst) -> None:
+        self.under_way.append(unit)
+
+    def served(self, _unit: Unit) -> int:
+        return 0
+
+    def advance(self, _horizon_cycle: int) -> Any:
+        done, self.under_way = self.under_way, []
+        return self.advances(sorted(done, key=lambda unit: unit.name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Mistaken(OffChipDescription):
+    model: ClassVar[str] = "mistaken"
+    request_bytes: int = 1
+    peak_bytes_per_cycle: int = 1
+    mistake: str = "none"
+
+
+register_memory(_Mistaken, _Memory)
+
+
+def _answered(units: list[Unit], cycles: Any) -> list[Unit]:
+    for unit in units:
+        unit.now += cycles
+    return units
+
+
+def _raises(_units: list[Unit]) -> Any:
+    raise RuntimeError("bank 3 is on fire")
+
+
+ADVANCES: Final[dict[str, tuple[Callable[[list[Unit]], Any], str]]] = {
+    "none": (lambda units: _answered(units, 3), ""),
+    "raises": (_raises, "RuntimeError: bank 3 is on fire"),
+    "nobody": (
+        lambda _: [],
+        "advance() answers none of 2 bursts, and nothing else goes on: expected at least one",
+    ),
+    "nothing": (lambda _: None, "TypeError: 'NoneType' object is not iterable"),
+    "twice": (
+        lambda units: _answered(units[:1], 3) * 2,
+        "advance() answers first: expected units that have a burst under way, once each",
+    ),
+    "another": (
+        lambda units: [*units, 7],
+        "advance() answers 7: expected units that have a burst under way, once each",
+    ),
+    "early": (
+        lambda units: _answered(units, -2),
+        "-2 is the cycle in which first is answered: expected at least 0",
+    ),
+    "half": (
+        lambda units: _answered(units, 0.5),
+        "0.5 is the cycle in which first is answered: expected an integer",
+    ),
+}
+
+
+_ADVANCE: Final = _Memory.advance.__code__.co_firstlineno
+_RAISING: Final = _raises.__code__.co_firstlineno + 1
+
+
+def _program(mistake: str) -> Program:
+    with hardware_scope(Hardware(hbm=_Mistaken(mistake=mistake))), Program("two") as program:
+        for name in ("first", "second"):
+            load = LinearOffChipLoad(Tensor((4, 4)), (2, 2), name=name)
+            LinearOffChipStore(f"y_{name}")(load())
+    return program
+
+
+class TestMistakes:
+    @pytest.mark.parametrize("mistake", [name for name in ADVANCES if name != "none"])
+    def test_message(self, mistake: str) -> None:
+        """What it did and where, the same under every schedule."""
+        told = set()
+        for order in SCHEDULES:
+            with schedule(order):
+                report = simulate(_program(mistake))
+            assert report.status == "error"
+            assert report.error is not None
+            told.add((report.error["message"], report.error["line"]))
+
+        ((message, line),) = told
+        assert f"memory 'mistaken': {ADVANCES[mistake][1]}, at cycle 0" == message
+        assert line == (_RAISING if mistake == "raises" else _ADVANCE)
+
+    def test_none(self) -> None:
+        """Clocks that are set by hand count as waits, too."""
+        report = simulate(_program("none"))
+
+        assert report.status == "completed"
+        waited = {unit.name: unit.hbm_cycles for unit in report.units}
+        assert {4 * 3} == set(waited.values())
