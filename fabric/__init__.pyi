@@ -3,6 +3,9 @@ from .arguments.described import Described as Described
 from .arguments.described import checked as checked
 from .arguments.described import refuse as refuse
 from .engine.channel import Channel as Channel
+from .engine.hop import Hop as Hop
+from .engine.observer import Observer as Observer
+from .engine.observer import Watched as Watched
 from .engine.on_chip import Allocation as Allocation
 from .engine.ports import Ports as Ports
 from .engine.ports import Sink as Sink
