@@ -3,7 +3,10 @@ from .arguments.described import Described as Described
 from .arguments.described import checked as checked
 from .arguments.described import refuse as refuse
 from .engine.channel import Channel as Channel
+from .engine.hop import Hop as Hop
 from .engine.memories import register_memory as register_memory
+from .engine.observer import Observer as Observer
+from .engine.observer import Watched as Watched
 from .engine.off_chip import Burst as Burst
 from .engine.off_chip import OffChip as OffChip
 from .engine.on_chip import Allocation as Allocation

@@ -45,8 +45,8 @@ class EagerMerge(Operator):
         the inputs have different sizes, those of the output have the largest at most.
 
     Timing:
-        A sub-tensor starts when its first element is there, its selector in the same cycle, or in
-        the one before where all inputs have something on its way. One cycle between two elements
+        A sub-tensor starts when its first element is there, its selector in the same cycle, or a
+        hop before where all inputs have something on its way. One cycle between two elements
         of one sub-tensor. Of several, the one that became visible first goes first, at equal
         cycles the one of the lowest input.
 
@@ -142,7 +142,7 @@ async def _winner(ports: Ports) -> tuple[int, int] | None:
     """Return when the next sub-tensor is known and which input has it; None when all have ended.
 
     It is known when its first element is visible. Where every open input has sent an element, and
-    nothing else can come, that is one cycle before: then the selector overtakes the data.
+    nothing else can come, that is a hop before: then the selector overtakes the data.
     """
     sources = ports.inputs
     while True:
@@ -155,7 +155,7 @@ async def _winner(ports: Ports) -> tuple[int, int] | None:
             continue
         cycle, port = min(heads)
         if not empty:
-            sent = [head - 1 for head, _ in heads]
+            sent = [each.head_sent_cycle for each in sources if each.queue]
             ends = [each.closed_cycle for each in sources if not each.queue]
             known = max([*sent, *(end for end in ends if end is not None)])
             return min(cycle, known), port

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from fabric.deadlock.livelock import Livelock
+    from fabric.engine.hop import Hop
     from fabric.state.expected import Expected
     from fabric.state.run_state import ChannelState, RunState, UnitState
     from fabric.telling.place import Place
@@ -60,6 +61,7 @@ def cured(
     report: DeadlockReport,
     plan: Plan,
     depths: Mapping[str, int],
+    hops: Mapping[str, Hop],
     *,
     effort: int | None,
     takes_channel_depth: bool,
@@ -70,6 +72,7 @@ def cured(
         report: of a deadlock.
         plan: the program.
         depths: of single channels, by option, with which it got stuck.
+        hops: of single channels, likewise.
         effort: see ``find_remedy``.
         takes_channel_depth: see ``find_remedy``.
     """
@@ -77,7 +80,7 @@ def cured(
     remedy = _no_remedy("the search for a remedy was interrupted")
     try:
         remedy = find_remedy(
-            plan, depths, names, effort=effort, takes_channel_depth=takes_channel_depth
+            plan, depths, hops, names, effort=effort, takes_channel_depth=takes_channel_depth
         )
     except* KeyboardInterrupt:
         pass

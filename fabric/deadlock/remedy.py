@@ -26,6 +26,7 @@ from fabric.wiring.initial import Initial, any_value
 
 if TYPE_CHECKING:
     from fabric.deadlock.trial import Outcome
+    from fabric.engine.hop import Hop
     from fabric.wiring.elaborate import Plan
     from fabric.wiring.stream import Feedback
 
@@ -38,6 +39,7 @@ _MOST_INITIAL: Final = 16
 def find_remedy(
     plan: Plan,
     depths: Mapping[str, int],
+    hops: Mapping[str, Hop],
     loops: frozenset[frozenset[str]],
     *,
     effort: int | None = EFFORT_ELEMENTS,
@@ -48,12 +50,13 @@ def find_remedy(
     Args:
         plan: the program.
         depths: of single channels, by option, with which it got stuck.
+        hops: of single channels, likewise.
         loops: names of the units of the loops it got stuck in.
         effort: elements that all trials may deliver together. Without a limit, it bounds what is
             tried besides deeper channels, and the lowering of the depths.
         takes_channel_depth: ``-p channel_depth=N`` sets the depth of all channels.
     """
-    search = Search(plan, depths, effort)
+    search = Search(plan, depths, hops, effort)
     change, outcome = _explore(search)
     gave_up = outcome.ending == "interrupted"
     if outcome.ending != "completed" or change == search.unchanged:

@@ -11,6 +11,7 @@ from fabric.telling.errors import ShapeError
 from fabric.wiring.elaborate import elaborate
 
 if TYPE_CHECKING:
+    from fabric.engine.hop import Hop
     from fabric.wiring.elaborate import Plan
     from fabric.wiring.stream import Feedback
 
@@ -63,12 +64,15 @@ class Search:
         unchanged: what it was found stuck with.
     """
 
-    def __init__(self, plan: Plan, depths: Mapping[str, int], effort: int | None) -> None:
+    def __init__(
+        self, plan: Plan, depths: Mapping[str, int], hops: Mapping[str, Hop], effort: int | None
+    ) -> None:
         """Begin.
 
         Args:
             plan: the program.
             depths: of single channels, by option, with which it got stuck.
+            hops: of single channels, likewise.
             effort: elements that all trials may deliver together. Without a limit, it bounds only
                 the trials that do more than to deepen channels until the program completes.
         """
@@ -76,6 +80,7 @@ class Search:
         self.trials = 0
         self.unchanged: Final = Change(plan.program.hardware.on_chip.capacity_bytes)
         self._depths: Final = depths
+        self._hops: Final = hops
         self._unlimited: Final = effort is None
         self._left = EFFORT_ELEMENTS if effort is None else effort
         self._known: dict[object, Outcome] = {}
@@ -149,6 +154,7 @@ class Search:
         outcome = Trial(
             plan,
             {**self._depths, **change.depths},
+            self._hops,
             grow=grow,
             effort=effort,
             capacity_bytes=change.capacity_bytes,

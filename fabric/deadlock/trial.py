@@ -14,6 +14,7 @@ from fabric.machine.state_of import cycles_of, state_of
 from fabric.wiring.stream import Feedback
 
 if TYPE_CHECKING:
+    from fabric.engine.hop import Hop
     from fabric.state.run_state import RunState, UnitState
     from fabric.wiring.elaborate import Plan
 
@@ -67,6 +68,7 @@ class Trial:
         self,
         plan: Plan,
         depths: Mapping[str, int],
+        hops: Mapping[str, Hop],
         *,
         grow: bool,
         effort: int | None,
@@ -78,6 +80,7 @@ class Trial:
         Args:
             plan: the program.
             depths: of single channels, by option; of others, which the plan does not have, too.
+            hops: of single channels, likewise.
             grow: add slots to the shallowest full channel of every loop, and go on.
             effort: elements after which the trial is stopped; None for no limit.
             capacity_bytes: of the on-chip memory; None for no limit.
@@ -96,6 +99,7 @@ class Trial:
             plan,
             functional=False,
             depths={edge.key: depths[edge.key] for edge in plan.edges if edge.key in depths},
+            hops={edge.key: hops[edge.key] for edge in plan.edges if edge.key in hops},
             capacity_bytes=capacity_bytes,
             on_heartbeat=self._check,
             beat_cycles=check_cycles,

@@ -1,10 +1,15 @@
 """Bounded channels between units, with time stamps and credits.
 
-For element n of a channel of depth K, producer clock p and consumer clock c:
+For element n of a channel of depth K, with hops of F cycles forward and B backward, producer clock
+p and consumer clock c:
 
-* a credit: p = max(p, d[n-K] + 1), where d[m] is the clock at which element m was dequeued;
-* visible:  v[n] = max(requested, p + 1);
+* a credit: p = max(p, d[n-K] + B), where d[m] is the clock at which element m was dequeued;
+* visible:  v[n] = max(requested, p + F);
 * dequeue:  c = max(c, v[n]), d[n] = c. A peek moves c and frees nothing.
+
+Nobody who reads a stamp adds to it. That of an element is v; that of a credit is when an element
+sent on it is visible at the earliest, d + B + F: so it is compared with what ``send`` works out
+anyway, and one addition for each element is left at either end.
 
 Where the element or the credit is there, an operation completes without suspending: units run
 ahead in their own time, and the stamps are the same under every schedule.
@@ -12,12 +17,13 @@ ahead in their own time, and the stamps are the same under every schedule.
 
 from __future__ import annotations
 
-import contextlib
 import types
 from collections import deque
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
+from fabric.engine.discard import DONE
+from fabric.engine.hop import ONE_CYCLE, Hop
 from fabric.engine.unit import Unit, Wait
 from fabric.telling.causes import Operation
 from fabric.telling.errors import ConfigurationError
@@ -27,33 +33,23 @@ if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
     from fabric.engine.strand import Switching
 
-__all__ = ["DONE", "Channel", "Discard"]
+__all__ = ["Channel"]
 
 _GRANT: Final = 256
 """Credits handed out at a time, so that a deep channel costs memory only when it fills, and a unit
 that fills one lets trio run something else now and then."""
 
 
-@types.coroutine
-def _nothing() -> Generator[None, None, None]:
-    """Wait for nothing: once it has ended it can be awaited again and again, and is at once."""
-    yield from ()
-
-
-DONE: Final = _nothing()
-"""What ``send`` returns where it did not have to wait."""
-
-with contextlib.suppress(StopIteration):
-    DONE.send(None)
-
-
 class Channel:
-    """A FIFO of ``depth`` elements from one unit to another, one cycle long each way.
+    """A FIFO of ``depth`` elements from one unit to another.
 
     Attributes:
         name: ``producer.output -> consumer.input``.
         producer, consumer: the units at its ends.
-        queue: (the cycle before it becomes visible, element), oldest first.
+        forward_cycles: from the sending of an element to the cycle in which it is visible.
+        backward_cycles: from a dequeue to the cycle in which its credit is usable.
+        queue: (the cycle in which it becomes visible, element), oldest first.
+        credits: for each, when an element sent on it is visible at the earliest; oldest first.
         elements: values dequeued; bare stops are not counted.
         empty_cycles: cycles the consumer waited for an element or the end.
         full_cycles: cycles the producer waited for the consumer to take an element.
@@ -67,10 +63,13 @@ class Channel:
         "_bare_stops",
         "_receiving",
         "_recent",
+        "_renewed",
         "_returned",
+        "_round_trip_cycles",
         "_sending",
         "_spent",
         "_ungranted",
+        "backward_cycles",
         "clock",
         "closed_cycle",
         "consumer",
@@ -79,6 +78,7 @@ class Channel:
         "depth",
         "empty_cycles",
         "ended",
+        "forward_cycles",
         "full_cycles",
         "left_over",
         "name",
@@ -89,7 +89,13 @@ class Channel:
     )
 
     def __init__(
-        self, name: str, depth: int, producer: Unit, consumer: Unit, clock: VirtualClock
+        self,
+        name: str,
+        depth: int,
+        producer: Unit,
+        consumer: Unit,
+        clock: VirtualClock,
+        hop: Hop = ONE_CYCLE,
     ) -> None:
         """Join two units.
 
@@ -103,13 +109,17 @@ class Channel:
         self.producer: Final = producer
         self.consumer: Final = consumer
         self.clock: Final = clock
+        self.forward_cycles: Final = hop.forward_cycles
+        self.backward_cycles: Final = hop.backward_cycles
+        self._round_trip_cycles: Final = hop.forward_cycles + hop.backward_cycles
         self.queue: deque[tuple[int, Element]] = deque()
-        self.credits: deque[int] = deque([-1] * min(depth, _GRANT))
+        self.credits: deque[int] = deque([0] * min(depth, _GRANT))
         self._returned: deque[int] = deque()
         self._ungranted = depth - len(self.credits)
-        # When the latest elements were dequeued, as many as ever shared the channel: while the
-        # oldest of them was still there when a new one was sent, one more is kept.
-        self._recent: deque[int] = deque((-1,))
+        # Credits of the latest dequeues, for as many slots as were ever in use at once, the oldest
+        # one apart: while it was not yet back when a new element was sent, one more is kept.
+        self._renewed = 0
+        self._recent: deque[int] = deque()
         self._spent = 0
         self._bare_stops = 0
         self.left_over = 0
@@ -150,14 +160,24 @@ class Channel:
 
     @property
     def head_cycle(self) -> int:
-        """When the element that ``peek`` showed became visible."""
-        return self.queue[0][0] + 1
+        """When the next element becomes visible."""
+        return self.queue[0][0]
+
+    @property
+    def head_sent_cycle(self) -> int:
+        """When the next element set out; where it was requested for later, not before that hop."""
+        return self.queue[0][0] - self.forward_cycles
+
+    @property
+    def last_sent_cycle(self) -> int | None:
+        """When the latest of the elements that wait here set out; None where none does."""
+        return self.queue[-1][0] - self.forward_cycles if self.queue else None
 
     @property
     def last_taken_cycle(self) -> int | None:
         """The consumer's clock at its last dequeue; None where it made none."""
-        cycle = self._recent[-1]
-        return cycle if cycle >= 0 else None
+        credit = self._recent[-1] if self._recent else self._renewed
+        return credit - self._round_trip_cycles if credit else None
 
     @property
     def peak_occupancy(self) -> int:
@@ -166,29 +186,30 @@ class Channel:
         A channel of this depth would not have changed a clock. Elements that were never dequeued
         count at the end.
         """
-        return max(len(self._recent) if self.taken else 0, len(self.queue))
+        return max(len(self._recent) + 1 if self.taken else 0, len(self.queue))
 
     def send(self, element: Element) -> Awaitable[None]:
         """Append ``element``, after a wait for a credit where the channel is full."""
         ready_credits = self.credits
         if not ready_credits:
-            return self._send_later(element)
-        returned = ready_credits.popleft()
+            return self._with_more_credits(self.send, element)
+        earliest = ready_credits.popleft()
         unit = self.producer
-        now = unit.now
-        if returned >= now:
-            self.full_cycles += returned - now
-            self.credit_cycles += 1
-            unit.now = now = returned + 1
-        self.queue.append((now, element))
+        visible = unit.now + self.forward_cycles
+        if earliest > visible:
+            self._wait_for_credit(earliest - visible)
+            visible = earliest
+        self.queue.append((visible, element))
         if self.reader is not None:
             self._wake_reader()
         return DONE
 
-    @types.coroutine
-    def _send_later(self, element: Element) -> Switching[None]:
-        yield from self._more_credits()
-        self.send(element)
+    def _wait_for_credit(self, cycles: int) -> None:
+        """Let the producer's clock come to a credit: its way back is the last part of the wait."""
+        returning = min(cycles, self.backward_cycles)
+        self.full_cycles += cycles - returning
+        self.credit_cycles += returning
+        self.producer.now += cycles
 
     async def send_at(self, element: Element, requested_cycle: int) -> None:
         """Like ``send``, visible no earlier than ``requested_cycle``."""
@@ -199,22 +220,15 @@ class Channel:
         """Wait for a credit and take it; ``put`` spends it."""
         ready_credits = self.credits
         if not ready_credits:
-            return self._reserve_later()
-        returned = ready_credits.popleft()
-        unit = self.producer
-        if returned >= unit.now:
-            self.full_cycles += returned - unit.now
-            self.credit_cycles += 1
-            unit.now = returned + 1
+            return self._with_more_credits(Channel.reserve, self)
+        waited = ready_credits.popleft() - self.forward_cycles - self.producer.now
+        if waited > 0:
+            self._wait_for_credit(waited)
         return DONE
 
-    @types.coroutine
-    def _reserve_later(self) -> Switching[None]:
-        yield from self._more_credits()
-        Channel.reserve(self)
-
     def _append_at(self, element: Element, requested_cycle: int) -> None:
-        self.queue.append((max(requested_cycle - 1, self.producer.now), element))
+        earliest = self.producer.now + self.forward_cycles
+        self.queue.append((max(requested_cycle, earliest), element))
         if self.reader is not None:
             self._wake_reader()
 
@@ -222,7 +236,7 @@ class Channel:
         """Append ``element`` at the producer's clock, on a credit reserved before."""
         if element[0].__class__ is Empty:
             self._bare_stops += 1
-        self.queue.append((self.producer.now, element))
+        self.queue.append((self.producer.now + self.forward_cycles, element))
         if self.reader is not None:
             self._wake_reader()
 
@@ -239,17 +253,18 @@ class Channel:
             if not queue:
                 self.see_end()
                 return None
-        sent, element = queue.popleft()
+        visible, element = queue.popleft()
         unit = self.consumer
         now = unit.now
+        if visible > now:
+            self.empty_cycles += visible - now
+            unit.now = now = visible
+        earliest = now + self._round_trip_cycles
+        self._returned.append(earliest)
         recent = self._recent
-        if recent[0] < sent:
-            recent.popleft()
-        if sent >= now:
-            self.empty_cycles += sent + 1 - now
-            unit.now = now = sent + 1
-        recent.append(now)
-        self._returned.append(now)
+        recent.append(earliest)
+        if self._renewed <= visible:
+            self._renewed = recent.popleft()
         if self.writer is not None:
             self._wake_writer()
         return element
@@ -262,22 +277,22 @@ class Channel:
             if not queue:
                 self.see_end()
                 return None
-        sent, element = queue[0]
+        visible, element = queue[0]
         unit = self.consumer
-        if sent >= unit.now:
-            self.empty_cycles += sent + 1 - unit.now
-            unit.now = sent + 1
+        if visible > unit.now:
+            self.empty_cycles += visible - unit.now
+            unit.now = visible
         return element
 
     def take(self) -> Element:
         """Dequeue the element that ``peek`` showed."""
-        sent, element = self.queue.popleft()
-        now = self.consumer.now
+        visible, element = self.queue.popleft()
+        earliest = self.consumer.now + self._round_trip_cycles
+        self._returned.append(earliest)
         recent = self._recent
-        if recent[0] < sent:
-            recent.popleft()
-        recent.append(now)
-        self._returned.append(now)
+        recent.append(earliest)
+        if self._renewed <= visible:
+            self._renewed = recent.popleft()
         if self.writer is not None:
             self._wake_writer()
         return element
@@ -291,7 +306,7 @@ class Channel:
     def grow(self, slots: int) -> None:
         """Add ``slots``, also while the producer waits for one."""
         self.depth += slots
-        self._returned.extend([-1] * slots)
+        self._returned.extend([0] * slots)
         self._spent -= slots
         if self.writer is not None:
             self._wake_writer()
@@ -303,9 +318,9 @@ class Channel:
         as it is visible.
         """
         while self.queue:
-            sent, element = self.queue.popleft()
-            taken_cycle = max(sent + 1, cycle)
-            self._returned.append(taken_cycle)
+            visible, element = self.queue.popleft()
+            taken_cycle = max(visible, cycle)
+            self._returned.append(taken_cycle + self._round_trip_cycles)
             drop(element[0], taken_cycle)
             self.left_over += element[0].__class__ is not Empty
             if self.writer is not None:
@@ -347,26 +362,29 @@ class Channel:
         return self.clock.park(unit, wait)
 
     @types.coroutine
-    def _more_credits(self) -> Switching[deque[int]]:
+    def _with_more_credits(
+        self, go_on: Callable[..., object], *arguments: object
+    ) -> Switching[None]:
+        """Wait until there are credits, and then ``go_on``."""
         unit, clock = self.producer, self.clock
         if unit.now >= clock.pace_cycle:
             yield from clock.keep_pace(unit)
         if self._ungranted:
             grant = min(self._ungranted, _GRANT)
             self._ungranted -= grant
-            self.credits.extend([-1] * grant)
+            self.credits.extend([0] * grant)
             yield from clock.conductor.give_way(unit.strand)
-            return self.credits
-        if not self._returned:
-            self.writer = unit
-            wait = self._sending
-            wait.since_cycle = unit.now
-            yield from clock.park(unit, wait)
-        batch = self._returned
-        self._spent += len(batch)
-        self._returned = self.credits
-        self.credits = batch
-        return batch
+        else:
+            if not self._returned:
+                self.writer = unit
+                wait = self._sending
+                wait.since_cycle = unit.now
+                yield from clock.park(unit, wait)
+            batch = self._returned
+            self._spent += len(batch)
+            self._returned = self.credits
+            self.credits = batch
+        go_on(*arguments)
 
     def _wake_reader(self) -> None:
         self.reader = None
@@ -375,19 +393,3 @@ class Channel:
     def _wake_writer(self) -> None:
         self.writer = None
         self.clock.wake(self.producer)
-
-
-class Discard:
-    """Stands where nobody reads a secondary output: what is sent there is not produced."""
-
-    def send(self, *_: object) -> Awaitable[None]:
-        """Do nothing."""
-        return DONE
-
-    send_at = reserve = send_bare = send
-
-    def put(self, element: Element) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.calls import Calls
-from fabric.engine.channel import Channel, Discard
+from fabric.engine.channel import Channel
+from fabric.engine.discard import Discard
 from fabric.telling.errors import Refusal
 from fabric.values.fit import described, element_misfit, freeze
 from fabric.values.stream_type import StreamType

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fabric.engine import results
 from fabric.engine.assumed_sink import AssumedSink
-from fabric.engine.channel import Channel, Discard
+from fabric.engine.channel import Channel
 from fabric.engine.checked_sink import CheckedSink
+from fabric.engine.discard import Discard
 from fabric.engine.off_chip import Burst
 from fabric.engine.unit import ComputeUnit, Unit, Wait
 from fabric.telling.causes import Operation

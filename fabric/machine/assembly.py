@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
 
 from fabric.engine.assumed_sink import AssumedSink
-from fabric.engine.channel import Channel, Discard
+from fabric.engine.channel import Channel
 from fabric.engine.checked_unit import CheckedUnit, unit_class
 from fabric.engine.clock import VirtualClock
+from fabric.engine.discard import Discard
+from fabric.engine.hop import ONE_CYCLE, Hop
 from fabric.engine.memories import memory_of
+from fabric.engine.observation import Observation
+from fabric.engine.observer import Observer
 from fabric.engine.off_chip import OffChip
 from fabric.engine.on_chip import OnChipMemory
 from fabric.engine.ports import Ports, Sink
@@ -25,34 +28,7 @@ from fabric.wiring.behaviour import is_conducted
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.operator import ComputeOperator, Node
 
-__all__ = ["TracedParts", "assemble"]
-
-
-class TracedParts(Protocol):
-    """Makes the parts of a machine that is traced."""
-
-    def check(self, units: Sequence[Unit]) -> None:
-        """Refuse to trace none of ``units``."""
-
-    def channel(
-        self,
-        name: str,
-        depth: int,
-        producer: Unit,
-        consumer: Unit,
-        clock: VirtualClock,
-        number: int,
-    ) -> Channel:
-        """Return the channel ``number``."""
-        ...
-
-    def off_chip(self, memory: OffChip, request_bytes: int) -> OffChip:
-        """Return what stands for ``memory``, whose requests move ``request_bytes`` each."""
-        ...
-
-    def on_chip_memory(self, capacity_bytes: int | None, clock: VirtualClock) -> OnChipMemory:
-        """Return the on-chip memory."""
-        ...
+__all__ = ["assemble"]
 
 
 def assemble(
@@ -61,8 +37,9 @@ def assemble(
     *,
     functional: bool,
     depths: Mapping[str, int],
+    hops: Mapping[str, Hop],
     capacity_bytes: int | None,
-    traced: TracedParts | None = None,
+    observers: Sequence[Observer] = (),
 ) -> Machine:
     """Build the machine for a program.
 
@@ -71,23 +48,25 @@ def assemble(
         clock: at cycle 0.
         functional: tiles have data.
         depths: of single channels, by ``consumer.input``.
+        hops: likewise.
         capacity_bytes: of the on-chip memory; None for no limit.
-        traced: makes what is traced; None traces nothing and costs nothing.
+        observers: watch the run; one that nobody watches costs nothing.
 
     Raises:
-        ConfigurationError: a depth names no channel or is below 1; or the memory is not known.
+        ConfigurationError: a depth or a hop names no channel, a depth is below 1, or the memory is
+            not known.
     """
     kinds = {type(node.operator) for node in plan.nodes}
     conducted = {kind for kind in kinds if is_conducted(kind)}
     units = tuple(
         _unit(node, plan, checked=type(node.operator) not in conducted) for node in plan.nodes
     )
-    if traced is not None:
-        traced.check(units)
-    channels = _channels(plan, units, clock, depths, traced)
-    on_chip = (OnChipMemory if traced is None else traced.on_chip_memory)(capacity_bytes, clock)
+    observation = Observation(observers, units) if observers else None
+    channels = _channels(plan, units, clock, depths, hops, observation)
+    make_on_chip = OnChipMemory if observation is None else observation.on_chip_memory
+    on_chip = make_on_chip(capacity_bytes, clock)
     failures = Failures()
-    clock.memory = off_chip = _off_chip(plan, units, failures, traced)
+    clock.memory = off_chip = _off_chip(plan, units, failures, observation)
     assumed = {
         number: AssumedSink(channels[number], edge.claims, edge.type.rank)
         for number, edge in enumerate(plan.edges)
@@ -153,29 +132,37 @@ def _channels(
     units: Sequence[Unit],
     clock: VirtualClock,
     depths: Mapping[str, int],
-    traced: TracedParts | None,
+    hops: Mapping[str, Hop],
+    observation: Observation | None,
 ) -> tuple[Channel, ...]:
-    known = {edge.key for edge in plan.edges}
-    for key in depths:
-        if key not in known:
-            near = ", ".join(sorted(known)[:8])
-            raise ConfigurationError(
-                f"--depth {key}: no channel has that name: expected consumer.input, such as {near}"
-            )
+    _check_names("--depth", depths, plan)
+    _check_names("hops", hops, plan)
     channels = []
     for number, edge in enumerate(plan.edges):
         depth = depths.get(edge.key, plan.program.channel_depth)
+        hop = hops.get(edge.key, ONE_CYCLE)
         ends = units[edge.producer.index], units[edge.consumer.index]
-        if traced is None:
-            channel = Channel(edge.name, depth, *ends, clock)
+        if observation is None:
+            channel = Channel(edge.name, depth, *ends, clock, hop)
         else:
-            channel = traced.channel(edge.name, depth, *ends, clock, number)
+            channel = observation.channel(number, edge.name, depth, *ends, clock, hop)
         channels.append(channel)
     return tuple(channels)
 
 
+def _check_names(what: str, keys: Iterable[str], plan: Plan) -> None:
+    """Refuse what is said of a channel that there is not."""
+    known = {edge.key for edge in plan.edges}
+    for key in keys:
+        if key not in known:
+            near = ", ".join(sorted(known)[:8])
+            raise ConfigurationError(
+                f"{what} {key}: no channel has that name: expected consumer.input, such as {near}"
+            )
+
+
 def _off_chip(
-    plan: Plan, units: Sequence[Unit], failures: Failures, traced: TracedParts | None
+    plan: Plan, units: Sequence[Unit], failures: Failures, observation: Observation | None
 ) -> OffChip | None:
     clients = [(node.operator.off_chip, unit) for node, unit in zip(plan.nodes, units, strict=True)]
     readers = [unit for side, unit in clients if side == "read"]
@@ -184,9 +171,9 @@ def _off_chip(
     memory = memory_of(description, readers, writers)
     if memory is not None and not is_own(memory):
         memory = CheckedMemory(memory, description.model, failures.keep_of_memory)
-    if memory is None or traced is None:
+    if memory is None or observation is None:
         return memory
-    return traced.off_chip(memory, description.request_bytes)
+    return observation.off_chip(memory, description.request_bytes)
 
 
 def _with_checks(plan: Plan, ports: tuple[Ports, ...]) -> tuple[Ports, ...]:

@@ -9,10 +9,11 @@ from typing_extensions import override
 
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.calls import Calls
-from fabric.engine.channel import Channel, Discard
+from fabric.engine.channel import Channel
 from fabric.engine.checked_sink import CheckedSink
 from fabric.engine.checked_source import check_reads
 from fabric.engine.checked_unit import CheckedUnit
+from fabric.engine.discard import Discard
 from fabric.engine.ports import Ports
 from fabric.telling.errors import Refusal
 from fabric.values.fit import MOST_CYCLES, whole

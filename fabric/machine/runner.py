@@ -5,19 +5,21 @@ Runs of a user and runs in which a remedy is tried both go here.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import trio
 
 from fabric.engine.clock import VirtualClock
-from fabric.machine.assembly import TracedParts, assemble
+from fabric.machine.assembly import assemble
 from fabric.machine.ending import Ending
 from fabric.machine.foreign import Foreign
 from fabric.machine.runtime import Runtime
 from fabric.machine.unawaited import unawaited
 
 if TYPE_CHECKING:
+    from fabric.engine.hop import Hop
+    from fabric.engine.observer import Observer
     from fabric.wiring.elaborate import Plan
 
 __all__ = ["Runner"]
@@ -37,11 +39,12 @@ class Runner:
         *,
         functional: bool,
         depths: Mapping[str, int],
+        hops: Mapping[str, Hop],
         capacity_bytes: int | None,
         on_heartbeat: Callable[[], None],
         beat_cycles: int,
         released: Callable[[], bool] = lambda: False,
-        traced: TracedParts | None = None,
+        observers: Sequence[Observer] = (),
     ) -> None:
         """Build the machine.
 
@@ -49,22 +52,24 @@ class Runner:
             plan: the program.
             functional: tiles have data.
             depths: of single channels, by ``consumer.input``.
+            hops: likewise.
             capacity_bytes: of the on-chip memory; None for no limit.
             on_heartbeat: called about every ``beat_cycles``.
             beat_cycles: between two heartbeats.
             released: called when nothing can happen any more; says whether it has changed that.
-            traced: makes what is traced; None traces nothing and costs nothing.
+            observers: watch the run; one that nobody watches costs nothing.
 
         Raises:
-            ConfigurationError: a depth names no channel or is below 1.
+            ConfigurationError: a depth or a hop names no channel, or a depth is below 1.
         """
         self.machine: Final = assemble(
             plan,
             VirtualClock(self._rest, on_heartbeat, beat_cycles),
             functional=functional,
             depths=depths,
+            hops=hops,
             capacity_bytes=capacity_bytes,
-            traced=traced,
+            observers=observers,
         )
         self.runtime: Final = Runtime(self.machine)
         self._released: Final = released

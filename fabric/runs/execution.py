@@ -25,6 +25,8 @@ from fabric.wiring.program import Program
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
+    from fabric.engine.hop import Hop
+    from fabric.engine.observer import Observer
     from fabric.state.run_state import RunState
     from fabric.trace.recording.options import TraceOptions
     from fabric.trace.recording.recorder import Recorder
@@ -45,16 +47,20 @@ class Settings(NamedTuple):
     Attributes:
         functional: tiles have data.
         depths: of single channels, by ``consumer.input``.
+        hops: likewise.
         progress: shows the run while it goes on.
         livelock_cycles: how long nothing has to get done before the run is given up.
         trace: what to record, if anything.
+        observers: who watches besides.
     """
 
     functional: bool
     depths: dict[str, int]
+    hops: dict[str, Hop]
     progress: Progress | None
     livelock_cycles: int
     trace: TraceOptions | None
+    observers: tuple[Observer, ...] = ()
 
     def recorder(self) -> Recorder | None:
         """Return a new recorder where the run is traced."""
@@ -88,14 +94,16 @@ class Execution:
         self.settings: Final = settings
         self._say: Final = say or _say
         self._recorder = settings.recorder()
+        recorded = () if self._recorder is None else (self._recorder.observer,)
         self._runner: Final = Runner(
             elaborate(program),
             functional=settings.functional,
             depths=settings.depths,
+            hops=settings.hops,
             capacity_bytes=program.hardware.on_chip.capacity_bytes,
             on_heartbeat=self._beat,
             beat_cycles=HEARTBEAT_CYCLES,
-            traced=self._recorder,
+            observers=(*recorded, *settings.observers),
         )
         self.machine: Final[Machine] = self._runner.machine
         self.log = RunLog(None, lambda _: None)
@@ -123,7 +131,12 @@ class Execution:
         if self._recorder is not None and folder is not None:
             machine = self.machine
             look = partial(state_of, machine)
-            self._recorder.start(folder / name, machine.plan, look, head, tell)
+            self._recorder.start(folder / name, machine.plan, look, self._served, head, tell)
+
+    def _served(self, unit: int) -> int:
+        """Return how many requests of a unit's burst under way the HBM has served."""
+        memory = self.machine.off_chip
+        return 0 if memory is None else memory.served(self.machine.units[unit])
 
     @property
     def signal(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -18,6 +18,8 @@ from fabric.deadlock.files import write_files
 from fabric.deadlock.livelock import LIVELOCK_CYCLES, Circling, Livelock
 from fabric.deadlock.search import EFFORT_ELEMENTS
 from fabric.deadlock.waits import channels_of, find_stuck
+from fabric.engine.hop import Hop
+from fabric.engine.observer import Observer
 from fabric.machine.ending import Ending
 from fabric.machine.state_of import memory_use, state_of
 from fabric.runs import accounting
@@ -34,6 +36,7 @@ from fabric.symbolic.metrics import metrics_of
 from fabric.symbolic.substitution import Substitution
 from fabric.telling.errors import ConfigurationError, FabricError
 from fabric.telling.place import calling_place
+from fabric.telling.wording import found_text
 from fabric.trace.recording.options import TraceOptions
 from fabric.wiring.program import Program
 
@@ -50,6 +53,7 @@ def simulate(
     *,
     mode: str | None = None,
     depths: Mapping[str, Annotated[int, Bounds(1)]] | None = None,
+    hops: Mapping[str, Hop] | None = None,
     log_dir: Path | str | None = None,
     parameters: Mapping[str, Any] | None = None,
     program_file: str = "",
@@ -58,6 +62,7 @@ def simulate(
     livelock_cycles: Annotated[int, Bounds(10)] = LIVELOCK_CYCLES,
     trace: TraceOptions | Literal["events", "counters"] | None = None,
     notify: Callable[[str], object] | None = None,
+    observers: Sequence[Observer] = (),
 ) -> Report:
     """Run ``program`` and return its report, whatever the outcome.
 
@@ -65,6 +70,7 @@ def simulate(
         program: wired, not run before.
         mode: ``timing`` or ``functional``; what the program states where None.
         depths: of single channels, by ``consumer.input``.
+        hops: latencies of single channels, by ``consumer.input``; one cycle each way elsewhere.
         log_dir: parent of the run's own folder; None writes nothing.
         parameters: for the report.
         program_file: for the report.
@@ -77,6 +83,8 @@ def simulate(
         notify: told which operators do not end, what takes its time after a run that stopped, and
             at once what of the log or the trace cannot be written. Standard error has the first
             where None.
+        observers: are told of transfers, bursts and allocations; of runs to find a remedy they are
+            not, of one with other depths they are.
 
     Raises:
         FabricError: the program cannot be run at all.
@@ -84,8 +92,16 @@ def simulate(
     mode = mode or program.mode
     if isinstance(trace, str):
         trace = TraceOptions() if trace == "events" else None
-    _check_options(mode, log_dir, trace)
-    settings = Settings(mode == "functional", dict(depths or {}), progress, livelock_cycles, trace)
+    _check_options(mode, log_dir, trace, observers)
+    settings = Settings(
+        mode == "functional",
+        dict(depths or {}),
+        dict(hops or {}),
+        progress,
+        livelock_cycles,
+        trace,
+        tuple(observers),
+    )
     run = _execution(program, settings, program_file, notify)
     folder = None if log_dir is None else new_run_folder(Path(log_dir), program.name)
     head = {
@@ -145,13 +161,19 @@ def simulate(
     return replace(report, warnings=(*report.warnings, *unwritten), unwritten=tuple(unwritten))
 
 
-def _check_options(mode: str, log_dir: Path | str | None, trace: TraceOptions | None) -> None:
+def _check_options(
+    mode: str, log_dir: Path | str | None, trace: TraceOptions | None, observers: object
+) -> None:
     """Refuse what cannot be run so."""
     wrong = None
     if mode not in ("timing", "functional"):
         wrong = f"simulate: mode is {mode!r}: expected timing or functional"
     elif trace is not None and log_dir is None:
         wrong = "simulate: a trace is asked for without a log folder: expected log_dir"
+    elif not (
+        isinstance(observers, Sequence) and all(isinstance(each, Observer) for each in observers)
+    ):
+        wrong = f"simulate: observers is {found_text(observers)}: expected a list of Observers"
     elif log_dir == "":
         wrong = "simulate: log_dir is '': expected a folder, or None to write nothing"
     elif trio.lowlevel.in_trio_run():
@@ -229,6 +251,7 @@ def _explain(
             report,
             machine.plan,
             run.settings.depths,
+            run.settings.hops,
             effort=effort,
             takes_channel_depth=takes_channel_depth,
         )

@@ -81,10 +81,12 @@ class ChannelState(NamedTuple):
         producer, consumer: numbers of the units at its ends.
         carries: ``tile``, ``selector``, ``buffer``, ``bool`` or ``tuple``.
         depth: slots.
+        forward_cycles: from the sending of an element until it is visible.
+        backward_cycles: from a dequeue until its credit is usable.
         held: how many of them hold an element or a bare stop.
         sent, taken: values; bare stops are not counted.
         closed_cycle: the producer's clock when it ended the stream; None while it is open.
-        newest_sent_cycle: the cycle before the latest element that is held becomes visible.
+        newest_sent_cycle: when the latest element that is held set out.
         last_taken_cycle: the consumer's clock at its last dequeue.
         peak_occupancy: the most slots in use at once, credits on their way back included.
         empty_cycles: the consumer waited for an element or the end.
@@ -100,6 +102,8 @@ class ChannelState(NamedTuple):
     consumer: int
     carries: str
     depth: int
+    forward_cycles: int
+    backward_cycles: int
     held: int
     sent: int
     taken: int

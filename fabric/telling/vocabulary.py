@@ -31,6 +31,7 @@ class Field(NamedTuple):
 
 FIELDS: Final[dict[str, Field]] = {
     "any_of": Field("", "whether one of the channels that a unit waits for is enough"),
+    "backward_cycles": Field("cycles", "from a dequeue until its credit is usable"),
     "awaited_stop": Field("", "lowest level that would close a sub-tensor whose stream has ended"),
     "bare": Field("", "whether the element is a bare stop, which carries no value"),
     "bytes": Field("bytes", "moved, whole requests each"),
@@ -53,6 +54,7 @@ FIELDS: Final[dict[str, Field]] = {
     "finished": Field("", "whether the unit's operator has ended"),
     "flops": Field("FLOPs", "floating-point operations done"),
     "flops_per_cycle": Field("FLOPs/cycle", "compute bandwidth; 0 for a unit without arithmetic"),
+    "forward_cycles": Field("cycles", "from the sending of an element until it is visible"),
     "held": Field("elements", "sent and not dequeued, bare stops included"),
     "held_bytes": Field("bytes", "on chip, allocated by the unit and not released"),
     "in_all": Field(
@@ -139,7 +141,8 @@ that had not ended in the run's last cycle, with the bytes that its burst had mo
 TABLES: Final[dict[str, tuple[str, ...]]] = {
     "units": ("unit", "name", "operator", "kind", "file", "line", "flops_per_cycle"),
     "channels": (
-        "channel", "name", "reader", "depth", "producer", "consumer", "expected", "carries",
+        "channel", "name", "reader", "depth", "forward_cycles", "backward_cycles", "producer",
+        "consumer", "expected", "carries",
     ),
     "transfers": (
         "channel", "element", "stop", "bare", "reserved_cycle", "sent_cycle", "visible_cycle",

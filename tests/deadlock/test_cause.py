@@ -71,7 +71,9 @@ def test_elements_that_make_one_output(read: Dim, made: Dim, found: int | None) 
         (packed,) = Script(("r0", "s0"), counts=(made,))(source)
         sink("y", packed)
     clock = VirtualClock(lambda: None, lambda: None, 1)
-    machine = assemble(elaborate(program), clock, functional=False, depths={}, capacity_bytes=None)
+    machine = assemble(
+        elaborate(program), clock, functional=False, depths={}, hops={}, capacity_bytes=None
+    )
 
     state = state_of(machine)
 

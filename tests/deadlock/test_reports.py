@@ -257,7 +257,7 @@ class TestGrow:
         monkeypatch.setattr(search, "EFFORT_ELEMENTS", 3_000)
         monkeypatch.setattr(remedy, "EFFORT_ELEMENTS", 3_000)
         program = CASES["deep_remedy"].build()
-        found = remedy.find_remedy(elaborate(program), {}, frozenset(), effort=3_000)
+        found = remedy.find_remedy(elaborate(program), {}, {}, frozenset(), effort=3_000)
 
         (depth,) = found.depths
         assert (False, True) == (found.irreducible, 300 <= depth.after)
@@ -274,7 +274,7 @@ class TestGrow:
             (back,) = Script(("s0", "s0", "r0"), name="b")(out)
             loop.connect(back)
         found = remedy.find_remedy(
-            elaborate(program), {}, frozenset({frozenset("ab")}), effort=3_000
+            elaborate(program), {}, {}, frozenset({frozenset("ab")}), effort=3_000
         )
 
         assert found.why_not is not None

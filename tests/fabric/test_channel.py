@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typing_extensions import override
 
+import fabric
 from fabric import (
     BoolType,
     ConfigurationError,
@@ -19,15 +20,16 @@ from fabric import (
     Ports,
     Program,
     ProgramError,
-    Report,
     Stream,
     StreamType,
     Wiring,
     simulate,
 )
 from tests.bases import Hop
+from tests.fabric.graphs import Graph, Wire, graphs, run_graph
 from tests.fabric.scripted import Charge, Stage
 from tests.own import Anything
+from tests.schedules import SCHEDULES
 
 
 @dataclass
@@ -35,6 +37,7 @@ class _Edge:
     """A channel of the model: visible cycles of what it holds, and when slots come free."""
 
     depth: int
+    hop: fabric.Hop
     visible: deque[int] = field(default_factory=deque)
     taken: list[int] = field(default_factory=list)
     sent: int = 0
@@ -42,14 +45,14 @@ class _Edge:
 
 
 def _stepped(  # noqa: C901, PLR0912 - the whole rule on one page
-    nodes: list[tuple[int, bool]], edges: list[tuple[int, int, int]], count: int
+    nodes: list[tuple[int, bool]], edges: list[Wire], count: int
 ) -> list[list[int]]:
     """Return the clocks after every operation of every node, one cycle at a time.
 
-    A value sent in a cycle is seen in the next one, and so is a credit, so that within a cycle
-    no node sees what another does.
+    A value sent in a cycle is seen a hop later, and so is a credit, so that within a cycle no node
+    sees what another does.
     """
-    channels = [_Edge(depth) for _, _, depth in edges]
+    channels = [_Edge(edge[2], edge[3]) for edge in edges]
     clocks: list[list[int]] = [[] for _ in nodes]
 
     def life(node: int) -> Iterator[tuple[str, int]]:
@@ -73,7 +76,11 @@ def _stepped(  # noqa: C901, PLR0912 - the whole rule on one page
         for node in sorted(running):
             while node in running and busy_until[node] <= cycle:
                 what, which = todo[node]
-                channel = channels[which] if what in ("receive", "send", "end") else _Edge(1)
+                channel = (
+                    channels[which]
+                    if what in ("receive", "send", "end")
+                    else _Edge(1, fabric.Hop())
+                )
                 if what == "receive":
                     if not channel.visible or channel.visible[0] > cycle:
                         break
@@ -81,11 +88,13 @@ def _stepped(  # noqa: C901, PLR0912 - the whole rule on one page
                     channel.taken.append(cycle)
                     clocks[node].append(cycle)
                 elif what == "send":
-                    freed = sum(taken + 1 <= cycle for taken in channel.taken)
+                    freed = sum(
+                        taken + channel.hop.backward_cycles <= cycle for taken in channel.taken
+                    )
                     if channel.sent - freed >= channel.depth:
                         break
                     channel.sent += 1
-                    channel.visible.append(cycle + 1)
+                    channel.visible.append(cycle + channel.hop.forward_cycles)
                     clocks[node].append(cycle)
                 elif what == "work":
                     busy_until[node] = cycle + which
@@ -111,67 +120,23 @@ def _stepped(  # noqa: C901, PLR0912 - the whole rule on one page
     return clocks
 
 
-@st.composite
-def _graphs(
-    draw: st.DrawFn,
-) -> tuple[list[tuple[int, bool]], list[tuple[int, int, int]], int]:
-    size = draw(st.integers(2, 7))
-    nodes = [(draw(st.integers(0, 4)), draw(st.booleans())) for _ in range(size)]
-    edges = []
-    for consumer in range(1, size):
-        producers = draw(st.sets(st.integers(0, consumer - 1), min_size=1, max_size=3))
-        edges += [(producer, consumer, draw(st.integers(1, 5))) for producer in sorted(producers)]
-    return nodes, edges, draw(st.integers(0, 12))
-
-
-def _run(
-    nodes: list[tuple[int, bool]], edges: list[tuple[int, int, int]], count: int
-) -> tuple[list[list[int]], Report]:
-    stages = [
-        Stage(
-            count,
-            outputs=sum(edge[0] == node for edge in edges),
-            work_cycles=(work,),
-            works_first=first,
-            # A peek and a take are a receive.
-            peeks=bool(node % 2),
-            name=f"n{node}",
-        )
-        for node, (work, first) in enumerate(nodes)
-    ]
-    depths = {}
-    with Program("graph") as program:
-        made: dict[int, Stream] = {}
-        for node, stage in enumerate(stages):
-            inputs = [number for number, edge in enumerate(edges) if edge[1] == node]
-            outputs = stage(*(made[number] for number in inputs))
-            for port, number in enumerate(inputs):
-                depths[f"n{node}.{port}"] = edges[number][2]
-            outgoing = [number for number, edge in enumerate(edges) if edge[0] == node]
-            made.update(zip(outgoing, outputs, strict=True))
-    report = simulate(program, depths=depths)
-    return [stage.clocks for stage in stages], report
-
-
 class TestRecurrence:
     @settings(max_examples=300)
-    @given(_graphs())
+    @given(graphs(), st.sampled_from(SCHEDULES))
     def test_matches_a_model_that_steps_through_cycles(
-        self, graph: tuple[list[tuple[int, bool]], list[tuple[int, int, int]], int]
+        self, graph: Graph, order: str | int
     ) -> None:
         """Every operation of random graphs with forks and joins happens in the same cycle."""
-        clocks, report = _run(*graph)
+        clocks, report = run_graph(*graph, order)
 
         assert "completed" == report.status
         assert _stepped(*graph) == clocks
 
     @settings(max_examples=100)
-    @given(_graphs())
-    def test_columns_of_a_unit_sum_to_the_cycles(
-        self, graph: tuple[list[tuple[int, bool]], list[tuple[int, int, int]], int]
-    ) -> None:
+    @given(graphs())
+    def test_columns_of_a_unit_sum_to_the_cycles(self, graph: Graph) -> None:
         """Every cycle of every unit is counted once."""
-        _, report = _run(*graph)
+        _, report = run_graph(*graph)
 
         for unit in report.units:
             spent = (
@@ -186,24 +151,22 @@ class TestRecurrence:
             assert report.cycles == spent
 
     @settings(max_examples=100)
-    @given(_graphs())
-    def test_peak_occupancy_is_the_smallest_depth_that_changes_nothing(
-        self, graph: tuple[list[tuple[int, bool]], list[tuple[int, int, int]], int]
-    ) -> None:
+    @given(graphs())
+    def test_peak_occupancy_is_the_smallest_depth_that_changes_nothing(self, graph: Graph) -> None:
         """With every depth lowered to the peak, all clocks stay; no deeper slot was ever used."""
         nodes, edges, count = graph
-        clocks, report = _run(*graph)
+        clocks, report = run_graph(*graph)
         peaks = {each.name: each.peak_occupancy for each in report.channels_counters}
         ports: dict[tuple[int, int], int] = {}
-        lowered: list[tuple[int, int, int]] = []
-        for producer, consumer, depth in edges:
+        lowered: list[Wire] = []
+        for producer, consumer, depth, hop in edges:
             out = [edge[0] for edge in lowered].count(producer)
             into = ports[consumer, 0] = ports.get((consumer, 0), -1) + 1
             peak = peaks[f"n{producer}.{out} -> n{consumer}.{into}"]
             assert peak <= depth
-            lowered.append((producer, consumer, max(1, peak)))
+            lowered.append((producer, consumer, max(1, peak), hop))
 
-        assert clocks == _run(nodes, lowered, count)[0]
+        assert clocks == run_graph(nodes, lowered, count)[0]
 
 
 def _pipeline(length: int, count: int, depth: int) -> int | None:

@@ -12,7 +12,7 @@ from tests.deadlock.cases import CASES
 
 def execution(name: str) -> Execution:
     """Return a run of one of ``CASES`` that has not begun."""
-    return Execution(CASES[name].build(), Settings(False, {}, None, LIVELOCK_CYCLES, None))
+    return Execution(CASES[name].build(), Settings(False, {}, {}, None, LIVELOCK_CYCLES, None))
 
 
 def test_a_state_stays() -> None:

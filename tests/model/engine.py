@@ -60,11 +60,12 @@ class Process:
 
 
 class Channel:
-    """A FIFO of ``depth`` elements; ``timing.md`` 2."""
+    """A FIFO of ``depth`` elements, cycles long there and back; ``timing.md`` 2."""
 
-    def __init__(self, depth: int) -> None:
+    def __init__(self, depth: int, there: int = 1, back: int = 1) -> None:
         """Start empty."""
         self.depth = depth
+        self.there, self.back = there, back
         self.items: deque[tuple[int, Any, int]] = deque()
         self.taken: list[int] = []
         self.sent = 0
@@ -156,7 +157,7 @@ def take(p: Process, channel: Channel) -> Steps[Element | None]:
         channel.taken.append(p.t)
         writer, channel.writer = channel.writer, None
         if writer is not None:
-            writer.wake(p.t + 1)
+            writer.wake(p.t + channel.back)
     return element
 
 
@@ -168,15 +169,15 @@ def slot(p: Process, channel: Channel) -> Steps[None]:
     while len(channel.taken) <= before:
         channel.writer = p
         yield None
-    if channel.taken[before] + 1 > p.t:
-        p.t = channel.taken[before] + 1
+    if channel.taken[before] + channel.back > p.t:
+        p.t = channel.taken[before] + channel.back
         yield p.t
 
 
 def send(
     p: Process, channel: Channel, value: Any, stop: int = 0, requested: int | None = None
 ) -> Steps[None]:
-    """Wait for room, then send; visible one cycle later, not before ``requested``."""
+    """Wait for room, then send; visible when it is there, not before ``requested``."""
     requested = p.t if requested is None else requested
     yield from slot(p, channel)
     put(p, channel, value, stop, requested)
@@ -184,7 +185,7 @@ def send(
 
 def put(p: Process, channel: Channel, value: Any, stop: int, requested: int) -> None:
     """Send where there is room."""
-    stamp = max(requested, p.t + 1)
+    stamp = max(requested, p.t + channel.there)
     channel.items.append((stamp, value, stop))
     channel.sent += 1
     if channel.reader is not None:

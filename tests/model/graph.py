@@ -20,6 +20,7 @@ class Setting:
         element_bytes: of one number.
         on_chip: bytes per cycle of a memory unit.
         depth: of every channel.
+        hop: cycles that every channel is long, there and back.
         flops: per cycle of every compute unit.
         channels, request, latency, interval, startup, bundle: of the HBM; ``timing.md`` 4, 5.
         early: whether EagerMerge's selector may leave when every input has shown a head.
@@ -28,6 +29,7 @@ class Setting:
     element_bytes: int = 2
     on_chip: int = 64
     depth: int = 2
+    hop: tuple[int, int] = (1, 1)
     flops: int = 4096
     channels: int = 32
     request: int = 64
@@ -122,6 +124,7 @@ class Graph:
     def run(self) -> Outcome:
         """Simulate."""
         simulation = Simulation()
+        hop = self.setting.hop
         arriving: dict[tuple[int, int], Channel] = {}
         firsts: list[Channel] = []  # to inferred broadcasts
         leaving: list[list[Channel]] = []
@@ -129,13 +132,13 @@ class Graph:
             leaving.append([])
             for stream in node.outputs:
                 # An output nobody reads never waits.
-                first = Channel(self.setting.depth if stream.readers else 2**62)
+                first = Channel(self.setting.depth if stream.readers else 2**62, *hop)
                 leaving[-1].append(first)
                 if len(stream.readers) == 1:
                     arriving[stream.readers[0]] = first
                 elif stream.readers:
                     firsts.append(first)
-                    copies = [Channel(self.setting.depth) for _ in stream.readers]
+                    copies = [Channel(self.setting.depth, *hop) for _ in stream.readers]
                     arriving.update(zip(stream.readers, copies, strict=True))
                     process = Process(simulation, f"broadcast of {node.name}")
                     simulation.start(process, broadcast(process, [first], copies), copies)

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from fabric import Program
+from fabric import Hop, Program
 from fabric.deadlock.livelock import LIVELOCK_CYCLES
 from fabric.machine.state_of import state_of
 from fabric.runs.execution import Execution, Settings
+from fabric.wiring.elaborate import elaborate
 from fabric.wiring.program import hardware_scope
 from tests.model.graph import Graph, Outcome, Setting
 from tests.model.kernels import KERNELS, draw_kernel
 from tests.model.settings import DRAWN, draw_moe, draw_setting, hardware
 from tests.model.settings import routed as routed_layer
 from tests.model.swiglu import swiglu
+from tests.schedules import SCHEDULES, schedule
 
 
-def outcome(program: Program) -> Outcome:
+def outcome(program: Program, hop: tuple[int, int] = (1, 1)) -> Outcome:
     """Run on the fabric; a report counts what waits for ever up to the end, so clocks are asked."""
-    run = Execution(program, Settings(False, {}, None, LIVELOCK_CYCLES, None))
+    hops = {edge.key: Hop(*hop) for edge in elaborate(program).edges}
+    run = Execution(program, Settings(False, {}, hops, None, LIVELOCK_CYCLES, None))
     status = run.execute()
     assert status in {"completed", "deadlock"}
     return Outcome(
@@ -39,6 +43,23 @@ class TestWorkloads:
         drawn = DRAWN[name](Random(f"{name} {seed}"))
 
         assert drawn.model().run() == outcome(drawn.program(tmp_path)), drawn
+
+    @pytest.mark.parametrize(
+        ("hop", "order"),
+        list(zip([(2, 1), (1, 3), (4, 2), (7, 7), (3, 5)], SCHEDULES, strict=True)),
+    )
+    @pytest.mark.parametrize("name", DRAWN)
+    def test_longer_channels(
+        self, tmp_path: Path, name: str, hop: tuple[int, int], order: str | int
+    ) -> None:
+        """The same where elements and credits are on their way for longer, under any schedule."""
+        drawn = DRAWN[name](Random(f"{name} {hop}"))
+        model = drawn.model()
+        model.setting = replace(model.setting, hop=hop)
+        with schedule(order):
+            found = outcome(drawn.program(tmp_path), hop)
+
+        assert model.run() == found, drawn
 
     @pytest.mark.exhaustive
     @pytest.mark.parametrize("name", DRAWN)
@@ -70,6 +91,15 @@ class TestKernels:
         program, model = kernel(name, seed)
 
         assert model.run() == outcome(program)
+
+    @pytest.mark.parametrize("hop", [(2, 1), (1, 3), (4, 2), (7, 7)])
+    @pytest.mark.parametrize("name", KERNELS)
+    def test_longer_channels(self, name: str, hop: tuple[int, int]) -> None:
+        """The same where elements and credits are on their way for longer."""
+        program, model = kernel(name, sum(hop))
+        model.setting = replace(model.setting, hop=hop)
+
+        assert model.run() == outcome(program, hop)
 
     @pytest.mark.exhaustive
     @pytest.mark.parametrize("name", KERNELS)

@@ -53,8 +53,7 @@ def critical_path(timelines: Timelines) -> list[Step]:
             continue
         until = min(wait.until, cycle)
         if until < cycle:
-            latency = wait.until + 1 < wait.end and wait.cause is Cause.EMPTY
-            steps.append(Step(until, cycle, Root("unit", wait.peer) if latency else HOP))
+            steps.append(Step(until, cycle, Root("unit", wait.peer) if wait.late else HOP))
         unit, cycle = wait.peer, until
     steps.reverse()
     return steps

@@ -2,7 +2,8 @@
 
 A unit that waits in cycle t for a peer that waits itself, waits for the peer's peer, and so on to
 a unit that works or a memory that moves data in cycle t. An event that ends a wait happens at or
-after the end of every wait further down, so that the chain always ends (each hop is one cycle).
+after the end of every wait further down, so that the chain always ends (a hop is a cycle at
+least).
 The cycles in which an element or a credit was already on its way are charged to the hops.
 
 Where a wait had not ended when the run stopped, the chain may close, or come to a unit that has
@@ -18,7 +19,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from fabric.telling.causes import MEMORIES, Cause
+from fabric.telling.causes import MEMORIES
 from fabric.trace.analysis.timeline import Interval, Timelines
 
 __all__ = ["HOP", "OPEN", "UNTRACED", "Root", "Roots"]
@@ -131,8 +132,7 @@ class Roots:
             if end > wait.start:
                 self._copy(unit, wait.peer, wait.start, end)
             if wait.end > max(end, wait.start):
-                latency = wait.until + 1 < wait.end and wait.cause is Cause.EMPTY
-                root = wait.peer if latency else self._number[OPEN if wait.open else HOP]
+                root = wait.peer if wait.late else self._number[OPEN if wait.open else HOP]
                 self._append(unit, max(end, wait.start), root)
         self._ends[unit] = wait.end
 

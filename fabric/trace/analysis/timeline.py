@@ -23,6 +23,7 @@ class Interval(NamedTuple):
         channel: waited for; -1 for the memories.
         peer: the unit at the other end of the channel; -1 for the memories.
         until: when the peer did what ended the wait; the rest is the way here.
+        late: the rest is longer than that way: the peer wanted the element to come later.
         open: it had not ended when the run stopped, and ends with the run here.
     """
 
@@ -32,6 +33,7 @@ class Interval(NamedTuple):
     channel: int
     peer: int
     until: int
+    late: bool
     open: bool
 
 
@@ -118,6 +120,7 @@ def timelines(trace: Trace) -> Timelines:
     rows = trace.rows(
         "SELECT unit, start_cycle, end_cycle, cause, coalesce(channel, -1), "
         "coalesce(CASE WHEN consumer = unit THEN producer ELSE consumer END, -1), until_cycle, "
+        f"coalesce(cause = '{Cause.EMPTY}' AND until_cycle + forward_cycles < end_cycle, false), "
         "open FROM waits LEFT JOIN channels USING (channel) ORDER BY unit, start_cycle, open"
     )
     causes = {str(cause): cause for cause in WAITS}

@@ -30,9 +30,12 @@ QUERIES: Final = {
         """\
 SELECT name AS channel, depth,
     coalesce(sum(cycles) FILTER (cause = 'empty'), 0)::BIGINT AS empty_cycles,
-    coalesce(sum(cycles - (NOT open)::BIGINT) FILTER (cause = 'full'), 0)::BIGINT AS full_cycles,
-    count(*) FILTER (cause = 'full' AND NOT open) AS credit_cycles
-FROM waits JOIN channels USING (channel)
+    coalesce(sum(cycles - on_its_way) FILTER (cause = 'full'), 0)::BIGINT AS full_cycles,
+    coalesce(sum(on_its_way) FILTER (cause = 'full'), 0)::BIGINT AS credit_cycles
+FROM (
+    SELECT *, CASE WHEN open THEN 0 ELSE least(cycles, backward_cycles) END AS on_its_way
+    FROM waits JOIN channels USING (channel)
+)
 GROUP BY ALL ORDER BY sum(cycles) DESC, channel LIMIT 20""",
     ),
     "utilisation": Query(

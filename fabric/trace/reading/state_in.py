@@ -45,7 +45,7 @@ WITH carried AS (
         count(*) FILTER (taken_cycle IS NULL) AS held,
         count(*) FILTER (taken_cycle IS NULL AND NOT bare) AS held_values,
         count(*) FILTER (taken_cycle IS NOT NULL AND NOT bare) AS taken,
-        arg_max(visible_cycle, element) FILTER (taken_cycle IS NULL) - 1 AS newest_sent_cycle
+        arg_max(visible_cycle, element) FILTER (taken_cycle IS NULL) AS newest_cycle
     FROM transfers GROUP BY channel
 ), waited_for AS (
     SELECT channel, any_value(elements) AS elements, any_value(closed_cycle) AS closed_cycle
@@ -58,31 +58,36 @@ WITH carried AS (
     FROM transfers WHERE taken_cycle IS NOT NULL GROUP BY channel, taken_cycle
 ), shared AS (
     SELECT t.channel, max(t.element - coalesce(d.element, -1)) AS peak
-    FROM transfers t ASOF LEFT JOIN dequeues d
-        ON t.channel = d.channel AND t.visible_cycle - 1 > d.taken_cycle
+    FROM (
+        SELECT *, visible_cycle - forward_cycles - backward_cycles AS returned_cycle
+        FROM transfers JOIN channels USING (channel)
+    ) t ASOF LEFT JOIN dequeues d ON t.channel = d.channel AND t.returned_cycle >= d.taken_cycle
     WHERE t.taken_cycle IS NOT NULL GROUP BY t.channel
 ), waited AS (
     SELECT channel,
         coalesce(sum(cycles) FILTER (cause = 'empty'), 0)::BIGINT AS empty_cycles,
-        coalesce(sum(cycles - 1) FILTER (cause = 'full'), 0)::BIGINT AS full_cycles,
-        count(*) FILTER (cause = 'full') AS credit_cycles
-    FROM waits WHERE NOT open GROUP BY channel
+        coalesce(sum(greatest(cycles - backward_cycles, 0)) FILTER (cause = 'full'), 0)::BIGINT
+            AS full_cycles,
+        coalesce(sum(least(cycles, backward_cycles)) FILTER (cause = 'full'), 0)::BIGINT
+            AS credit_cycles
+    FROM waits JOIN channels USING (channel) WHERE NOT open GROUP BY channel
 ), discarded AS (
     SELECT channel, count(*) AS left_over FROM recorded
     WHERE taken_order = -2 GROUP BY channel
 )
-SELECT channel, name, reader, producer, consumer, carries, depth, coalesce(held, 0),
+SELECT channel, name, reader, producer, consumer, carries, depth,
+    forward_cycles, backward_cycles, coalesce(held, 0),
     coalesce(elements, taken, 0) + coalesce(held_values, 0), coalesce(elements, taken, 0),
-    closed_cycle, newest_sent_cycle, last_taken_cycle,
+    closed_cycle, newest_cycle - forward_cycles, last_taken_cycle,
     greatest(coalesce(peak, 0), coalesce(held, 0)), coalesce(empty_cycles, 0),
     coalesce(full_cycles, 0), coalesce(credit_cycles, 0), coalesce(left_over, 0)
 FROM channels LEFT JOIN carried USING (channel) LEFT JOIN waited_for USING (channel)
 LEFT JOIN dequeued USING (channel) LEFT JOIN shared USING (channel)
 LEFT JOIN waited USING (channel) LEFT JOIN discarded USING (channel) ORDER BY channel
 """
-"""A wait for a slot is one cycle for the credit on its way back, and the others for the consumer.
+"""The end of a wait for a slot is for the credit on its way back, the rest for the consumer.
 
-An element shared the channel with those before it that were dequeued later than it was sent.
+An element shared the channel with those before it whose credits were not back when it was sent.
 """
 
 

@@ -30,11 +30,12 @@ CREATE TABLE transfers AS SELECT
     CASE WHEN stop < 0 THEN -1 - stop ELSE stop END AS stop,
     stop < 0 AS bare,
     reserved_cycle, sent_cycle,
-    greatest(requested_cycle, sent_cycle + 1) AS visible_cycle,
+    greatest(requested_cycle, sent_cycle + forward_cycles) AS visible_cycle,
     nullif(seen_cycle, -1) AS seen_cycle,
     nullif(taken_cycle, -1) AS taken_cycle,
     send_wait_cycles, receive_wait_cycles
-FROM recorded ORDER BY nullif(taken_cycle, -1) NULLS LAST, channel, element;
+FROM recorded JOIN channels USING (channel)
+ORDER BY nullif(taken_cycle, -1) NULLS LAST, channel, element;
 
 
 CREATE VIEW every_operation AS
@@ -114,12 +115,13 @@ FROM (
         false AS open
     FROM recorded JOIN channels USING (channel) WHERE seen_order >= 0 AND receive_wait_cycles > 0
     UNION ALL SELECT producer, reserved_cycle - send_wait_cycles, reserved_cycle,
-        '{Cause.FULL}', channel, reserved_cycle - 1, false
+        '{Cause.FULL}', channel, reserved_cycle - backward_cycles, false
     FROM recorded JOIN channels USING (channel) WHERE send_wait_cycles > 0
     UNION ALL SELECT unit, cycle - wait_cycles, cycle,
         {[str(step.cause) for step in NUMBERED]}[operation + 1], nullif(channel, -1),
-        CASE operation WHEN {RESERVE} THEN cycle - 1 WHEN {IDLE} THEN amount ELSE cycle END, false
-    FROM recorded_operations WHERE wait_cycles > 0
+        CASE operation WHEN {RESERVE} THEN cycle - backward_cycles WHEN {IDLE} THEN amount
+            ELSE cycle END, false
+    FROM recorded_operations LEFT JOIN channels USING (channel) WHERE wait_cycles > 0
     UNION ALL SELECT unit, start_cycle, end_cycle, cause, channel, end_cycle, true FROM open_waits
 ) ORDER BY unit, start_cycle, open;
 """

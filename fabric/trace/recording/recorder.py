@@ -8,13 +8,12 @@ The folder holds ``meta.json``, ``units``, ``channels`` and ``columns`` from the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import trio
 
-from fabric.engine.channel import Channel
 from fabric.telling.causes import Operation
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.plain import json_text
@@ -23,12 +22,9 @@ from fabric.telling.whole_file import write_whole
 from fabric.trace.recording import static
 from fabric.trace.recording.options import TraceOptions
 from fabric.trace.recording.spool import Spool
-from fabric.trace.recording.traced import TracedChannel, TracedOffChip, TracedOnChipMemory
+from fabric.trace.recording.watching import Watcher
 
 if TYPE_CHECKING:
-    from fabric.engine.clock import VirtualClock
-    from fabric.engine.off_chip import OffChip
-    from fabric.engine.unit import Unit
     from fabric.state.run_state import RunState
     from fabric.wiring.elaborate import Plan
 
@@ -40,56 +36,26 @@ _SHARE: Final = 10
 
 
 class Recorder:
-    """Records one run."""
+    """Records one run.
+
+    Attributes:
+        observer: is told what there is to record.
+    """
 
     def __init__(self, options: TraceOptions) -> None:
         """Record what ``options`` say, once ``start`` is given a folder."""
         self._options: Final = options
         self._spool: Final = Spool(options.window)
+        self.observer: Final = Watcher(options, self._spool.rows)
         self._end: dict[str, object] = {}
         self._snapshots = 0
-        self._channels: list[TracedChannel] = []
-        self._off_chip: TracedOffChip | None = None
-
-    def channel(
-        self,
-        name: str,
-        depth: int,
-        producer: Unit,
-        consumer: Unit,
-        clock: VirtualClock,
-        number: int,
-    ) -> Channel:
-        """Return the channel ``number``, a traced one where the options say so."""
-        if self._options.keeps(producer.name) or self._options.keeps(consumer.name):
-            rows = self._spool.rows
-            traced = TracedChannel(name, depth, producer, consumer, clock, number, rows)
-            self._channels.append(traced)
-            return traced
-        return Channel(name, depth, producer, consumer, clock)
-
-    def off_chip(self, memory: OffChip, request_bytes: int) -> TracedOffChip:
-        """Return what stands for ``memory``, whose requests move ``request_bytes`` each."""
-        self._off_chip = TracedOffChip(memory, request_bytes, self._spool.rows)
-        return self._off_chip
-
-    def check(self, units: Sequence[Unit]) -> None:
-        """Refuse options that keep none of ``units``.
-
-        Raises:
-            ConfigurationError: nothing would be traced.
-        """
-        self._options.check([unit.name for unit in units])
-
-    def on_chip_memory(self, capacity_bytes: int | None, clock: VirtualClock) -> TracedOnChipMemory:
-        """Return the on-chip memory."""
-        return TracedOnChipMemory(capacity_bytes, clock, self._spool.rows)
 
     def start(
         self,
         folder: Path,
         plan: Plan,
         look: Callable[[], RunState],
+        served: Callable[[int], int],
         head: Mapping[str, object],
         tell: Callable[[str], object],
     ) -> None:
@@ -99,6 +65,7 @@ class Recorder:
             folder: made here.
             plan: of the program.
             look: returns the state of the run.
+            served: returns how many requests of a unit's burst under way the HBM has served.
             head: what else is known about the run.
             tell: is told at once what cannot be written.
 
@@ -107,6 +74,7 @@ class Recorder:
         """
         self._plan = plan
         self._look = look
+        self._served = served
         self._folder = folder
         state = look()
         options = {"window": self._options.window, "nodes": self._options.nodes}
@@ -142,8 +110,7 @@ class Recorder:
 
     def finish(self, status: str, cycles: int) -> None:
         """Write the rest."""
-        for channel in self._channels:
-            channel.give_up()
+        self.observer.finish()
         self._snapshot()
         self._end = {"status": status, "cycles": cycles}
         self._spool.attempt("its end", lambda: self._json("end", self._end))
@@ -161,24 +128,21 @@ class Recorder:
     def _write_snapshot(self) -> None:
         state = self._look()
         number = self._snapshots
-        next_order = self._spool.rows.next_order()
+        next_order = self.observer.next_order()
         for name, table in (
-            ("pending", static.pending_table(self._channels)),
+            ("pending", static.pending_table(self.observer.pending)),
             ("waiting", static.waiting_table(state, self._plan)),
-            ("states", static.state_table(state, self._served(state), next_order)),
+            ("states", static.state_table(state, self._served_in(state), next_order)),
         ):
             if len(next(iter(table.values()))):
                 self._spool.write(f"{name}-{number:06}", table)
         for name in ("states", "waiting", "pending"):
             (self._folder / f"{name}-{number - 1:06}.parquet").unlink(missing_ok=True)
 
-    def _served(self, state: RunState) -> dict[int, int]:
+    def _served_in(self, state: RunState) -> dict[int, int]:
         """Return how many requests of the bursts under way the HBM has served, by unit."""
-        memory = self._off_chip
-        if memory is None:
-            return {}
         return {
-            unit.number: memory.under_way(unit.number)
+            unit.number: self._served(unit.number)
             for unit in state.units
             if unit.wait is not None and unit.wait.operation is Operation.OFF_CHIP
         }

@@ -7,10 +7,12 @@ whose slot was reserved or requested for later, or which was looked at before, t
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
 from mmap import mmap
 from struct import calcsize
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from fabric.engine.observer import Stamp
 
 from fabric.telling.causes import Step
 
@@ -93,7 +95,6 @@ class Rows:
     Attributes:
         short, long: transfers.
         operations: everything else.
-        next_order: the next number of the counter of operations.
         flush: writes what is new and starts over.
     """
 
@@ -102,23 +103,18 @@ class Rows:
         self.short: Final = Packed(SHORT_COLUMNS, _ROWS)
         self.long: Final = Packed(LONG_COLUMNS, _ROWS)
         self.operations: list[tuple[int, int, int, int, int, int, int]] = []
-        self.next_order: Final = count().__next__
         self.flush: Final = flush
 
     def operation(
         self,
         operation: int,
         unit: int,
-        cycle: int,
-        wait_cycles: int,
+        stamp: Stamp,
         channel: int = -1,
         amount: int = 0,
-        *,
-        order: int | None = None,
     ) -> None:
-        """Record what is no transfer, at the unit's clock after the wait."""
-        if order is None:
-            order = self.next_order()
+        """Record what is no transfer."""
+        order, cycle, wait_cycles = stamp
         self.operations.append((operation, unit, order, cycle, wait_cycles, channel, amount))
         if len(self.operations) >= _ROWS:
             self.flush()

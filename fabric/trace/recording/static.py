@@ -17,10 +17,9 @@ from fabric.telling.vocabulary import FIELDS, TABLES
 from fabric.trace.recording.rows import LONG_COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from fabric.state.run_state import RunState
-    from fabric.trace.recording.traced import TracedChannel
     from fabric.values.stream_type import StreamType
     from fabric.wiring.elaborate import Plan
 
@@ -58,6 +57,8 @@ def channel_table(state: RunState, plan: Plan) -> Table:
         "name": _texts(channel.name for channel in channels),
         "reader": _texts(channel.option for channel in channels),
         "depth": _numbers(channel.depth for channel in channels),
+        "forward_cycles": _numbers(channel.forward_cycles for channel in channels),
+        "backward_cycles": _numbers(channel.backward_cycles for channel in channels),
         "producer": _numbers(channel.producer for channel in channels),
         "consumer": _numbers(channel.consumer for channel in channels),
         "expected": _numbers(_static_count(edge.type) for edge in plan.edges),
@@ -76,9 +77,8 @@ def column_table() -> Table:
     }
 
 
-def pending_table(channels: Iterable[TracedChannel]) -> Table:
+def pending_table(rows: Sequence[tuple[int, ...]]) -> Table:
     """Return one row for each element that is sent and not dequeued; -1 for what is to come."""
-    rows = [row for channel in channels if channel.queue for row in channel.pending]
     columns = np.array(rows, np.int64).reshape(-1, len(LONG_COLUMNS)).T
     return dict(zip(LONG_COLUMNS, np.ascontiguousarray(columns), strict=True))
 

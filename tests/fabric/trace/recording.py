@@ -30,11 +30,11 @@ PROGRAMS: Final[dict[str, tuple[str, ...]]] = {
 
 
 def program(name: str) -> Program:
-    """Wire one of ``PROGRAMS``, or a deadlock of ``CASES``."""
+    """Wire a program of the repository, small if it is one of ``PROGRAMS``, or one of ``CASES``."""
     if name in CASES:
         return CASES[name].build()
     file = _ROOT / "programs" / f"{name.split(maxsplit=1)[0]}.py"
-    return load_program(str(file), PROGRAMS[name], Hardware()).program
+    return load_program(str(file), PROGRAMS.get(name, ()), Hardware()).program
 
 
 def record(

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
+from fabric.engine.observed_memories import ObservedOffChip
 from fabric.machine.ending import Ending
 from fabric.machine.state_of import state_of
 from fabric.runs.execution import Execution
@@ -28,7 +29,6 @@ from fabric.state.run_state import RunState
 from fabric.trace.reading.reader import Trace
 from fabric.trace.reading.state_in import state_in
 from fabric.trace.recording.recorder import Recorder
-from fabric.trace.recording.traced import TracedOffChip
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.recording import program, record
 from tests.fabric.trace.views import CAUSES, VIEWS, Seen
@@ -271,17 +271,17 @@ _STOPS: Final = {"error": _fail, "interrupted": _interrupt, "killed": _kill}
 
 def _at_a_burst(patch: pytest.MonkeyPatch, act: Callable[[], object], number: int = 3) -> None:
     """Call ``act`` where the ``number``th burst is handed over, before it is."""
-    submit = TracedOffChip.submit
+    submit = ObservedOffChip.submit
     count = 0
 
-    def submitted(memory: TracedOffChip, *arguments: Any) -> None:
+    def submitted(memory: ObservedOffChip, *arguments: Any) -> None:
         nonlocal count
         count += 1
         if count == number:
             act()
         submit(memory, *arguments)
 
-    patch.setattr(TracedOffChip, "submit", submitted)
+    patch.setattr(ObservedOffChip, "submit", submitted)
 
 
 def _told(*arguments: object) -> str:

@@ -234,7 +234,9 @@ def _program(kind: type[Map]) -> Program:
 
 def _machine(program: Program) -> Machine:
     clock = VirtualClock(lambda: None, lambda: None, 1)
-    return assemble(elaborate(program), clock, functional=False, depths={}, capacity_bytes=None)
+    return assemble(
+        elaborate(program), clock, functional=False, depths={}, hops={}, capacity_bytes=None
+    )
 
 
 def _told(report: Report) -> tuple[dict[str, Any], list[Any]]:

@@ -1,0 +1,85 @@
+"""The parts of a machine that is watched: channels and memories that tell observers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from fabric.engine.channel import Channel
+from fabric.engine.observed_channel import ObservedChannel
+from fabric.engine.observed_memories import ObservedOffChip, ObservedOnChipMemory
+
+if TYPE_CHECKING:
+    from fabric.engine.clock import VirtualClock
+    from fabric.engine.hop import Hop
+    from fabric.engine.observer import Observer, Sent, Stamp, Taken, Transferred
+    from fabric.engine.off_chip import OffChip
+    from fabric.engine.unit import Unit
+    from fabric.values.value import Element
+
+__all__ = ["Observation"]
+
+
+class Observation:
+    """One run, as its observers have it.
+
+    Attributes:
+        next_order: draws the next number for an operation, of whatever unit.
+    """
+
+    def __init__(self, observers: Sequence[Observer], units: tuple[Unit, ...]) -> None:
+        """Begin a run with these ``units``.
+
+        Raises:
+            ConfigurationError: there is nothing an observer wants to know.
+        """
+        self.next_order: Final[Callable[[], int]] = count().__next__
+        self._observers: Final = tuple(observers)
+        for observer in observers:
+            observer.begin(units, self.next_order)
+
+    def channel(
+        self,
+        number: int,
+        name: str,
+        depth: int,
+        producer: Unit,
+        consumer: Unit,
+        clock: VirtualClock,
+        hop: Hop,
+    ) -> Channel:
+        """Return the channel ``number``, a plain one where nobody watches it."""
+        channel = ObservedChannel(
+            name, depth, producer, consumer, clock, hop, number, self.next_order
+        )
+        asked = [(each, each.watch(channel)) for each in self._observers]
+        told = [(each, transferred) for each, transferred in asked if transferred is not None]
+        if not told:
+            return Channel(name, depth, producer, consumer, clock, hop)
+        channel.tell(
+            tuple(each for each, _ in told), _together([transferred for _, transferred in told])
+        )
+        return channel
+
+    def off_chip(self, memory: OffChip, request_bytes: int) -> ObservedOffChip:
+        """Return what stands for ``memory``, whose requests move ``request_bytes`` each."""
+        return ObservedOffChip(memory, request_bytes, self._observers, self.next_order)
+
+    def on_chip_memory(
+        self, capacity_bytes: int | None, clock: VirtualClock
+    ) -> ObservedOnChipMemory:
+        """Return the on-chip memory."""
+        return ObservedOnChipMemory(capacity_bytes, clock, self._observers, self.next_order)
+
+
+def _together(told: Sequence[Transferred]) -> Transferred:
+    """Return what calls all that are ``told``, at least one."""
+    if len(told) == 1:
+        return told[0]
+
+    def all_of_them(element: Element, sent: Sent, seen: Stamp, taken: Taken | None) -> None:
+        for transferred in told:
+            transferred(element, sent, seen, taken)
+
+    return all_of_them

@@ -1,0 +1,169 @@
+"""A channel that is watched: the operations of any other, and afterwards who watches is told."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from typing_extensions import override
+
+from fabric.engine.channel import Channel
+from fabric.engine.weaving import woven
+
+if TYPE_CHECKING:
+    from fabric.engine.clock import VirtualClock
+    from fabric.engine.hop import Hop
+    from fabric.engine.observer import Observer, Sent, Stamp, Transferred
+    from fabric.engine.unit import Unit
+    from fabric.values.value import Element
+
+__all__ = ["ObservedChannel"]
+
+
+class ObservedChannel(Channel):
+    """A channel that keeps how each of its elements was sent until it is dequeued.
+
+    ``send`` and ``receive`` are made from those of ``Channel``, because a call more would cost more
+    than to tell; the others call them.
+
+    Attributes:
+        number: its place in edge order.
+        reserved: of the slots that were reserved and nothing has been put into.
+    """
+
+    __slots__ = (
+        "_next_order", "_observers", "_seen", "_sent", "_transferred", "number", "reserved"
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        depth: int,
+        producer: Unit,
+        consumer: Unit,
+        clock: VirtualClock,
+        hop: Hop,
+        number: int,
+        next_order: Callable[[], int],
+    ) -> None:
+        """Join two units; operations get their numbers from ``next_order``."""
+        super().__init__(name, depth, producer, consumer, clock, hop)
+        self.number: Final = number
+        self.reserved: Final[deque[Stamp]] = deque()
+        self._next_order: Final = next_order
+        self._sent: Final[deque[Sent]] = deque()
+        self._seen: Stamp | None = None
+        self._observers: Sequence[Observer] = ()
+        self._transferred: Transferred
+
+    def tell(self, observers: Sequence[Observer], transferred: Transferred) -> None:
+        """Tell ``observers`` from here on, and of transfers with ``transferred``."""
+        self._observers = observers
+        self._transferred = transferred
+
+    @property
+    def held(self) -> list[tuple[Element, Sent, Stamp | None]]:
+        """What is sent and not dequeued, oldest first: elements, how they were sent and seen."""
+        # An element that is just being sent or dequeued may be here or there only.
+        sent = list(self._sent)[max(0, len(self._sent) - len(self.queue)) :]
+        held = zip(self.queue, sent, strict=False)
+        return [
+            (element, stamps, None if place else self._seen)
+            for place, ((_, element), stamps) in enumerate(held)
+        ]
+
+    send = woven(
+        Channel.send,
+        before={
+            "visible = unit.now + self.forward_cycles": "before = unit.now",
+            "self.queue.append((visible, element))": (
+                "now = unit.now; self._sent.append((self._next_order(), now, now - before))"
+            ),
+        },
+    )
+
+    @override
+    async def send_at(self, element: Element, requested_cycle: int) -> None:
+        await Channel.send_at(self, element, requested_cycle)
+        order, now, waited = self.reserved.pop()
+        self._sent.append((order, now, waited, requested_cycle, order, now))
+
+    @override
+    async def reserve(self) -> None:
+        unit = self.producer
+        before = unit.now
+        await Channel.reserve(self)
+        now = unit.now
+        self.reserved.append((self._next_order(), now, now - before))
+
+    @override
+    def put(self, element: Element) -> None:
+        order, cycle, waited = self.reserved.popleft()
+        self._sent.append((self._next_order(), self.producer.now, waited, -1, order, cycle))
+        Channel.put(self, element)
+
+    receive = woven(
+        Channel.receive,
+        before={
+            "queue = self.queue": "if self._seen is not None: return self.take()",
+            "unit = self.consumer": "before = self.consumer.now",
+            "return element": (
+                "seen = self._next_order(), now, now - before; "
+                "self._transferred(element, self._sent.popleft(), seen, None)"
+            ),
+        },
+    )
+
+    @override
+    async def peek(self) -> Element | None:
+        if self._seen is not None:
+            return self.queue[0][1]
+        unit = self.consumer
+        before = unit.now
+        element = await Channel.peek(self)
+        if element is not None:
+            now = unit.now
+            self._seen = self._next_order(), now, now - before
+        return element
+
+    @override
+    def take(self) -> Element:
+        seen = self._seen
+        assert seen is not None
+        self._seen = None
+        element = Channel.take(self)
+        taken = self._next_order(), self.consumer.now
+        self._transferred(element, self._sent.popleft(), seen, taken)
+        return element
+
+    @override
+    def idle(self, cycle: int) -> None:
+        waited = cycle - self.consumer.now
+        Channel.idle(self, cycle)
+        if waited > 0:
+            until = min(self.head_sent_cycle, cycle) if self.queue else cycle
+            stamp = self._next_order(), cycle, waited
+            for observer in self._observers:
+                observer.idled(self, stamp, until)
+
+    @override
+    def discard(self, cycle: int) -> None:
+        left_over = tuple(self.queue)
+        Channel.discard(self, cycle)
+        for visible, element in left_over:
+            sent = self._sent.popleft()
+            for observer in self._observers:
+                observer.left_over(self, element, sent, self._seen, max(visible, cycle))
+            self._seen = None
+
+    @override
+    def see_end(self) -> None:
+        if self.ended:
+            return
+        unit = self.consumer
+        before = unit.now
+        Channel.see_end(self)
+        stamp = self._next_order(), unit.now, unit.now - before
+        for observer in self._observers:
+            observer.ended(self, stamp)

@@ -1,0 +1,122 @@
+"""Who watches a run, and what a run tells them: transfers, bursts, allocations.
+
+The channels and memories of a run that is watched are made from those of one that is not, and say
+what has happened after it has: nobody who watches changes a cycle.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fabric.engine.unit import Unit
+    from fabric.values.value import Element
+
+__all__ = ["Observer", "Sent", "Stamp", "Taken", "Transferred", "Watched"]
+
+Stamp: TypeAlias = tuple[int, int, int]
+"""Of a unit's operation: its number, the unit's clock after it, the cycles waited for it.
+
+The numbers of one unit's operations grow, where its clock may stand still; between units they mean
+nothing.
+"""
+
+Sent: TypeAlias = tuple[int, ...]
+"""How an element was sent: the stamp of its sending; where its slot was reserved before, or it was
+requested for later, also the cycle asked for (-1 for none), number and cycle of the reservation."""
+
+Taken: TypeAlias = tuple[int, int]
+"""Number and cycle of a dequeue."""
+
+
+Transferred: TypeAlias = "Callable[[Element, Sent, Stamp, Taken | None], object]"
+"""Told of an element, or a bare stop, that was dequeued: what it is, how it was sent, how the
+consumer first saw it and, where that was a later operation, how it was dequeued."""
+
+
+class Watched(Protocol):
+    """A channel, as those who watch it see it.
+
+    Attributes:
+        number: its place in edge order.
+        name: ``producer.output -> consumer.input``.
+        producer, consumer: the units at its ends.
+        reserved: how slots were reserved that nothing has been put into.
+        held: what was sent and not dequeued, oldest first: elements, how each was sent and, where
+            it was, seen.
+    """
+
+    @property
+    def number(self) -> int:
+        """See above."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """See above."""
+        ...
+
+    @property
+    def producer(self) -> Unit:
+        """See above."""
+        ...
+
+    @property
+    def consumer(self) -> Unit:
+        """See above."""
+        ...
+
+    @property
+    def reserved(self) -> Sequence[Stamp]:
+        """See above."""
+        ...
+
+    @property
+    def held(self) -> list[tuple[Element, Sent, Stamp | None]]:
+        """See above."""
+        ...
+
+
+class Observer:
+    """Watches a run, or several, one after the other; a method left as it is does nothing.
+
+    What one unit does is told in its order. What several do is told in the order in which the host
+    ran them, which changes from run to run; cycles do not.
+    """
+
+    def begin(self, units: Sequence[Unit], next_order: Callable[[], int]) -> None:
+        """A machine is being built.
+
+        Args:
+            units: of it, in node order.
+            next_order: draws the next number for an operation.
+        """
+
+    def watch(self, channel: Watched) -> Transferred | None:  # noqa: ARG002 - for who cares
+        """Return what to call with each element that is dequeued from ``channel``.
+
+        None, and nothing is told of this channel. Asked once, in edge order.
+        """
+        return None
+
+    def left_over(
+        self, channel: Watched, element: Element, sent: Sent, seen: Stamp | None, cycle: int
+    ) -> None:
+        """An element was dequeued at ``cycle`` by nobody: the consumer's operator had ended.
+
+        ``seen`` is how the consumer had looked at it before, where it had.
+        """
+
+    def idled(self, channel: Watched, stamp: Stamp, until_cycle: int) -> None:
+        """The consumer waited for an element that it looks at later; it set out at the cycle."""
+
+    def ended(self, channel: Watched, stamp: Stamp) -> None:
+        """The consumer saw the end of the stream."""
+
+    def burst(self, unit: Unit, requests: int, stamp: Stamp) -> None:
+        """The off-chip memory has answered a burst of ``unit``; it was numbered when submitted."""
+
+    def allocated(self, unit: Unit, size_bytes: int, stamp: Stamp) -> None:
+        """Room on chip was given to ``unit``."""

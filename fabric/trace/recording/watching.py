@@ -1,0 +1,161 @@
+"""What an observer is told, as rows of the trace."""
+
+from __future__ import annotations
+
+from struct import Struct, calcsize
+from typing import TYPE_CHECKING, Final
+
+from typing_extensions import override
+
+from fabric.engine.observer import Observer
+from fabric.trace.recording.rows import (
+    ALLOCATE,
+    BURST,
+    END,
+    IDLE,
+    LEFT_OVER,
+    LONG_COLUMNS,
+    RESERVE,
+    SHORT_COLUMNS,
+    Rows,
+)
+from fabric.values.value import Empty
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fabric.engine.observer import Sent, Stamp, Taken, Transferred, Watched
+    from fabric.engine.unit import Unit
+    from fabric.trace.recording.options import TraceOptions
+    from fabric.values.value import Element
+
+__all__ = ["Watcher"]
+
+_pack_short: Final = Struct(f"={len(SHORT_COLUMNS)}q").pack_into
+_pack_long: Final = Struct(f"={len(LONG_COLUMNS)}q").pack_into
+_SHORT_BYTES: Final = calcsize(f"={len(SHORT_COLUMNS)}q")
+_LONG_BYTES: Final = calcsize(f"={len(LONG_COLUMNS)}q")
+
+
+class Watcher(Observer):
+    """Writes one row for each element, when it is dequeued, and one for each wait that is none."""
+
+    def __init__(self, options: TraceOptions, rows: Rows) -> None:
+        """Watch the channels that ``options`` keep; ``rows`` get what happens."""
+        self._options: Final = options
+        self._rows: Final = rows
+        self._channels: dict[int, Watched] = {}
+        self._elements: dict[int, int] = {}
+        self._next_order: Callable[[], int]
+
+    @override
+    def begin(self, units: Sequence[Unit], next_order: Callable[[], int]) -> None:
+        self._options.check([unit.name for unit in units])
+        self._next_order = next_order
+
+    @override
+    def watch(self, channel: Watched) -> Transferred | None:
+        keeps = self._options.keeps
+        if not (keeps(channel.producer.name) or keeps(channel.consumer.name)):
+            return None
+        number = channel.number
+        self._channels[number] = channel
+        elements = self._elements
+        elements[number] = 0
+        rows, flush = self._rows.short, self._rows.flush
+
+        def transferred(element: Element, sent: Sent, seen: Stamp, taken: Taken | None) -> None:
+            if taken is not None or len(sent) > 3:
+                self._write_long(number, element, sent, seen, taken or seen[:2])
+                return
+            value, stop = element
+            if value.__class__ is Empty:
+                stop = ~stop
+            count = elements[number]
+            elements[number] = count + 1
+            offset = rows.offset
+            # Names for all of them: a call with stars takes half as long again.
+            order, now, waited = seen
+            sent_order, sent_cycle, send_waited = sent
+            _pack_short(
+                rows.buffer, offset, number, count, stop, order, now, waited, sent_order,
+                sent_cycle, send_waited,
+            )  # fmt: skip
+            rows.offset = offset = offset + _SHORT_BYTES
+            if offset == rows.limit:
+                flush()
+
+        return transferred
+
+    @override
+    def left_over(
+        self, channel: Watched, element: Element, sent: Sent, seen: Stamp | None, cycle: int
+    ) -> None:
+        seen = seen or (LEFT_OVER, cycle, 0)
+        self._write_long(channel.number, (True, 0), sent, seen, (LEFT_OVER, cycle))
+
+    @override
+    def idled(self, channel: Watched, stamp: Stamp, until_cycle: int) -> None:
+        self._rows.operation(IDLE, channel.consumer.index, stamp, channel.number, until_cycle)
+
+    @override
+    def ended(self, channel: Watched, stamp: Stamp) -> None:
+        self._rows.operation(END, channel.consumer.index, stamp, channel.number)
+
+    @override
+    def burst(self, unit: Unit, requests: int, stamp: Stamp) -> None:
+        self._rows.operation(BURST, unit.index, stamp, amount=requests)
+
+    @override
+    def allocated(self, unit: Unit, size_bytes: int, stamp: Stamp) -> None:
+        if stamp[2]:
+            self._rows.operation(ALLOCATE, unit.index, stamp, amount=size_bytes)
+
+    def next_order(self) -> int:
+        """Draw a number: what bears a higher one happens later."""
+        return self._next_order()
+
+    def finish(self) -> None:
+        """Record the reservations that nothing was put into when the run stopped."""
+        for channel in self._channels.values():
+            for stamp in channel.reserved:
+                self._rows.operation(RESERVE, channel.producer.index, stamp, channel.number)
+
+    @property
+    def pending(self) -> list[tuple[int, ...]]:
+        """A long row for each element that is held; -1 for what has not happened."""
+        rows = []
+        for channel in self._channels.values():
+            held = enumerate(channel.held, self._elements[channel.number])
+            for number, (element, sent, seen) in held:
+                # A user's operator may have sent something else.
+                value, stop = element if element.__class__ is tuple else (element, 0)
+                level = ~stop if isinstance(value, Empty) else stop
+                order, cycle, waited = seen or (-1, -1, 0)
+                key = channel.number, number, level
+                rows.append((*key, -1, -1, waited, *_whole(sent), order, cycle))
+        return rows
+
+    def _write_long(
+        self, number: int, element: Element, sent: Sent, seen: Stamp, taken: Taken
+    ) -> None:
+        value, stop = element
+        if value.__class__ is Empty:
+            stop = ~stop
+        count = self._elements[number]
+        self._elements[number] = count + 1
+        rows = self._rows.long
+        offset = rows.offset
+        order, cycle, waited = seen
+        _pack_long(
+            rows.buffer, offset, number, count, stop, *taken, waited, *_whole(sent), order,
+            cycle,
+        )  # fmt: skip
+        rows.offset = offset = offset + _LONG_BYTES
+        if offset == rows.limit:
+            self._rows.flush()
+
+
+def _whole(sent: Sent) -> Sent:
+    """Return all six figures of a sending."""
+    return sent if len(sent) > 3 else (*sent, -1, sent[0], sent[1])

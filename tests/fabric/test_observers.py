@@ -1,0 +1,160 @@
+"""Who watches a run: told the same under every schedule, and told apart from nobody by the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typing_extensions import override
+
+from fabric import ConfigurationError, Element, Observer, Unit, Watched, simulate
+from fabric.engine import observation
+from fabric.engine.channel import Channel
+from fabric.engine.observed_channel import ObservedChannel
+from fabric.engine.observer import Sent, Stamp, Taken, Transferred
+from fabric.engine.weaving import woven
+from tests.fabric.graphs import Graph, graphs, run_graph
+from tests.fabric.trace.recording import PROGRAMS, program, record
+from tests.schedules import SCHEDULES, schedule
+
+Told: TypeAlias = tuple[object, ...]
+
+
+@dataclass
+class _Notes(Observer):
+    """Notes what it is told, with the numbers of operations as places in their unit's sequence."""
+
+    by_unit: dict[str, list[tuple[int, Told]]] = field(default_factory=dict)
+
+    @override
+    def watch(self, channel: Watched) -> Transferred:
+        def transferred(element: Element, sent: Sent, seen: Stamp, taken: Taken | None) -> None:
+            # Of a sending with a reservation, which has a number too, the cycles.
+            self._note(channel.producer, sent[:3], "send", channel.name, element[1], *sent[3::2])
+            self._note(channel.consumer, seen, "see", channel.name, element[1])
+            if taken is not None:
+                self._note(channel.consumer, taken, "take", channel.name, element[1])
+
+        return transferred
+
+    @override
+    def idled(self, channel: Watched, stamp: Stamp, until_cycle: int) -> None:
+        self._note(channel.consumer, stamp, "idle", channel.name, until_cycle)
+
+    @override
+    def ended(self, channel: Watched, stamp: Stamp) -> None:
+        self._note(channel.consumer, stamp, "end", channel.name)
+
+    @override
+    def burst(self, unit: Unit, requests: int, stamp: Stamp) -> None:
+        self._note(unit, stamp, "burst", requests)
+
+    @override
+    def allocated(self, unit: Unit, size_bytes: int, stamp: Stamp) -> None:
+        self._note(unit, stamp, "allocate", size_bytes)
+
+    def _note(self, unit: Unit, stamp: Sequence[int], *what: object) -> None:
+        self.by_unit.setdefault(unit.name, []).append((stamp[0], (*stamp[1:], *what)))
+
+    @property
+    def told(self) -> dict[str, list[Told]]:
+        """What was told of each unit, in the order of its operations."""
+        return {unit: [what for _, what in sorted(each)] for unit, each in self.by_unit.items()}
+
+
+class _Composed(ObservedChannel):
+    """A channel that calls those operations from which the ones under test are made."""
+
+    __slots__ = ()
+
+    @override
+    async def send(self, element: Element) -> None:
+        before = self.producer.now
+        if not self.credits:
+            await self._with_more_credits(lambda: None)
+        await Channel.send(self, element)
+        now = self.producer.now
+        self._sent.append((self._next_order(), now, now - before))
+
+    @override
+    async def receive(self) -> Element | None:
+        if self._seen is not None:
+            return self.take()
+        before = self.consumer.now
+        element = await Channel.receive(self)
+        if element is not None:
+            now = self.consumer.now
+            seen = self._next_order(), now, now - before
+            self._transferred(element, self._sent.popleft(), seen, None)
+        return element
+
+
+class TestRuns:
+    @pytest.mark.parametrize("order", SCHEDULES)
+    @pytest.mark.parametrize("name", ["simplified_moe", "moe regions", "attention"])
+    def test_schedules(self, name: str, order: str | int, tmp_path: Path) -> None:
+        """Two observers beside a trace are told the same as one alone, and nothing changes."""
+        alone, first, second = _Notes(), _Notes(), _Notes()
+        plain = simulate(program(name), observers=[alone])
+        with schedule(order):
+            report, _ = record(program(name), tmp_path, observers=[first, second])
+
+        assert plain == replace(report, log_dir=None, wall_seconds=plain.wall_seconds)
+        assert alone.told == first.told == second.told
+
+    @pytest.mark.parametrize("name", PROGRAMS)
+    def test_waits(self, name: str) -> None:
+        """The waits that an observer is told of are all there are."""
+        notes = _Notes()
+        report = simulate(program(name), observers=[notes])
+        waited: dict[str, int] = {}
+        for unit, told in notes.told.items():
+            # A dequeue of what was seen before does not wait, and says nothing of it.
+            waited[unit] = sum(what[1] for what in told if isinstance(what[1], int))
+
+        assert waited == {
+            unit.name: unit.empty_cycles + unit.full_cycles + unit.credit_cycles
+            + unit.hbm_cycles + unit.capacity_cycles
+            for unit in report.units
+        }  # fmt: skip
+
+    def test_users_operator(self) -> None:
+        """What a user's operator does is checked still, and told, too."""
+        notes = _Notes()
+        report = simulate(program("own_operator"), observers=[notes])
+        taken = [what for what in notes.told["every_second_1"] if what[2] == "see"]
+
+        assert report.verified
+        assert 7 == len(taken)
+
+    @pytest.mark.parametrize("observers", [3, [_Notes]])
+    def test_no_observers(self, observers: Any) -> None:
+        """What is no observer is refused before the run."""
+        with pytest.raises(ConfigurationError, match=r"observers is .*: expected a list of Observ"):
+            simulate(program("own_operator"), observers=observers)
+
+
+class TestWoven:
+    @settings(max_examples=100)
+    @given(graphs(), st.sampled_from(SCHEDULES))
+    def test_against_calls(self, graph: Graph, order: str | int) -> None:
+        """The bodies that are made from those of a plain channel tell what calls of them tell."""
+        made, composed = _Notes(), _Notes()
+        clocks, report = run_graph(*graph, order, [made])
+        with mock.patch.object(observation, "ObservedChannel", _Composed):
+            run_graph(*graph, order, [composed])
+
+        assert composed.told == made.told
+        plain = run_graph(*graph, order)
+        assert (clocks, report.cycles) == (plain[0], plain[1].cycles)
+
+    def test_no_such_statement(self) -> None:
+        """A statement that is not there is an error when the function is made."""
+        with pytest.raises(ValueError, match=r"Channel\.send has no statement visible = 1: "):
+            woven(Channel.send, before={"visible = 1": "pass"})
