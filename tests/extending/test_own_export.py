@@ -45,9 +45,9 @@ def test_own_form(tmp_path: Path) -> None:
 
 def test_refused(tmp_path: Path) -> None:
     """A form has one writer, and has to be there."""
-    with pytest.raises(ConfigurationError, match=r"^form 'csv': there is one already: expected"):
+    with pytest.raises(ConfigurationError, match=r"form 'csv': there is one already: expected"):
         export_form("csv")
     wired = chain(("s0",), ("r0",), elements=1)
     report = simulate(wired, trace="events", log_dir=tmp_path)
-    with pytest.raises(ConfigurationError, match=r"^form 'foldd': expected .*mean folded\?"):
+    with pytest.raises(ConfigurationError, match=r"form 'foldd': expected .*mean folded\?"):
         export_trace(Trace(Path(str(report.log_dir))), "foldd", tmp_path / "x")

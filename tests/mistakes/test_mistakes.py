@@ -25,7 +25,8 @@ UNCALLED: Final = {
     *("ProgramError", "ShapeError", "VerificationError"),
     # made by the fabric, or the words of annotations
     *("Allocation", "BufferReference", "Burst", "Channel", "ComputeUnit", "Dim", "Element"),
-    *("MemoryUnit", "OffChip", "Ports", "Report", "Source", "Stream", "Unit", "Wait", "Wiring"),
+    *("MemoryUnit", "Observer", "OffChip", "Ports", "Report", "Source", "Stream", "Unit", "Wait"),
+    *("Watched", "Wiring"),
     # sent or applied while a program runs: what is wrong there is the operator's, or its function's
     *("Empty", "Selector", "Tile", "drop", "items_of", "share"),
     # true or false of anything

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
+from fabric.arguments.described import checked, refuse
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.whole_file import output_file
 from fabric.telling.wording import one_of
 from fabric.trace.reading.paths import literal, plain, system_errors
-
-if TYPE_CHECKING:
-    from fabric.trace.reading.reader import Trace
+from fabric.trace.reading.reader import Trace
 
 __all__ = ["export_form", "export_trace"]
 
-Writer: TypeAlias = Callable[["Trace", Path], int]
+Writer: TypeAlias = Callable[[Trace, Path], int]
 """Writes a trace into a file and returns how many events that were."""
 
 
@@ -57,6 +56,7 @@ _FORMS: Final[dict[str, Writer]] = {
 }
 
 
+@checked
 def export_form(form: str) -> Callable[[Writer], Writer]:
     """Return a decorator that lets ``export_trace`` write ``form`` by what it is put on.
 
@@ -64,9 +64,7 @@ def export_form(form: str) -> Callable[[Writer], Writer]:
         ConfigurationError: there is such a form already.
     """
     if form in _FORMS:
-        raise ConfigurationError(
-            f"form {form!r}: there is one already: expected none of {', '.join(_FORMS)}"
-        )
+        refuse(f"form {form!r}: there is one already: expected another name", ConfigurationError)
 
     def known(write: Writer) -> Writer:
         _FORMS[form] = write
@@ -75,6 +73,7 @@ def export_form(form: str) -> Callable[[Writer], Writer]:
     return known
 
 
+@checked
 def export_trace(trace: Trace, form: str, output: Path) -> int:
     """Write ``trace`` into ``output`` in ``form`` and return how many events that were.
 
@@ -83,5 +82,5 @@ def export_trace(trace: Trace, form: str, output: Path) -> int:
         OSError: it cannot be written.
     """
     if form not in _FORMS:
-        raise ConfigurationError(f"form {form!r}: expected {one_of(tuple(_FORMS), form)}")
+        refuse(f"form {form!r}: expected {one_of(tuple(_FORMS), form)}", ConfigurationError)
     return _FORMS[form](trace, output)

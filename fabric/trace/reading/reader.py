@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
 
+from fabric.arguments.described import checked
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.vocabulary import SCHEMA_VERSION, TABLES
 from fabric.telling.wording import outcome
@@ -40,6 +41,7 @@ class Trace:
         database: the tables of ``fabric.telling.vocabulary``.
     """
 
+    @checked
     def __init__(self, run: Path, *, first: bool = False) -> None:
         """Open the trace of the run folder ``run``, or the trace folder itself.
 
