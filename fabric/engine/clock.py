@@ -23,6 +23,9 @@ from fabric.values.fit import whole
 
 __all__ = ["Stopped", "VirtualClock"]
 
+_REACH: Final = Operation.REACH
+"""Looked up once: a member of an enumeration takes as long to find as a wait to make."""
+
 _NEVER: Final = 1 << 62
 
 
@@ -89,7 +92,7 @@ class VirtualClock:
     def keep_pace(self, unit: Unit) -> Switching[None]:
         """Wait until no other unit can run."""
         self._pacing.append(unit)
-        return self.park(unit, Wait(Operation.REACH, (), unit.now))
+        return self.park(unit, Wait(_REACH, (), unit.now))
 
     @types.coroutine
     def park(self, unit: Unit, wait: Wait) -> Switching[None]:
@@ -152,7 +155,7 @@ class VirtualClock:
         """
         if cycle.__class__ is not int:
             cycle = whole(cycle, "is a cycle to reach")
-        wait = Wait(Operation.REACH, tuple(watching), unit.now, any_of=True)
+        wait = Wait(_REACH, tuple(watching), unit.now, any_of=True)
         heapq.heappush(self._reaching, (cycle, unit.index, next(self._numbers), unit, wait))
         for channel in watching:
             channel.reader = unit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from fabric.engine import results
 from fabric.engine.assumed_sink import AssumedSink
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from fabric.values.stream_type import StreamType
 
 __all__ = ["Ports", "Sink", "Source"]
+
+_OFF_CHIP: Final = Operation.OFF_CHIP
+_RECEIVE: Final = Operation.RECEIVE
 
 Source: TypeAlias = Channel
 """The end of a channel that an operator reads."""
@@ -101,7 +104,7 @@ class Ports:
         pitch_bytes = row_bytes if pitch_bytes is None else pitch_bytes
         off_chip.submit(unit, Burst(address, rows, row_bytes, pitch_bytes, region.write))
         unit.off_chip_bytes += rows * row_bytes
-        await self.clock.park(unit, Wait(Operation.OFF_CHIP, (), unit.now))
+        await self.clock.park(unit, Wait(_OFF_CHIP, (), unit.now))
 
     def failure(
         self, what: str, place: Place | None = None, *, counted: bool = False
@@ -131,7 +134,7 @@ class Ports:
         unit = self.unit
         for source in sources:
             source.reader = unit
-        await self.clock.park(unit, Wait(Operation.RECEIVE, sources, unit.now, any_of=True))
+        await self.clock.park(unit, Wait(_RECEIVE, sources, unit.now, any_of=True))
         for source in sources:
             source.reader = None
 
@@ -177,4 +180,4 @@ class Ports:
         """
         unit = self.unit
         stops = (seen_stop, awaited_stop) if awaited_stop else None
-        await self.clock.park(unit, Wait(Operation.RECEIVE, (source,), unit.now, stops=stops))
+        await self.clock.park(unit, Wait(_RECEIVE, (source,), unit.now, stops=stops))
