@@ -8,7 +8,9 @@ of its waits, so that two runs give the same bytes.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Final
+
+from fabric.telling.plain import JsonObject
 
 __all__ = [
     "KINDS",
@@ -259,6 +261,6 @@ class DeadlockReport:
     last_events: list[Event]
     summary: str
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return the object as plain data."""
         return asdict(self)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Awaitable
-from typing import Any, Final
+from typing import Final
 
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.calls import Calls
@@ -63,7 +63,7 @@ class CheckedSink:
         self._calls.begin("send")
         return self._calls.hold(self._send(element))
 
-    async def _send(self, element: Any) -> None:
+    async def _send(self, element: object) -> None:
         self._calls.awaited()
         element = self._checked(element)
         value, stop = element
@@ -77,10 +77,10 @@ class CheckedSink:
         self._calls.begin("send_at")
         return self._calls.hold(self._send_at(element, requested_cycle))
 
-    async def _send_at(self, element: Any, requested_cycle: Any) -> None:
+    async def _send_at(self, element: object, requested_cycle: object) -> None:
         self._calls.awaited()
         try:
-            cycle = operator.index(requested_cycle)
+            cycle = operator.index(requested_cycle)  # type: ignore[arg-type]
         except TypeError:
             raise self._refusal(
                 f"is asked for at cycle {described(requested_cycle)}: expected an integer"
@@ -139,7 +139,7 @@ class CheckedSink:
             )
         self._sink.close()
 
-    def _checked(self, element: Any) -> Element:
+    def _checked(self, element: object) -> Element:
         """Return ``element``, which nobody changes any more and which fits.
 
         Raises:
@@ -161,10 +161,10 @@ class CheckedSink:
         self._sent += 1
         return value, stop
 
-    def _level(self, stop: Any) -> int:
+    def _level(self, stop: object) -> int:
         if not isinstance(stop, bool):
             try:
-                return operator.index(stop)
+                return operator.index(stop)  # type: ignore[arg-type]
             except TypeError:
                 pass
         raise self._refusal(f"has a stop of level {described(stop)}: expected an integer")

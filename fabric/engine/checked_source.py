@@ -6,7 +6,7 @@ noted at the unit.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from fabric.engine.channel import Channel
 from fabric.telling.errors import Refusal
@@ -14,6 +14,9 @@ from fabric.values.fit import freeze
 from fabric.values.value import Element
 
 __all__ = ["check_reads"]
+
+Reading: TypeAlias = Any
+"""A channel whose consumer is a ``CheckedUnit``, and its class: known when it is made."""
 
 
 def check_reads(channel: Channel) -> None:
@@ -24,17 +27,17 @@ def check_reads(channel: Channel) -> None:
     channel.__class__ = _checked[kind]
 
 
-_checked: Final[dict[type, Any]] = {}
+_checked: Final[dict[type, Reading]] = {}
 """By class of channels, the one with checks."""
 
 
-def _with_checks(kind: Any) -> Any:
-    def receive(self: Any) -> Any:
+def _with_checks(kind: Reading) -> Reading:
+    def receive(self: Reading) -> object:
         calls = self.consumer.calls
         calls.begin("receive")
         return calls.hold(received(self))
 
-    async def received(self: Any) -> Element | None:
+    async def received(self: Reading) -> Element | None:
         unit = self.consumer
         unit.calls.awaited()
         element: Element | None = await kind.receive(self)
@@ -43,12 +46,12 @@ def _with_checks(kind: Any) -> Any:
             freeze(element[0])
         return element
 
-    def peek(self: Any) -> Any:
+    def peek(self: Reading) -> object:
         calls = self.consumer.calls
         calls.begin("peek")
         return calls.hold(peeked(self))
 
-    async def peeked(self: Any) -> Element | None:
+    async def peeked(self: Reading) -> Element | None:
         unit = self.consumer
         unit.calls.awaited()
         element: Element | None = await kind.peek(self)
@@ -57,7 +60,7 @@ def _with_checks(kind: Any) -> Any:
             freeze(element[0])
         return element
 
-    def take(self: Any) -> Element:
+    def take(self: Reading) -> Element:
         unit = self.consumer
         unit.calls.check_task()
         if self not in unit.shown:

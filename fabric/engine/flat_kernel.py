@@ -8,13 +8,18 @@ starts one request every ``interval`` cycles and answers ``startup + latency`` c
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numba
-import numpy.ma  # noqa: F401 - a compiled function's first call wants it, in the middle of a run
+import numpy as np
+import numpy.ma
+from numpy.typing import NDArray
 
 __all__ = ["advance", "was_compiled_now"]
 
+
+Kernel: TypeAlias = Callable[..., tuple[int, int, int, int]]
+Counters: TypeAlias = NDArray[np.int64]
 
 _SIGNATURE: Final = (
     "UniTuple(int64, 4)(int64, int64, int64, int64, int64[::1], int64[::1], int64[::1], "
@@ -22,7 +27,7 @@ _SIGNATURE: Final = (
 )
 
 
-def _compiled(function: Callable[..., tuple[int, int, int, int]]) -> Any:
+def _compiled(function: Kernel) -> Any:  # numba's dispatchers have no types
     try:
         return numba.njit(_SIGNATURE, cache=True)(function)
     except RuntimeError:
@@ -36,12 +41,12 @@ def advance(
     budget: int,
     finished: int,
     offset: int,
-    free: Any,
-    next_bundle: Any,
-    left: Any,
-    last_ready: Any,
-    active: Any,
-    done: Any,
+    free: Counters,
+    next_bundle: Counters,
+    left: Counters,
+    last_ready: Counters,
+    active: Counters,
+    done: Counters,
     bundle: int,
     answer: int,
     interval: int,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from signal import SIGINT
-from typing import Any, Final
+from typing import Final
 
 from fabric.deadlock.document import DeadlockReport
 from fabric.machine.ending import Ending
 from fabric.runs.verification import Verification
 from fabric.telling.errors import Deadlock, FabricError, VerificationError
+from fabric.telling.plain import JsonObject
 from fabric.telling.shown import shown
 
 __all__ = [
@@ -205,8 +206,8 @@ class Report:
     """
 
     program: str
-    parameters: dict[str, Any] = field(default_factory=dict)
-    hardware: dict[str, Any] | None = None
+    parameters: JsonObject = field(default_factory=dict)
+    hardware: JsonObject | None = None
     mode: str | None = None
     status: Ending = "error"
     cycles: int | None = None
@@ -228,7 +229,7 @@ class Report:
     verification: Verification | None = None
     explained: DeadlockReport | None = None
     failure: Failure | None = None
-    extra: dict[str, Any] = field(default_factory=dict)
+    extra: JsonObject = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     name: str = ""
     units: tuple[UnitCounters, ...] = ()
@@ -238,12 +239,12 @@ class Report:
     signal: int | None = None
 
     @property
-    def deadlock(self) -> dict[str, Any] | None:
+    def deadlock(self) -> JsonObject | None:
         """Why it does not move, as ``run --json`` prints it; None where it does."""
         return None if self.explained is None else self.explained.as_json()
 
     @property
-    def error(self) -> dict[str, Any] | None:
+    def error(self) -> JsonObject | None:
         """What made it fail, as ``run --json`` prints it; None where nothing did."""
         return None if self.failure is None else asdict(self.failure)
 
@@ -294,7 +295,7 @@ class Report:
         """What a notebook shows of it: what ``run`` prints."""
         return shown(self)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return the object that ``run --json`` prints."""
         known = {
             name: getattr(self, name)

@@ -36,6 +36,7 @@ from fabric.symbolic.metrics import metrics_of
 from fabric.symbolic.substitution import Substitution
 from fabric.telling.errors import ConfigurationError, FabricError
 from fabric.telling.place import calling_place
+from fabric.telling.plain import JsonObject
 from fabric.telling.wording import found_text
 from fabric.trace.recording.options import TraceOptions
 from fabric.wiring.program import Program
@@ -262,7 +263,7 @@ def _explain(
 def _report(
     run: Execution,
     status: Ending,
-    head: dict[str, Any],
+    head: JsonObject,
     explained: DeadlockReport | None,
     notes: list[str],
 ) -> Report:
@@ -291,7 +292,7 @@ def _report(
     sizes = measured.sizes
     metrics = metrics_of(plan, Substitution(sizes))
     totals = accounting.totals(state, program.hardware.hbm, metrics)
-    extra: dict[str, Any] = {}
+    extra: JsonObject = {}
     comparison = Comparison()
     warnings = [*notes, *accounting.warnings(state)]
     verification = _not_verified(run, status)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
+
+from fabric.telling.plain import JsonObject
 
 __all__ = ["Mismatch", "Number", "OutputVerification", "Verification"]
 
@@ -127,7 +129,7 @@ class Verification:
             for name in self.unexpected
         ]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return the field ``verification`` of ``run --json``; null for what was not compared."""
         if self.not_verified:
             return {"not_verified": self.not_verified, **dict.fromkeys(_COMPARED)}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 # Any: reports of errors are JSON, which users index.
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fabric.telling.plain import JsonObject
 
 if TYPE_CHECKING:
     from fabric.telling.place import Place
@@ -110,7 +112,7 @@ class Deadlock(FabricError):  # noqa: N818 - the word users search for
         report: what ``run --json`` prints under ``deadlock``.
     """
 
-    def __init__(self, message: str, *, report: dict[str, Any]) -> None:
+    def __init__(self, message: str, *, report: JsonObject) -> None:
         """Keep the report beside its one-line form."""
         super().__init__(message)
         self.report = report
@@ -123,7 +125,7 @@ class VerificationError(FabricError):
         verification: what ``run --json`` prints under ``verification``.
     """
 
-    def __init__(self, message: str, *, verification: dict[str, Any]) -> None:
+    def __init__(self, message: str, *, verification: JsonObject) -> None:
         """Keep the numbers beside the sentences."""
         super().__init__(message)
         self.verification = verification

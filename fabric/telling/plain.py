@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any, TypeAlias
 
-__all__ = ["json_text", "plain"]
+__all__ = ["JsonObject", "json_text", "plain"]
+
+JsonObject: TypeAlias = dict[str, Any]
+"""An object of JSON, which its readers index without asking what is in it."""
 
 
 def json_text(value: object) -> str:

@@ -12,6 +12,7 @@ import duckdb
 
 from fabric.arguments.described import checked
 from fabric.telling.errors import ConfigurationError
+from fabric.telling.plain import JsonObject
 from fabric.telling.vocabulary import SCHEMA_VERSION, TABLES
 from fabric.telling.wording import outcome
 from fabric.trace.reading import views
@@ -99,7 +100,7 @@ class Trace:
         """Return the names of units, by number."""
         return [name for (name,) in self.rows("SELECT name FROM units ORDER BY unit")]
 
-    def _meta(self, run: Path) -> dict[str, Any]:
+    def _meta(self, run: Path) -> JsonObject:
         meta = self._json("meta.json")
         if meta is None and self.folder != run:
             raise ConfigurationError(
@@ -123,7 +124,7 @@ class Trace:
             )
         return meta
 
-    def _json(self, name: str) -> dict[str, Any] | None:
+    def _json(self, name: str) -> JsonObject | None:
         try:
             found = json.loads((self.folder / name).read_text(encoding="utf-8"))
         except (OSError, ValueError):
