@@ -8,15 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final
 
-import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    Costs,
-    OffChipTensor,
-    Operator,
     Ports,
     ShapeError,
     Stream,
@@ -27,7 +23,8 @@ from fabric import (
     drop,
 )
 from operators.streams.values import Values
-from operators.tiles.grid import Grid, Tiles, hand_out, load_costs, loaded
+from operators.tiles.grid import Grid, Tiles
+from operators.tiles.load import Load, hand_out
 from operators.tiles.row_major import row_major_strides
 from operators.tiles.tensor import Tensor
 from operators.tiles.view import LISTED, Viewed, numbers_below, reach, walk
@@ -36,7 +33,7 @@ __all__ = ["LinearOffChipLoad"]
 
 
 @dataclass(frozen=True)
-class LinearOffChipLoad(Operator):
+class LinearOffChipLoad(Load):
     """Read ``shape`` tiles of a tensor once, or once per element of a reference stream.
 
     Shapes:
@@ -59,11 +56,7 @@ class LinearOffChipLoad(Operator):
     """
 
     conducted: ClassVar[bool] = True
-    kind: ClassVar = "memory"
-    off_chip: ClassVar[Literal["read", "write"] | None] = "read"
 
-    tensor: Tensor | np.ndarray
-    tile: tuple[int, int]
     shape: tuple[int, ...] | None = None
     strides: tuple[int, ...] | None = None
 
@@ -96,17 +89,6 @@ class LinearOffChipLoad(Operator):
         dtype = grid.element_type(wiring.hardware)
         outer = inputs[0].shape if inputs else (1,)
         return (StreamType((*outer, *shape), TileType(rows, cols, dtype)),)
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        (tiles,) = outputs
-        return load_costs(tiles)
-
-    @override
-    def off_chip_tensor(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
-    ) -> OffChipTensor:
-        return loaded(self.tensor, outputs[0])
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -6,15 +6,11 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 3.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-import numpy as np
 from typing_extensions import override
 
 from fabric import (
-    Costs,
-    OffChipTensor,
-    Operator,
     Ports,
     Stream,
     StreamType,
@@ -23,15 +19,16 @@ from fabric import (
     Wiring,
 )
 from operators.streams.values import Values
-from operators.tiles.grid import Grid, hand_out, load_costs, loaded
+from operators.tiles.grid import Grid
 from operators.tiles.integers import check_integers, number_in
+from operators.tiles.load import Load, hand_out
 from operators.tiles.tensor import Tensor
 
 __all__ = ["RandomOffChipLoad"]
 
 
 @dataclass(frozen=True)
-class RandomOffChipLoad(Operator):
+class RandomOffChipLoad(Load):
     """Read one tile for every address: tile n of the tensor, in row-major order of its tiles.
 
     Shapes:
@@ -49,11 +46,6 @@ class RandomOffChipLoad(Operator):
     """
 
     conducted: ClassVar[bool] = True
-    kind: ClassVar = "memory"
-    off_chip: ClassVar[Literal["read", "write"] | None] = "read"
-
-    tensor: Tensor | np.ndarray
-    tile: tuple[int, int]
 
     def __call__(self, addresses: Stream) -> Stream:
         """Return the stream of tiles."""
@@ -66,17 +58,6 @@ class RandomOffChipLoad(Operator):
         check_integers("RandomOffChipLoad", addresses)
         dtype = self._grid.element_type(wiring.hardware)
         return (StreamType(addresses.shape, TileType(*self.tile, dtype)),)
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        (tiles,) = outputs
-        return load_costs(tiles)
-
-    @override
-    def off_chip_tensor(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
-    ) -> OffChipTensor:
-        return loaded(self.tensor, outputs[0])
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
+from fabric.engine.off_chip import StandIn
 from fabric.engine.on_chip import OnChipMemory
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ObservedOffChip", "ObservedOnChipMemory"]
 
 
-class ObservedOffChip:
+class ObservedOffChip(StandIn):
     """Any off-chip memory; each burst is told of when it is complete."""
 
     def __init__(
@@ -29,30 +30,11 @@ class ObservedOffChip:
         next_order: Callable[[], int],
     ) -> None:
         """Stand for ``memory``; operations get their numbers from ``next_order``."""
-        self._memory: Final = memory
+        super().__init__(memory)
         self._request_bytes: Final = request_bytes
         self._observers: Final = observers
         self._next_order: Final = next_order
         self._under_way: dict[int, tuple[int, int, int]] = {}
-
-    @property
-    def pending(self) -> bool:
-        """See ``OffChip``, as all others."""
-        return self._memory.pending
-
-    @property
-    def bytes_moved(self) -> int:
-        """See ``OffChip``."""
-        return self._memory.bytes_moved
-
-    @property
-    def final_cycle(self) -> int | None:
-        """See ``OffChip``."""
-        return self._memory.final_cycle
-
-    def served(self, unit: Unit) -> int:
-        """See ``OffChip``."""
-        return self._memory.served(unit)
 
     def submit(self, unit: Unit, burst: Burst) -> None:
         """Hand ``burst`` on and remember when."""

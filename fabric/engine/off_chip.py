@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from fabric.engine.unit import Unit
 
-__all__ = ["Burst", "OffChip", "Region"]
+__all__ = ["Burst", "OffChip", "Region", "StandIn"]
 
 
 class Burst(NamedTuple):
@@ -95,3 +95,30 @@ class OffChip(Protocol):
     def served(self, unit: Unit) -> int:
         """Return how many requests of the unit's burst under way have been taken."""
         ...
+
+
+class StandIn:
+    """Stands for a memory and says what that says; what differs is told by who extends it."""
+
+    def __init__(self, memory: OffChip) -> None:
+        """Stand for ``memory``."""
+        self._memory: Final = memory
+
+    @property
+    def pending(self) -> bool:
+        """See ``OffChip``, as all others."""
+        return self._memory.pending
+
+    @property
+    def bytes_moved(self) -> int:
+        """See ``OffChip``."""
+        return self._memory.bytes_moved
+
+    @property
+    def final_cycle(self) -> int | None:
+        """See ``OffChip``."""
+        return self._memory.final_cycle
+
+    def served(self, unit: Unit) -> int:
+        """See ``OffChip``."""
+        return self._memory.served(unit)

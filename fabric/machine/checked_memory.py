@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from fabric.engine.off_chip import Burst, OffChip
+from typing_extensions import override
+
+from fabric.engine.off_chip import Burst, OffChip, StandIn
 from fabric.engine.unit import Unit
 from fabric.telling.errors import FabricError, ProgramError, Refusal, said
 from fabric.telling.place import defining_place, raising_place
@@ -14,37 +16,24 @@ from fabric.values.fit import MOST_CYCLES, described, whole
 __all__ = ["CheckedMemory"]
 
 
-class CheckedMemory:
+class CheckedMemory(StandIn):
     """Stands for a memory until it fails; then nothing is answered any more, and the run ends."""
 
     def __init__(
         self, memory: OffChip, model: str, keep: Callable[[FabricError, int], None]
     ) -> None:
         """Stand for ``memory``; ``keep`` is told what went wrong, and at which cycle."""
-        self._memory: Final = memory
+        super().__init__(memory)
         self._model: Final = model
         self._keep: Final = keep
         self._asked: dict[Unit, tuple[int, int]] = {}
         self._failed = False
 
     @property
+    @override
     def pending(self) -> bool:
         """See ``OffChip``, as all others; here it is known without asking."""
         return bool(self._asked) and not self._failed
-
-    @property
-    def bytes_moved(self) -> int:
-        """See ``OffChip``."""
-        return self._memory.bytes_moved
-
-    @property
-    def final_cycle(self) -> int | None:
-        """See ``OffChip``."""
-        return self._memory.final_cycle
-
-    def served(self, unit: Unit) -> int:
-        """See ``OffChip``."""
-        return self._memory.served(unit)
 
     def submit(self, unit: Unit, burst: Burst) -> None:
         """See ``OffChip``; what is raised here is told of the operator."""

@@ -8,12 +8,9 @@ from typing import Final
 import numpy as np
 
 from fabric import (
-    Costs,
     Hardware,
-    OffChipTensor,
     Ports,
     ShapeError,
-    StreamType,
     Tile,
     TileType,
     dtype_named,
@@ -22,7 +19,7 @@ from operators.tiles.conversion import converted
 from operators.tiles.tensor import Tensor
 from operators.tiles.view import numbers_below
 
-__all__ = ["Grid", "Tiles", "hand_out", "load_costs", "loaded"]
+__all__ = ["Grid", "Tiles"]
 
 
 class Grid:
@@ -179,31 +176,3 @@ class Tiles:
     def offset_bytes(self, number: int) -> int:
         """Return where tile ``number`` begins in the tensor."""
         return self._grid.offset_bytes(number, self._dtype.itemsize)
-
-
-async def hand_out(ports: Ports, tiles: Tiles, number: int, stop: int) -> None:
-    """Read tile ``number`` from off-chip memory and send it; until then it takes room on chip."""
-    tile = tiles[number]
-    unit, size_bytes = ports.unit, tile.size_bytes
-    await ports.on_chip.allocate(unit, size_bytes, "a tile")
-    row_bytes = tile.cols * tile.dtype.itemsize
-    await ports.burst(tile.rows, row_bytes, tiles.offset_bytes(number), tiles.pitch_bytes)
-    await ports.sink.send((tile, stop))
-    ports.on_chip.release(unit, size_bytes, unit.now)
-
-
-def loaded(tensor: Tensor | np.ndarray, tiles: StreamType) -> OffChipTensor:
-    """Return what is read where a stream of ``tiles`` is loaded from ``tensor``."""
-    tile = tiles.value
-    assert isinstance(tile, TileType)
-    return OffChipTensor(tensor.shape, tile.dtype, source=tensor)
-
-
-def load_costs(tiles: StreamType) -> Costs:
-    """Return what it costs to load a stream of tiles."""
-    tile_bytes = tiles.value.size_bytes
-    return Costs(
-        load_bytes=tiles.count * tile_bytes,
-        on_chip_bytes=2 * tile_bytes,
-        artifact_on_chip_bytes=tile_bytes,
-    )
