@@ -28,8 +28,8 @@ RETIRED: Final = re.compile(
 """Words that were used beside those of the table."""
 
 OTHERS: Final = {
-    ("trace/pages/charts.py", "hbm"),
-    ("trace/reading/reader.py", "hbm"),
+    ("hardware/description.py", "hbm"),
+    ("hardware/file.py", "hbm"),
     ("telling/vocabulary.py", "idle"),
 }
 """Spelled like a cause: a section of the hardware, and an event of the trace."""

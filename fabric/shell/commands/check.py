@@ -26,7 +26,7 @@ def _sizes(
     help="The size of a dimension that data decide.",
 )
 @click.option("--data", is_flag=True, help="Take sizes from the program's own routing or lengths.")
-@click.option("--layout", is_flag=True, help="Print where each tensor is in off-chip memory, too.")
+@click.option("--layout", is_flag=True, help="Print where each tensor is in the HBM, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def command(

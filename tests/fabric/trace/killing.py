@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from fabric import Hardware, Program, simulate
+from fabric.engine import observation
 from fabric.shell.loader import load_program
 from fabric.trace.recording import recorder, rows, spool
 from fabric.trace.recording.options import TraceOptions
@@ -74,7 +75,7 @@ def _forked(run: Callable[[], object]) -> int:
 
 def _counting(steps: _Counter, files: _Counter, *, after: bool) -> None:
     """Let ``steps`` count the operations that are recorded, ``files`` those put in their places."""
-    setattr(rows, "count", lambda: steps)  # noqa: B010 - mypy knows better
+    setattr(observation, "count", lambda: steps)  # noqa: B010 - mypy knows better
     replace = Path.replace
 
     def counted(path: Path, target: Path) -> Path:
