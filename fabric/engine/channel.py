@@ -63,7 +63,6 @@ class Channel:
         "_bare_stops",
         "_receiving",
         "_recent",
-        "_renewed",
         "_returned",
         "_round_trip_cycles",
         "_sending",
@@ -116,10 +115,9 @@ class Channel:
         self.credits: deque[int] = deque([0] * min(depth, _GRANT))
         self._returned: deque[int] = deque()
         self._ungranted = depth - len(self.credits)
-        # Credits of the latest dequeues, for as many slots as were ever in use at once, the oldest
-        # one apart: while it was not yet back when a new element was sent, one more is kept.
-        self._renewed = 0
-        self._recent: deque[int] = deque()
+        # Credits of the latest dequeues, for as many slots as were ever in use at once: while the
+        # oldest of them was not yet back when a new element was sent, one more is kept.
+        self._recent: deque[int] = deque((0,))
         self._spent = 0
         self._bare_stops = 0
         self.left_over = 0
@@ -176,7 +174,7 @@ class Channel:
     @property
     def last_taken_cycle(self) -> int | None:
         """The consumer's clock at its last dequeue; None where it made none."""
-        credit = self._recent[-1] if self._recent else self._renewed
+        credit = self._recent[-1]
         return credit - self._round_trip_cycles if credit else None
 
     @property
@@ -186,7 +184,7 @@ class Channel:
         A channel of this depth would not have changed a clock. Elements that were never dequeued
         count at the end.
         """
-        return max(len(self._recent) + 1 if self.taken else 0, len(self.queue))
+        return max(len(self._recent) if self.taken else 0, len(self.queue))
 
     def send(self, element: Element) -> Awaitable[None]:
         """Append ``element``, after a wait for a credit where the channel is full."""
@@ -260,11 +258,11 @@ class Channel:
             self.empty_cycles += visible - now
             unit.now = now = visible
         earliest = now + self._round_trip_cycles
-        self._returned.append(earliest)
         recent = self._recent
+        if recent[0] <= visible:
+            recent.popleft()
         recent.append(earliest)
-        if self._renewed <= visible:
-            self._renewed = recent.popleft()
+        self._returned.append(earliest)
         if self.writer is not None:
             self._wake_writer()
         return element
@@ -288,11 +286,11 @@ class Channel:
         """Dequeue the element that ``peek`` showed."""
         visible, element = self.queue.popleft()
         earliest = self.consumer.now + self._round_trip_cycles
-        self._returned.append(earliest)
         recent = self._recent
+        if recent[0] <= visible:
+            recent.popleft()
         recent.append(earliest)
-        if self._renewed <= visible:
-            self._renewed = recent.popleft()
+        self._returned.append(earliest)
         if self.writer is not None:
             self._wake_writer()
         return element

@@ -14,7 +14,7 @@ from fabric.deadlock.waits import find_stuck
 from fabric.machine.ending import Ending
 from fabric.machine.machine import Machine
 from fabric.machine.runner import Runner
-from fabric.machine.state_of import cycles_of, state_of
+from fabric.machine.state_of import state_of
 from fabric.machine.watchdog import watched
 from fabric.runs import accounting
 from fabric.runs.interrupts import Interrupts
@@ -85,7 +85,10 @@ class Execution:
         watch: for livelocks.
         log: where its story goes; nowhere until it is set.
         wall_seconds: that it took.
+        state: to which it came; once it has been executed.
     """
+
+    state: RunState
 
     def __init__(
         self, program: Program, settings: Settings, say: Callable[[str], object] | None = None
@@ -152,7 +155,7 @@ class Execution:
         """Run to the end and return how it ended; the trace ends with it."""
         status = self._execute()
         if self._recorder is not None:
-            self._recorder.finish(status, cycles_of(self.machine))
+            self._recorder.finish(status, self.state.cycles)
         return status
 
     def _execute(self) -> Ending:
@@ -172,7 +175,8 @@ class Execution:
             if not interrupts.seen:
                 raise
         self.wall_seconds = time.perf_counter() - start
-        self._log_finished(state_of(self.machine))
+        self.state = state_of(self.machine)
+        self._log_finished(self.state)
         return "interrupted" if interrupts.seen else ending
 
     def _beside(self) -> Iterator[Callable[[], Awaitable[None]]]:
@@ -184,6 +188,8 @@ class Execution:
             yield self._recorder.run
 
     def _beat(self) -> None:
+        if not self.log.is_kept:
+            return
         machine = self.machine
         state = state_of(machine)
         self._log_finished(state)
@@ -200,6 +206,8 @@ class Execution:
                 self.log.event("partial_deadlock", machine.clock.now, loop=names)
 
     def _log_finished(self, state: RunState) -> None:
+        if not self.log.is_kept:
+            return
         ended = [u for u in state.units if u.finished and u.number not in self._logged]
         if not ended:
             return

@@ -85,6 +85,11 @@ class RunLog:
         if self._file is not None:
             self._try("events.jsonl", self._file.close)
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether what it is told goes anywhere."""
+        return self._log is not None
+
     def event(self, name: str, cycle: int, **fields: object) -> None:
         """Write one event."""
         if self._log is not None:

@@ -21,7 +21,7 @@ from fabric.deadlock.waits import channels_of, find_stuck
 from fabric.engine.hop import Hop
 from fabric.engine.observer import Observer
 from fabric.machine.ending import Ending
-from fabric.machine.state_of import memory_use, state_of
+from fabric.machine.state_of import memory_use
 from fabric.runs import accounting
 from fabric.runs.collector import only_young_garbage
 from fabric.runs.comparison import check_assumptions, compare
@@ -226,7 +226,7 @@ def _explain(
 ) -> DeadlockReport:
     """Explain why the program does not get on, and look for a remedy."""
     machine = run.machine
-    state = state_of(machine)
+    state = run.state
     if status == "livelock":
         # Where what moves was when it was stopped differs from run to run: that is not said.
         circling = tuple(Circling(unit.index, place) for unit, place in machine.failures.circling)
@@ -287,7 +287,7 @@ def _report(
         )
     plan = machine.plan
     program = plan.program
-    state = state_of(machine)
+    state = run.state
     measured = measured_sizes(plan, state)
     sizes = measured.sizes
     metrics = metrics_of(plan, Substitution(sizes))
