@@ -1,0 +1,49 @@
+"""Shares of what the hardware could do."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from fabric import FlatDescription, Hardware, Program, Trace, hardware_scope, simulate
+from fabric.trace.analysis.summary import print_summary
+from operators import LinearOffChipLoad, LinearOffChipStore
+
+
+def _copied(**hbm: int) -> Program:
+    with (
+        hardware_scope(Hardware(hbm=FlatDescription(**hbm))),
+        Program("copied", mode="timing") as program,
+    ):
+        loaded = LinearOffChipLoad(np.ones((8, 8), np.float32), tile=(4, 4))()
+        LinearOffChipStore("out")(loaded)
+    return program
+
+
+@pytest.mark.parametrize(("channels", "request_bytes", "interval"), [(3, 32, 2), (8, 64, 1)])
+def test_of_the_peak(channels: int, request_bytes: int, interval: int) -> None:
+    """Of the bytes that all channels could move in the run's cycles, those of the bfloat16 tensors."""
+    report = simulate(
+        _copied(channels=channels, request_bytes=request_bytes, initiation_interval_cycles=interval)
+    )
+
+    assert report.cycles is not None
+    peak = report.cycles * channels * request_bytes / interval
+    assert pytest.approx(2 * 8 * 8 * 2 / peak) == report.off_chip_bandwidth_utilization
+
+
+@pytest.mark.parametrize(("given", "shown"), [({"rows": 3}, ["rows=3"]), ({}, [])])
+def test_parameters(given: dict[str, int], shown: list[str], tmp_path: Path) -> None:
+    """A summary has a line for the parameters where there are any."""
+    report = simulate(_copied(), parameters=given, trace="events", log_dir=tmp_path)
+    console = Console(file=io.StringIO(), width=200)
+    print_summary(Trace(Path(str(report.log_dir))), console)
+
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert shown == lines[1 : 1 + len(shown)]
+    assert lines[1 + len(shown)].startswith("completed in timing mode")
