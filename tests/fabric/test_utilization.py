@@ -26,7 +26,7 @@ def _copied(**hbm: int) -> Program:
 
 @pytest.mark.parametrize(("channels", "request_bytes", "interval"), [(3, 32, 2), (8, 64, 1)])
 def test_of_the_peak(channels: int, request_bytes: int, interval: int) -> None:
-    """Of the bytes that all channels could move in the run's cycles, those of the bfloat16 tensors."""
+    """Of the bytes that all channels could move in the cycles, those of bfloat16 tensors."""
     report = simulate(
         _copied(channels=channels, request_bytes=request_bytes, initiation_interval_cycles=interval)
     )
