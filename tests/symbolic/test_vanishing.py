@@ -1,4 +1,4 @@
-"""``min(1, D)`` beside other factors: it goes where one of them is 0 with D, and stays elsewhere."""
+"""``min(1, D)`` beside other factors: it goes where one of them is 0 with D."""
 
 from __future__ import annotations
 
