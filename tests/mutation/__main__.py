@@ -130,7 +130,7 @@ def _survivors(results: Path) -> list[Mutant]:
     """Make the mutants anew that were not caught; those of lines that have changed are left out."""
     mutants = []
     for each in map(json.loads, results.read_text(encoding="utf-8").splitlines()):
-        if each["outcome"] in {"survived", "not run"}:
+        if each["outcome"] in {"survived", "unsure", "not run"}:
             mutant = made_again(ROOT, each["file"], each["operator"], each["occurrence"])
             if mutant is not None and mutant.key == (each["file"], each["before"], each["after"]):
                 mutants.append(mutant)
@@ -155,7 +155,7 @@ def _entry(result: Result) -> dict[str, object]:
 
 def _line(result: Result) -> str:
     mutant = result.mutant
-    if result.outcome in ("survived", "not run"):
+    if result.outcome in ("survived", "unsure", "not run"):
         what = f"\n    - {mutant.before}\n    + {mutant.after}\n    {result.tests} tests ran"
     else:
         what = f" {mutant.operator.removeprefix('core/')}, {result.test or 'all tests of a module'}"

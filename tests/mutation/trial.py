@@ -36,7 +36,8 @@ class Result:
     """What became of a mutant.
 
     Attributes:
-        outcome: ``caught``, ``hung`` (caught by the time it took), ``survived`` or ``not run``.
+        outcome: ``caught``, ``hung`` (caught by the time it took), ``unsure`` (its tests hang without
+            it, too), ``survived`` or ``not run``.
         test: the one that caught it.
         tests: how many were to run.
         seconds: all of them took.
@@ -73,6 +74,9 @@ class Tree:
             self._made += 1
             with _Mutated(self._root / mutant.file, mutant.source, self._made):
                 outcome, failed = self._run(chunk, sum(seconds), max(seconds))
+            # The machine may have been slow, or a test hang by itself.
+            if outcome == "hung" and self._run(chunk, sum(seconds), max(seconds))[0] == "hung":
+                outcome = "unsure"
             if outcome != "survived":
                 break
         return Result(mutant, outcome, failed, len(tests), time.monotonic() - start)
