@@ -36,8 +36,8 @@ class Result:
     """What became of a mutant.
 
     Attributes:
-        outcome: ``caught``, ``hung`` (caught by the time it took), ``unsure`` (its tests hang without
-            it, too), ``survived`` or ``not run``.
+        outcome: ``caught``, ``hung`` (caught by the time it took), ``unsure`` (its tests hang
+            without it, too), ``survived`` or ``not run``.
         test: the one that caught it.
         tests: how many were to run.
         seconds: all of them took.
