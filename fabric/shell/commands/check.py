@@ -9,12 +9,6 @@ from fabric.shell.commands.options import numbers, program_options
 __all__ = ["command"]
 
 
-def _sizes(
-    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
-) -> dict[str, int]:
-    return numbers(given, "SYMBOL=VALUE", least=0)
-
-
 @click.command("check")
 @program_options
 @click.option(
@@ -22,7 +16,7 @@ def _sizes(
     "sizes",
     metavar="SYMBOL=VALUE",
     multiple=True,
-    callback=_sizes,
+    callback=numbers(least=0),
     help="The size of a dimension that data decide.",
 )
 @click.option("--data", is_flag=True, help="Take sizes from the program's own routing or lengths.")

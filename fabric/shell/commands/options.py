@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 import click
@@ -52,24 +52,28 @@ def program_options(command: Command) -> Command:
     return command
 
 
-def numbers(given: Sequence[str], form: str, least: int) -> dict[str, int]:
-    """Return what ``NAME=N`` options say.
+def numbers(
+    *, least: int
+) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], dict[str, int]]:
+    """Return the callback of an option ``NAME=N``, given several times: numbers by name.
 
-    Args:
-        given: as typed.
-        form: how the help writes them, such as ``CHANNEL=N``.
-        least: the smallest number.
-
-    Raises:
-        BadParameter: another form, or a smaller number.
+    How the option is written is its ``metavar``. Another form, or a number below ``least``, is a
+    click.BadParameter.
     """
-    found = {}
-    for item in given:
-        name, _, number = item.rpartition("=")
-        # Python reads no number of thousands of digits.
-        value = int(number) if number.isdecimal() and len(number) < 1000 else -1
-        if not name or value < least:
-            what = form.rpartition("=")[2]
-            raise click.BadParameter(f"{item!r}: expected {form} with {what} at least {least}")
-        found[name] = value
-    return found
+
+    def read(
+        _context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+    ) -> dict[str, int]:
+        found = {}
+        form = str(parameter.metavar)
+        for item in given:
+            name, _, number = item.rpartition("=")
+            # Python reads no number of thousands of digits.
+            value = int(number) if number.isdecimal() and len(number) < 1000 else -1
+            if not name or value < least:
+                what = form.rpartition("=")[2]
+                raise click.BadParameter(f"{item!r}: expected {form} with {what} at least {least}")
+            found[name] = value
+        return found
+
+    return read

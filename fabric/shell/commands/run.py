@@ -19,12 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-def _depths(
-    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
-) -> dict[str, int]:
-    return numbers(given, "CHANNEL=N", least=1)
-
-
 @click.command("run")
 @program_options
 @click.option(
@@ -37,7 +31,7 @@ def _depths(
     "depths",
     metavar="CHANNEL=N",
     multiple=True,
-    callback=_depths,
+    callback=numbers(least=1),
     help="The depth of one channel, named by its reader: OPERATOR.INPUT.",
 )
 @click.option(
