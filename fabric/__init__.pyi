@@ -10,6 +10,7 @@ from .engine.observer import Watched as Watched
 from .engine.off_chip import Burst as Burst
 from .engine.off_chip import OffChip as OffChip
 from .engine.on_chip import Allocation as Allocation
+from .engine.ports import Arrivals as Arrivals
 from .engine.ports import Ports as Ports
 from .engine.ports import Sink as Sink
 from .engine.ports import Source as Source

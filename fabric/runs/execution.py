@@ -107,18 +107,12 @@ class Execution:
             on_heartbeat=self._beat,
             beat_cycles=HEARTBEAT_CYCLES,
             observers=(*recorded, *settings.observers),
+            compiles=True,
         )
         self.machine: Final[Machine] = self._runner.machine
         self.log = RunLog(None, lambda _: None)
         self.wall_seconds = 0.0
-        machine = self.machine
-        self.watch: Final = LivelockWatch(
-            machine.clock,
-            machine.units,
-            machine.channels,
-            machine.sinks,
-            settings.livelock_cycles,
-        )
+        self.watch: Final = LivelockWatch(self.machine, settings.livelock_cycles)
         self._loops_logged: set[str] = set()
         self._interrupts = Interrupts()
         self._logged: set[int] = set()
@@ -219,6 +213,7 @@ class Execution:
 
     def _snapshot(self) -> Snapshot:
         machine = self.machine
+        machine.publish()
         waiting = machine.waiting
         finished = sum(unit.finished for unit in machine.units)
         return Snapshot(
