@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +15,8 @@ from fabric.compiled.tables import Tables
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
 from fabric.engine.discard import Discard
+from fabric.engine.flat_memory import FlatMemory
+from fabric.engine.ports import Sink
 from fabric.engine.unit import ComputeUnit
 from fabric.telling.place import is_own
 from fabric.values.stream_type import StreamType, holds_buffers
@@ -56,9 +58,12 @@ def region_of(
     if not chosen:
         return None
     number = {index: at for at, index in enumerate(chosen)}
+    sinks = [sink for index in chosen for sink in ports[index].outputs]
+    assumed = {sink.channel: sink for sink in sinks if isinstance(sink, AssumedSink)}
     joints = [
         Joint(
             channel,
+            assumed.get(channel),
             number.get(edge.producer.index, c.OUTSIDE),
             number.get(edge.consumer.index, c.OUTSIDE),
         )
@@ -70,12 +75,18 @@ def region_of(
             ports[index].unit,
             automaton,
             ports[index].inputs,
-            tuple(each if isinstance(each, Channel) else None for each in ports[index].outputs),
+            tuple(map(_channel, ports[index].outputs)),
         )
         for index, automaton in chosen.items()
     ]
     first = ports[0]
-    return Region(first.clock, first.on_chip, codes, tables, stages, joints)
+    return Region(first.clock, first.on_chip, first.off_chip, codes, tables, stages, joints)
+
+
+def _channel(sink: Sink) -> Channel | None:
+    if isinstance(sink, AssumedSink):
+        return sink.channel
+    return sink if isinstance(sink, Channel) else None
 
 
 def _is_fit(operator: Operator, ports: Ports) -> bool:
@@ -83,11 +94,10 @@ def _is_fit(operator: Operator, ports: Ports) -> bool:
     kind = type(operator)
     if not kind.turns or not _is_ours(operator):
         return False
-    if any(isinstance(sink, AssumedSink) for sink in ports.outputs):
+    # Other memories may look at the addresses, which are not kept.
+    if operator.off_chip is not None and not isinstance(ports.off_chip, FlatMemory):
         return False
-    return not any(
-        holds_buffers(each.value) for each in (*ports.input_types, *ports.output_types)
-    )
+    return not any(holds_buffers(each.value) for each in (*ports.input_types, *ports.output_types))
 
 
 def _is_ours(described: object) -> bool:

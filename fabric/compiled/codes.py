@@ -15,6 +15,7 @@ from fabric.compiled.columns import (
     NUMBER_MASK,
     NUMBER_SHIFT,
 )
+from fabric.engine.off_chip import Burst
 from fabric.values.value import Element, Empty, Selector, Tile, Value
 
 __all__ = ["Codes", "Looked", "OpaqueTile", "Uncoded"]
@@ -52,10 +53,18 @@ class OpaqueTile(Tile):
 
 
 class Codes:
-    """A number for every kind of value that a run has."""
+    """A number for every kind of value that a run has.
+
+    Attributes:
+        empties: by kind, which dimension a bare stop stands for.
+        bursts: to and from the HBM, by their numbers.
+    """
 
     def __init__(self) -> None:
         """Know none."""
+        self.empties = np.zeros(64, np.int64)
+        self.bursts: list[Burst] = []
+        self._numbers: dict[Burst, int] = {}
         self._kinds: dict[Key, int] = {}
         self._values: list[Value] = []
         self._made: dict[int, Value] = {}
@@ -98,6 +107,13 @@ class Codes:
             return ("any", tile.port, *_shape(tile))
         return self.code((tile, 0))
 
+    def burst(self, burst: Burst) -> int:
+        """Return a number for ``burst``; see ``bursts``."""
+        number = self._numbers.setdefault(burst, len(self.bursts))
+        if number == len(self.bursts):
+            self.bursts.append(burst)
+        return number
+
     def same_kind(self, tile: OpaqueTile, level: int) -> int:
         """Return the code of a tile such as ``tile``, but for its number."""
         return self._kinds["number", *_shape(tile)] << KIND_SHIFT | level
@@ -126,6 +142,9 @@ class Codes:
         if kind is None:
             self._kinds[key] = kind = len(self._values)
             self._values.append(value)
+            if kind == len(self.empties):
+                self.empties = np.concatenate([self.empties, np.zeros_like(self.empties)])
+            self.empties[kind] = value.dimension if isinstance(value, Empty) else 0
         return kind
 
     def _is_number(self, code: int) -> bool:

@@ -54,7 +54,9 @@ PEAK: Final = 15
 LAST_CREDIT: Final = 16
 PRODUCER: Final = 17
 CONSUMER: Final = 18
-CHANNEL_COLUMNS: Final = 19
+COUNTED: Final = 19
+RANK: Final = 20
+CHANNEL_COLUMNS: Final = 21
 
 OUTSIDE: Final = -1
 """In the place of a stage: a unit that is a task; in that of a channel: nobody reads."""
@@ -64,6 +66,14 @@ VISIBLE: Final = 0
 CODE: Final = 1
 USABLE: Final = 2
 SLOT_COLUMNS: Final = 3
+
+# A dimension of a stream whose shape the program has stated.
+SIZE: Final = 0
+GROUPS: Final = 1
+LEAST: Final = 2
+MOST: Final = 3
+CLAIMED: Final = 4
+DIMENSION_COLUMNS: Final = 5
 
 # A state of an automaton, and what it waits for.
 KIND: Final = 0
@@ -105,6 +115,7 @@ MARK: Final = 8
 UNTIL: Final = 9
 HOLD: Final = 10
 BURST: Final = 11
+CHECK: Final = 12
 
 STAMPS: Final = 4
 """Clock readings that an operator may keep at a time."""
@@ -129,6 +140,7 @@ ASKS: Final = 1
 TIRED: Final = 2
 GROWS: Final = 3
 RECORDS: Final = 4
+FAILS: Final = 5
 
 # An element as a number: kind, number in a tile, bare stop, level of its stop.
 LEVEL_BITS: Final = 7

@@ -36,13 +36,14 @@ _1D: Final = "int64[::1]"
 
 
 @_compiled(
-    f"int64({_2D}, {_2D}, {_2D}, {_1D}, {_1D}, {_1D}, {_1D}, {_2D}, {_2D}, {_2D}, {_2D}, {_2D}, "
-    f"{_1D}, {_2D}, {_1D})"
+    f"int64({_2D}, {_2D}, {_2D}, {_2D}, {_1D}, {_1D}, {_1D}, {_1D}, {_2D}, {_2D}, {_2D}, {_2D}, "
+    f"{_2D}, {_1D}, {_1D}, {_2D}, {_1D})"
 )
 def go_on(
     stages: Array,
     channels: Array,
     slots: Array,
+    dimensions: Array,
     inputs: Array,
     outputs: Array,
     seen: Array,
@@ -52,6 +53,7 @@ def go_on(
     table: Array,
     transitions: Array,
     operations: Array,
+    empties: Array,
     ready: Array,
     ledger: Array,
     control: Array,
@@ -59,12 +61,13 @@ def go_on(
     """Let every stage that is ready go on until it waits.
 
     Args:
-        stages, channels, slots, states, table, transitions, operations: see ``columns``.
+        stages, channels, slots, dimensions, states, table, transitions, operations: see ``columns``.
         inputs, outputs: channel of each port; of stage s, from its FIRST_INPUT, FIRST_OUTPUT on.
         seen: by input, the code of the element that was looked at last.
         stamps: clock readings of each stage, from its FIRST_STAMP on.
         marks: by input, arrivals that were marked: cycle and port, oldest mark first.
         table: hashed by state and code: state + 1, code, transition.
+        empties: by kind of value, which dimension a bare stop stands for.
         ready: a ring of the stages that can go on.
         ledger: filled with the changes of on-chip use: cycle and bytes.
         control: see ``columns``.
@@ -72,7 +75,7 @@ def go_on(
     Returns:
         AT_REST where every stage waits; ASKS where a transition is not known; TIRED after about
         BUDGET operations; GROWS where channel WHO has no slot left below its depth; RECORDS where
-        the ledger is full.
+        the ledger is full; FAILS where something is wrong.
     """
     budget = control[c.BUDGET]
     pace = control[c.PACE]
@@ -146,8 +149,12 @@ def go_on(
                     ledger[at, 0] = now
                     ledger[at, 1] = operations[pc, c.AMOUNT]
                     control[c.LEDGER] = at + 1
+                elif what == c.CHECK:
+                    code = seen[first_input + operations[pc, c.AT]] & c.NUMBER_MASK
+                    if code >> c.NUMBER_SHIFT >= operations[pc, c.AMOUNT]:
+                        return c.FAILS
                 elif what == c.BURST:
-                    stages[s, c.REQUESTS] = pc
+                    stages[s, c.REQUESTS] = operations[pc, c.AMOUNT]
                     pc += 1
                     control[c.SUBMITTED] += 1
                     status = c.OFF_CHIP
@@ -203,6 +210,29 @@ def go_on(
                             channels[ch, c.SENT] += 1
                             if code & c.BARE:
                                 channels[ch, c.BARE_SENT] += 1
+                            first = channels[ch, c.COUNTED]
+                            if first >= 0:
+                                empty = 0
+                                if code & c.BARE:
+                                    empty = empties[code >> c.KIND_SHIFT]
+                                else:
+                                    dimensions[first, c.SIZE] += 1
+                                level = min(code & (c.BARE - 1), channels[ch, c.RANK])
+                                for at in range(level):
+                                    size = dimensions[first + at, c.SIZE]
+                                    if at >= empty or size:
+                                        dimensions[first + at, c.SIZE] = 0
+                                        dimensions[first + at, c.GROUPS] += 1
+                                        dimensions[first + at, c.LEAST] = min(
+                                            dimensions[first + at, c.LEAST], size
+                                        )
+                                        dimensions[first + at, c.MOST] = max(
+                                            dimensions[first + at, c.MOST], size
+                                        )
+                                        claimed = dimensions[first + at, c.CLAIMED]
+                                        if claimed >= 0 and size != claimed:
+                                            return c.FAILS
+                                        dimensions[first + at + 1, c.SIZE] += 1
                             other = channels[ch, c.CONSUMER]
                             if other < 0:
                                 control[c.TOUCHED] = 1

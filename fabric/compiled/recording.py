@@ -16,14 +16,20 @@ from typing_extensions import override
 from fabric.compiled import columns as c
 from fabric.compiled.codes import Codes, OpaqueTile
 from fabric.engine.discard import DONE, Discard
+from fabric.engine.off_chip import Burst
 from fabric.engine.ports import Arrivals, Ports
 from fabric.engine.unit import ComputeUnit, Unit, Wait
+from fabric.telling.causes import Operation
 from fabric.values.value import Element, Empty, Tile
 
 if TYPE_CHECKING:
     from fabric.engine.channel import Channel
 
 __all__ = ["Awaited", "Recording", "Unfit"]
+
+
+_LONGEST_STRETCH: Final = 10_000
+"""Operations; a source that sends a million tiles is not written down."""
 
 
 class Unfit(Exception):
@@ -70,9 +76,14 @@ class Recording:
 
     def note(self, what: int, at: int = 0, amount: int = 0) -> None:
         """Note an operation without an element."""
-        self.operations.append([what, at, 0, -1, amount, -1])
-        if what in (c.CHARGE, c.UNTIL, c.RESERVE):
+        self._append([what, at, 0, -1, amount, -1])
+        if what in (c.CHARGE, c.UNTIL, c.RESERVE, c.BURST):
             self.moved()
+
+    def _append(self, operation: list[int]) -> None:
+        self.operations.append(operation)
+        if len(self.operations) > _LONGEST_STRETCH:
+            raise Unfit
 
     def moved(self) -> None:
         """Know that the clock may have moved."""
@@ -89,7 +100,7 @@ class Recording:
             row = [what, port, self.codes.same_kind(value, level), value.port, amount, stamp]
         else:
             row = [what, port, self.codes.code(element), -1, amount, stamp]
-        self.operations.append(row)
+        self._append(row)
         self.moved()
 
     def clock(self) -> _Stamp:
@@ -114,9 +125,7 @@ class Recording:
         """Return the operations so far and begin anew; readings that nobody keeps are left out."""
         used = {row[5] for row in self.operations if row[0] == c.SEND_AT}
         used.update(kept.number for each in self._kept if (kept := each()) is not None)
-        operations = [
-            row for row in self.operations if row[0] != c.NOTE or row[5] in used
-        ]
+        operations = [row for row in self.operations if row[0] != c.NOTE or row[5] in used]
         self.operations = []
         self.moved()
         return operations
@@ -138,8 +147,8 @@ class Recording:
             return self.codes.key(kept)
         if isinstance(kept, _RecordedSource):
             return "input", kept.port
-        if kept.__class__ is tuple:
-            return tuple(map(self.key, kept))  # type: ignore[call-overload]
+        if isinstance(kept, tuple | list):
+            return type(kept).__name__, *map(self.key, kept)
         return kept
 
     @staticmethod
@@ -278,10 +287,22 @@ class _RecordedMemory:
         self._recording.note(c.HOLD, amount=-size_bytes)
 
 
+class _RecordedOffChip:
+    """Notes what is moved to and from the HBM, wherever it is there."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+
+    def submit(self, _unit: Unit, burst: Burst) -> None:
+        self._recording.note(c.BURST, amount=self._recording.codes.burst(burst))
+
+
 class _RecordedClock:
-    """Lets an operator wait for what never comes."""
+    """Lets an operator wait: for a burst, or for what never comes."""
 
     async def park(self, _unit: Unit, wait: Wait) -> None:
+        if wait.operation is Operation.OFF_CHIP:
+            return
         (source,) = wait.channels
         assert isinstance(source, _RecordedSource)
         await _answer(Awaited(c.STARVE, source.port, wait.stops))
@@ -332,12 +353,20 @@ class _RecordedPorts(Ports):
             for port, sink in enumerate(ports.outputs)
         )
         parts["clock"] = _RecordedClock()
+        parts["off_chip"] = _RecordedOffChip(recording)
         parts["on_chip"] = _RecordedMemory(recording)
         return cls(**parts)
 
     @override
     def turn(self, *memory: object) -> None:
         self.recording.memory = memory
+
+    @override
+    def number(self, tile: Tile, below: int) -> int | None:
+        if isinstance(tile, OpaqueTile):
+            self.recording.note(c.CHECK, tile.port, below)
+            return 0
+        return super().number(tile, below)
 
     @override
     def arrivals(self) -> Arrivals:

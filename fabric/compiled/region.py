@@ -5,7 +5,6 @@ To the clock and to the channels at its boundary each of them is a unit like any
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -15,21 +14,25 @@ from fabric.compiled import columns as c
 from fabric.compiled.automaton import Automaton
 from fabric.compiled.codes import Codes, Uncoded
 from fabric.compiled.recording import Unfit
-from fabric.compiled.tables import Array, Rows, Tables
+from fabric.compiled.tables import Rows, Tables
 from fabric.engine.strand import Strand
 from fabric.engine.unit import Unit, Wait
 from fabric.telling.causes import Operation
 from fabric.values.value import Element
 
 if TYPE_CHECKING:
+    from fabric.engine.assumed_sink import AssumedSink
     from fabric.engine.channel import Channel
     from fabric.engine.clock import VirtualClock
+    from fabric.engine.off_chip import OffChip
     from fabric.engine.on_chip import OnChipMemory
 
 __all__ = ["Joint", "Region", "Stage"]
 
 _BUDGET: Final = 2_000_000
 """Operations after which Python looks whether there was a signal."""
+
+_ANY_SIZE: Final = 1 << 62
 
 _FIRST_SLOTS: Final = 1024
 """Of a channel at most, until it needs more."""
@@ -56,10 +59,12 @@ class Joint(NamedTuple):
 
     Attributes:
         channel: it.
+        assumed: counts the groups of what a stage sends, where the program states a shape.
         producer, consumer: numbers of stages; OUTSIDE for a unit that is a task.
     """
 
     channel: Channel
+    assumed: AssumedSink | None
     producer: int
     consumer: int
 
@@ -85,6 +90,7 @@ class Region:
         self,
         clock: VirtualClock,
         on_chip: OnChipMemory,
+        off_chip: OffChip | None,
         codes: Codes,
         tables: Tables,
         stages: Sequence[Stage],
@@ -96,6 +102,7 @@ class Region:
         self._kernel = go_on
         self._clock: Final = clock
         self._on_chip: Final = on_chip
+        self._off_chip: Final = off_chip
         self._codes: Final = codes
         self._tables: Final = tables
         self._stages: Final = stages
@@ -131,8 +138,16 @@ class Region:
         self._channels = np.zeros((len(joints), c.CHANNEL_COLUMNS), np.int64)
         self._slots = Rows(c.SLOT_COLUMNS)
         rows = self._channels
-        for number, (channel, producer, consumer) in enumerate(joints):
+        self._dimensions = Rows(c.DIMENSION_COLUMNS)
+        for number, (channel, assumed, producer, consumer) in enumerate(joints):
             row = rows[number]
+            row[c.COUNTED] = -1
+            if assumed is not None:
+                expected = [-1 if size is None else size for size in assumed.expected]
+                row[c.RANK] = len(expected) - 1
+                row[c.COUNTED] = self._dimensions.extend(
+                    [[0, 0, _ANY_SIZE, 0, size] for size in expected]
+                )
             row[c.DEPTH] = channel.depth
             row[c.FORWARD], row[c.BACKWARD] = channel.forward_cycles, channel.backward_cycles
             size = 1 << (min(channel.depth, _FIRST_SLOTS) - 1).bit_length()
@@ -206,11 +221,14 @@ class Region:
                     clock.conductor.pause()
                     self._schedule()
                     return
+                self._submit()
                 self._emit()
                 if not self._arm():
                     break
         except (Unfit, Uncoded):
-            import traceback; traceback.print_exc()
+            import traceback
+
+            traceback.print_exc()
             self.gave_up = True
             clock.stopping = True
         self._rest()
@@ -225,6 +243,7 @@ class Region:
                 self._rows,
                 self._channels,
                 self._slots.array,
+                self._dimensions.array,
                 self._inputs,
                 self._outputs,
                 self._seen,
@@ -234,6 +253,7 @@ class Region:
                 tables.known,
                 tables.transitions.array,
                 tables.operations.array,
+                self._codes.empties,
                 self._ready,
                 self._ledger,
                 control,
@@ -244,6 +264,8 @@ class Region:
             if reason == c.ASKS:
                 stage = self._stages[control[c.WHO]]
                 stage.automaton.ask(int(control[c.ASKED_STATE]), int(control[c.ASKED_CODE]))
+            elif reason == c.FAILS:
+                raise Unfit
             elif reason == c.GROWS:
                 self._grow(int(control[c.WHO]))
             elif reason != c.RECORDS:
@@ -278,6 +300,9 @@ class Region:
                 row[c.WAIT] = -1
         elif status == c.PACED:
             self._pacing.discard(stage)
+            self._push(stage)
+        elif status == c.OFF_CHIP:
+            row[c.NOW] = self._stages[stage].unit.now
             self._push(stage)
         elif status == c.NO_ELEMENT:
             if self._fetch(waits):
@@ -334,6 +359,21 @@ class Region:
             taken += 1
         row[c.TAKEN] = taken
         return bool(returned)
+
+    def _submit(self) -> None:
+        """Hand bursts to the memory off chip."""
+        control, rows = self._control, self._rows
+        if not control[c.SUBMITTED]:
+            return
+        control[c.SUBMITTED] = 0
+        asks = (rows[:, c.STATUS] == c.OFF_CHIP) & (rows[:, c.REQUESTS] >= 0)
+        for number in np.flatnonzero(asks).tolist():
+            row, unit = rows[number], self._stages[number].unit
+            burst = self._codes.bursts[row[c.REQUESTS]]
+            row[c.REQUESTS] = -1
+            unit.now = int(row[c.NOW])
+            unit.off_chip_bytes += burst.rows * burst.row_bytes
+            self._off_chip.submit(unit, burst)
 
     def _emit(self) -> None:
         """Hand what was sent and taken to the units outside."""
@@ -452,6 +492,8 @@ class Region:
                 if self._channels[self._number[channel], c.CLOSED] < 0
             )
             return Wait(Operation.RECEIVE, going_on, now, any_of=True)
+        if status == c.OFF_CHIP:
+            return Wait(Operation.OFF_CHIP, (), now)
         if status == c.STUCK:
             awaited = stage.automaton.awaited(row[c.STATE])
             assert awaited is not None
@@ -459,8 +501,16 @@ class Region:
         return Wait(Operation.REACH, (), now)
 
     def _publish_channel(self, number: int, row: list[int]) -> None:
-        channel, producer, consumer = self._joints[number]
+        channel, assumed, producer, consumer = self._joints[number]
         if producer >= 0:
+            if assumed is not None:
+                first = row[c.COUNTED]
+                rows = self._dimensions.array[first : first + row[c.RANK] + 1].tolist()
+                assumed.count_sent(
+                    [each[c.SIZE] for each in rows],
+                    [each[c.GROUPS] for each in rows],
+                    [(each[c.LEAST], each[c.MOST]) for each in rows],
+                )
             channel.count_sent(row[c.BARE_SENT], row[c.FULL], row[c.CREDIT])
             if consumer >= 0 and row[c.CLOSED] >= 0:
                 channel.closed_cycle = row[c.CLOSED]

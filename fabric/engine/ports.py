@@ -15,7 +15,7 @@ from fabric.engine.off_chip import Burst
 from fabric.engine.unit import ComputeUnit, Unit, Wait
 from fabric.telling.causes import Operation
 from fabric.telling.errors import OperatorError
-from fabric.values.value import Element, Value
+from fabric.values.value import Element, Tile, Value, number_in
 
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
@@ -116,6 +116,17 @@ class Ports:
     def arrivals(self) -> Arrivals:
         """Return an empty list of inputs that are to be read in the order they came."""
         return Arrivals(self)
+
+    def number(self, tile: Tile, below: int) -> int | None:
+        """Return the number in ``tile`` where it is from 0 to ``below`` - 1; else None.
+
+        Who asks is to use it for an address, and nothing else.
+
+        Raises:
+            ValueError: it carries none, since it was computed without data.
+        """
+        number = number_in(tile)
+        return number if 0 <= number < below else None
 
     def failure(
         self, what: str, place: Place | None = None, *, counted: bool = False

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from fabric.engine.assumed_sink import AssumedSink
 from fabric.compiled.region import Region
+from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
 from fabric.engine.clock import VirtualClock
 from fabric.engine.off_chip import OffChip
