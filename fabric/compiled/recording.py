@@ -180,6 +180,9 @@ class _Stamp:
     def __add__(self, cycles: int) -> _Stamp:
         return _Stamp(self.reading, self.cycles + cycles)
 
+    def __sub__(self, cycles: int) -> _Stamp:
+        return self + -cycles
+
 
 class _RecordedUnit(ComputeUnit):
     """Notes what is charged and computed."""
