@@ -45,7 +45,7 @@ from .values.dims import ceil_div as ceil_div
 from .values.dims import is_ragged as is_ragged
 from .values.dims import is_static as is_static
 from .values.dims import product as product
-from .values.dims import same as same
+from .values.equality import same as same
 from .values.stream_type import BoolType as BoolType
 from .values.stream_type import BufferType as BufferType
 from .values.stream_type import SelectorType as SelectorType

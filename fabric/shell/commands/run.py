@@ -89,6 +89,7 @@ def command(
     known.update(program=program, mode=mode)
     options = _trace_options(trace, trace_window, trace_nodes)
 
+    from fabric.engine.machine_code import was_compiled_now
     from fabric.runs.report import ExitStatus
     from fabric.runs.simulation import simulate
     from fabric.shell.loader import load_on
@@ -116,8 +117,7 @@ def command(
     except OSError as error:
         tell(f"fabric: {error.filename}: {error.strerror}")
         status = status or ExitStatus.UNWRITTEN
-    kernel = sys.modules.get("fabric.engine.flat_kernel")
-    if kernel is not None and kernel.was_compiled_now():
+    if was_compiled_now():
         tell("fabric: compiled the HBM's loop; the next runs start seconds sooner")
     return status
 
