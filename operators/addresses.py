@@ -174,7 +174,7 @@ class FilterLastTile(_Generator):
         last, other = Selector((0,), 2), (Selector((1,), 2), 0)
         async for length, stop in Values[Tile](ports.source, sink, adds=1):
             count = count_in(length, "a length")
-            for _ in range(count - 1):
+            for _ in ports.times(count - 1):
                 await sink.send(other)
             if count:
                 await sink.send((last, stop + 1))

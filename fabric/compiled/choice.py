@@ -18,8 +18,9 @@ from fabric.engine.discard import Discard
 from fabric.engine.flat_memory import FlatMemory
 from fabric.engine.ports import Sink
 from fabric.engine.unit import ComputeUnit
-from fabric.telling.place import is_own
+from fabric.telling.place import is_ours, is_own
 from fabric.values.stream_type import StreamType, holds_buffers
+from fabric.wiring.behaviour import behaving_as
 
 if TYPE_CHECKING:
     from fabric.engine.ports import Ports
@@ -91,8 +92,8 @@ def _channel(sink: Sink) -> Channel | None:
 
 def _is_fit(operator: Operator, ports: Ports) -> bool:
     """Whether the behaviour of ``operator`` can be a table."""
-    kind = type(operator)
-    if not kind.turns or not _is_ours(operator):
+    kind = behaving_as(type(operator))
+    if not vars(kind).get("turns", False) or (is_ours(kind) and not _is_ours(operator)):
         return False
     # Other memories may look at the addresses, which are not kept.
     if operator.off_chip is not None and not isinstance(ports.off_chip, FlatMemory):

@@ -22,7 +22,8 @@ MARKS: Final = 13
 DRAIN: Final = 14
 FIRST_STAMP: Final = 15
 REQUESTS: Final = 16
-STAGE_COLUMNS: Final = 17
+TIMES: Final = 17
+STAGE_COLUMNS: Final = 18
 
 # Its status.
 READY: Final = 0
@@ -88,6 +89,12 @@ POP: Final = 1
 END: Final = 2
 STARVE: Final = 3
 
+# What is known: hashed by state and code.
+KNOWN_COLUMNS: Final = 3
+STATE_FACTOR: Final = 0x9E3779B1
+CODE_FACTOR: Final = 0x85EBCA77
+CODE_SHIFT: Final = 29
+
 # A transition: a stretch of operations, and the state after them.
 START: Final = 0
 STOP: Final = 1
@@ -116,23 +123,21 @@ UNTIL: Final = 9
 HOLD: Final = 10
 BURST: Final = 11
 CHECK: Final = 12
+REPEAT: Final = 13
 
 STAMPS: Final = 4
 """Clock readings that an operator may keep at a time."""
 
 # What the loop is told, and says.
-PACE: Final = 0
-BUDGET: Final = 1
-READY_HEAD: Final = 2
-READY_COUNT: Final = 3
-WHO: Final = 4
-ASKED_STATE: Final = 5
-ASKED_CODE: Final = 6
-LEDGER: Final = 7
-LIVE: Final = 8
-TOUCHED: Final = 9
-SUBMITTED: Final = 10
-CONTROLS: Final = 11
+READY_HEAD: Final = 0
+READY_COUNT: Final = 1
+ASKED_STATE: Final = 2
+ASKED_CODE: Final = 3
+LEDGER: Final = 4
+LIVE: Final = 5
+TOUCHED: Final = 6
+SUBMITTED: Final = 7
+CONTROLS: Final = 8
 
 # Why it comes back.
 AT_REST: Final = 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import types
 import weakref
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -70,6 +70,7 @@ class Recording:
         self.operations: list[list[int]] = []
         self.memory: tuple[object, ...] | None = None
         self._moves = 0
+        self._repeats = False
         self._kept: list[weakref.ref[_Reading]] = []
         unit = _RecordedUnit(self, ports.unit)
         self.ports: Final = _RecordedPorts.of(self, ports, unit)
@@ -115,6 +116,21 @@ class Recording:
             self._kept.append(weakref.ref(latest))
         return _Stamp(latest)
 
+    def repeated(self, count: int) -> Iterator[int]:
+        """Yield once and note that what was done then is done ``count`` times."""
+        if self._repeats:
+            raise Unfit
+        self._repeats = True
+        operations, at = self.operations, len(self.operations)
+        # Each time begins with another clock.
+        self.moved()
+        yield 0
+        if operations is not self.operations:
+            raise Unfit
+        self.note(c.REPEAT, len(operations) - at, count)
+        self.moved()
+        self._repeats = False
+
     def is_now(self, stamp: object) -> bool:
         """Whether ``stamp`` is what the clock says."""
         if not isinstance(stamp, _Stamp):
@@ -123,9 +139,11 @@ class Recording:
 
     def stretch(self) -> list[list[int]]:
         """Return the operations so far and begin anew; readings that nobody keeps are left out."""
-        used = {row[5] for row in self.operations if row[0] == c.SEND_AT}
-        used.update(kept.number for each in self._kept if (kept := each()) is not None)
-        operations = [row for row in self.operations if row[0] != c.NOTE or row[5] in used]
+        operations = self.operations
+        if not any(row[0] == c.REPEAT for row in operations):
+            used = {row[5] for row in operations if row[0] == c.SEND_AT}
+            used.update(kept.number for each in self._kept if (kept := each()) is not None)
+            operations = [row for row in operations if row[0] != c.NOTE or row[5] in used]
         self.operations = []
         self.moved()
         return operations
@@ -363,6 +381,11 @@ class _RecordedPorts(Ports):
     @override
     def turn(self, *memory: object) -> None:
         self.recording.memory = memory
+
+    @override
+    def times(self, count: int) -> Iterable[int]:
+        if count > 0:
+            yield from self.recording.repeated(count)
 
     @override
     def number(self, tile: Tile, below: int) -> int | None:

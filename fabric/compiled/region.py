@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+import trio
 
 from fabric.compiled import columns as c
 from fabric.compiled.automaton import Automaton
 from fabric.compiled.codes import Codes, Uncoded
+from fabric.compiled.kernel import go_on
 from fabric.compiled.recording import Unfit
 from fabric.compiled.tables import Rows, Tables
 from fabric.engine.strand import Strand
@@ -97,9 +99,6 @@ class Region:
         joints: Sequence[Joint],
     ) -> None:
         """Let ``stages`` stand before their first elements."""
-        from fabric.compiled.kernel import go_on
-
-        self._kernel = go_on
         self._clock: Final = clock
         self._on_chip: Final = on_chip
         self._off_chip: Final = off_chip
@@ -114,11 +113,12 @@ class Region:
         self._build_stages()
         self._control = np.zeros(c.CONTROLS, np.int64)
         self._control[c.LIVE] = len(stages)
-        self._ledger = np.zeros((1 << 14, 2), np.int64)
+        self._ledger = np.zeros(1 << 14, np.int64)
         size = 1 << (len(stages) + 1).bit_length()
         self._ready = np.zeros(size, np.int64)
         self._ready[: len(stages)] = range(len(stages))
         self._control[c.READY_COUNT] = len(stages)
+        self._over: Final = trio.Event()
         self._woken = list(range(len(stages)))
         self._touched: list[int] = []
         self._scheduled = False
@@ -128,6 +128,8 @@ class Region:
         self._waiting: Final = Wait(Operation.RECEIVE, (), 0)
         self._strand: Final = Strand()
         self._strand.step = self._go
+        self._linked: dict[str, Array] = {}
+        self._link()
         for number, stage in enumerate(stages):
             strand = stage.unit.strand = _Woken()
             strand.parked = True
@@ -186,9 +188,37 @@ class Region:
         self._marks = np.zeros((len(self._inputs), 2), np.int64)
         self._stamps = np.zeros(len(stages) * c.STAMPS, np.int64)
 
-    def start(self) -> None:
-        """Go on as soon as the conductor does."""
+    def _link(self) -> None:
+        """Let the loop know the arrays, some of which grow."""
+        tables = self._tables
+        arrays = {
+            "stages": self._rows,
+            "channels": self._channels,
+            "slots": self._slots.array,
+            "dimensions": self._dimensions.array,
+            "inputs": self._inputs,
+            "outputs": self._outputs,
+            "seen": self._seen,
+            "stamps": self._stamps,
+            "marks": self._marks,
+            "states": tables.states.array,
+            "known": tables.known,
+            "transitions": tables.transitions.array,
+            "operations": tables.operations.array,
+            "empties": self._codes.empties,
+            "ready": self._ready,
+            "ledger": self._ledger,
+            "control": self._control,
+        }
+        if any(self._linked.get(name) is not array for name, array in arrays.items()):
+            self._linked = arrays
+            flat = {name: array.reshape(-1) for name, array in arrays.items()}
+            self._loop = go_on.over(**flat)
+
+    async def run(self) -> None:
+        """Let the stages go on, as the conductor does, until all of them have ended."""
         self._schedule()
+        await self._over.wait()
 
     def _schedule(self) -> None:
         if not self._scheduled:
@@ -217,6 +247,7 @@ class Region:
             for stage in touched:
                 self._absorb(stage)
             while True:
+                self._link()
                 if not self._run():
                     clock.conductor.pause()
                     self._schedule()
@@ -235,39 +266,22 @@ class Region:
 
     def _run(self) -> bool:
         """Run the loop until all stages wait; False where it came back early."""
-        control, tables = self._control, self._tables
-        control[c.BUDGET] = _BUDGET
-        control[c.PACE] = self._clock.pace_cycle
+        control = self._control
         while True:
-            reason = self._kernel(
-                self._rows,
-                self._channels,
-                self._slots.array,
-                self._dimensions.array,
-                self._inputs,
-                self._outputs,
-                self._seen,
-                self._stamps,
-                self._marks,
-                tables.states.array,
-                tables.known,
-                tables.transitions.array,
-                tables.operations.array,
-                self._codes.empties,
-                self._ready,
-                self._ledger,
-                control,
-            )
+            reason, about = self._loop(self._clock.pace_cycle, _BUDGET)
             if control[c.LEDGER]:
-                self._on_chip.record(self._ledger[: control[c.LEDGER]].tolist())
+                changes = self._ledger[: control[c.LEDGER]].reshape(-1, 2).tolist()
+                self._on_chip.record(changes)
                 control[c.LEDGER] = 0
             if reason == c.ASKS:
-                stage = self._stages[control[c.WHO]]
-                stage.automaton.ask(int(control[c.ASKED_STATE]), int(control[c.ASKED_CODE]))
+                automaton = self._stages[about].automaton
+                automaton.ask(int(control[c.ASKED_STATE]), int(control[c.ASKED_CODE]))
+                self._link()
             elif reason == c.FAILS:
                 raise Unfit
             elif reason == c.GROWS:
-                self._grow(int(control[c.WHO]))
+                self._grow(about)
+                self._link()
             elif reason != c.RECORDS:
                 return bool(reason == c.AT_REST)
 
@@ -463,6 +477,8 @@ class Region:
                 unit.now = int(self._rows[number, c.NOW])
                 clock.note_pacing(unit)
         clock.leave(len(woken))
+        if not self._control[c.LIVE]:
+            self._over.set()
 
     def publish(self) -> None:
         """Let units and channels say how far they are."""

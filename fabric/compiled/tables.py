@@ -51,7 +51,7 @@ class Tables:
         self.states: Final = Rows(c.STATE_COLUMNS)
         self.transitions: Final = Rows(c.TRANSITION_COLUMNS)
         self.operations: Final = Rows(c.OPERATION_COLUMNS, 1024)
-        self.known: Array = np.zeros((1024, 3), np.int64)
+        self.known: Array = np.zeros((1024, c.KNOWN_COLUMNS), np.int64)
 
     def state(self, kind: int, port: int, *, carries: bool) -> int:
         """Add a state and return its number."""
@@ -68,14 +68,15 @@ class Tables:
         number = self.transitions.extend([[start, stop, after]])
         if 2 * self.transitions.count > len(self.known):
             entries = self.known[self.known[:, 0] != 0].tolist()
-            self.known = np.zeros((2 * len(self.known), 3), np.int64)
+            self.known = np.zeros((2 * len(self.known), c.KNOWN_COLUMNS), np.int64)
             for entry in entries:
                 self._put(*entry)
         self._put(state + 1, code, number)
 
     def _put(self, state: int, code: int, number: int) -> None:
         mask = len(self.known) - 1
-        at = (((state - 1) * 0x9E3779B1) ^ (code * 0x85EBCA77) ^ (code >> 29)) & mask
+        hashed = ((state - 1) * c.STATE_FACTOR) ^ (code * c.CODE_FACTOR) ^ (code >> c.CODE_SHIFT)
+        at = hashed & mask
         while self.known[at, 0]:
             at = (at + 1) & mask
         self.known[at] = (state, code, number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -112,6 +112,10 @@ class Ports:
         An operator of a class that states ``turns`` says it each time it has dealt with an element
         or a group; see ``Operator``.
         """
+
+    def times(self, count: int) -> Iterable[int]:
+        """Yield ``count`` times; what is done each time is the same, whatever was yielded."""
+        return range(count)
 
     def arrivals(self) -> Arrivals:
         """Return an empty list of inputs that are to be read in the order they came."""

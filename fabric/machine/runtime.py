@@ -50,7 +50,7 @@ class Runtime:
             with self._scope:
                 async with open_nursery() as nursery:
                     if machine.region is not None:
-                        machine.region.start()
+                        nursery.start_soon(machine.region.run)
                     for node in machine.plan.nodes:
                         if not machine.is_compiled(node):
                             nursery.start_soon(self.operate, node, name=node.name)
