@@ -257,9 +257,6 @@ class Region:
                 if not self._arm():
                     break
         except (Unfit, Uncoded):
-            import traceback
-
-            traceback.print_exc()
             self.gave_up = True
             clock.stopping = True
         self._rest()
