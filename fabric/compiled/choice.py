@@ -143,6 +143,13 @@ def _plain(part: object, dims: dict[Hashable, int]) -> Hashable:
         return (type(part), *(_plain(getattr(part, each.name), dims) for each in fields(part)))
     if hasattr(part, "free_symbols"):
         return "dim", dims.setdefault(part, len(dims))
+    if (
+        hasattr(part, "shape")
+        and hasattr(part, "dtype")
+        and getattr(part.dtype, "kind", "f") not in "iub"
+    ):
+        # Of a tensor without integers only its shape matters where there are no data.
+        return "tensor", part.shape, str(part.dtype)
     try:
         hash(part)
     except TypeError:

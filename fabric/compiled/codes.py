@@ -68,6 +68,7 @@ class Codes:
         self._kinds: dict[Key, int] = {}
         self._values: list[Value] = []
         self._made: dict[int, Value] = {}
+        self._coded: dict[int, tuple[Value, int]] = {}
 
     def code(self, element: Element) -> int:
         """Return the number for ``element``.
@@ -78,11 +79,18 @@ class Codes:
         value, level = element
         if not 0 <= level <= _LEVELS:
             raise Uncoded
+        known = self._coded.get(id(value))
+        if known is not None:
+            return known[1] | level
         number = 0
         if value.__class__ is Tile and value.data is not None and value.data.size == 1:
             number = _number(value)
         bare = BARE if value.__class__ is Empty else 0
-        return self._kind(value, number) << KIND_SHIFT | number << NUMBER_SHIFT | bare | level
+        code = self._kind(value) << KIND_SHIFT | number << NUMBER_SHIFT | bare
+        if not number:
+            # The value is kept, so that its identity stays its own.
+            self._coded[id(value)] = value, code
+        return code | level
 
     def element(self, code: int) -> Element | None:
         """Return the element of ``code``; None for the end of a stream."""
@@ -136,7 +144,7 @@ class Codes:
             return ("tuple", *(self.code((item, 0)) for item in value))
         raise Uncoded
 
-    def _kind(self, value: Value, number: int) -> int:
+    def _kind(self, value: Value) -> int:
         key = self._key(value)
         kind = self._kinds.get(key)
         if kind is None:
@@ -179,7 +187,7 @@ def _shape(tile: Tile) -> tuple[object, ...]:
     return (
         tile.rows,
         tile.cols,
-        tile.dtype.str + tile.dtype.name,
+        tile.dtype,
         tile.in_memory,
         tile.valid_rows,
         tile.valid_cols,

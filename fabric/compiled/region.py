@@ -6,6 +6,7 @@ To the clock and to the channels at its boundary each of them is a unit like any
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import is_
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -113,6 +114,7 @@ class Region:
         self._build_stages()
         self._control = np.zeros(c.CONTROLS, np.int64)
         self._control[c.LIVE] = len(stages)
+        self._submitted = np.zeros(2 * len(stages), np.int64)
         self._ledger = np.zeros(1 << 14, np.int64)
         size = 1 << (len(stages) + 1).bit_length()
         self._ready = np.zeros(size, np.int64)
@@ -124,11 +126,10 @@ class Region:
         self._scheduled = False
         self._pacing: set[int] = set()
         self._is_published = True
-        self._coded: dict[int, tuple[object, int]] = {}
         self._waiting: Final = Wait(Operation.RECEIVE, (), 0)
         self._strand: Final = Strand()
         self._strand.step = self._go
-        self._linked: dict[str, Array] = {}
+        self._linked: tuple[Array, ...] = (self._ready,) * 6
         self._link()
         for number, stage in enumerate(stages):
             strand = stage.unit.strand = _Woken()
@@ -164,6 +165,7 @@ class Region:
         self._out_of = rows[self._exits, c.PRODUCER].copy()
         self._taken = np.zeros(len(self._entrances), np.int64)
         self._sent = np.zeros(len(self._exits), np.int64)
+        self._closed = np.full(len(self._exits), -1)
         self._armed = np.zeros(len(joints), np.bool_)
         self._shown = [0] * len(joints)
 
@@ -189,31 +191,40 @@ class Region:
         self._stamps = np.zeros(len(stages) * c.STAMPS, np.int64)
 
     def _link(self) -> None:
-        """Let the loop know the arrays, some of which grow."""
+        """Let the loop know the arrays, where some have grown."""
         tables = self._tables
-        arrays = {
-            "stages": self._rows,
-            "channels": self._channels,
-            "slots": self._slots.array,
-            "dimensions": self._dimensions.array,
-            "inputs": self._inputs,
-            "outputs": self._outputs,
-            "seen": self._seen,
-            "stamps": self._stamps,
-            "marks": self._marks,
-            "states": tables.states.array,
-            "known": tables.known,
-            "transitions": tables.transitions.array,
-            "operations": tables.operations.array,
-            "empties": self._codes.empties,
-            "ready": self._ready,
-            "ledger": self._ledger,
-            "control": self._control,
-        }
-        if any(self._linked.get(name) is not array for name, array in arrays.items()):
-            self._linked = arrays
-            flat = {name: array.reshape(-1) for name, array in arrays.items()}
-            self._loop = go_on.over(**flat)
+        growing = (
+            self._slots.array,
+            tables.states.array,
+            tables.known,
+            tables.transitions.array,
+            tables.operations.array,
+            self._codes.empties,
+        )
+        if all(map(is_, growing, self._linked)):
+            return
+        self._linked = growing
+        slots, states, known, transitions, operations, empties = growing
+        self._loop = go_on.over(
+            stages=self._rows.reshape(-1),
+            channels=self._channels.reshape(-1),
+            slots=slots.reshape(-1),
+            dimensions=self._dimensions.array.reshape(-1),
+            inputs=self._inputs,
+            outputs=self._outputs,
+            seen=self._seen,
+            stamps=self._stamps,
+            marks=self._marks.reshape(-1),
+            states=states.reshape(-1),
+            known=known.reshape(-1),
+            transitions=transitions.reshape(-1),
+            operations=operations.reshape(-1),
+            empties=empties,
+            ready=self._ready,
+            ledger=self._ledger,
+            submitted=self._submitted,
+            control=self._control,
+        )
 
     async def run(self) -> None:
         """Let the stages go on, as the conductor does, until all of them have ended."""
@@ -267,8 +278,8 @@ class Region:
         while True:
             reason, about = self._loop(self._clock.pace_cycle, _BUDGET)
             if control[c.LEDGER]:
-                changes = self._ledger[: control[c.LEDGER]].reshape(-1, 2).tolist()
-                self._on_chip.record(changes)
+                changes = self._ledger[: control[c.LEDGER]].tolist()
+                self._on_chip.record(zip(changes[::2], changes[1::2], strict=True))
                 control[c.LEDGER] = 0
             if reason == c.ASKS:
                 automaton = self._stages[about].automaton
@@ -299,7 +310,7 @@ class Region:
     def _absorb(self, stage: int) -> None:
         """Fetch what a stage that was woken waited for."""
         row = self._rows[stage]
-        status, waits = row[c.STATUS], int(row[c.WAIT])
+        status, waits = row.item(c.STATUS), row.item(c.WAIT)
         if status == c.DRAINING:
             for channel in self._stages[stage].inputs:
                 number = self._number[channel]
@@ -335,7 +346,7 @@ class Region:
         slots = self._slots.array
         while queue:
             visible, element = queue.popleft()
-            code = self._code(element)
+            code = self._codes.code(element)
             slots[base + (sent & mask), : c.USABLE] = visible, code
             row[c.BARE_SENT] += bool(code & c.BARE)
             sent += 1
@@ -344,20 +355,6 @@ class Region:
             row[c.CLOSED] = channel.closed_cycle
             return True
         return bool(sent > row[c.TAKEN])
-
-    def _code(self, element: Element) -> int:
-        value, level = element
-        known = self._coded.get(id(value))
-        if known is None:
-            code = self._codes.code((value, 0))
-            if not code & c.NUMBER_MASK:
-                # The value is kept, so that its identity stays its own.
-                self._coded[id(value)] = value, code
-        else:
-            code = known[1]
-        if not 0 <= level < c.BARE:
-            raise Uncoded
-        return code | level
 
     def _fetch_credits(self, number: int) -> bool:
         """Fetch the credits of a channel to outside; whether there were any."""
@@ -373,16 +370,16 @@ class Region:
 
     def _submit(self) -> None:
         """Hand bursts to the memory off chip."""
-        control, rows = self._control, self._rows
-        if not control[c.SUBMITTED]:
+        count = int(self._control[c.SUBMITTED])
+        if not count:
             return
-        control[c.SUBMITTED] = 0
-        asks = (rows[:, c.STATUS] == c.OFF_CHIP) & (rows[:, c.REQUESTS] >= 0)
-        for number in np.flatnonzero(asks).tolist():
-            row, unit = rows[number], self._stages[number].unit
-            burst = self._codes.bursts[row[c.REQUESTS]]
-            row[c.REQUESTS] = -1
-            unit.now = int(row[c.NOW])
+        assert self._off_chip is not None
+        self._control[c.SUBMITTED] = 0
+        asked = self._submitted[: 2 * count].tolist()
+        bursts, rows = self._codes.bursts, self._rows
+        for number, burst_number in zip(asked[::2], asked[1::2], strict=True):
+            unit, burst = self._stages[number].unit, bursts[burst_number]
+            unit.now = rows.item(number, c.NOW)
             unit.off_chip_bytes += burst.rows * burst.row_bytes
             self._off_chip.submit(unit, burst)
 
@@ -394,7 +391,7 @@ class Region:
         rows, slots = self._channels, self._slots.array
         sent = rows[self._exits, c.SENT]
         closed = rows[self._exits, c.CLOSED]
-        for at in np.flatnonzero((sent != self._sent) | (closed >= 0)).tolist():
+        for at in np.flatnonzero((sent != self._sent) | (closed != self._closed)).tolist():
             number = int(self._exits[at])
             channel, base, mask = self._joints[number].channel, *self._place(number)
             elements = []
@@ -404,9 +401,8 @@ class Region:
                 assert element is not None
                 elements.append((visible, element))
             end = int(closed[at])
-            if elements or (end >= 0 and channel.closed_cycle is None):
-                channel.hand_over(elements, None if end < 0 else end)
-        self._sent = sent
+            channel.hand_over(elements, None if end < 0 else end)
+        self._sent, self._closed = sent, closed
         taken = rows[self._entrances, c.TAKEN]
         for at in np.flatnonzero(taken != self._taken).tolist():
             number = int(self._entrances[at])
@@ -422,6 +418,9 @@ class Region:
     def _arm(self) -> bool:
         """Let what stages wait for wake them; whether some of it is there already."""
         rows, found = self._rows, False
+        if not self._control[c.OUTWARD]:
+            return False
+        self._control[c.OUTWARD] = 0
         status = rows[self._into, c.STATUS]
         waits = (status == c.NO_ELEMENT) & (rows[self._into, c.WAIT] == self._entrances)
         waits |= status == c.DRAINING
@@ -461,14 +460,16 @@ class Region:
     def _rest(self) -> None:
         """Count the stages that were woken as waiting."""
         woken, self._woken = self._woken, []
-        status = self._rows[:, c.STATUS]
         clock = self._clock
         for number in woken:
             unit = self._stages[number].unit
             unit.wait = self._waiting
             unit.strand.parked = True
-        for number in np.flatnonzero(status == c.PACED).tolist():
-            if number not in self._pacing:
+        if self._control[c.TOO_FAR]:
+            self._control[c.TOO_FAR] = 0
+            for number in np.flatnonzero(self._rows[:, c.STATUS] == c.PACED).tolist():
+                if number in self._pacing:
+                    continue
                 self._pacing.add(number)
                 unit = self._stages[number].unit
                 unit.now = int(self._rows[number, c.NOW])
