@@ -18,7 +18,7 @@ from fabric.compiled.columns import (
 from fabric.engine.off_chip import Burst
 from fabric.values.value import Element, Empty, Selector, Tile, Value
 
-__all__ = ["Codes", "Looked", "OpaqueTile", "Uncoded"]
+__all__ = ["Codes", "LookedError", "OpaqueTile", "UncodedError"]
 
 Key: TypeAlias = Any
 """What equal values share; a nest of tuples that can be hashed."""
@@ -26,11 +26,11 @@ Key: TypeAlias = Any
 _LEVELS: Final = (1 << LEVEL_BITS) - 1
 
 
-class Uncoded(Exception):
+class UncodedError(Exception):
     """An element cannot be written as an integer."""
 
 
-class Looked(Exception):
+class LookedError(Exception):
     """An operator that says it passes numbers on has looked at one."""
 
 
@@ -49,7 +49,7 @@ class OpaqueTile(Tile):
     @property
     def data(self) -> Any:
         """Refuse to be looked at."""
-        raise Looked
+        raise LookedError
 
 
 class Codes:
@@ -74,11 +74,11 @@ class Codes:
         """Return the number for ``element``.
 
         Raises:
-            Uncoded: it has none.
+            UncodedError: it has none.
         """
         value, level = element
         if not 0 <= level <= _LEVELS:
-            raise Uncoded
+            raise UncodedError
         known = self._coded.get(id(value))
         if known is not None:
             return known[1] | level
@@ -142,7 +142,7 @@ class Codes:
             return ("bool", value)
         if isinstance(value, tuple):
             return ("tuple", *(self.code((item, 0)) for item in value))
-        raise Uncoded
+        raise UncodedError
 
     def _kind(self, value: Value) -> int:
         key = self._key(value)
