@@ -20,6 +20,7 @@ from fabric.engine.flat_memory import FlatMemory
 from fabric.engine.ports import Sink
 from fabric.engine.unit import ComputeUnit
 from fabric.telling.place import is_ours, is_own
+from fabric.values.dims import Expression
 from fabric.values.stream_type import StreamType, holds_buffers
 from fabric.wiring.behaviour import behaving_as
 
@@ -129,7 +130,15 @@ def _likeness(operator: Operator, ports: Ports) -> Hashable:
     ]
     types = [_plain_type(each, dims) for each in (*ports.input_types, *ports.output_types)]
     unread = tuple(isinstance(each, Discard) for each in ports.outputs)
-    return (type(operator), *parts, len(ports.inputs), *types, unread, rate, unit.bytes_per_cycle)
+    return (
+        id(type(operator)),
+        *parts,
+        len(ports.inputs),
+        *types,
+        unread,
+        rate,
+        unit.bytes_per_cycle,
+    )
 
 
 def _plain_type(described: StreamType, dims: dict[Hashable, int]) -> Hashable:
@@ -137,23 +146,17 @@ def _plain_type(described: StreamType, dims: dict[Hashable, int]) -> Hashable:
 
 
 def _plain(part: object, dims: dict[Hashable, int]) -> Hashable:
-    if part is None or isinstance(part, bool | int | str | float):
-        return part
+    plain: Hashable = id(part)
     if isinstance(part, tuple):
-        return tuple(_plain(each, dims) for each in part)
-    if is_dataclass(part):
-        return (type(part), *(_plain(getattr(part, each.name), dims) for each in fields(part)))
-    if hasattr(part, "free_symbols"):
-        return "dim", dims.setdefault(part, len(dims))
-    if (
-        hasattr(part, "shape")
-        and hasattr(part, "dtype")
-        and getattr(part.dtype, "kind", "f") not in "iub"
-    ):
+        plain = tuple(_plain(each, dims) for each in part)
+    elif is_dataclass(part):
+        plain = (id(type(part)), *(_plain(getattr(part, each.name), dims) for each in fields(part)))
+    elif isinstance(part, Expression):
+        plain = "dim", dims.setdefault(part, len(dims))
+    elif hasattr(part, "shape") and hasattr(part, "dtype"):
         # Of a tensor without integers only its shape matters where there are no data.
-        return "tensor", part.shape, str(part.dtype)
-    try:
-        hash(part)
-    except TypeError:
-        return id(part)
-    return part
+        if getattr(part.dtype, "kind", "f") not in "iub":
+            plain = "tensor", part.shape, str(part.dtype)
+    elif isinstance(part, Hashable):
+        plain = part
+    return plain

@@ -152,7 +152,7 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
                 else:
                     submit(s, amount, submitted, control)
                     status = c.OFF_CHIP
-                if reason == c.AT_REST and (status == c.READY or status == c.OFF_CHIP):
+                if reason == c.AT_REST and status in (c.READY, c.OFF_CHIP):
                     pc += 1
             else:
                 row = state * c.STATE_COLUMNS

@@ -60,7 +60,8 @@ def head(ch: int, channels: Counters) -> int:
     """Return the slot of the oldest element of a channel."""
     row = ch * c.CHANNEL_COLUMNS
     at = channels[row + c.TAKEN] & channels[row + c.MASK]
-    return (channels[row + c.BASE] + at) * c.SLOT_COLUMNS
+    slot: int = (channels[row + c.BASE] + at) * c.SLOT_COLUMNS
+    return slot
 
 
 def see_end(ch: int, now: int, channels: Counters) -> int:

@@ -110,12 +110,12 @@ def work(
 ) -> int:
     """Do what concerns no channel; return the clock."""
     what = operations[operation + c.WHAT]
-    amount = operations[operation + c.AMOUNT]
+    amount: int = operations[operation + c.AMOUNT]
     if what == c.CHARGE:
         stages[stage + c.BUSY] += amount
         return now + amount
     if what == c.UNTIL:
-        waited = max(0, stages[stage + c.ARRIVAL] + amount - now)
+        waited: int = max(0, stages[stage + c.ARRIVAL] + amount - now)
         stages[stage + c.BUSY] += waited
         return now + waited
     if what == c.COMPUTE:
@@ -135,9 +135,11 @@ def requested(
 
 def carried(first: int, operation: int, operations: Counters, seen: Counters) -> int:
     """Return the code that an operation sends, with the number it passes on."""
-    code = operations[operation + c.SENDS]
+    code: int = operations[operation + c.SENDS]
     port = operations[operation + c.FROM]
-    return code | (seen[first + port] & c.NUMBER_MASK) if port >= 0 else code
+    if port >= 0:
+        code |= seen[first + port] & c.NUMBER_MASK
+    return code
 
 
 def note_outward(ch: int, status: int, channels: Counters, control: Counters) -> None:
