@@ -1,4 +1,8 @@
-"""Products of the data of two tiles, through BLAS."""
+"""Products of the data of two tiles, through BLAS.
+
+Rows of zeros at the end of the first tile, which are padding, are not multiplied: the products and
+sums of products here lack the rows of zeros that come of them, until ``padded`` adds them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import numpy as np
 from fabric import Tile
 from operators.functions.base import Array, wide
 
-__all__ = ["product"]
+__all__ = ["padded", "product", "summed"]
 
 _EXACT: Final = 2**53
 """Up to here float64 has every integer."""
@@ -30,15 +34,29 @@ def product(a: Tile, b: Tile, *, transposed: bool = False) -> Array:
     result: Array = left @ right
     if left.dtype == np.float64 and a.dtype.kind in _WHOLE:
         result = result.astype(np.int64)
-    if len(left) == a.rows:
-        return result
-    if not np.isfinite(result).all():
+    if len(left) < a.rows and not np.isfinite(result).all():
         # An infinity or a NaN of b is seen in every row, and makes a NaN of a row of zeros.
         assert a.data is not None
-        return np.asarray(wide(a.data) @ right)
-    padded = np.zeros((a.rows, right.shape[1]), result.dtype)
-    padded[: len(left)] = result
-    return padded
+        result = wide(a.data) @ right
+    return result
+
+
+def summed(total: Array, more: Array) -> Array:
+    """Return the sum of products."""
+    if len(total) == len(more):
+        return np.asarray(total + more)
+    short, result = (total, more.copy()) if len(total) < len(more) else (more, total.copy())
+    result[: len(short)] += short
+    return result
+
+
+def padded(result: Array, rows: int) -> Array:
+    """Return products with all their ``rows``."""
+    if len(result) == rows:
+        return result
+    whole = np.zeros((rows, result.shape[1]), result.dtype)
+    whole[: len(result)] = result
+    return whole
 
 
 def _factor(tile: Tile) -> Array:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fabric import Tile, dtype_named
 from operators import Matmul, MatmulSum, wide
-from operators.functions.product import product
+from operators.functions.product import padded, product
 
 FLOATS = ("float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")
@@ -83,6 +83,14 @@ class TestFloats:
 
         assert np.all(np.abs(_data(found) - left @ right) <= _bound(dtype, left, right))
 
+    def test_sums_are_of_one_size(self) -> None:
+        """Tiles whose rows data decide may differ: in a group they must not."""
+        a, b = _tile(np.ones((3, 2)), np.float32), _tile(np.ones((2, 4)), np.float32)
+        reduction = MatmulSum()
+        state = reduction.update(None, a, b)
+        with pytest.raises(ValueError, match="2x4 is added to a sum of 3x4: expected equal sizes"):
+            reduction.update(state, _tile(np.ones((2, 2)), np.float32), b)
+
     @pytest.mark.parametrize(
         ("name", "special"),
         [
@@ -126,7 +134,7 @@ class TestIntegers:
         a = random.integers(low, high, (rows, inner), endpoint=True)
         b = random.integers(low, high, (inner, cols), endpoint=True)
         valid = data.draw(st.integers(0, rows), "valid rows")
-        found = product(_tile(a, dtype, valid, sent=True), _tile(b, dtype))
+        found = padded(product(_tile(a, dtype, valid, sent=True), _tile(b, dtype)), rows)
 
         assert (a.astype(object) @ b.astype(object)).tolist() == found.tolist()
         assert found.dtype.kind in "iu"
