@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,31 @@ class Tensor:
             kind = type(data).__name__
             refuse(f"Tensor.of: data is of type {kind}: expected a Tensor or an array")
         return cls(data.shape, data)
+
+    @classmethod
+    @checked
+    def in_file(cls, file: Path | str, name: str, *, dtype: str | None = None) -> Tensor:
+        """Return tensor ``name`` of a safetensors file; its data are mapped, not loaded.
+
+        They are read from the file tile by tile where it has them in the element type of the
+        tensor, else as a whole when the first tile is asked for.
+
+        Args:
+            file: of the tensor, relative to the working directory.
+            name: of the tensor in the file.
+            dtype: name of the element type. Where None, integers and booleans keep that of the
+                file; else it is the hardware's.
+
+        Raises:
+            ProgramError: the file cannot be read, or does not hold the tensor.
+        """
+        # Only programs that read files need what reads them.
+        from operators.tiles.safetensors import find
+
+        found = find(Path(file), name)
+        if dtype is None and found.dtype.kind in "biu":
+            dtype = found.dtype.name
+        return cls(found.shape, found.data, dtype=dtype)
 
     @property
     def has_data(self) -> bool:
