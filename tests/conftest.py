@@ -20,9 +20,9 @@ def pytest_configure() -> None:
     taken back: what a shell starts behind it ignores SIGINT, and what nohup starts SIGHUP, and so
     would the commands under test.
     """
-    from fabric.engine import flat_kernel
+    from fabric.engine.flat_kernel import advance
 
-    flat_kernel.was_compiled_now()
+    advance.link()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGHUP, signal.SIG_DFL)

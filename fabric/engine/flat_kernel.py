@@ -7,35 +7,12 @@ starts one request every ``interval`` cycles and answers ``startup + latency`` c
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from fabric.engine.machine_code import Counters, MachineCode
 
-import numba
-import numpy as np
-import numpy.ma
-from numpy.typing import NDArray
-
-__all__ = ["advance", "was_compiled_now"]
+__all__ = ["advance"]
 
 
-Kernel: TypeAlias = Callable[..., tuple[int, int, int, int]]
-Counters: TypeAlias = NDArray[np.int64]
-
-_SIGNATURE: Final = (
-    "UniTuple(int64, 4)(int64, int64, int64, int64, int64[::1], int64[::1], int64[::1], "
-    "int64[::1], int64[::1], int64[::1], int64, int64, int64)"
-)
-
-
-def _compiled(function: Kernel) -> Any:  # numba's dispatchers have no types
-    try:
-        return numba.njit(_SIGNATURE, cache=True)(function)
-    except RuntimeError:
-        # Neither the installation nor the home folder can be written: compile in every run.
-        return numba.njit(_SIGNATURE)(function)
-
-
-@_compiled
+@MachineCode
 def advance(
     horizon: int,
     budget: int,
@@ -118,8 +95,3 @@ def advance(
         count = kept
         cycle = following
     return offset, finished, cycle, horizon
-
-
-def was_compiled_now() -> bool:
-    """Whether this process had to compile the loop, rather than load it from numba's cache."""
-    return bool(advance.stats.cache_misses)

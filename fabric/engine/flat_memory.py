@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from fabric.engine.flat_kernel import advance
 from fabric.telling.errors import Refusal
 
 if TYPE_CHECKING:
@@ -43,9 +44,6 @@ class FlatMemory:
         self, description: FlatDescription, readers: list[Unit], writers: list[Unit]
     ) -> None:
         """Serve ``readers`` before ``writers`` in every cycle, each in the order given."""
-        from fabric.engine.flat_kernel import advance
-
-        self._kernel = advance
         self._description: Final = description
         self._clients: Final = [*readers, *writers]
         self._port: Final = {unit.index: port for port, unit in enumerate(self._clients)}
@@ -54,8 +52,15 @@ class FlatMemory:
         self._next_bundle = np.zeros(clients, np.int64)
         self._left = np.zeros(clients, np.int64)
         self._last_ready = np.zeros(clients, np.int64)
-        self._active = np.zeros(clients, np.int64)
         self._done = np.zeros(clients, np.int64)
+        self._advance = advance.over(
+            free=self._free,
+            next_bundle=self._next_bundle,
+            left=self._left,
+            last_ready=self._last_ready,
+            active=np.zeros(clients, np.int64),
+            done=self._done,
+        )
         self._asked = [0] * clients
         self._offset = 0
         self._bursts = 0
@@ -107,17 +112,11 @@ class FlatMemory:
         finished, cycle = 0, 0
         while cycle <= horizon_cycle:
             # Between two calls Python looks whether there was a signal.
-            self._offset, finished, cycle, horizon_cycle = self._kernel(
+            self._offset, finished, cycle, horizon_cycle = self._advance(
                 horizon_cycle,
                 self.requests_per_call,
                 finished,
                 self._offset,
-                self._free,
-                self._next_bundle,
-                self._left,
-                self._last_ready,
-                self._active,
-                self._done,
                 description.requests_per_bundle,
                 description.startup_cycles + description.latency_cycles,
                 description.initiation_interval_cycles,

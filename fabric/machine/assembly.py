@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from fabric.compiled.choice import region_of
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
 from fabric.engine.checked_unit import CheckedUnit, unit_class
@@ -11,7 +13,6 @@ from fabric.engine.clock import VirtualClock
 from fabric.engine.discard import Discard
 from fabric.engine.hop import ONE_CYCLE, Hop
 from fabric.engine.memories import memory_of
-from fabric.engine.observation import Observation
 from fabric.engine.observer import Observer
 from fabric.engine.off_chip import OffChip
 from fabric.engine.on_chip import OnChipMemory
@@ -28,6 +29,9 @@ from fabric.wiring.behaviour import is_conducted
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.operator import ComputeOperator, Node
 
+if TYPE_CHECKING:
+    from fabric.engine.observation import Observation
+
 __all__ = ["assemble"]
 
 
@@ -40,6 +44,7 @@ def assemble(
     hops: Mapping[str, Hop],
     capacity_bytes: int | None,
     observers: Sequence[Observer] = (),
+    compiles: bool = False,
 ) -> Machine:
     """Build the machine for a program.
 
@@ -51,6 +56,7 @@ def assemble(
         hops: likewise.
         capacity_bytes: of the on-chip memory; None for no limit.
         observers: watch the run; one that nobody watches costs nothing.
+        compiles: let operators go on without tasks where that is possible.
 
     Raises:
         ConfigurationError: a depth or a hop names no channel, a depth is below 1, or the memory is
@@ -61,7 +67,7 @@ def assemble(
     units = tuple(
         _unit(node, plan, checked=type(node.operator) not in conducted) for node in plan.nodes
     )
-    observation = Observation(observers, units) if observers else None
+    observation = _observation(observers, units)
     channels = _channels(plan, units, clock, depths, hops, observation)
     make_on_chip = OnChipMemory if observation is None else observation.on_chip_memory
     on_chip = make_on_chip(capacity_bytes, clock)
@@ -94,6 +100,10 @@ def assemble(
         )
         for node, unit in zip(plan.nodes, units, strict=True)
     )
+    region = None
+    if compiles and not functional and observation is None and capacity_bytes is None:
+        may = [type(node.operator) in conducted for node in plan.nodes]
+        region = region_of(plan, ports, channels, may)
     return Machine(
         plan=plan,
         clock=clock,
@@ -105,6 +115,7 @@ def assemble(
         ports=_with_checks(plan, ports),
         stored=stored,
         failures=failures,
+        region=region,
     )
 
 
@@ -148,6 +159,15 @@ def _channels(
             channel = observation.channel(number, edge.name, depth, *ends, clock, hop)
         channels.append(channel)
     return tuple(channels)
+
+
+def _observation(observers: Sequence[Observer], units: tuple[Unit, ...]) -> Observation | None:
+    if not observers:
+        return None
+    # The channels of watched runs are woven when they are imported, which takes 30 milliseconds.
+    from fabric.engine.observation import Observation
+
+    return Observation(observers, units)
 
 
 def _check_names(what: str, keys: Iterable[str], plan: Plan) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from signal import SIGINT
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from fabric.deadlock.document import DeadlockReport
 from fabric.machine.ending import Ending
 from fabric.runs.verification import Verification
 from fabric.telling.errors import Deadlock, FabricError, VerificationError
 from fabric.telling.plain import JsonObject
 from fabric.telling.shown import shown
+
+if TYPE_CHECKING:
+    from fabric.deadlock.document import DeadlockReport
 
 __all__ = [
     "ChannelCounters",

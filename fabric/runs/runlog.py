@@ -6,7 +6,6 @@ Its events and their fields are those of ``fabric.telling.vocabulary``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -113,12 +112,12 @@ class RunLog:
             return
         expected = report.comparison.channel_elements or [None] * len(report.channels_counters)
         counters = {
-            "units": [asdict(unit) for unit in report.units],
+            "units": [vars(unit) for unit in report.units],
             "channels": [
-                asdict(channel) | {"expected_elements": elements}
+                vars(channel) | {"expected_elements": elements}
                 for channel, elements in zip(report.channels_counters, expected, strict=True)
             ],
-            "comparison": [asdict(each) for each in report.comparison.totals],
+            "comparison": [vars(each) for each in report.comparison.totals],
         }
         for name, document in (("report", report.as_json()), ("counters", counters)):
             write = partial(write_whole, self._folder / f"{name}.json", json_text(document))

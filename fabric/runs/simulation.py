@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import trio
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import checked, refuse
-from fabric.deadlock.describe import cured, describe_deadlock, explain_livelock
-from fabric.deadlock.document import DeadlockReport
-from fabric.deadlock.files import write_files
-from fabric.deadlock.livelock import LIVELOCK_CYCLES, Circling, Livelock
-from fabric.deadlock.search import EFFORT_ELEMENTS
-from fabric.deadlock.waits import channels_of, find_stuck
+from fabric.deadlock.livelock import LIVELOCK_CYCLES
 from fabric.engine.hop import Hop
 from fabric.engine.observer import Observer
 from fabric.machine.ending import Ending
@@ -31,7 +25,6 @@ from fabric.runs.runlog import RunLog, new_run_folder
 from fabric.runs.sizes import measured_sizes
 from fabric.runs.verification import Verification
 from fabric.runs.verify import verify
-from fabric.state.expected import expected_of
 from fabric.symbolic.metrics import metrics_of
 from fabric.symbolic.substitution import Substitution
 from fabric.telling.errors import ConfigurationError, FabricError
@@ -40,6 +33,9 @@ from fabric.telling.plain import JsonObject
 from fabric.telling.wording import found_text
 from fabric.trace.recording.options import TraceOptions
 from fabric.wiring.program import Program
+
+if TYPE_CHECKING:
+    from fabric.deadlock.document import DeadlockReport
 
 __all__ = ["Mode", "OnDeadlock", "simulate"]
 
@@ -64,6 +60,7 @@ def simulate(
     trace: TraceOptions | Literal["events", "counters"] | None = None,
     notify: Callable[[str], object] | None = None,
     observers: Sequence[Observer] = (),
+    engine: Literal["compiled", "tasks"] = "compiled",
 ) -> Report:
     """Run ``program`` and return its report, whatever the outcome.
 
@@ -86,6 +83,9 @@ def simulate(
             where None.
         observers: are told of transfers, bursts and allocations; of runs to find a remedy they are
             not, of one with other depths they are.
+        engine: ``compiled``: operators of whose behaviour in time a table can be made go on without
+            a task of their own, in timing mode and where nobody watches; ``tasks``: none do. What
+            comes out is the same.
 
     Raises:
         FabricError: the program cannot be run at all.
@@ -102,6 +102,7 @@ def simulate(
         livelock_cycles,
         trace,
         tuple(observers),
+        engine == "compiled",
     )
     run = _execution(program, settings, program_file, notify)
     folder = None if log_dir is None else new_run_folder(Path(log_dir), program.name)
@@ -136,13 +137,16 @@ def simulate(
         status = run.execute()
         explained = None
         if status in ("deadlock", "livelock"):
-            explained = _explain(
-                run, status, on_deadlock, folder, notify, "channel_depth" in (parameters or {})
-            )
+            # What looks for a remedy builds machines of its own: most runs need none of it.
+            from fabric.deadlock.files import write_files
+            from fabric.runs.explaining import explain, grown_settings
+
+            takes_channel_depth = "channel_depth" in (parameters or {})
+            explained = explain(run, status, on_deadlock, folder, notify, takes_channel_depth)
             if folder is not None:
                 for failed in write_files(folder, explained):
                     missing(failed)
-            grown = on_deadlock == "grow" and _grown(explained, settings, notes)
+            grown = on_deadlock == "grow" and grown_settings(explained, settings, notes)
             if grown:
                 run = Execution(program, grown, notify)
                 run.log = log
@@ -199,65 +203,6 @@ def _execution(
         if error.file is None and not program_file:
             error.file, error.line = calling_place()
         raise
-
-
-def _grown(explained: DeadlockReport, settings: Settings, notes: list[str]) -> Settings | None:
-    """Return ``settings`` with depths that are enough, where they are; say so in ``notes``."""
-    remedy = explained.remedy
-    if remedy.capacity or remedy.initial:
-        notes.append("--on-deadlock grow deepens channels: the remedy takes more than that")
-        return None
-    if not remedy.depths:
-        return None
-    options = " ".join(f"--depth {depth.option}={depth.after}" for depth in remedy.depths)
-    notes.append(
-        f"stopped at cycle {explained.cycle:,} ({explained.code}); ran again with {options}"
-    )
-    return settings.deepened(explained)
-
-
-def _explain(
-    run: Execution,
-    status: Literal["deadlock", "livelock"],
-    on_deadlock: OnDeadlock,
-    folder: Path | None,
-    notify: Callable[[str], object] | None,
-    takes_channel_depth: bool,
-) -> DeadlockReport:
-    """Explain why the program does not get on, and look for a remedy."""
-    machine = run.machine
-    state = run.state
-    if status == "livelock":
-        # Where what moves was when it was stopped differs from run to run: that is not said.
-        circling = tuple(Circling(unit.index, place) for unit, place in machine.failures.circling)
-        found = Livelock(run.watch.cycles, run.watch.moving, circling)
-        report = explain_livelock(state, machine.plan, found)
-        waiting = len(report.behind)
-        run.log.event("stopped", report.cycle, status=status, waiting=waiting)
-    else:
-        cycle = state.stopped_cycle
-        run.log.event("stopped", cycle, status=status, waiting=state.waiting)
-        if notify is not None:
-            notify(f"{status} at cycle {cycle:,}: looking for the cause and a cure")
-        why_not = "the search for a remedy has not ended"
-        stuck = find_stuck(state)
-        waited_for = channels_of(state, chain.from_iterable(stuck.cores))
-        told = expected_of(machine.plan, state, waited_for)
-        report = describe_deadlock(state, stuck, told, why_not)
-        if folder is not None:
-            # What is known is kept, should the search be killed.
-            write_files(folder, report)
-        effort = EFFORT_ELEMENTS if on_deadlock == "report" else None
-        report = cured(
-            report,
-            machine.plan,
-            run.settings.depths,
-            run.settings.hops,
-            effort=effort,
-            takes_channel_depth=takes_channel_depth,
-        )
-    run.log.event(status, report.cycle, code=report.code, summary=report.summary)
-    return report
 
 
 def _report(

@@ -72,13 +72,10 @@ def _choose(
     """Set one of a shape's unknowns to 1 where it has elements; return whether one was."""
     for shape, elements in shapes:
         unknown = [dim for dim in shape if not free_symbols(dim) <= sizes.keys()]
-        if (
-            elements
-            and len(unknown) > 1
-            and all(getattr(dim, "is_Symbol", False) for dim in unknown)
-        ):
-            sizes[unknown[0]] = 1
-            guessed.add(unknown[0])
+        symbols = [dim for dim in unknown if isinstance(dim, Symbol)]
+        if elements and len(unknown) > 1 and symbols == unknown:
+            sizes[symbols[0]] = 1
+            guessed.add(symbols[0])
             return True
     return False
 
@@ -91,7 +88,7 @@ def _bind(
     if not unknown:
         return True
     *others, last = unknown
-    if others or not getattr(last, "is_Symbol", False):
+    if others or not isinstance(last, Symbol):
         return False
     substitution = Substitution(sizes)
     known = math.prod(substitution.dim(dim) for dim in shape if dim is not last)

@@ -73,8 +73,8 @@ def _per_output(edge: Edge) -> int | None:
     elif made == 0:
         return None
     else:
-        quotient: Expression = read / made
-        ratio = int(quotient) if quotient.is_Integer else 0
+        quotient = read / made
+        ratio = quotient if isinstance(quotient, int) else 0
     return ratio if ratio > 1 else None
 
 
@@ -95,8 +95,7 @@ class _Sizes:
         """Return ``dim`` with the symbols that have values replaced by them."""
         if isinstance(dim, int):
             return dim
-        value: Expression = dim.xreplace({each: self._number(each) for each in dim.free_symbols})
-        return int(value) if value.is_Integer else value
+        return dim.with_sizes(self._values)
 
     def _bind(self, shape: tuple[Dim, ...], count: int) -> bool:
         """Give a value to a symbol that stands alone in ``shape``; whether that was new."""
@@ -107,12 +106,12 @@ class _Sizes:
                 known *= dim
             else:
                 open_dims.append(dim)
-        if len(open_dims) != 1 or not open_dims[0].is_Symbol or not known or count % known:
+        if (
+            len(open_dims) != 1
+            or not isinstance(open_dims[0], Symbol)
+            or not known
+            or count % known
+        ):
             return False
         self._values[open_dims[0]] = count // known
         return True
-
-    def _number(self, symbol: Symbol) -> Dim:
-        import sympy
-
-        return sympy.Integer(self._values[symbol]) if symbol in self._values else symbol

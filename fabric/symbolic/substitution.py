@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final, TypeAlias
 
-from fabric.values.dims import Dim, Expression, Symbol, free_symbols
+from fabric.values.dims import Dim, Symbol, free_symbols
 from fabric.values.stream_type import BufferType, StreamType, TileType, TupleType, ValueType
 from fabric.wiring.program import Program
 
@@ -31,14 +31,13 @@ class Substitution:
         self.sizes: Final = sizes
         self._dims: dict[Dim, Dim] = {}
         self._streams: dict[StreamType, StreamType] = {}
-        self._exact: dict[Symbol, Dim] | None = None
 
     def dim(self, dim: Dim) -> Dim:
         """Return ``dim`` with sizes: a number where all its symbols have one."""
         if isinstance(dim, int | Fraction) or not self.sizes:
             return dim
         if dim not in self._dims:
-            self._dims[dim] = self._substituted(dim)
+            self._dims[dim] = dim.with_sizes(self.sizes)
         return self._dims[dim]
 
     def stream(self, stream: StreamType) -> StreamType:
@@ -62,21 +61,6 @@ class Substitution:
         if isinstance(value, TupleType):
             return TupleType(tuple(map(self._value, value.items)))
         return value
-
-    def _substituted(self, dim: Expression) -> Dim:
-        if dim in self.sizes:
-            return self.sizes[dim]
-        if self._exact is None:
-            import sympy
-
-            self._exact = {
-                symbol: sympy.Rational(*Fraction(size).as_integer_ratio())
-                for symbol, size in self.sizes.items()
-            }
-        value = dim.xreplace(self._exact)
-        if not value.is_Rational:
-            return value
-        return int(value.p) if value.q == 1 else Fraction(int(value.p), int(value.q))
 
 
 def followed(sizes: Sizes, program: Program) -> dict[Symbol, Size]:

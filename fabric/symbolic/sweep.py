@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -11,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from fabric.symbolic.metrics import Metrics
 from fabric.telling.errors import ConfigurationError
-from fabric.values.dims import Dim, Expression, Symbol, free_symbols
+from fabric.values.dims import Dim, free_symbols
+from fabric.values.expression import AtLeastOne, CeilDiv, Expression, Product, Sum, Symbol
 
 __all__ = ["Sweep"]
 
@@ -98,19 +100,22 @@ def _value(known: dict[Dim, Computed], dim: Dim) -> Computed:
 
 
 def _computed(known: dict[Dim, Computed], dim: Expression) -> Computed:
-    from fabric.values.rounding import AtLeastOne, CeilDiv
-
-    if dim.is_Rational:
-        return int(dim.p) if dim.q == 1 else dim.p / dim.q
-    parts = [_value(known, part) for part in dim.args]
-    if dim.is_Add:
-        return sum(parts)
-    if dim.is_Mul:
-        return math.prod(parts)
+    if isinstance(dim, Sum):
+        terms = (_value(known, rest) * _float(each) for rest, each in dim.terms.items())
+        return sum(terms, _float(dim.number))
+    if isinstance(dim, Product):
+        powers = (_power(_value(known, base), each) for base, each in dim.powers.items())
+        return math.prod(powers, start=_float(dim.coefficient))
     if isinstance(dim, CeilDiv):
-        return -(-parts[0] // parts[1])
-    if isinstance(dim, AtLeastOne):
-        return np.minimum(parts[0], 1)
-    assert dim.is_Pow, dim
-    base, exponent = parts
+        return -(-_value(known, dim.dim) // dim.divisor)
+    assert isinstance(dim, AtLeastOne), dim
+    return np.minimum(_value(known, dim.dim), 1)
+
+
+def _power(base: Computed, exponent: int) -> Computed:
     return base**exponent if exponent >= 0 else 1 / base**-exponent
+
+
+def _float(number: int | Fraction) -> float:
+    """Return a fraction as the arrays have it."""
+    return number if isinstance(number, int) else number.numerator / number.denominator

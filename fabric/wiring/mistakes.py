@@ -10,6 +10,7 @@ from fabric.arguments.described import called_wrongly, settle
 from fabric.telling.errors import FabricError, ProgramError, ShapeError
 from fabric.telling.place import Place, defining_place, raising_place
 from fabric.telling.wording import found_text
+from fabric.values.expression import Expression
 from fabric.values.stream_type import StreamType, ValueType
 from fabric.wiring.costs import Costs
 from fabric.wiring.off_chip_tensor import OffChipTensor
@@ -88,7 +89,7 @@ def costs_of(
     if not isinstance(costs, Costs):
         raise _returned(operator, "costs", costs, "Costs")
     for name, amount in vars(costs).items() if operator.is_users else ():
-        if not isinstance(amount, Real) and not hasattr(amount, "free_symbols"):
+        if not isinstance(amount, Real | Expression):
             raise _returned(
                 operator, "costs", amount, f"a number or an expression of symbols as {name}"
             )

@@ -15,7 +15,8 @@ from fabric.telling.errors import ConfigurationError, ProgramError, ShapeError, 
 from fabric.telling.place import Place, calling_place, raising_place
 from fabric.telling.shown import shown
 from fabric.telling.wording import visible
-from fabric.values.dims import Dim, Symbol, dim_text, is_ragged, symbol, undecided_in
+from fabric.values.dims import Dim, Symbol, dim_text, is_polynomial_in, is_ragged, symbol
+from fabric.values.equality import undecided_in
 from fabric.wiring.expectation import Expectation, expectations
 from fabric.wiring.mistakes import failed_in, no_stream, outputs_of
 from fabric.wiring.names import Extra, Names
@@ -102,7 +103,7 @@ class Program:
         self.mixtures: dict[Symbol, tuple[tuple[Dim, Dim], ...]] = {}
         self.undecided: list[tuple[Node, Dim, Dim]] = []
         self._symbols: set[str] = set()
-        self._shared: dict[tuple[object, ...], Dim] = {}
+        self._shared: dict[tuple[object, ...], Symbol] = {}
         self._pairs: list[tuple[Dim, Dim]] = []
         self._wiring = contextlib.ExitStack()
 
@@ -212,7 +213,7 @@ class Program:
         expected = None
         if size < 0:
             expected = "a size of at least 0"
-        elif not isinstance(dim, int) and not dim.is_Symbol:
+        elif not isinstance(dim, int | Symbol):
             expected = "a symbol"
         elif known != size:
             expected = f"{known}, which it has already"
@@ -272,7 +273,9 @@ class Program:
         self.nodes.append(node)
         return node.outputs
 
-    def symbol(self, name: str, *, ragged: bool = False, shared_by: tuple[object, ...] = ()) -> Dim:
+    def symbol(
+        self, name: str, *, ragged: bool = False, shared_by: tuple[object, ...] = ()
+    ) -> Symbol:
         """See ``Wiring.symbol``."""
         if shared_by and shared_by in self._shared:
             return self._shared[shared_by]
@@ -289,12 +292,12 @@ class Program:
 
     def absorb(self, dim: Dim, name: str, *, ragged: bool) -> Dim:
         """See ``Wiring.absorb``."""
-        if not is_ragged(dim) or (ragged and getattr(dim, "is_Symbol", False)):
+        if not is_ragged(dim) or (ragged and isinstance(dim, Symbol)):
             return dim
         result = self.symbol(name, ragged=ragged, shared_by=())
         assert not isinstance(dim, int)
         # Sums of products keep their total when every group is counted at its mean.
-        if dim.is_polynomial(*(free for free in dim.free_symbols if is_ragged(free))):
+        if is_polynomial_in(dim, frozenset(filter(is_ragged, dim.free_symbols))):
             self.absorbed[result] = dim
         return result
 

@@ -15,7 +15,8 @@ from fabric.arguments.described import checked, refuse, settle
 from fabric.telling.errors import ProgramError, ShapeError
 from fabric.telling.place import Place, calling_place
 from fabric.values.claim import Claim
-from fabric.values.dims import Dim, same
+from fabric.values.dims import Dim
+from fabric.values.equality import same
 from fabric.values.stream_type import StreamType, ValueType, shape_text
 
 __all__ = ["Assumed", "Feedback", "Producer", "Stream", "check_same_shape"]

@@ -64,7 +64,7 @@ class Mapped(NamedTuple):
         return np.memmap(self.file, self.dtype, "r", self.offset_bytes, self.shape)
 
 
-class _Entry(msgspec.Struct):
+class _Entry(msgspec.Struct, frozen=True):
     dtype: str
     shape: tuple[int, ...]
     data_offsets: tuple[int, int]

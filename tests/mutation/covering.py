@@ -88,7 +88,6 @@ def environment(root: Path) -> dict[str, str]:
     """Return the environment in which tests of the tree at ``root`` run."""
     return os.environ | {
         "PYTHONPATH": str(root),
-        "NUMBA_CACHE_DIR": str(root / ".numba"),
         "PYTHONHASHSEED": "0",
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -68,6 +68,13 @@ __all__ = ["command"]
     show_default=True,
     help="The parent of the run's own folder.",
 )
+@click.option(
+    "--engine",
+    type=click.Choice(["compiled", "tasks"]),
+    default="compiled",
+    show_default=True,
+    help="Let operators go on in compiled code where that is possible, or each in a task.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.pass_obj
 def command(
@@ -83,12 +90,14 @@ def command(
     on_deadlock: OnDeadlock,
     livelock_cycles: int,
     log_dir: Path,
+    engine: Literal["compiled", "tasks"],
     as_json: bool,
 ) -> int:
     """Run PROGRAM.py, a file that defines build() -> Program, and print its report."""
     known.update(program=program, mode=mode)
     options = _trace_options(trace, trace_window, trace_nodes)
 
+    from fabric.engine.machine_code import was_compiled_now
     from fabric.runs.report import ExitStatus
     from fabric.runs.simulation import simulate
     from fabric.shell.loader import load_on
@@ -108,6 +117,7 @@ def command(
             trace=options,
             on_deadlock=on_deadlock,
             livelock_cycles=livelock_cycles,
+            engine=engine,
             notify=lambda text: tell(f"fabric: {text}"),
         )
     status = report.exit_status
@@ -116,8 +126,7 @@ def command(
     except OSError as error:
         tell(f"fabric: {error.filename}: {error.strerror}")
         status = status or ExitStatus.UNWRITTEN
-    kernel = sys.modules.get("fabric.engine.flat_kernel")
-    if kernel is not None and kernel.was_compiled_now():
+    if was_compiled_now():
         tell("fabric: compiled the HBM's loop; the next runs start seconds sooner")
     return status
 

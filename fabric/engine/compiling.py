@@ -1,0 +1,85 @@
+"""From a Python function to machine code that needs neither numba nor Python; by numba and LLVM.
+
+Importing it takes half a second: it is imported where no machine code has been kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from types import FunctionType
+
+# Any: numba and llvmlite have no types.
+from typing import Any
+
+import numba
+from llvmlite import binding as llvm
+from numba import types
+from numba.np.numpy_support import carray
+
+__all__ = ["compiled"]
+
+
+def compiled(function: Callable[..., Any], is_array: Mapping[str, bool], target: Any) -> bytes:
+    """Return an object file with a C function of the name of ``function``.
+
+    It takes a pointer to the results, then pointer and size of each array, then the integers.
+
+    Args:
+        function: of integers and arrays of integers; returns a tuple of integers.
+        is_array: by the name of the parameter.
+        target: the machine of LLVM to compile for.
+    """
+    arrays = [name for name, array in is_array.items() if array]
+    integers = [name for name, array in is_array.items() if not array]
+    pointer: Any = types.CPointer(types.int64)  # type: ignore[no-untyped-call]
+    integer: Any = types.int64
+    kinds = [pointer, *[pointer, integer] * len(arrays), *[integer] * len(integers)]
+    # Without Python's rule for a division by zero nothing in a loop over integers raises.
+    loop = _jitted(function, {})
+    entry = numba.cfunc(types.void(*kinds), error_model="numpy")(_entry(loop, is_array))
+    module = llvm.parse_assembly(entry.inspect_llvm())
+    # What raises and allocates is left out once it is seen that the loop never does.
+    for value in (*module.functions, *module.global_variables):
+        if not value.is_declaration and value.name != entry.native_name:
+            value.linkage = llvm.Linkage.internal
+    passes = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=3))
+    passes.getModulePassManager().run(module, passes)
+    needed = [each.name for each in module.functions if each.is_declaration]
+    missing = [name for name in needed if not name.startswith("llvm.")]
+    assert not missing, f"{function.__name__} raises or allocates: it needs {', '.join(missing)}"
+    module.get_function(entry.native_name).name = function.__name__
+    code: bytes = target.emit_object(module)
+    return code
+
+
+def _jitted(function: Callable[..., Any], done: dict[object, Any]) -> Any:
+    """Return ``function`` as numba knows it, and with it the functions of its module it calls."""
+    if function not in done:
+        assert isinstance(function, FunctionType)
+        names = dict(function.__globals__)
+        for name in function.__code__.co_names:
+            called = names.get(name)
+            if isinstance(called, FunctionType) and called.__module__ == function.__module__:
+                names[name] = _jitted(called, done)
+        anew = FunctionType(function.__code__, names, function.__name__)
+        done[function] = numba.njit(error_model="numpy")(anew)
+    return done[function]
+
+
+def _entry(loop: Callable[..., Any], is_array: Mapping[str, bool]) -> Callable[..., None]:
+    """Return the C function in front of ``loop``, which numba can compile."""
+    pairs = [f"{name}, {name}_size" for name, array in is_array.items() if array]
+    integers = [name for name, array in is_array.items() if not array]
+    values = [f"carray({name}, {name}_size)" if array else name for name, array in is_array.items()]
+    text = (
+        f"def entry({', '.join(['results', *pairs, *integers])}):\n"
+        f"    found = loop({', '.join(values)})\n"
+        "    kept = carray(results, len(found))\n"
+        "    for place in range(len(found)):\n"
+        "        kept[place] = found[place]\n"
+    )
+    names: dict[str, Any] = {"carray": carray, "loop": loop}
+    exec(text, names)
+    entry: Callable[..., None] = names["entry"]
+    return entry

@@ -1,0 +1,80 @@
+"""Why a run does not get on: its deadlock or livelock, explained and with a remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+
+from fabric.deadlock.describe import cured, describe_deadlock, explain_livelock
+from fabric.deadlock.document import DeadlockReport
+from fabric.deadlock.files import write_files
+from fabric.deadlock.livelock import Circling, Livelock
+from fabric.deadlock.search import EFFORT_ELEMENTS
+from fabric.deadlock.waits import channels_of, find_stuck
+from fabric.runs.execution import Execution, Settings
+from fabric.state.expected import expected_of
+
+__all__ = ["explain", "grown_settings"]
+
+
+def grown_settings(
+    explained: DeadlockReport, settings: Settings, notes: list[str]
+) -> Settings | None:
+    """Return ``settings`` with depths that are enough, where they are; say so in ``notes``."""
+    remedy = explained.remedy
+    if remedy.capacity or remedy.initial:
+        notes.append("--on-deadlock grow deepens channels: the remedy takes more than that")
+        return None
+    if not remedy.depths:
+        return None
+    options = " ".join(f"--depth {depth.option}={depth.after}" for depth in remedy.depths)
+    notes.append(
+        f"stopped at cycle {explained.cycle:,} ({explained.code}); ran again with {options}"
+    )
+    return settings.deepened(explained)
+
+
+def explain(
+    run: Execution,
+    status: Literal["deadlock", "livelock"],
+    on_deadlock: Literal["report", "grow"],
+    folder: Path | None,
+    notify: Callable[[str], object] | None,
+    takes_channel_depth: bool,
+) -> DeadlockReport:
+    """Explain why the program does not get on, and look for a remedy."""
+    machine = run.machine
+    state = run.state
+    if status == "livelock":
+        # Where what moves was when it was stopped differs from run to run: that is not said.
+        circling = tuple(Circling(unit.index, place) for unit, place in machine.failures.circling)
+        found = Livelock(run.watch.cycles, run.watch.moving, circling)
+        report = explain_livelock(state, machine.plan, found)
+        waiting = len(report.behind)
+        run.log.event("stopped", report.cycle, status=status, waiting=waiting)
+    else:
+        cycle = state.stopped_cycle
+        run.log.event("stopped", cycle, status=status, waiting=state.waiting)
+        if notify is not None:
+            notify(f"{status} at cycle {cycle:,}: looking for the cause and a cure")
+        why_not = "the search for a remedy has not ended"
+        stuck = find_stuck(state)
+        waited_for = channels_of(state, chain.from_iterable(stuck.cores))
+        told = expected_of(machine.plan, state, waited_for)
+        report = describe_deadlock(state, stuck, told, why_not)
+        if folder is not None:
+            # What is known is kept, should the search be killed.
+            write_files(folder, report)
+        effort = EFFORT_ELEMENTS if on_deadlock == "report" else None
+        report = cured(
+            report,
+            machine.plan,
+            run.settings.depths,
+            run.settings.hops,
+            effort=effort,
+            takes_channel_depth=takes_channel_depth,
+        )
+    run.log.event(status, report.cycle, code=report.code, summary=report.summary)
+    return report

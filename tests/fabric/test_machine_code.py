@@ -1,0 +1,113 @@
+"""Compiled loops: the same as in Python, compiled once, linked without the compiler afterwards."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabric.engine.machine_code import Counters, MachineCode
+
+_ROOT = Path(__file__).parents[2]
+
+_SCRIPT = """
+import sys
+from fabric.engine.flat_kernel import advance
+from fabric.engine.machine_code import was_compiled_now
+advance.link()
+print("compiled" if was_compiled_now() else "linked", "numba" in sys.modules)
+"""
+
+
+@MachineCode
+def folded(start: int, values: Counters, stride: int, sums: Counters) -> tuple[int, int]:
+    """Return the sum of every ``stride``-th value and their number; ``sums`` gets the sums."""
+    total = start
+    count = 0
+    place = 0
+    while place < values.size:
+        total += values[place]
+        sums[count] = total
+        count += 1
+        place += stride
+    return total, count
+
+
+@MachineCode
+def raising(value: int) -> tuple[int]:
+    """Refuse 0."""
+    if value == 0:
+        raise ValueError
+    return (value,)
+
+
+def _linked(cache: Path) -> str:
+    environment = os.environ | {"PYTHONPYCACHEPREFIX": str(cache), "XDG_CACHE_HOME": str(cache)}
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=_ROOT,
+        env=environment,
+        timeout=120,
+    )
+    return done.stdout.strip()
+
+
+class TestMachineCode:
+    @given(
+        st.integers(-(2**40), 2**40),
+        st.lists(st.integers(-(2**40), 2**40), max_size=30),
+        st.integers(1, 5),
+    )
+    def test_is_the_function(self, start: int, values: list[int], stride: int) -> None:
+        """Results and what is written into arrays, empty ones included."""
+        array = np.array(values, np.int64)
+        here, there = np.zeros((2, len(values)), np.int64)
+
+        assert folded.function(start, array, stride, here) == folded.over(values=array, sums=there)(
+            start, stride
+        )
+        assert here.tolist() == there.tolist()
+
+    def test_arrays_live_as_long_as_the_loop(self) -> None:
+        """The machine code has their addresses only."""
+        loop = folded.over(values=np.arange(5000), sums=np.zeros(5000, np.int64))
+        others = [np.full(5000, 7) for _ in range(100)]
+
+        assert (sum(range(5000)), 5000) == loop(0, 1), others
+
+    def test_no_other_arrays(self) -> None:
+        """Of another type or with gaps between their numbers they would be read wrongly."""
+        sums = np.zeros(4, np.int64)
+        with pytest.raises(AssertionError, match="values"):
+            folded.over(values=np.zeros(4, np.int32), sums=sums)
+        with pytest.raises(AssertionError, match="sums"):
+            folded.over(values=sums, sums=np.zeros(8, np.int64)[::2])
+
+    def test_nothing_that_raises(self) -> None:
+        """Machine code on its own cannot make exceptions."""
+        with pytest.raises(AssertionError, match="raising raises or allocates: it needs"):
+            raising.link()
+
+    def test_compiled_once(self, tmp_path: Path) -> None:
+        """The next process links what is there; half a file is not there."""
+        assert "compiled True" == _linked(tmp_path)
+        assert "linked False" == _linked(tmp_path)
+        (kept,) = tmp_path.rglob("*.o")
+        kept.write_bytes(kept.read_bytes()[:-1])
+        assert "compiled True" == _linked(tmp_path)
+        assert "linked False" == _linked(tmp_path)
+
+    def test_nowhere_to_write(self, tmp_path: Path) -> None:
+        """Every process compiles, and says so."""
+        file = tmp_path / "no folder"
+        file.touch()
+        assert ["compiled True"] * 2 == [_linked(file), _linked(file)]

@@ -1,0 +1,108 @@
+"""Expressions of sizes beside sympy, which writes and decides the same, and plain arithmetic."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabric.values.dims import at_least_one, ceil_div, product, symbol, total
+
+D, E = symbol("D"), symbol("E")
+
+_leaves = st.one_of(st.sampled_from([D, E]), st.integers(-3, 12))
+_trees = st.recursive(
+    _leaves,
+    lambda inner: st.one_of(
+        st.tuples(st.sampled_from(["+", "-", "*"]), inner, inner),
+        st.tuples(st.just("ceil"), inner, st.integers(1, 6)),
+        st.tuples(st.just("flag"), inner),
+        st.tuples(st.just("/"), inner, st.sampled_from([2, 3, D + 1, E + 2])),
+    ),
+    max_leaves=8,
+)
+
+
+def _built(tree: Any, at: dict[Any, Any] | None = None) -> Any:
+    """The tree as an expression; with sizes in ``at`` as a number."""
+    if not isinstance(tree, tuple):
+        return tree if at is None else at.get(tree, tree)
+    kind, *parts = tree
+    left, *others = [_built(part, at) for part in parts]
+    if kind == "ceil":
+        return ceil_div(left, others[0]) if at is None else math.ceil(Fraction(left) / others[0])
+    if kind == "flag":
+        return at_least_one(left) if at is None else int(left > 0)
+    (right,) = others
+    if kind == "/":
+        if at is not None and not isinstance(right, int):
+            right = right.with_sizes(at)
+        return left / right if at is None and not isinstance(left, int) else _divided(left, right)
+    return {"+": left + right, "-": left - right, "*": left * right}[kind]
+
+
+def _divided(left: Any, right: Any) -> Any:
+    return Fraction(left) / right
+
+
+class TestExpressions:
+    @given(_trees, st.integers(0, 30), st.integers(0, 30))
+    def test_value(self, tree: Any, d: int, e: int) -> None:
+        """What is put together and pulled out of roundings changes no value."""
+        at = {D: d, E: e}
+        found = _built(tree)
+        if hasattr(found, "with_sizes"):
+            found = found.with_sizes(at)
+
+        assert _built(tree, at) == found
+
+    @given(_trees, st.integers(0, 30))
+    def test_part_of_the_sizes(self, tree: Any, d: int) -> None:
+        """Sizes may come one after the other."""
+        found = _built(tree)
+        if hasattr(found, "with_sizes"):
+            both = found.with_sizes({D: d, E: 7})
+            one = found.with_sizes({D: d})
+            assert both == (one.with_sizes({E: 7}) if hasattr(one, "with_sizes") else one)
+
+    @given(_trees)
+    def test_sympy_finds_nothing_to_put_together(self, tree: Any) -> None:
+        """What sympy does by itself is done: the parts stay as many, and the text is its own."""
+        found = sympy.sympify(_built(tree))
+        again = found.func(*found.args) if found.args else found
+
+        assert str(_built(tree)) == str(again)
+
+    @given(st.lists(_trees, max_size=4))
+    def test_order_is_no_matter(self, trees: list[Any]) -> None:
+        """Sums and products are equal in every order, and hash alike."""
+        parts = [_built(tree) for tree in trees]
+        for combined in (total, product):
+            here, there = combined(parts), combined(parts[::-1])
+            assert here == there
+            assert hash(here) == hash(there)
+
+    def test_operands(self) -> None:
+        """Whatever is a number is one: numpy's integers, floats for what they are; no text."""
+        assert 4 * D == np.int64(4) * D == D * np.int64(4)
+        assert D / 2 == 0.5 * D
+        assert 0 == D - D
+        assert 1 == D / D
+        assert {D: 1} == {symbol("D"): 1}
+        with pytest.raises(TypeError, match="unsupported operand"):
+            D + "1"
+        with pytest.raises(ZeroDivisionError):
+            D / 0
+
+    def test_for_sympy(self) -> None:
+        """Sympy takes them for its own: symbols are integers from 0 on."""
+        assert sympy.Max(3, sympy.Symbol("D", integer=True, nonnegative=True) ** 2) == sympy.Max(
+            3, D**2
+        )
+        assert "2*D + 2*E" == str(sympy.expand(2 * (D + E)))
