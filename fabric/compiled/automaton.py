@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fabric.compiled import columns as c
 from fabric.compiled.codes import Codes
-from fabric.compiled.recording import Awaited, Recording, Unfit
+from fabric.compiled.recording import Awaited, Recording, UnfitError
 from fabric.compiled.tables import Tables
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Automaton:
         """Ask what it does before its first element.
 
         Raises:
-            Unfit: something that cannot be written down.
+            UnfitError: something that cannot be written down.
         """
         self._operator: Final = operator
         self._real_ports: Final = ports
@@ -60,7 +60,7 @@ class Automaton:
         """Find out what follows ``code`` in ``state``.
 
         Raises:
-            Unfit: something that cannot be written down.
+            UnfitError: something that cannot be written down.
         """
         run = self._live.pop(state, None) or self._replayed(state)
         awaited, operations = run.hand(self._awaited[state], code)
@@ -87,12 +87,12 @@ class Automaton:
         elif reached is not None:
             codes = (*codes, reached[1])
         if len(codes) > _LONGEST_TURN:
-            raise Unfit
+            raise UnfitError
         key = (memory, codes, awaited)
         try:
             number = self._numbers.get(key)
         except TypeError as error:
-            raise Unfit from error
+            raise UnfitError from error
         if number is None:
             carries = self._operator.carries_numbers and awaited.kind == c.PEEK
             number = self._tables.state(awaited.kind, awaited.port, carries=carries)
@@ -155,5 +155,5 @@ class _Run:
         except StopIteration:
             awaited = Awaited(c.END)
         except Exception as error:
-            raise Unfit from error
+            raise UnfitError from error
         return awaited, self._recording.stretch()

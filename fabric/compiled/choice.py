@@ -7,10 +7,11 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Final
 
 from fabric.compiled import columns as c
+from fabric.compiled.arrays import Arrays, Joint, Stage
 from fabric.compiled.automaton import Automaton
-from fabric.compiled.codes import Codes, Uncoded
-from fabric.compiled.recording import Unfit
-from fabric.compiled.region import Joint, Region, Stage
+from fabric.compiled.codes import Codes, UncodedError
+from fabric.compiled.recording import UnfitError
+from fabric.compiled.region import Region
 from fabric.compiled.tables import Tables
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
@@ -51,7 +52,7 @@ def region_of(
         if key not in known:
             try:
                 known[key] = Automaton(node.operator, its, codes, tables)
-            except (Unfit, Uncoded):
+            except (UnfitError, UncodedError):
                 known[key] = None
         automaton = known[key]
         if automaton is not None:
@@ -81,7 +82,8 @@ def region_of(
         for index, automaton in chosen.items()
     ]
     first = ports[0]
-    return Region(first.clock, first.on_chip, first.off_chip, codes, tables, stages, joints)
+    arrays = Arrays(codes, tables, stages, joints)
+    return Region(first.clock, first.on_chip, first.off_chip, arrays)
 
 
 def _channel(sink: Sink) -> Channel | None:
@@ -143,6 +145,13 @@ def _plain(part: object, dims: dict[Hashable, int]) -> Hashable:
         return (type(part), *(_plain(getattr(part, each.name), dims) for each in fields(part)))
     if hasattr(part, "free_symbols"):
         return "dim", dims.setdefault(part, len(dims))
+    if (
+        hasattr(part, "shape")
+        and hasattr(part, "dtype")
+        and getattr(part.dtype, "kind", "f") not in "iub"
+    ):
+        # Of a tensor without integers only its shape matters where there are no data.
+        return "tensor", part.shape, str(part.dtype)
     try:
         hash(part)
     except TypeError:

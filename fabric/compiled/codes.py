@@ -18,7 +18,7 @@ from fabric.compiled.columns import (
 from fabric.engine.off_chip import Burst
 from fabric.values.value import Element, Empty, Selector, Tile, Value
 
-__all__ = ["Codes", "Looked", "OpaqueTile", "Uncoded"]
+__all__ = ["Codes", "LookedError", "OpaqueTile", "UncodedError"]
 
 Key: TypeAlias = Any
 """What equal values share; a nest of tuples that can be hashed."""
@@ -26,11 +26,11 @@ Key: TypeAlias = Any
 _LEVELS: Final = (1 << LEVEL_BITS) - 1
 
 
-class Uncoded(Exception):
+class UncodedError(Exception):
     """An element cannot be written as an integer."""
 
 
-class Looked(Exception):
+class LookedError(Exception):
     """An operator that says it passes numbers on has looked at one."""
 
 
@@ -49,7 +49,7 @@ class OpaqueTile(Tile):
     @property
     def data(self) -> Any:
         """Refuse to be looked at."""
-        raise Looked
+        raise LookedError
 
 
 class Codes:
@@ -68,21 +68,29 @@ class Codes:
         self._kinds: dict[Key, int] = {}
         self._values: list[Value] = []
         self._made: dict[int, Value] = {}
+        self._coded: dict[int, tuple[Value, int]] = {}
 
     def code(self, element: Element) -> int:
         """Return the number for ``element``.
 
         Raises:
-            Uncoded: it has none.
+            UncodedError: it has none.
         """
         value, level = element
         if not 0 <= level <= _LEVELS:
-            raise Uncoded
+            raise UncodedError
+        known = self._coded.get(id(value))
+        if known is not None:
+            return known[1] | level
         number = 0
         if value.__class__ is Tile and value.data is not None and value.data.size == 1:
             number = _number(value)
         bare = BARE if value.__class__ is Empty else 0
-        return self._kind(value, number) << KIND_SHIFT | number << NUMBER_SHIFT | bare | level
+        code = self._kind(value) << KIND_SHIFT | number << NUMBER_SHIFT | bare
+        if not number:
+            # The value is kept, so that its identity stays its own.
+            self._coded[id(value)] = value, code
+        return code | level
 
     def element(self, code: int) -> Element | None:
         """Return the element of ``code``; None for the end of a stream."""
@@ -134,9 +142,9 @@ class Codes:
             return ("bool", value)
         if isinstance(value, tuple):
             return ("tuple", *(self.code((item, 0)) for item in value))
-        raise Uncoded
+        raise UncodedError
 
-    def _kind(self, value: Value, number: int) -> int:
+    def _kind(self, value: Value) -> int:
         key = self._key(value)
         kind = self._kinds.get(key)
         if kind is None:
@@ -179,7 +187,7 @@ def _shape(tile: Tile) -> tuple[object, ...]:
     return (
         tile.rows,
         tile.cols,
-        tile.dtype.str + tile.dtype.name,
+        tile.dtype,
         tile.in_memory,
         tile.valid_rows,
         tile.valid_cols,

@@ -21,9 +21,8 @@ ARRIVAL: Final = 12
 MARKS: Final = 13
 DRAIN: Final = 14
 FIRST_STAMP: Final = 15
-REQUESTS: Final = 16
-TIMES: Final = 17
-STAGE_COLUMNS: Final = 18
+TIMES: Final = 16
+STAGE_COLUMNS: Final = 17
 
 # Its status.
 READY: Final = 0
@@ -137,7 +136,9 @@ LEDGER: Final = 4
 LIVE: Final = 5
 TOUCHED: Final = 6
 SUBMITTED: Final = 7
-CONTROLS: Final = 8
+OUTWARD: Final = 8
+TOO_FAR: Final = 9
+CONTROLS: Final = 10
 
 # Why it comes back.
 AT_REST: Final = 0

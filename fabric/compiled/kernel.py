@@ -233,6 +233,7 @@ def drain(
         going_on = going_on or channels[row + c.CLOSED] < 0
     stages[stage + c.STATUS] = c.DRAINING
     stages[stage + c.WAIT] = 0
+    control[c.OUTWARD] = 1
     if not going_on:
         for at in range(first, last):
             now = see_end(inputs[at], now, channels)
@@ -280,6 +281,7 @@ def go_on(
     empties: Counters,
     ready: Counters,
     ledger: Counters,
+    submitted: Counters,
     control: Counters,
     pace: int,
     budget: int,
@@ -297,6 +299,7 @@ def go_on(
         empties: by kind of value, which dimension a bare stop stands for.
         ready: a ring of the stages that can go on.
         ledger: filled with the changes of on-chip use: cycle and bytes.
+        submitted: filled with stages and the number of the burst that each waits for.
         control: see ``columns``.
         pace: a stage whose clock is so far does not send.
         budget: about how many operations, before it comes back.
@@ -360,8 +363,9 @@ def go_on(
                         reason = c.FAILS
                         break
                 elif what == c.BURST:
-                    stages[stage + c.REQUESTS] = amount
-                    control[c.SUBMITTED] = 1
+                    submitted[control[c.SUBMITTED] * 2] = s
+                    submitted[control[c.SUBMITTED] * 2 + 1] = amount
+                    control[c.SUBMITTED] += 1
                     status = c.OFF_CHIP
                 elif what == c.REPEAT:
                     stages[stage + c.TIMES] += 1
@@ -376,9 +380,12 @@ def go_on(
                         if not has_credit(ch, channels):
                             status = c.NO_CREDIT
                             stages[stage + c.WAIT] = ch
+                            if channels[ch * c.CHANNEL_COLUMNS + c.CONSUMER] < 0:
+                                control[c.OUTWARD] = 1
                             break
                         if now >= pace:
                             status = c.PACED
+                            control[c.TOO_FAR] = 1
                             break
                         if not has_slot(ch, channels):
                             reason = c.GROWS
@@ -427,6 +434,8 @@ def go_on(
                 elif channels[ends + c.CLOSED] < 0:
                     status = c.NO_ELEMENT
                     stages[stage + c.WAIT] = ch
+                    if channels[ends + c.PRODUCER] < 0:
+                        control[c.OUTWARD] = 1
                     break
                 else:
                     now = see_end(ch, now, channels)

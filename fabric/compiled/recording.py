@@ -25,14 +25,14 @@ from fabric.values.value import Element, Empty, Tile
 if TYPE_CHECKING:
     from fabric.engine.channel import Channel
 
-__all__ = ["Awaited", "Recording", "Unfit"]
+__all__ = ["Awaited", "Recording", "UnfitError"]
 
 
 _LONGEST_STRETCH: Final = 10_000
 """Operations; a source that sends a million tiles is not written down."""
 
 
-class Unfit(Exception):
+class UnfitError(Exception):
     """An operator does what cannot be written down."""
 
 
@@ -84,7 +84,7 @@ class Recording:
     def _append(self, operation: list[int]) -> None:
         self.operations.append(operation)
         if len(self.operations) > _LONGEST_STRETCH:
-            raise Unfit
+            raise UnfitError
 
     def moved(self) -> None:
         """Know that the clock may have moved."""
@@ -119,14 +119,14 @@ class Recording:
     def repeated(self, count: int) -> Iterator[int]:
         """Yield once and note that what was done then is done ``count`` times."""
         if self._repeats:
-            raise Unfit
+            raise UnfitError
         self._repeats = True
         operations, at = self.operations, len(self.operations)
         # Each time begins with another clock.
         self.moved()
         yield 0
         if operations is not self.operations:
-            raise Unfit
+            raise UnfitError
         self.note(c.REPEAT, len(operations) - at, count)
         self.moved()
         self._repeats = False
@@ -172,7 +172,7 @@ class Recording:
     @staticmethod
     def _number_of(stamp: _Stamp) -> int:
         if stamp.reading.number < 0:
-            raise Unfit
+            raise UnfitError
         return stamp.reading.number
 
 
@@ -228,14 +228,14 @@ class _RecordedUnit(ComputeUnit):
     @override
     def charge(self, cycles: int) -> None:
         if type(cycles) is not int or cycles < 0:
-            raise Unfit
+            raise UnfitError
         if cycles:
             self._recording.note(c.CHARGE, amount=cycles)
 
     @override
     def compute(self, flops: int) -> int:
         if type(flops) is not int or flops < 0:
-            raise Unfit
+            raise UnfitError
         self._recording.note(c.COMPUTE, amount=flops)
         return -(-flops // self.flops_per_cycle)
 
@@ -304,7 +304,7 @@ class _RecordedMemory:
 
     def release(self, _owner: Unit, size_bytes: int, cycle: object) -> None:
         if not self._recording.is_now(cycle):
-            raise Unfit
+            raise UnfitError
         self._recording.note(c.HOLD, amount=-size_bytes)
 
 

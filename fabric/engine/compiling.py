@@ -6,7 +6,6 @@ Importing it takes half a second: it is imported where no machine code has been 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-
 from types import FunctionType
 
 # Any: numba and llvmlite have no types.

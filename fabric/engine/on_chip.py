@@ -116,8 +116,9 @@ class OnChipMemory:
 
     def record(self, changes: Iterable[tuple[int, int]]) -> None:
         """Count what was allocated and given back elsewhere: cycles and bytes."""
-        for cycle, change_bytes in changes:
-            self._record(cycle, change_bytes)
+        self._ledger.extend(changes)
+        if len(self._ledger) >= _FOLD:
+            self._fold(before=self._clock.now)
 
     @property
     def requests(self) -> list[tuple[Unit, int]]:
