@@ -72,7 +72,7 @@ def _main(arguments: Sequence[str] | None) -> int:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
     # A program is many objects that stay: walking through them again and again takes a tenth of
     # the time of a short run, and more with a trace.
-    gc.set_threshold(50_000, 50, 1_000)
+    gc.set_threshold(200_000, 50, 1_000)
     given = list(sys.argv[1:] if arguments is None else arguments)
     known: dict[str, object] = {}
     ended = Terminations()
