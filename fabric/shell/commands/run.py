@@ -90,11 +90,11 @@ def command(
     options = _trace_options(trace, trace_window, trace_nodes)
 
     from fabric.engine.machine_code import was_compiled_now
-    from fabric.runs.collector import imports_stay
     from fabric.runs.report import ExitStatus
     from fabric.runs.simulation import simulate
     from fabric.shell.loader import load_on
     from fabric.terminal.output import program_prints, tell
+    from fabric.wiring.collector import imports_stay
 
     imports_stay()
     progress = _progress()

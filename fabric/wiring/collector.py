@@ -1,4 +1,4 @@
-"""Python's garbage collector while a program runs.
+"""Python's garbage collector while a program is wired, and while it runs.
 
 A program is many objects that stay: walking through all of them again and again takes a tenth of a
 short run. Freezing them would be simpler, and leak: what is frozen and thawed again skips the
