@@ -10,6 +10,7 @@ from .engine.observer import Watched as Watched
 from .engine.off_chip import Burst as Burst
 from .engine.off_chip import OffChip as OffChip
 from .engine.on_chip import Allocation as Allocation
+from .engine.ports import Arrivals as Arrivals
 from .engine.ports import Ports as Ports
 from .engine.ports import Sink as Sink
 from .engine.ports import Source as Source
@@ -64,6 +65,7 @@ from .values.value import drop as drop
 from .values.value import dtype_name as dtype_name
 from .values.value import dtype_named as dtype_named
 from .values.value import items_of as items_of
+from .values.value import number_in as number_in
 from .values.value import share as share
 from .wiring.broadcast import Broadcast as Broadcast
 from .wiring.costs import ARTIFACT_BYTES as ARTIFACT_BYTES

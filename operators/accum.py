@@ -40,6 +40,7 @@ class Accum(Accumulating):
     """
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
@@ -60,3 +61,4 @@ class Accum(Accumulating):
             if stop >= rank:
                 await sink.send((accumulator.value(), stop - rank))
                 accumulator.restart()
+            ports.turn(accumulator.memory)

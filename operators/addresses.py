@@ -56,6 +56,7 @@ class ExpertAddresses(_Generator):
     """
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
 
     tiles: int
 
@@ -83,6 +84,7 @@ class ExpertAddresses(_Generator):
             for number in range(tiles - 1):
                 await sink.send((integer(first + number), 1))
             await sink.send((integer(first + tiles - 1), stop + 2))
+            ports.turn()
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,7 @@ class CacheReadAddresses(_Generator):
     """
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
 
     stride: int
 
@@ -136,6 +139,7 @@ class CacheReadAddresses(_Generator):
             for number in range(count):
                 level = stop + 1 if number == count - 1 else 0
                 await sink.send_at((integer(first + number), level), start + number)
+            ports.turn()
 
 
 @dataclass(frozen=True)
@@ -150,6 +154,7 @@ class FilterLastTile(_Generator):
     """
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
 
     def __call__(self, lengths: Stream) -> Stream:
         """Return the stream of selectors: 0 for the last tile of a request, 1 for the others."""
@@ -169,9 +174,10 @@ class FilterLastTile(_Generator):
         last, other = Selector((0,), 2), (Selector((1,), 2), 0)
         async for length, stop in Values[Tile](ports.source, sink, adds=1):
             count = count_in(length, "a length")
-            if not count:
-                await sink.send_bare(stop + 1, 0)
-                continue
-            for _ in range(count - 1):
+            for _ in ports.times(count - 1):
                 await sink.send(other)
-            await sink.send((last, stop + 1))
+            if count:
+                await sink.send((last, stop + 1))
+            else:
+                await sink.send_bare(stop + 1, 0)
+            ports.turn()

@@ -27,6 +27,8 @@ class Consumer(Operator):
     """
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+    carries_numbers: ClassVar[bool] = True
 
     def __call__(self, source: Stream) -> None:
         """End ``source``."""
@@ -46,3 +48,4 @@ class Consumer(Operator):
             drop(element[0], ports.unit.now)
             if not isinstance(element[0], Empty):
                 ports.unit.charge(1)
+            ports.turn()

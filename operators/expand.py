@@ -64,6 +64,8 @@ class Repeat(_Repetition):
     """
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+    carries_numbers: ClassVar[bool] = True
 
     count: int
 
@@ -90,6 +92,7 @@ class Repeat(_Repetition):
             await sink.send_at((value, stop + 1), unit.now + count - 1)
             unit.charge(count)
             source.take()
+            ports.turn()
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,8 @@ class Expand(_Repetition):
     """
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+    carries_numbers: ClassVar[bool] = True
 
     rank: int = 1
 
@@ -139,10 +144,13 @@ class Expand(_Repetition):
         source, reference = Track(ports, 0, rank), Track(ports, 1, rank)
         values = Guided[Value](ports, source, reference, ports.sink, inner=rank, held=True)
         async for value in values:
-            await self._repeat(ports, value, reference)
+            await self._repeat(ports, value, values, reference)
             values.take()
+            ports.turn(values.memory)
 
-    async def _repeat(self, ports: Ports, value: Value, track: Track) -> None:
+    async def _repeat(
+        self, ports: Ports, value: Value, values: Guided[Value], track: Track
+    ) -> None:
         """Send ``value`` for each element of one group of the reference."""
         reference, sink, rank, unit = ports.inputs[1], ports.sink, self.rank, ports.unit
         buffers = holds_buffers(ports.input_types[0].value)
@@ -158,6 +166,7 @@ class Expand(_Repetition):
                 await sink.send((value, level))
             if level >= rank:
                 break
+            ports.turn(value, values.memory)
         else:
             track.passed(None)
         drop(value, unit.now)

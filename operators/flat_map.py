@@ -34,6 +34,7 @@ class FlatMap(Operator):
     """
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
 
     split: Split
 
@@ -64,3 +65,4 @@ class FlatMap(Operator):
                 await send(sink, part, level + stop if number == last else level)
             if stop and not parts:
                 await sink.send_bare(stop + rank, rank)
+            ports.turn()

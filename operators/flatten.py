@@ -42,6 +42,8 @@ class Flatten(Operator):
     """
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+    carries_numbers: ClassVar[bool] = True
 
     inner: int
     outer: int
@@ -79,6 +81,7 @@ class Flatten(Operator):
                 await sink.send(element if level == stop else (value, level))
             elif level > (dimension := self._merged(value.dimension)):
                 await sink.send_bare(level, dimension)
+            ports.turn()
 
     def _merged(self, number: int) -> int:
         """Return the level of a stop, or the number of a dimension, when dimensions are merged."""

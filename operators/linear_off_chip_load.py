@@ -56,6 +56,8 @@ class LinearOffChipLoad(Load):
     """
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+    carries_numbers: ClassVar[bool] = True
 
     shape: tuple[int, ...] | None = None
     strides: tuple[int, ...] | None = None
@@ -100,6 +102,7 @@ class LinearOffChipLoad(Load):
         async for value, stop in Values[Value](ports.source, ports.sink, adds=rank):
             drop(value, ports.unit.now)
             await _read(ports, tiles, view, stop)
+            ports.turn()
 
     @property
     def _grid(self) -> Grid:

@@ -45,6 +45,7 @@ class Map(ComputeOperator):
     """
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
 
     function: Function
     to_memory: bool = False
@@ -88,3 +89,4 @@ class Map(ComputeOperator):
             unit.charge(max(load, cycles(unit, *values), store))
             await sink.send((result, stop))
             inputs.take()
+            ports.turn()

@@ -44,6 +44,8 @@ class Parallelize(Operator):
     """
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+    carries_numbers: ClassVar[bool] = True
 
     consumers: int
     rank: int = 0
@@ -86,3 +88,4 @@ class Parallelize(Operator):
                 await sink.send_at(element, unit.now + self.switch_cycles)
             if stop >= self.rank:
                 turn = (turn + 1) % self.consumers
+            ports.turn(turn)

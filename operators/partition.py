@@ -54,6 +54,8 @@ class Partition(Operator):
     """
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+    carries_numbers: ClassVar[bool] = True
 
     consumers: Annotated[int, Bounds(1)]
     rank: int = 0
@@ -108,8 +110,10 @@ class Partition(Operator):
     @override
     async def run(self, ports: Ports) -> None:
         source, selectors = Track(ports, 0, self.rank), Track(ports, 1)
-        async for selector in Guided[Selector](ports, selectors, source):
+        steering = Guided[Selector](ports, selectors, source)
+        async for selector in steering:
             await self._route(ports, selector.hits, source, selectors)
+            ports.turn(steering.memory)
 
     async def _route(
         self, ports: Ports, hits: tuple[int, ...], track: Track, selectors: Track
@@ -146,6 +150,7 @@ class Partition(Operator):
             routed = (value, min(stop, rank))
             for sink in sinks:
                 await sink.send(routed)
+            ports.turn(hits, track.memory, selectors.memory)
 
 
 def _origin(selectors: Stream) -> str:

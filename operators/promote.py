@@ -44,6 +44,8 @@ class Promote(Operator):
     """
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+    carries_numbers: ClassVar[bool] = True
 
     dimension: int | None = None
 
@@ -85,3 +87,4 @@ class Promote(Operator):
             if isinstance(value, Empty) and value.dimension >= inside:
                 value = Empty(value.dimension + 1)
             await send(sink, value, stop)
+            ports.turn()

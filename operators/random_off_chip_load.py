@@ -20,7 +20,7 @@ from fabric import (
 )
 from operators.streams.values import Values
 from operators.tiles.grid import Grid
-from operators.tiles.integers import check_integers, number_in
+from operators.tiles.integers import check_integers
 from operators.tiles.load import Load, hand_out
 from operators.tiles.tensor import Tensor
 
@@ -46,6 +46,8 @@ class RandomOffChipLoad(Load):
     """
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+    carries_numbers: ClassVar[bool] = True
 
     def __call__(self, addresses: Stream) -> Stream:
         """Return the stream of tiles."""
@@ -64,7 +66,8 @@ class RandomOffChipLoad(Load):
         grid = self._grid
         tiles = grid.tiles(ports)
         async for address, stop in Values[Tile](ports.source, ports.sink):
-            await hand_out(ports, tiles, grid.checked(number_in(address), ports), stop)
+            await hand_out(ports, tiles, grid.checked(address, ports), stop)
+            ports.turn()
 
     @property
     def _grid(self) -> Grid:

@@ -30,7 +30,7 @@ from fabric import (
 )
 from operators.streams.lockstep import Lockstep
 from operators.tiles.grid import Grid
-from operators.tiles.integers import check_integers, number_in
+from operators.tiles.integers import check_integers
 from operators.tiles.tensor import Tensor
 
 __all__ = ["RandomOffChipStore"]
@@ -122,7 +122,7 @@ class RandomOffChipStore(Operator):
         matrix = self._stored(ports, grid) if ports.functional else None
         inputs = Lockstep[Tile](ports, sink, held=True)
         async for (address, tile), stop in inputs:
-            place = grid.checked(number_in(address), ports)
+            place = grid.checked(address, ports)
             size_bytes = tile.size_bytes
             await ports.on_chip.allocate(unit, size_bytes, "a tile")
             itemsize = tile.dtype.itemsize

@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar
 from typing_extensions import override
 
 from fabric import (
+    Arrivals,
     Bounds,
     Costs,
     Empty,
@@ -52,6 +53,8 @@ class Reassemble(Operator):
     """
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+    carries_numbers: ClassVar[bool] = True
 
     rank: int = 0
     switch_cycles: Annotated[int, Bounds(0)] = 1
@@ -101,29 +104,33 @@ class Reassemble(Operator):
         selectors = Values[Selector](steering, ports.sink, adds=self.rank + 1)
         async for selector, outer_stop in selectors:
             closing = outer_stop + 1
-            if not selector.hits:
+            if selector.hits:
+                await self._put_together(ports, [streams[hit] for hit in selector.hits], closing)
+            else:
                 await ports.sink.send_bare(self.rank + closing, self.rank)
-                continue
-            order = await self._arrivals(ports, [streams[hit] for hit in selector.hits])
-            for number, (arrival, source) in enumerate(order):
-                last = closing if number == len(order) - 1 else 0
-                await self._forward(ports, source, arrival, last)
+            ports.turn()
 
-    async def _arrivals(self, ports: Ports, selected: list[Source]) -> list[tuple[int, Source]]:
-        """Wait for the first element of every stream; return them with their stamps, in order."""
-        arrivals = []
+    async def _put_together(self, ports: Ports, selected: list[Source], closing: int) -> None:
+        """Send one sub-tensor of each stream; the last one closes ``closing`` dimensions more."""
+        arrivals = ports.arrivals()
         for source in selected:
-            if await source.peek() is None:
+            if not await arrivals.show(source):
                 await ports.starve(source, seen_stop=0, awaited_stop=0)
-            arrivals.append((source.head_cycle, source))
-        if len(arrivals) > 1:
-            arrivals.sort(key=lambda pair: pair[0])
-        return arrivals
+        for left in reversed(range(len(selected))):
+            ports.turn(closing, left)
+            source = await arrivals.earliest()
+            await self._forward(ports, source, arrivals, 0 if left else closing, (closing, left))
 
-    async def _forward(self, ports: Ports, source: Source, arrival: int, closing: int) -> None:
+    async def _forward(
+        self,
+        ports: Ports,
+        source: Source,
+        arrivals: Arrivals,
+        closing: int,
+        memory: tuple[int, int],
+    ) -> None:
         """Send one sub-tensor; its last element closes ``closing`` dimensions more."""
         unit, sink, rank = ports.unit, ports.sink, self.rank
-        earliest = arrival + self.switch_cycles
         stop = 0
         while True:
             element = await source.peek()
@@ -140,8 +147,9 @@ class Reassemble(Operator):
                 load = load_cycles(unit, value)
                 if load:
                     value = placed(value, in_memory=False)
-                unit.charge(max(0, earliest + load - unit.now))
+                arrivals.busy_until(self.switch_cycles + load)
                 source.take()
                 await sink.send((value, level))
             if ended:
                 return
+            ports.turn(*memory, source, stop)

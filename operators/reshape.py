@@ -59,6 +59,7 @@ class Reshape(Operator):
     """
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
     secondary_outputs: ClassVar = (1,)
 
     chunk: int
@@ -158,6 +159,7 @@ class Reshape(Operator):
                 count = 0
             await send(sink, value, stop)
             await send(flags, value if isinstance(value, Empty) else False, stop)
+            ports.turn(count)
 
     async def _split_innermost(self, ports: Ports) -> None:
         source, (sink, flags) = ports.source, ports.outputs
@@ -173,6 +175,7 @@ class Reshape(Operator):
                 else:
                     await sink.send_bare(stop + 1, value.dimension + 1)
                     await flags.send_bare(stop + 1, value.dimension + 1)
+                ports.turn(count)
                 continue
             count += 1
             if count == chunk:
@@ -188,6 +191,7 @@ class Reshape(Operator):
                 if stop:
                     await self._fill(ports, chunk - count, stop + 1)
                     count = 0
+            ports.turn(count)
         if count:
             await self._fill(ports, chunk - count, last)
 

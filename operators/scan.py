@@ -39,6 +39,7 @@ class Scan(Accumulating):
     """
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
@@ -67,3 +68,4 @@ class Scan(Accumulating):
             await send(sink, value, stop)
             if stop >= rank:
                 accumulator.restart()
+            ports.turn(accumulator.memory)

@@ -39,6 +39,7 @@ class Zip(Operator):
     """
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
 
     def __call__(self, *inputs: Stream) -> Stream:
         """Return the stream of tuples."""
@@ -64,3 +65,4 @@ class Zip(Operator):
         async for values, stop in inputs:
             inputs.take()
             await sink.send((tuple(values), stop))
+            ports.turn()

@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from fabric.engine.checked_unit import CheckedUnit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fabric.engine.channel import Channel
-    from fabric.engine.clock import VirtualClock
-    from fabric.engine.unit import Unit
+    from fabric.machine.machine import Machine
     from fabric.telling.place import Place
 
 __all__ = ["LIVELOCK_CYCLES", "Circling", "Livelock", "LivelockWatch"]
@@ -62,35 +58,27 @@ class LivelockWatch:
 
     def __init__(
         self,
-        clock: VirtualClock,
-        units: Sequence[Unit],
-        channels: Sequence[Channel],
-        sinks: Sequence[Channel],
+        machine: Machine,
         cycles: int,
         looks: int = _LOOKS,
     ) -> None:
         """Watch a run.
 
         Args:
-            clock: of the run.
-            units: in node order.
-            channels: in edge order.
-            sinks: those of the channels whose readers send nothing on.
+            machine: what runs.
             cycles: without progress that are a livelock.
             looks: so many times in these cycles.
         """
         self.cycles: Final = cycles
-        self._clock: Final = clock
-        self._units: Final = units
-        self._channels: Final = channels
-        self._sinks: Final = sinks
+        self._machine: Final = machine
+        self._sinks: Final = machine.sinks
         self._done = self._work_done()
         self._most_looks: Final = looks
         self._looks = 0
         self._counts: list[int] = []
         self.moving: tuple[int, ...] = ()
-        clock.watch(self._look, -(-cycles // looks))
-        for unit in units:
+        machine.clock.watch(self._look, -(-cycles // looks))
+        for unit in machine.units:
             if isinstance(unit, CheckedUnit):
                 unit.most_steps = cycles
 
@@ -99,26 +87,28 @@ class LivelockWatch:
         if done != self._done:
             self._done, self._looks = done, 0
         if not self._looks:
-            self._counts = [channel.elements for channel in self._channels]
+            self._counts = [channel.elements for channel in self._machine.channels]
         self._looks += 1
         if self._looks <= self._most_looks:
             return
         self.moving = tuple(
             number
             for number, (channel, before) in enumerate(
-                zip(self._channels, self._counts, strict=True)
+                zip(self._machine.channels, self._counts, strict=True)
             )
             if channel.elements > before
         )
-        self._clock.stopping = True
+        self._machine.clock.stopping = True
 
     @property
     def arrived(self) -> tuple[int, int]:
         """What reached the HBM, in cycles waited for it, and the sinks, in elements."""
         return (
-            sum(unit.off_chip_cycles for unit in self._units),
+            sum(unit.off_chip_cycles for unit in self._machine.units),
             sum(channel.elements for channel in self._sinks),
         )
 
     def _work_done(self) -> tuple[int, int, int]:
-        return (sum(unit.busy_cycles for unit in self._units), *self.arrived)
+        machine = self._machine
+        machine.publish()
+        return (sum(unit.busy_cycles for unit in machine.units), *self.arrived)

@@ -107,9 +107,7 @@ class Trial:
         )
         self._machine = machine = self._runner.machine
         looks = LIVELOCK_CYCLES // check_cycles
-        self._watch = LivelockWatch(
-            machine.clock, machine.units, machine.channels, machine.sinks, LIVELOCK_CYCLES, looks
-        )
+        self._watch = LivelockWatch(machine, LIVELOCK_CYCLES, looks)
         self._arrived = self._watch.arrived
         self._idle_from = 0
 

@@ -73,6 +73,22 @@ class AssumedSink:
         """
         self._close(len(self._counts) - 1)
 
+    def count_sent(
+        self, counts: list[int], groups: list[int], sizes: list[tuple[int, int]]
+    ) -> None:
+        """Take over what was counted elsewhere, by dimension."""
+        self._counts, self._groups = counts, groups
+        self.sizes = {dimension: size for dimension, size in enumerate(sizes) if groups[dimension]}
+
+    @property
+    def expected(self) -> list[int | None]:
+        """By dimension, the size that each group has to have; None where it is not a number."""
+        claims = [self._numbers.get(dimension) for dimension in range(len(self._counts))]
+        return [
+            each.assumed if each is not None and isinstance(each.assumed, int) else None
+            for each in claims
+        ]
+
     def _count(self, element: Element) -> None:
         value, stop = element
         counts = self._counts

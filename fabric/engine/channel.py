@@ -7,9 +7,8 @@ p and consumer clock c:
 * visible:  v[n] = max(requested, p + F);
 * dequeue:  c = max(c, v[n]), d[n] = c. A peek moves c and frees nothing.
 
-Nobody who reads a stamp adds to it. That of an element is v; that of a credit is when an element
-sent on it is visible at the earliest, d + B + F: so it is compared with what ``send`` works out
-anyway, and one addition for each element is left at either end.
+Nobody who reads a stamp adds to it: that of an element is v, that of a credit is when it is usable,
+d + B.
 
 Where the element or the credit is there, an operation completes without suspending: units run
 ahead in their own time, and the stamps are the same under every schedule.
@@ -19,185 +18,35 @@ from __future__ import annotations
 
 import types
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING
 
+from fabric.engine.channel_counters import GRANT, ChannelCounters
 from fabric.engine.discard import DONE
-from fabric.engine.hop import ONE_CYCLE, Hop
-from fabric.engine.unit import Unit, Wait
-from fabric.telling.causes import Operation
-from fabric.telling.errors import ConfigurationError
 from fabric.values.value import Element, Empty, drop
 
 if TYPE_CHECKING:
-    from fabric.engine.clock import VirtualClock
     from fabric.engine.strand import Switching
 
 __all__ = ["Channel"]
 
-_GRANT: Final = 256
-"""Credits handed out at a time, so that a deep channel costs memory only when it fills, and a unit
-that fills one lets trio run something else now and then."""
 
+class Channel(ChannelCounters):
+    """A FIFO of ``depth`` elements from one unit to another."""
 
-class Channel:
-    """A FIFO of ``depth`` elements from one unit to another.
-
-    Attributes:
-        name: ``producer.output -> consumer.input``.
-        producer, consumer: the units at its ends.
-        forward_cycles: from the sending of an element to the cycle in which it is visible.
-        backward_cycles: from a dequeue to the cycle in which its credit is usable.
-        queue: (the cycle in which it becomes visible, element), oldest first.
-        credits: for each, when an element sent on it is visible at the earliest; oldest first.
-        elements: values dequeued; bare stops are not counted.
-        empty_cycles: cycles the consumer waited for an element or the end.
-        full_cycles: cycles the producer waited for the consumer to take an element.
-        credit_cycles: cycles it then waited for the credit on its way back.
-        closed_cycle: the producer's final clock, once it has ended.
-        ended: the consumer has seen the end.
-        left_over: values that came after the consumer's operator had ended.
-    """
-
-    __slots__ = (
-        "_bare_stops",
-        "_receiving",
-        "_recent",
-        "_returned",
-        "_round_trip_cycles",
-        "_sending",
-        "_spent",
-        "_ungranted",
-        "backward_cycles",
-        "clock",
-        "closed_cycle",
-        "consumer",
-        "credit_cycles",
-        "credits",
-        "depth",
-        "empty_cycles",
-        "ended",
-        "forward_cycles",
-        "full_cycles",
-        "left_over",
-        "name",
-        "producer",
-        "queue",
-        "reader",
-        "writer",
-    )
-
-    def __init__(
-        self,
-        name: str,
-        depth: int,
-        producer: Unit,
-        consumer: Unit,
-        clock: VirtualClock,
-        hop: Hop = ONE_CYCLE,
-    ) -> None:
-        """Join two units.
-
-        Raises:
-            ConfigurationError: the depth is below 1.
-        """
-        if depth < 1:
-            raise ConfigurationError(f"channel {name}: depth is {depth}: expected at least 1")
-        self.name: Final = name
-        self.depth = depth
-        self.producer: Final = producer
-        self.consumer: Final = consumer
-        self.clock: Final = clock
-        self.forward_cycles: Final = hop.forward_cycles
-        self.backward_cycles: Final = hop.backward_cycles
-        self._round_trip_cycles: Final = hop.forward_cycles + hop.backward_cycles
-        self.queue: deque[tuple[int, Element]] = deque()
-        self.credits: deque[int] = deque([0] * min(depth, _GRANT))
-        self._returned: deque[int] = deque()
-        self._ungranted = depth - len(self.credits)
-        # Credits of the latest dequeues, for as many slots as were ever in use at once: while the
-        # oldest of them was not yet back when a new element was sent, one more is kept.
-        self._recent: deque[int] = deque((0,))
-        self._spent = 0
-        self._bare_stops = 0
-        self.left_over = 0
-        self.empty_cycles = 0
-        self.full_cycles = 0
-        self.credit_cycles = 0
-        self._receiving: Final = Wait(Operation.RECEIVE, (self,), 0)
-        self._sending: Final = Wait(Operation.SEND, (self,), 0)
-        self.reader: Unit | None = None
-        self.writer: Unit | None = None
-        self.closed_cycle: int | None = None
-        self.ended = False
-
-    @property
-    def elements(self) -> int:
-        """Values dequeued so far."""
-        queue = self.queue
-        bare = self._bare_stops - (len(queue) - self.held_values) if queue else self._bare_stops
-        return self.taken - bare
-
-    @property
-    def held_values(self) -> int:
-        """Values sent and not dequeued."""
-        return sum(
-            element.__class__ is not tuple or element[0].__class__ is not Empty
-            for _, element in self.queue
-        )
-
-    @property
-    def taken(self) -> int:
-        """Elements dequeued so far, bare stops included."""
-        return self._spent + len(self._returned)
-
-    @property
-    def sent(self) -> int:
-        """Elements sent so far, bare stops included."""
-        return self.taken + len(self.queue)
-
-    @property
-    def head_cycle(self) -> int:
-        """When the next element becomes visible."""
-        return self.queue[0][0]
-
-    @property
-    def head_sent_cycle(self) -> int:
-        """When the next element set out; where it was requested for later, not before that hop."""
-        return self.queue[0][0] - self.forward_cycles
-
-    @property
-    def last_sent_cycle(self) -> int | None:
-        """When the latest of the elements that wait here set out; None where none does."""
-        return self.queue[-1][0] - self.forward_cycles if self.queue else None
-
-    @property
-    def last_taken_cycle(self) -> int | None:
-        """The consumer's clock at its last dequeue; None where it made none."""
-        credit = self._recent[-1]
-        return credit - self._round_trip_cycles if credit else None
-
-    @property
-    def peak_occupancy(self) -> int:
-        """The most slots in use at once, a slot whose credit is on its way back among them.
-
-        A channel of this depth would not have changed a clock. Elements that were never dequeued
-        count at the end.
-        """
-        return max(len(self._recent) if self.taken else 0, len(self.queue))
+    __slots__ = ()
 
     def send(self, element: Element) -> Awaitable[None]:
         """Append ``element``, after a wait for a credit where the channel is full."""
         ready_credits = self.credits
         if not ready_credits:
             return self._with_more_credits(self.send, element)
-        earliest = ready_credits.popleft()
-        unit = self.producer
-        visible = unit.now + self.forward_cycles
-        if earliest > visible:
-            self._wait_for_credit(earliest - visible)
-            visible = earliest
-        self.queue.append((visible, element))
+        usable = ready_credits.popleft()
+        now = self.producer.now
+        if usable > now:
+            self._wait_for_credit(usable - now)
+            now = usable
+        self.queue.append((now + self.forward_cycles, element))
         if self.reader is not None:
             self._wake_reader()
         return DONE
@@ -219,7 +68,7 @@ class Channel:
         ready_credits = self.credits
         if not ready_credits:
             return self._with_more_credits(Channel.reserve, self)
-        waited = ready_credits.popleft() - self.forward_cycles - self.producer.now
+        waited = ready_credits.popleft() - self.producer.now
         if waited > 0:
             self._wait_for_credit(waited)
         return DONE
@@ -257,12 +106,16 @@ class Channel:
         if visible > now:
             self.empty_cycles += visible - now
             unit.now = now = visible
-        earliest = now + self._round_trip_cycles
+        usable = now + self.backward_cycles
         recent = self._recent
-        if recent[0] <= visible:
+        if not recent:
+            self._last_usable_cycle = usable
+        elif recent[0] + self.forward_cycles <= visible:
             recent.popleft()
-        recent.append(earliest)
-        self._returned.append(earliest)
+            recent.append(usable)
+        else:
+            self._use_one_more(usable)
+        self._returned.append(usable)
         if self.writer is not None:
             self._wake_writer()
         return element
@@ -285,21 +138,54 @@ class Channel:
     def take(self) -> Element:
         """Dequeue the element that ``peek`` showed."""
         visible, element = self.queue.popleft()
-        earliest = self.consumer.now + self._round_trip_cycles
+        usable = self.consumer.now + self.backward_cycles
         recent = self._recent
-        if recent[0] <= visible:
+        if not recent:
+            self._last_usable_cycle = usable
+        elif recent[0] + self.forward_cycles <= visible:
             recent.popleft()
-        recent.append(earliest)
-        self._returned.append(earliest)
+            recent.append(usable)
+        else:
+            self._use_one_more(usable)
+        self._returned.append(usable)
         if self.writer is not None:
             self._wake_writer()
         return element
+
+    def _use_one_more(self, usable_cycle: int) -> None:
+        """Know that more slots were in use at once than ever before."""
+        self._peak_slots += 1
+        if self._peak_slots < self.depth:
+            self._recent.append(usable_cycle)
+        else:
+            self._recent.clear()
+            self._last_usable_cycle = usable_cycle
 
     def close(self) -> None:
         """End the stream at the producer's clock."""
         self.closed_cycle = self.producer.now
         if self.reader is not None:
             self._wake_reader()
+
+    def hand_over(self, sent: Iterable[tuple[int, Element]], closed_cycle: int | None) -> None:
+        """Append what the producer has sent elsewhere, visible in these cycles, and its end."""
+        self.queue.extend(sent)
+        self.closed_cycle = closed_cycle
+        if self.reader is not None:
+            self._wake_reader()
+
+    def give_back(self, usable_cycles: Iterable[int]) -> None:
+        """Return the credits of elements that the consumer has dequeued elsewhere."""
+        self._returned.extend(usable_cycles)
+        if self.writer is not None:
+            self._wake_writer()
+
+    def collect(self) -> Iterable[int]:
+        """Return when each credit is usable that the producer has not been given so far."""
+        usable_cycles = self._returned
+        self._spent += len(usable_cycles)
+        self._returned = deque()
+        return usable_cycles
 
     def grow(self, slots: int) -> None:
         """Add ``slots``, also while the producer waits for one."""
@@ -318,7 +204,7 @@ class Channel:
         while self.queue:
             visible, element = self.queue.popleft()
             taken_cycle = max(visible, cycle)
-            self._returned.append(taken_cycle + self._round_trip_cycles)
+            self._returned.append(taken_cycle + self.backward_cycles)
             drop(element[0], taken_cycle)
             self.left_over += element[0].__class__ is not Empty
             if self.writer is not None:
@@ -368,7 +254,7 @@ class Channel:
         if unit.now >= clock.pace_cycle:
             yield from clock.keep_pace(unit)
         if self._ungranted:
-            grant = min(self._ungranted, _GRANT)
+            grant = min(self._ungranted, GRANT)
             self._ungranted -= grant
             self.credits.extend([0] * grant)
             yield from clock.conductor.give_way(unit.strand)

@@ -141,9 +141,13 @@ class VirtualClock:
             strand.parked = False
             self.conductor.resume(strand)
 
-    def leave(self) -> None:
-        """Count one unit less that can run."""
-        self.running -= 1
+    def note_pacing(self, unit: Unit) -> None:
+        """Wake ``unit``, which is too far ahead, when no other unit can run."""
+        self._pacing.append(unit)
+
+    def leave(self, units: int = 1) -> None:
+        """Count so many units less that can run."""
+        self.running -= units
         if not self.running:
             self._settle()
 

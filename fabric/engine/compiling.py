@@ -6,6 +6,7 @@ Importing it takes half a second: it is imported where no machine code has been 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import FunctionType
 
 # Any: numba and llvmlite have no types.
 from typing import Any
@@ -34,7 +35,7 @@ def compiled(function: Callable[..., Any], is_array: Mapping[str, bool], target:
     integer: Any = types.int64
     kinds = [pointer, *[pointer, integer] * len(arrays), *[integer] * len(integers)]
     # Without Python's rule for a division by zero nothing in a loop over integers raises.
-    loop = numba.njit(error_model="numpy")(function)
+    loop = _jitted(function, {})
     entry = numba.cfunc(types.void(*kinds), error_model="numpy")(_entry(loop, is_array))
     module = llvm.parse_assembly(entry.inspect_llvm())
     # What raises and allocates is left out once it is seen that the loop never does.
@@ -49,6 +50,20 @@ def compiled(function: Callable[..., Any], is_array: Mapping[str, bool], target:
     module.get_function(entry.native_name).name = function.__name__
     code: bytes = target.emit_object(module)
     return code
+
+
+def _jitted(function: Callable[..., Any], done: dict[object, Any]) -> Any:
+    """Return ``function`` as numba knows it, and with it the functions of its module it calls."""
+    if function not in done:
+        assert isinstance(function, FunctionType)
+        names = dict(function.__globals__)
+        for name in function.__code__.co_names:
+            called = names.get(name)
+            if isinstance(called, FunctionType) and called.__module__ == function.__module__:
+                names[name] = _jitted(called, done)
+        anew = FunctionType(function.__code__, names, function.__name__)
+        done[function] = numba.njit(error_model="numpy")(anew)
+    return done[function]
 
 
 def _entry(loop: Callable[..., Any], is_array: Mapping[str, bool]) -> Callable[..., None]:

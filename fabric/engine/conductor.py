@@ -31,6 +31,16 @@ class Conductor:
         self._ready: Final[deque[Strand]] = deque()
         self._conducting = False
         self._asleep: Task | None = None
+        self._paused = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether strands are waiting for their turn."""
+        return bool(self._ready)
+
+    def pause(self) -> None:
+        """Let trio have its turn as soon as the strand that goes on parks."""
+        self._paused = True
 
     def resume(self, strand: Strand) -> None:
         """Let ``strand``, which has parked, go on soon."""
@@ -58,8 +68,9 @@ class Conductor:
 
     def _conduct(self) -> None:
         ready = self._ready
+        self._paused = False
         for _ in range(_TURN):
-            if not ready:
+            if not ready or self._paused:
                 return
             strand = ready.popleft()
             # A strand that was cancelled meanwhile is trio's.

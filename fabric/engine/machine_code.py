@@ -10,10 +10,11 @@ import contextlib
 import ctypes
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from importlib.util import cache_from_source
 from pathlib import Path
+from types import ModuleType
 
 # Any: what llvmlite gives has no types.
 from typing import Any, Final, TypeAlias, get_args, get_type_hints
@@ -45,15 +46,22 @@ class MachineCode:
     """A function of integers and of arrays of integers as machine code; decorates it.
 
     Parameters are ``int`` or ``Counters``, and it returns a tuple of ``int``. What it uses of its
-    own module counts as part of it; nothing of another module may be used.
+    own module counts as part of it, functions included; of others there may be constants, of
+    modules that it names.
 
     Attributes:
         function: the same in Python.
     """
 
-    def __init__(self, function: Loop) -> None:
-        """Stand for ``function``; nothing is compiled or linked before it is to be called."""
+    def __init__(self, function: Loop, uses: Sequence[ModuleType] = ()) -> None:
+        """Stand for ``function``; nothing is compiled or linked before it is to be called.
+
+        Args:
+            function: the loop.
+            uses: other modules of whose constants it makes use.
+        """
         self.function: Final = function
+        self._uses: Final = uses
         hints = get_type_hints(function)
         self._results: Final = len(get_args(hints.pop("return")))
         self._is_array: Final = {name: kind is not int for name, kind in hints.items()}
@@ -100,7 +108,8 @@ class MachineCode:
             jit=True,
         )
         source = Path(self.function.__code__.co_filename)
-        name = f"{source.stem}.{self.function.__name__}-{_key(source)}.o"
+        used = [Path(module.__file__) for module in self._uses if module.__file__]
+        name = f"{source.stem}.{self.function.__name__}-{_key(source, *used)}.o"
         code = next(_kept(name, source), None)
         if code is None:
             # Where there is machine code, the compiler is not imported.
@@ -117,13 +126,13 @@ class MachineCode:
         return address
 
 
-def _key(source: Path) -> str:
-    """Return what tells the machine code of one text and one machine from all others."""
+def _key(*sources: Path) -> str:
+    """Return what tells the machine code of these texts and one machine from all others."""
     import llvmlite
     from llvmlite import binding as llvm
 
     parts = (
-        source.read_text(encoding="utf-8"),
+        *(source.read_text(encoding="utf-8") for source in sources),
         Path(__file__).with_name("compiling.py").read_text(encoding="utf-8"),
         llvmlite.__version__,
         llvm.get_process_triple(),

@@ -76,9 +76,9 @@ class ObservedChannel(Channel):
     send = woven(
         Channel.send,
         before={
-            "visible = unit.now + self.forward_cycles": "before = unit.now",
-            "self.queue.append((visible, element))": (
-                "now = unit.now; self._sent.append((self._next_order(), now, now - before))"
+            "now = self.producer.now": "before = self.producer.now",
+            "self.queue.append((now + self.forward_cycles, element))": (
+                "self._sent.append((self._next_order(), now, now - before))"
             ),
         },
     )

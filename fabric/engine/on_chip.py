@@ -8,6 +8,7 @@ from __future__ import annotations
 import bisect
 import heapq
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from fabric.engine.unit import Unit, Wait
@@ -112,6 +113,12 @@ class OnChipMemory:
             self.held_by[owner] -= size_bytes
             heapq.heappush(self._releases, (cycle, size_bytes))
             self._wake_first()
+
+    def record(self, changes: Iterable[tuple[int, int]]) -> None:
+        """Count what was allocated and given back elsewhere: cycles and bytes."""
+        self._ledger.extend(changes)
+        if len(self._ledger) >= _FOLD:
+            self._fold(before=self._clock.now)
 
     @property
     def requests(self) -> list[tuple[Unit, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -15,7 +15,7 @@ from fabric.engine.off_chip import Burst
 from fabric.engine.unit import ComputeUnit, Unit, Wait
 from fabric.telling.causes import Operation
 from fabric.telling.errors import OperatorError
-from fabric.values.value import Element, Value
+from fabric.values.value import Element, Tile, Value, number_in
 
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fabric.telling.place import Place
     from fabric.values.stream_type import StreamType
 
-__all__ = ["Ports", "Sink", "Source"]
+__all__ = ["Arrivals", "Ports", "Sink", "Source"]
 
 _OFF_CHIP: Final = Operation.OFF_CHIP
 _RECEIVE: Final = Operation.RECEIVE
@@ -106,6 +106,32 @@ class Ports:
         unit.off_chip_bytes += rows * row_bytes
         await self.clock.park(unit, Wait(_OFF_CHIP, (), unit.now))
 
+    def turn(self, *memory: object) -> None:
+        """Say that all the operator will do follows from ``memory`` and what it receives next.
+
+        An operator of a class that states ``turns`` says it each time it has dealt with an element
+        or a group; see ``Operator``.
+        """
+
+    def times(self, count: int) -> Iterable[int]:
+        """Yield ``count`` times; what is done each time is the same, whatever was yielded."""
+        return range(count)
+
+    def arrivals(self) -> Arrivals:
+        """Return an empty list of inputs that are to be read in the order they came."""
+        return Arrivals(self)
+
+    def number(self, tile: Tile, below: int) -> int | None:
+        """Return the number in ``tile`` where it is from 0 to ``below`` - 1; else None.
+
+        Who asks is to use it for an address, and nothing else.
+
+        Raises:
+            ValueError: it carries none, since it was computed without data.
+        """
+        number = number_in(tile)
+        return number if 0 <= number < below else None
+
     def failure(
         self, what: str, place: Place | None = None, *, counted: bool = False
     ) -> OperatorError:
@@ -181,3 +207,32 @@ class Ports:
         unit = self.unit
         stops = (seen_stop, awaited_stop) if awaited_stop else None
         await self.clock.park(unit, Wait(_RECEIVE, (source,), unit.now, stops=stops))
+
+
+class Arrivals:
+    """Inputs in the order in which their next elements became visible."""
+
+    __slots__ = ("_cycle", "_shown", "_unit")
+
+    def __init__(self, ports: Ports) -> None:
+        """List none."""
+        self._unit: Final = ports.unit
+        self._shown: list[tuple[int, Source]] = []
+        self._cycle = 0
+
+    async def show(self, source: Source) -> bool:
+        """Wait for the next element of ``source``; False where its stream has ended."""
+        if await source.peek() is None:
+            return False
+        self._shown.append((source.head_cycle, source))
+        return True
+
+    async def earliest(self) -> Source:
+        """Return the input that came first, of those in one cycle the first shown, and forget it."""
+        number = min(range(len(self._shown)), key=lambda each: self._shown[each][0])
+        self._cycle, source = self._shown.pop(number)
+        return source
+
+    def busy_until(self, cycles: int) -> None:
+        """Let the unit be busy until ``cycles`` after the arrival of the input returned last."""
+        self._unit.charge(max(0, self._cycle + cycles - self._unit.now))

@@ -111,7 +111,7 @@ class Unit:
         self.flops = 0
         self.wait: Wait | None = None
         self.finished = False
-        self.strand: Final = Strand()
+        self.strand = Strand()
 
     def charge(self, cycles: int) -> None:
         """Work for ``cycles``, at least 0; integers of numpy are as good as Python's."""

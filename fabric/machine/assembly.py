@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from fabric.compiled.choice import region_of
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
 from fabric.engine.checked_unit import CheckedUnit, unit_class
@@ -43,6 +44,7 @@ def assemble(
     hops: Mapping[str, Hop],
     capacity_bytes: int | None,
     observers: Sequence[Observer] = (),
+    compiles: bool = False,
 ) -> Machine:
     """Build the machine for a program.
 
@@ -54,6 +56,7 @@ def assemble(
         hops: likewise.
         capacity_bytes: of the on-chip memory; None for no limit.
         observers: watch the run; one that nobody watches costs nothing.
+        compiles: let operators go on without tasks where that is possible.
 
     Raises:
         ConfigurationError: a depth or a hop names no channel, a depth is below 1, or the memory is
@@ -97,6 +100,10 @@ def assemble(
         )
         for node, unit in zip(plan.nodes, units, strict=True)
     )
+    region = None
+    if compiles and not functional and observation is None and capacity_bytes is None:
+        may = [type(node.operator) in conducted for node in plan.nodes]
+        region = region_of(plan, ports, channels, may)
     return Machine(
         plan=plan,
         clock=clock,
@@ -108,6 +115,7 @@ def assemble(
         ports=_with_checks(plan, ports),
         stored=stored,
         failures=failures,
+        region=region,
     )
 
 

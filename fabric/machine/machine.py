@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from fabric.compiled.region import Region
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
 from fabric.engine.clock import VirtualClock
@@ -16,6 +17,7 @@ from fabric.engine.unit import Unit
 from fabric.machine.failures import Failures
 from fabric.machine.fixed import Fixed, fixed_of
 from fabric.wiring.elaborate import Plan
+from fabric.wiring.operator import Node
 
 __all__ = ["Machine"]
 
@@ -35,6 +37,7 @@ class Machine:
         ports: what each operator sees, in node order.
         stored: what stores have written, by name.
         failures: errors that operators raised.
+        region: the units that go on without a task of their own, where there are any.
     """
 
     plan: Plan
@@ -47,6 +50,21 @@ class Machine:
     ports: tuple[Ports, ...]
     stored: Stored
     failures: Failures
+    region: Region | None = None
+
+    def publish(self) -> None:
+        """Let all units and channels say how far they are."""
+        if self.region is not None:
+            self.region.publish()
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether the run has come to something that tasks alone can do, and was stopped there."""
+        return self.region is not None and self.region.gave_up
+
+    def is_compiled(self, node: Node) -> bool:
+        """Whether ``node`` has no task of its own."""
+        return self.region is not None and node.index in self.region.indices
 
     @cached_property
     def fixed(self) -> Fixed:
@@ -62,6 +80,7 @@ class Machine:
     @property
     def elements(self) -> int:
         """Values dequeued so far, on all channels."""
+        self.publish()
         return sum(channel.elements for channel in self.channels)
 
     @property

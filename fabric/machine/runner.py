@@ -45,6 +45,7 @@ class Runner:
         beat_cycles: int,
         released: Callable[[], bool] = lambda: False,
         observers: Sequence[Observer] = (),
+        compiles: bool = False,
     ) -> None:
         """Build the machine.
 
@@ -58,6 +59,7 @@ class Runner:
             beat_cycles: between two heartbeats.
             released: called when nothing can happen any more; says whether it has changed that.
             observers: watch the run; one that nobody watches costs nothing.
+            compiles: see ``assemble``.
 
         Raises:
             ConfigurationError: a depth or a hop names no channel, or a depth is below 1.
@@ -70,6 +72,7 @@ class Runner:
             hops=hops,
             capacity_bytes=capacity_bytes,
             observers=observers,
+            compiles=compiles,
         )
         self.runtime: Final = Runtime(self.machine)
         self._released: Final = released
@@ -99,6 +102,7 @@ class Runner:
                 restrict_keyboard_interrupt_to_checkpoints=True,
             )
         machine = self.machine
+        machine.publish()
         if machine.failures.first is not None:
             return "error"
         if all(unit.finished for unit in machine.units):

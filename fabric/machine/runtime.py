@@ -49,9 +49,13 @@ class Runtime:
             host.start_soon(machine.clock.conductor.run)
             with self._scope:
                 async with open_nursery() as nursery:
+                    if machine.region is not None:
+                        nursery.start_soon(machine.region.run)
                     for node in machine.plan.nodes:
-                        nursery.start_soon(self.operate, node, name=node.name)
+                        if not machine.is_compiled(node):
+                            nursery.start_soon(self.operate, node, name=node.name)
             host.cancel_scope.cancel()
+        machine.publish()
         for unit, wait, now in self._at_rest:
             unit.wait, unit.now = wait, now
 
@@ -70,6 +74,7 @@ class Runtime:
         They may send in a ``finally``, or shield themselves: those are ended, too.
         """
         machine = self.machine
+        machine.publish()
         self._at_rest = [(unit, unit.wait, unit.now) for unit in machine.units]
         for channel in machine.channels:
             channel.stop()

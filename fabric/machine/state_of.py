@@ -24,6 +24,7 @@ def state_of(machine: Machine) -> RunState:
 
     It takes some 1 microsecond for a unit and as much for a channel.
     """
+    machine.publish()
     number: dict[Watched, int] = {channel: at for at, channel in enumerate(machine.channels)}
     off_chip = machine.off_chip
     units = zip(machine.fixed.units, machine.units, strict=True)
@@ -40,6 +41,7 @@ def state_of(machine: Machine) -> RunState:
 
 def cycles_of(machine: Machine) -> int:
     """Return the largest clock, the HBM's included once it stops: when its clients have ended."""
+    machine.publish()
     cycles = max(unit.now for unit in machine.units)
     off_chip = machine.off_chip
     if off_chip is not None and off_chip.final_cycle is not None:

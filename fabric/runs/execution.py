@@ -52,6 +52,7 @@ class Settings(NamedTuple):
         livelock_cycles: how long nothing has to get done before the run is given up.
         trace: what to record, if anything.
         observers: who watches besides.
+        compiles: operators go on without tasks of their own where that is possible.
     """
 
     functional: bool
@@ -61,6 +62,7 @@ class Settings(NamedTuple):
     livelock_cycles: int
     trace: TraceOptions | None
     observers: tuple[Observer, ...] = ()
+    compiles: bool = True
 
     def recorder(self) -> Recorder | None:
         """Return a new recorder where the run is traced."""
@@ -97,31 +99,30 @@ class Execution:
         self.settings: Final = settings
         self._say: Final = say or _say
         self._recorder = settings.recorder()
-        recorded = () if self._recorder is None else (self._recorder.observer,)
-        self._runner: Final = Runner(
-            elaborate(program),
-            functional=settings.functional,
-            depths=settings.depths,
-            hops=settings.hops,
-            capacity_bytes=program.hardware.on_chip.capacity_bytes,
-            on_heartbeat=self._beat,
-            beat_cycles=HEARTBEAT_CYCLES,
-            observers=(*recorded, *settings.observers),
-        )
-        self.machine: Final[Machine] = self._runner.machine
+        self._plan: Final = elaborate(program)
         self.log = RunLog(None, lambda _: None)
         self.wall_seconds = 0.0
-        machine = self.machine
-        self.watch: Final = LivelockWatch(
-            machine.clock,
-            machine.units,
-            machine.channels,
-            machine.sinks,
-            settings.livelock_cycles,
-        )
         self._loops_logged: set[str] = set()
         self._interrupts = Interrupts()
         self._logged: set[int] = set()
+        self._build(compiles=settings.compiles)
+
+    def _build(self, *, compiles: bool) -> None:
+        settings = self.settings
+        recorded = () if self._recorder is None else (self._recorder.observer,)
+        self._runner = Runner(
+            self._plan,
+            functional=settings.functional,
+            depths=settings.depths,
+            hops=settings.hops,
+            capacity_bytes=self._plan.program.hardware.on_chip.capacity_bytes,
+            on_heartbeat=self._beat,
+            beat_cycles=HEARTBEAT_CYCLES,
+            observers=(*recorded, *settings.observers),
+            compiles=compiles,
+        )
+        self.machine: Machine = self._runner.machine
+        self.watch = LivelockWatch(self.machine, settings.livelock_cycles)
 
     def start_trace(
         self,
@@ -160,6 +161,17 @@ class Execution:
 
     def _execute(self) -> Ending:
         start = time.perf_counter()
+        ending = self._run()
+        if self.machine.gave_up and not self._interrupts.seen:
+            # Tasks get as far, and say what is wrong.
+            self._build(compiles=False)
+            ending = self._run()
+        self.wall_seconds = time.perf_counter() - start
+        self.state = state_of(self.machine)
+        self._log_finished(self.state)
+        return "interrupted" if self._interrupts.seen else ending
+
+    def _run(self) -> Ending:
         interrupts, runtime = self._interrupts, self._runner.runtime
         ending: Ending = "interrupted"
         try:
@@ -174,10 +186,7 @@ class Execution:
             # Interrupted in the middle of what it did, trio may complain about anything.
             if not interrupts.seen:
                 raise
-        self.wall_seconds = time.perf_counter() - start
-        self.state = state_of(self.machine)
-        self._log_finished(self.state)
-        return "interrupted" if interrupts.seen else ending
+        return ending
 
     def _beside(self) -> Iterator[Callable[[], Awaitable[None]]]:
         """Yield the tasks that go on as long as the operators do."""
@@ -219,6 +228,7 @@ class Execution:
 
     def _snapshot(self) -> Snapshot:
         machine = self.machine
+        machine.publish()
         waiting = machine.waiting
         finished = sum(unit.finished for unit in machine.units)
         return Snapshot(

@@ -60,6 +60,7 @@ def simulate(
     trace: TraceOptions | Literal["events", "counters"] | None = None,
     notify: Callable[[str], object] | None = None,
     observers: Sequence[Observer] = (),
+    engine: Literal["compiled", "tasks"] = "compiled",
 ) -> Report:
     """Run ``program`` and return its report, whatever the outcome.
 
@@ -82,6 +83,9 @@ def simulate(
             where None.
         observers: are told of transfers, bursts and allocations; of runs to find a remedy they are
             not, of one with other depths they are.
+        engine: ``compiled``: operators of whose behaviour in time a table can be made go on without
+            a task of their own, in timing mode and where nobody watches; ``tasks``: none do. What
+            comes out is the same.
 
     Raises:
         FabricError: the program cannot be run at all.
@@ -98,6 +102,7 @@ def simulate(
         livelock_cycles,
         trace,
         tuple(observers),
+        engine == "compiled",
     )
     run = _execution(program, settings, program_file, notify)
     folder = None if log_dir is None else new_run_folder(Path(log_dir), program.name)

@@ -26,6 +26,7 @@ __all__ = [
     "dtype_name",
     "dtype_named",
     "items_of",
+    "number_in",
     "share",
 ]
 
@@ -126,6 +127,21 @@ class Tile:
         valid = "" if self.valid_rows == self.rows else f", {self.valid_rows} rows valid"
         where = ", in memory" if self.in_memory else ""
         return f"Tile({self.rows}x{self.cols} {dtype_name(self.dtype)}{valid}{where})"
+
+
+def number_in(tile: Tile) -> int:
+    """Return the number that ``tile`` carries.
+
+    Raises:
+        ValueError: it carries none, since it was computed without data.
+    """
+    if tile.data is None:
+        raise ValueError(
+            f"{tile} has no number in timing mode: expected one from Metadata, from an address "
+            "generator or loaded from a tensor of integers"
+        )
+    number: int = tile.data.item()
+    return number
 
 
 class Selector(NamedTuple):

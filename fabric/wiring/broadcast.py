@@ -37,6 +37,8 @@ class Broadcast(Operator):
     """
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+    carries_numbers: ClassVar[bool] = True
 
     readers: Annotated[int, Bounds(1)]
 
@@ -63,3 +65,4 @@ class Broadcast(Operator):
                 await sink.reserve()
             for sink in sinks:
                 sink.put(element)
+            ports.turn()

@@ -112,6 +112,12 @@ class Operator(Described):
     conducted: ClassVar[bool] = False
     """Whether ``run`` keeps to the rules without being looked at, as its class promises."""
 
+    turns: ClassVar[bool] = False
+    """Whether ``run`` goes on as its last ``turn`` said, so that it need be asked only once."""
+
+    carries_numbers: ClassVar[bool] = False
+    """Of an operator that turns: whether it passes numbers in tiles on without a look at them."""
+
     kind: ClassVar[UnitKind] = "routing"
     off_chip: ClassVar[Literal["read", "write"] | None] = None
     """Whether the operator is a client of the HBM, and on which side it is served."""

@@ -130,6 +130,11 @@ class Accumulator:
         compute = self._cycles(unit, *values)
         unit.charge(max(load, compute, self._store_cycles if stored else 0))
 
+    @property
+    def memory(self) -> tuple[object, int]:
+        """What has been accumulated, and its room: all that later elements have to do with."""
+        return self._state, self._held_bytes
+
     def value(self) -> Value:
         """Return what has been accumulated."""
         value = self._finish(self._state, self._result, self._functional)

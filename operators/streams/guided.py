@@ -54,6 +54,11 @@ class Guided(Generic[V]):
         self._one_group: Final = not groups.outer_dimensions
         self._begun = False
 
+    @property
+    def memory(self) -> tuple[object, ...]:
+        """All of what was read that what comes has to do with."""
+        return self._values.memory, self._groups.memory, self._begun
+
     def __aiter__(self) -> Self:
         """Go on with the next value."""
         return self

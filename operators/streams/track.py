@@ -56,6 +56,11 @@ class Track:
         self.level = stop - self._inner
 
     @property
+    def memory(self) -> tuple[int, int | None]:
+        """What the last element closed, and whether a value did; its place is for errors only."""
+        return self.stop, self.empty_dimension
+
+    @property
     def outer_dimensions(self) -> int:
         """How many dimensions there are outside of a sub-tensor."""
         return len(self._place) - self._inner

@@ -14,6 +14,7 @@ from fabric import (
     Tile,
     TileType,
     dtype_named,
+    number_in,
 )
 from operators.tiles.conversion import converted
 from operators.tiles.tensor import Tensor
@@ -56,15 +57,18 @@ class Grid:
         self.shape = (*shape[:-2], shape[-2] // rows, shape[-1] // cols)
         self.count = math.prod(self.shape)
 
-    def checked(self, number: int, ports: Ports) -> int:
-        """Return ``number`` if it is the number of a tile.
+    def checked(self, address: Tile, ports: Ports) -> int:
+        """Return the number in ``address`` if it is the number of a tile.
 
         Raises:
             OperatorError: there is no such tile.
         """
-        if 0 <= number < self.count:
+        number = ports.number(address, self.count)
+        if number is not None:
             return number
-        raise ports.failure(f"address {number:,} of {self}: expected {numbers_below(self.count)}")
+        raise ports.failure(
+            f"address {number_in(address):,} of {self}: expected {numbers_below(self.count)}"
+        )
 
     def __str__(self) -> str:
         """The tensor and its tiles."""

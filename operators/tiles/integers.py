@@ -6,9 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from fabric import ADDRESS_DTYPE, ShapeError, Stream, Tile, TileType, ValueType
+from fabric import ADDRESS_DTYPE, ShapeError, Stream, Tile, TileType, ValueType, number_in
 
-__all__ = ["INTEGER", "check_integers", "count_in", "integer", "is_integer", "number_in"]
+__all__ = ["INTEGER", "check_integers", "count_in", "integer", "is_integer"]
 
 INTEGER = TileType(1, 1, ADDRESS_DTYPE)
 """The type of an integer on a stream, as the generators make them."""
@@ -25,21 +25,6 @@ def integer(number: int) -> Tile:
     if not 0 <= number <= _MOST:
         raise ValueError(f"an integer on a stream is {number:,}: expected 0 to {_MOST:,}")
     return Tile(1, 1, ADDRESS_DTYPE, np.array([[number]], ADDRESS_DTYPE))
-
-
-def number_in(tile: Tile) -> int:
-    """Return the number that ``tile`` carries.
-
-    Raises:
-        ValueError: it carries none, since it was computed without data.
-    """
-    if tile.data is None:
-        raise ValueError(
-            f"{tile} has no number in timing mode: expected one from Metadata, from an address "
-            "generator or loaded from a tensor of integers"
-        )
-    number: int = tile.data.item()
-    return number
 
 
 def count_in(tile: Tile, what: str) -> int:

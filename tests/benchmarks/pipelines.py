@@ -21,21 +21,24 @@ __all__ = ["on_simpy", "on_the_fabric", "on_trio", "run_on_the_fabric", "seconds
 
 
 class _Ticks(Ticks):
-    """A source that is conducted, as the fabric's own are."""
+    """A source that is conducted and turns, as the fabric's own are and do."""
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
 
 
 class _Relay(Relay):
     """A stage of the same kind."""
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
 
 
 class _Charge(Charge):
     """A sink of the same kind."""
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
 
 
 def run_on_the_fabric(length: int, depth: int, count: int) -> Report:

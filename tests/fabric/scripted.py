@@ -77,7 +77,7 @@ class Ticks(Source):
     @override
     async def run(self, ports: Ports) -> None:
         sink, unit = ports.sink, ports.unit
-        for _ in range(self.count):
+        for _ in ports.times(self.count):
             await sink.send((True, 0))
             unit.charge(1)
 
@@ -92,6 +92,7 @@ class Relay(Hop):
         while (element := await source.receive()) is not None:
             await sink.send(element)
             unit.charge(1)
+            ports.turn()
 
 
 @dataclass(frozen=True)
@@ -103,3 +104,4 @@ class Charge(Sink):
         source, unit = ports.source, ports.unit
         while await source.receive() is not None:
             unit.charge(1)
+            ports.turn()

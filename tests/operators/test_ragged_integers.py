@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric import Program, ShapeError
+from fabric import Program, ShapeError, number_in
 from operators import RaggedIntegers
-from operators.tiles.integers import number_in
 from tests.operators.writing import run
 
 

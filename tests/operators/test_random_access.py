@@ -15,6 +15,7 @@ from fabric import (
     ProgramError,
     Report,
     ShapeError,
+    number_in,
     simulate,
 )
 from operators import (
@@ -32,7 +33,6 @@ from operators import (
     Selectors,
     Tensor,
 )
-from operators.tiles.integers import number_in
 from tests.bases import Sink
 from tests.operators.driving import Collect
 from tests.schedules import SCHEDULES, schedule

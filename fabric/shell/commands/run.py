@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -68,6 +68,13 @@ __all__ = ["command"]
     show_default=True,
     help="The parent of the run's own folder.",
 )
+@click.option(
+    "--engine",
+    type=click.Choice(["compiled", "tasks"]),
+    default="compiled",
+    show_default=True,
+    help="Let operators go on in compiled code where that is possible, or each in a task.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.pass_obj
 def command(
@@ -83,6 +90,7 @@ def command(
     on_deadlock: OnDeadlock,
     livelock_cycles: int,
     log_dir: Path,
+    engine: Literal["compiled", "tasks"],
     as_json: bool,
 ) -> int:
     """Run PROGRAM.py, a file that defines build() -> Program, and print its report."""
@@ -111,6 +119,7 @@ def command(
             trace=options,
             on_deadlock=on_deadlock,
             livelock_cycles=livelock_cycles,
+            engine=engine,
             notify=lambda text: tell(f"fabric: {text}"),
         )
     status = report.exit_status

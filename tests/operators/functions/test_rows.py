@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric import ShapeError, Tile, TileType
+from fabric import ShapeError, Tile, TileType, number_in
 from operators import (
     INTEGER,
     CacheWriteAddress,
@@ -19,7 +19,7 @@ from operators import (
     SignalAllRead,
     Sum,
 )
-from operators.tiles.integers import integer, number_in
+from operators.tiles.integers import integer
 
 FLOAT = np.dtype(np.float32)
 

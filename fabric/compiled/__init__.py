@@ -1,0 +1,1 @@
+"""Operators whose behaviour in time is a table, run without Python in between."""

@@ -1,0 +1,207 @@
+"""The arrays of a run that the compiled loop works on, and the loop over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import is_
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from fabric.compiled import columns as c
+from fabric.compiled.automaton import Automaton
+from fabric.compiled.codes import Codes
+from fabric.compiled.kernel import go_on
+from fabric.compiled.tables import Array, Rows, Tables
+
+if TYPE_CHECKING:
+    from fabric.engine.assumed_sink import AssumedSink
+    from fabric.engine.channel import Channel
+    from fabric.engine.unit import Unit
+
+__all__ = ["Arrays", "Joint", "Stage"]
+
+_ANY_SIZE: Final = 1 << 62
+
+_FIRST_SLOTS: Final = 1024
+"""Of a channel at most, until it needs more."""
+
+_LEDGER: Final = 1 << 14
+
+
+class Stage(NamedTuple):
+    """An operator in the region.
+
+    Attributes:
+        unit: where it runs.
+        automaton: what it does.
+        inputs: its channels.
+        outputs: likewise; None where nobody reads.
+    """
+
+    unit: Unit
+    automaton: Automaton
+    inputs: tuple[Channel, ...]
+    outputs: tuple[Channel | None, ...]
+
+
+class Joint(NamedTuple):
+    """A channel at an end of which there is a stage.
+
+    Attributes:
+        channel: it.
+        assumed: counts the groups of what a stage sends, where the program states a shape.
+        producer, consumer: numbers of stages; OUTSIDE for a unit that is a task.
+    """
+
+    channel: Channel
+    assumed: AssumedSink | None
+    producer: int
+    consumer: int
+
+
+class Arrays:
+    """What stands where is in ``columns``; what there is one of for each thing, in its order.
+
+    Attributes:
+        stages, joints: what the rows of ``rows`` and ``channels`` stand for.
+        number: of each channel, its joint's.
+        rows: of stages.
+        channels, slots, dimensions: as the loop's.
+        ledger, submitted, control: likewise.
+        codes: of elements.
+    """
+
+    def __init__(
+        self, codes: Codes, tables: Tables, stages: Sequence[Stage], joints: Sequence[Joint]
+    ) -> None:
+        """Let ``stages`` stand before their first elements, all of them ready."""
+        self.codes: Final = codes
+        self._tables: Final = tables
+        self.stages: Final = stages
+        self.joints: Final = joints
+        self.number: Final = {joint.channel: number for number, joint in enumerate(joints)}
+        self._build_channels()
+        self._build_stages()
+        self.control: Final[Array] = np.zeros(c.CONTROLS, np.int64)
+        self.control[c.LIVE] = self.control[c.READY_COUNT] = len(stages)
+        self.submitted: Final[Array] = np.zeros(2 * len(stages), np.int64)
+        self.ledger: Final[Array] = np.zeros(_LEDGER, np.int64)
+        self._ready = np.zeros(1 << (len(stages) + 1).bit_length(), np.int64)
+        self._ready[: len(stages)] = range(len(stages))
+        self._linked: tuple[Array, ...] = (self._ready,) * 6
+        self.link()
+
+    def _build_channels(self) -> None:
+        joints = self.joints
+        self.channels = np.zeros((len(joints), c.CHANNEL_COLUMNS), np.int64)
+        self.slots = Rows(c.SLOT_COLUMNS)
+        rows = self.channels
+        self.dimensions = Rows(c.DIMENSION_COLUMNS)
+        for number, (channel, assumed, producer, consumer) in enumerate(joints):
+            row = rows[number]
+            row[c.COUNTED] = -1
+            if assumed is not None:
+                expected = [-1 if size is None else size for size in assumed.expected]
+                row[c.RANK] = len(expected) - 1
+                row[c.COUNTED] = self.dimensions.extend(
+                    [[0, 0, _ANY_SIZE, 0, size] for size in expected]
+                )
+            row[c.DEPTH] = channel.depth
+            row[c.FORWARD], row[c.BACKWARD] = channel.forward_cycles, channel.backward_cycles
+            size = 1 << (min(channel.depth, _FIRST_SLOTS) - 1).bit_length()
+            row[c.MASK] = size - 1
+            row[c.BASE] = self.slots.extend([[0, 0, 0]] * size)
+            row[c.CLOSED] = -1
+            row[c.PEAK] = 1
+            row[c.PRODUCER], row[c.CONSUMER] = producer, consumer
+
+    def _build_stages(self) -> None:
+        stages = self.stages
+        self.rows = np.zeros((len(stages), c.STAGE_COLUMNS), np.int64)
+        inputs: list[int] = []
+        outputs: list[int] = []
+        for number, stage in enumerate(stages):
+            row = self.rows[number]
+            row[c.STATE] = stage.automaton.first_state
+            row[c.PC], row[c.PC_END] = stage.automaton.first_stretch
+            row[c.WAIT] = -1
+            row[c.FIRST_INPUT], row[c.INPUTS] = len(inputs), len(stage.inputs)
+            row[c.FIRST_OUTPUT], row[c.OUTPUTS] = len(outputs), len(stage.outputs)
+            row[c.FIRST_STAMP] = number * c.STAMPS
+            inputs += [self.number[each] for each in stage.inputs]
+            outputs += [c.OUTSIDE if each is None else self.number[each] for each in stage.outputs]
+        self._inputs = np.array(inputs or [0], np.int64)
+        self._outputs = np.array(outputs or [0], np.int64)
+        self._seen = np.zeros(len(self._inputs), np.int64)
+        self._marks = np.zeros((len(self._inputs), 2), np.int64)
+        self._stamps = np.zeros(len(stages) * c.STAMPS, np.int64)
+
+    def link(self) -> None:
+        """Let the loop know the arrays, where some have grown."""
+        tables = self._tables
+        growing = (
+            self.slots.array,
+            tables.states.array,
+            tables.known,
+            tables.transitions.array,
+            tables.operations.array,
+            self.codes.empties,
+        )
+        if all(map(is_, growing, self._linked)):
+            return
+        self._linked = growing
+        slots, states, known, transitions, operations, empties = growing
+        self._loop = go_on.over(
+            stages=self.rows.reshape(-1),
+            channels=self.channels.reshape(-1),
+            slots=slots.reshape(-1),
+            dimensions=self.dimensions.array.reshape(-1),
+            inputs=self._inputs,
+            outputs=self._outputs,
+            seen=self._seen,
+            stamps=self._stamps,
+            marks=self._marks.reshape(-1),
+            states=states.reshape(-1),
+            known=known.reshape(-1),
+            transitions=transitions.reshape(-1),
+            operations=operations.reshape(-1),
+            empties=empties,
+            ready=self._ready,
+            ledger=self.ledger,
+            submitted=self.submitted,
+            control=self.control,
+        )
+
+    def go_on(self, pace_cycle: int, operations: int) -> tuple[int, int]:
+        """Let the loop go on; see ``kernel.go_on``."""
+        reason, about = self._loop(pace_cycle, operations)
+        return reason, about
+
+    def grow(self, number: int) -> None:
+        """Give a channel twice the slots; none of them has been used twice yet."""
+        row = self.channels[number]
+        base, size = int(row[c.BASE]), int(row[c.MASK]) + 1
+        row[c.BASE] = at = self.slots.extend([[0, 0, 0]] * (2 * size))
+        self.slots.array[at : at + size] = self.slots.array[base : base + size]
+        row[c.MASK] = 2 * size - 1
+
+    def push(self, stage: int) -> None:
+        """Let a stage go on."""
+        control = self.control
+        self.rows[stage, c.STATUS] = c.READY
+        self._ready[(control[c.READY_HEAD] + control[c.READY_COUNT]) % len(self._ready)] = stage
+        control[c.READY_COUNT] += 1
+
+    def wake(self, stage: int) -> None:
+        """Let a stage go on; one whose operator has ended goes on draining."""
+        drains = self.rows[stage, c.STATUS] == c.DRAINING
+        self.push(stage)
+        self.rows[stage, c.WAIT] = c.OUTSIDE
+        if drains:
+            self.rows[stage, c.STATUS] = c.DRAINING
+
+    def place(self, number: int) -> tuple[int, int]:
+        """Return where the slots of a channel begin, and what turns a count into one of them."""
+        row = self.channels[number]
+        return row.item(c.BASE), row.item(c.MASK)

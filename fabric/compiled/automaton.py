@@ -1,0 +1,159 @@
+"""What an operator does, as states and transitions that are found out by asking its own ``run``.
+
+A state is what the operator waits for, with what it said it keeps when its last turn ended, and
+the elements it has been handed since. Operators that are alike share one automaton.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Final
+
+from fabric.compiled import columns as c
+from fabric.compiled.codes import Codes
+from fabric.compiled.recording import Awaited, Recording, UnfitError
+from fabric.compiled.tables import Tables
+
+if TYPE_CHECKING:
+    from fabric.engine.ports import Ports
+    from fabric.wiring.operator import Operator
+
+__all__ = ["Automaton"]
+
+_LONGEST_TURN: Final = 4096
+"""Elements; an operator that does not end its turns would have a state for every element."""
+
+
+class Automaton:
+    """The behaviour of an operator in timing mode.
+
+    Attributes:
+        first_state: it begins with; before, it does ``first_stretch``.
+        first_stretch: where these operations begin and end.
+    """
+
+    def __init__(self, operator: Operator, ports: Ports, codes: Codes, tables: Tables) -> None:
+        """Ask what it does before its first element.
+
+        Raises:
+            UnfitError: something that cannot be written down.
+        """
+        self._operator: Final = operator
+        self._real_ports: Final = ports
+        self._codes: Final = codes
+        self._tables: Final = tables
+        self._numbers: dict[object, int] = {}
+        self._reached: dict[int, tuple[int, int] | None] = {}
+        self._keys: dict[int, tuple[object, tuple[int, ...]]] = {}
+        self._awaited: dict[int, Awaited] = {}
+        self._live: dict[int, _Run] = {}
+        run = _Run(operator, ports, codes)
+        awaited, operations = run.start()
+        self.first_stretch = tables.stretch(operations)
+        self.first_state = self._state(run, awaited, None, ((), ()))
+
+    def awaited(self, state: int) -> Awaited | None:
+        """Return what is waited for in ``state``; None where it is another automaton's."""
+        return self._awaited.get(state)
+
+    def ask(self, state: int, code: int) -> None:
+        """Find out what follows ``code`` in ``state``.
+
+        Raises:
+            UnfitError: something that cannot be written down.
+        """
+        run = self._live.pop(state, None) or self._replayed(state)
+        awaited, operations = run.hand(self._awaited[state], code)
+        after = self._state(run, awaited, (state, code), self._keys[state])
+        self._tables.transition(state, code, operations, after)
+
+    def close(self) -> None:
+        """Let nothing go on."""
+        for run in self._live.values():
+            run.close()
+        self._live.clear()
+
+    def _state(
+        self,
+        run: _Run,
+        awaited: Awaited,
+        reached: tuple[int, int] | None,
+        before: tuple[object, tuple[int, ...]],
+    ) -> int:
+        memory, codes = before
+        kept = run.turned()
+        if kept is not None:
+            memory, codes = kept, ()
+        elif reached is not None:
+            codes = (*codes, reached[1])
+        if len(codes) > _LONGEST_TURN:
+            raise UnfitError
+        key = (memory, codes, awaited)
+        try:
+            number = self._numbers.get(key)
+        except TypeError as error:
+            raise UnfitError from error
+        if number is None:
+            carries = self._operator.carries_numbers and awaited.kind == c.PEEK
+            number = self._tables.state(awaited.kind, awaited.port, carries=carries)
+            self._numbers[key] = number
+            self._reached[number] = reached
+            self._keys[number] = memory, codes
+            self._awaited[number] = awaited
+        if awaited.kind in (c.PEEK, c.POP):
+            old = self._live.pop(number, None)
+            if old is not None:
+                old.close()
+            self._live[number] = run
+        else:
+            run.close()
+        return number
+
+    def _replayed(self, state: int) -> _Run:
+        """Return a run that has come to ``state``."""
+        path: list[tuple[int, int]] = []
+        step = self._reached[state]
+        while step is not None:
+            path.append(step)
+            step = self._reached[step[0]]
+        run = _Run(self._operator, self._real_ports, self._codes)
+        run.start()
+        for before, code in reversed(path):
+            run.hand(self._awaited[before], code)
+        run.turned()
+        return run
+
+
+class _Run:
+    """One run of an operator on what is noted."""
+
+    def __init__(self, operator: Operator, ports: Ports, codes: Codes) -> None:
+        self._recording = Recording(ports, codes)
+        self._codes = codes
+        self._carries = operator.carries_numbers
+        self._going: Coroutine[Awaited, Any, None] = operator.run(self._recording.ports)
+
+    def start(self) -> tuple[Awaited, list[list[int]]]:
+        return self._send(None)
+
+    def hand(self, awaited: Awaited, code: int) -> tuple[Awaited, list[list[int]]]:
+        if awaited.kind == c.POP:
+            return self._send(code)
+        if self._carries:
+            return self._send(self._codes.opaque(code, awaited.port))
+        return self._send(self._codes.element(code))
+
+    def turned(self) -> tuple[object, ...] | None:
+        return self._recording.turned()
+
+    def close(self) -> None:
+        self._going.close()
+
+    def _send(self, answer: object) -> tuple[Awaited, list[list[int]]]:
+        try:
+            awaited = self._going.send(answer)
+        except StopIteration:
+            awaited = Awaited(c.END)
+        except Exception as error:
+            raise UnfitError from error
+        return awaited, self._recording.stretch()

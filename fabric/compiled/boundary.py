@@ -1,0 +1,171 @@
+"""Where channels lead out of the compiled region: elements, ends and credits go both ways there."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from fabric.compiled import columns as c
+from fabric.compiled.arrays import Arrays
+
+__all__ = ["Boundary"]
+
+
+class Boundary:
+    """Channels between stages and units that are tasks.
+
+    What a stage waits for is fetched when it is there; else its unit is named as who waits, so
+    that the channel wakes it.
+    """
+
+    def __init__(self, arrays: Arrays) -> None:
+        """Find the channels one end of which is outside."""
+        self._arrays: Final = arrays
+        channels = arrays.channels
+        self._entrances = np.flatnonzero(channels[:, c.PRODUCER] < 0)
+        self._exits = np.flatnonzero(channels[:, c.CONSUMER] < 0)
+        self._into = channels[self._entrances, c.CONSUMER].copy()
+        self._out_of = channels[self._exits, c.PRODUCER].copy()
+        self._taken = np.zeros(len(self._entrances), np.int64)
+        self._sent = np.zeros(len(self._exits), np.int64)
+        self._closed = np.full(len(self._exits), c.OUTSIDE)
+        self._armed = np.zeros(len(channels), np.bool_)
+        self._shown = [0] * len(channels)
+
+    def is_there(self, stage: int) -> bool:
+        """Fetch what a stage that was woken waited for; whether there is any of it."""
+        arrays = self._arrays
+        row = arrays.rows[stage]
+        status, waits = row.item(c.STATUS), row.item(c.WAIT)
+        if status == c.DRAINING:
+            for channel in arrays.stages[stage].inputs:
+                number = arrays.number[channel]
+                if arrays.joints[number].producer < 0:
+                    self._fetch(number)
+            return bool(waits >= 0)
+        if status == c.NO_ELEMENT:
+            return self._fetch(waits)
+        return status != c.NO_CREDIT or self._fetch_credits(waits)
+
+    def _fetch(self, number: int) -> bool:
+        """Fetch the elements of a channel from outside; whether there is one, or the end."""
+        arrays = self._arrays
+        self._armed[number] = False
+        channel, row = arrays.joints[number].channel, arrays.channels[number]
+        queue = channel.queue
+        for _ in range(self._shown[number]):
+            queue.popleft()
+        self._shown[number] = 0
+        while row[c.MASK] + 1 < row[c.DEPTH] and row[c.SENT] + len(queue) > row[c.MASK] + 1:
+            arrays.grow(number)
+        base, mask, sent = int(row[c.BASE]), int(row[c.MASK]), int(row[c.SENT])
+        slots = arrays.slots.array
+        while queue:
+            visible, element = queue.popleft()
+            code = arrays.codes.code(element)
+            slots[base + (sent & mask), : c.USABLE] = visible, code
+            row[c.BARE_SENT] += bool(code & c.BARE)
+            sent += 1
+        row[c.SENT] = sent
+        if channel.closed_cycle is not None:
+            row[c.CLOSED] = channel.closed_cycle
+            return True
+        return bool(sent > row[c.TAKEN])
+
+    def _fetch_credits(self, number: int) -> bool:
+        """Fetch the credits of a channel to outside; whether there were any."""
+        arrays = self._arrays
+        self._armed[number] = False
+        channel, row = arrays.joints[number].channel, arrays.channels[number]
+        returned = list(channel.collect())
+        base, mask, taken = int(row[c.BASE]), int(row[c.MASK]), int(row[c.TAKEN])
+        for usable in returned:
+            arrays.slots.array[base + (taken & mask), c.USABLE] = usable
+            taken += 1
+        row[c.TAKEN] = taken
+        return bool(returned)
+
+    def emit(self) -> None:
+        """Hand what was sent and taken to the units outside."""
+        arrays = self._arrays
+        if not arrays.control[c.TOUCHED]:
+            return
+        arrays.control[c.TOUCHED] = 0
+        rows, slots = arrays.channels, arrays.slots.array
+        sent = rows[self._exits, c.SENT]
+        closed = rows[self._exits, c.CLOSED]
+        for at in np.flatnonzero((sent != self._sent) | (closed != self._closed)).tolist():
+            number = int(self._exits[at])
+            channel, base, mask = arrays.joints[number].channel, *arrays.place(number)
+            elements = []
+            for index in range(int(self._sent[at]), int(sent[at])):
+                visible, code = slots[base + (index & mask), : c.USABLE].tolist()
+                element = arrays.codes.element(code)
+                assert element is not None
+                elements.append((visible, element))
+            end = int(closed[at])
+            channel.hand_over(elements, None if end < 0 else end)
+        self._sent, self._closed = sent, closed
+        taken = rows[self._entrances, c.TAKEN]
+        for at in np.flatnonzero(taken != self._taken).tolist():
+            number = int(self._entrances[at])
+            channel, base, mask = arrays.joints[number].channel, *arrays.place(number)
+            indices = base + (np.arange(self._taken[at], taken[at]) & mask)
+            channel.give_back(slots[indices, c.USABLE].tolist())
+        self._taken = taken
+
+    def arm(self) -> bool:
+        """Let what stages wait for wake them; whether some of it is there already."""
+        arrays = self._arrays
+        rows, found = arrays.rows, False
+        if not arrays.control[c.OUTWARD]:
+            return False
+        arrays.control[c.OUTWARD] = 0
+        status = rows[self._into, c.STATUS]
+        waits = (status == c.NO_ELEMENT) & (rows[self._into, c.WAIT] == self._entrances)
+        waits |= status == c.DRAINING
+        waits &= ~self._armed[self._entrances]
+        for at in np.flatnonzero(waits).tolist():
+            number, stage = int(self._entrances[at]), int(self._into[at])
+            channel = arrays.joints[number].channel
+            before = int(arrays.channels[number, c.CLOSED])
+            if len(channel.queue) > self._shown[number] or (
+                before < 0 and channel.closed_cycle is not None
+            ):
+                self._fetch(number)
+                found = True
+                if rows[stage, c.WAIT] >= 0:
+                    arrays.wake(stage)
+            elif before < 0:
+                self._armed[number] = True
+                channel.reader = channel.consumer
+        waits = rows[self._out_of, c.STATUS] == c.NO_CREDIT
+        waits &= rows[self._out_of, c.WAIT] == self._exits
+        waits &= ~self._armed[self._exits]
+        for at in np.flatnonzero(waits).tolist():
+            number, stage = int(self._exits[at]), int(self._out_of[at])
+            if self._fetch_credits(number):
+                found = True
+                arrays.wake(stage)
+            else:
+                channel = arrays.joints[number].channel
+                self._armed[number] = True
+                channel.writer = channel.producer
+        return found
+
+    def show(self, number: int) -> None:
+        """Let the queue of a channel into a stage say what the stage has not taken."""
+        arrays = self._arrays
+        row = arrays.channels[number].tolist()
+        channel = arrays.joints[number].channel
+        queue = channel.queue
+        for _ in range(self._shown[number]):
+            queue.popleft()
+        base, mask = row[c.BASE], row[c.MASK]
+        for index in range(row[c.SENT] - 1, row[c.TAKEN] - 1, -1):
+            visible, code = arrays.slots.array[base + (index & mask), : c.USABLE].tolist()
+            element = arrays.codes.element(code)
+            assert element is not None
+            queue.appendleft((visible, element))
+        self._shown[number] = row[c.SENT] - row[c.TAKEN]

@@ -1,0 +1,194 @@
+"""Elements as integers: what a value is, the number in a tile of one, and the stop."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from fabric.compiled.columns import (
+    BARE,
+    ENDED_CODE,
+    KIND_SHIFT,
+    LEVEL_BITS,
+    NUMBER_BITS,
+    NUMBER_MASK,
+    NUMBER_SHIFT,
+)
+from fabric.engine.off_chip import Burst
+from fabric.values.value import Element, Empty, Selector, Tile, Value
+
+__all__ = ["Codes", "LookedError", "OpaqueTile", "UncodedError"]
+
+Key: TypeAlias = Any
+"""What equal values share; a nest of tuples that can be hashed."""
+
+_LEVELS: Final = (1 << LEVEL_BITS) - 1
+
+
+class UncodedError(Exception):
+    """An element cannot be written as an integer."""
+
+
+class LookedError(Exception):
+    """An operator that says it passes numbers on has looked at one."""
+
+
+class OpaqueTile(Tile):
+    """A tile of one number that nobody may look at: it is any number."""
+
+    __slots__ = ("port",)
+
+    def __init__(self, like: Tile, port: int) -> None:
+        """Stand for what is in input ``port``, a tile like ``like``."""
+        self.rows, self.cols, self.dtype = like.rows, like.cols, like.dtype
+        self.in_memory = like.in_memory
+        self.valid_rows, self.valid_cols = like.valid_rows, like.valid_cols
+        self.port = port
+
+    @property
+    def data(self) -> Any:
+        """Refuse to be looked at."""
+        raise LookedError
+
+
+class Codes:
+    """A number for every kind of value that a run has.
+
+    Attributes:
+        empties: by kind, which dimension a bare stop stands for.
+        bursts: to and from the HBM, by their numbers.
+    """
+
+    def __init__(self) -> None:
+        """Know none."""
+        self.empties = np.zeros(64, np.int64)
+        self.bursts: list[Burst] = []
+        self._numbers: dict[Burst, int] = {}
+        self._kinds: dict[Key, int] = {}
+        self._values: list[Value] = []
+        self._made: dict[int, Value] = {}
+        self._coded: dict[int, tuple[Value, int]] = {}
+
+    def code(self, element: Element) -> int:
+        """Return the number for ``element``.
+
+        Raises:
+            UncodedError: it has none.
+        """
+        value, level = element
+        if not 0 <= level <= _LEVELS:
+            raise UncodedError
+        known = self._coded.get(id(value))
+        if known is not None:
+            return known[1] | level
+        number = 0
+        if value.__class__ is Tile and value.data is not None and value.data.size == 1:
+            number = _number(value)
+        bare = BARE if value.__class__ is Empty else 0
+        code = self._kind(value) << KIND_SHIFT | number << NUMBER_SHIFT | bare
+        if not number:
+            # The value is kept, so that its identity stays its own.
+            self._coded[id(value)] = value, code
+        return code | level
+
+    def element(self, code: int) -> Element | None:
+        """Return the element of ``code``; None for the end of a stream."""
+        if code == ENDED_CODE:
+            return None
+        what = code >> NUMBER_SHIFT
+        value = self._made.get(what)
+        if value is None:
+            self._made[what] = value = self._make(code)
+        return value, code & _LEVELS
+
+    def opaque(self, code: int, port: int) -> Element | None:
+        """Return the element in input ``port``, with any number in it."""
+        element = self.element(code)
+        if element is not None and isinstance(element[0], Tile) and self._is_number(code):
+            return OpaqueTile(element[0], port), element[1]
+        return element
+
+    def key(self, tile: Tile) -> Key:
+        """Return what stands for ``tile`` where an operator keeps it."""
+        if isinstance(tile, OpaqueTile):
+            return ("any", tile.port, *_shape(tile))
+        return self.code((tile, 0))
+
+    def burst(self, burst: Burst) -> int:
+        """Return a number for ``burst``; see ``bursts``."""
+        number = self._numbers.setdefault(burst, len(self.bursts))
+        if number == len(self.bursts):
+            self.bursts.append(burst)
+        return number
+
+    def same_kind(self, tile: OpaqueTile, level: int) -> int:
+        """Return the code of a tile such as ``tile``, but for its number."""
+        return self._kinds["number", *_shape(tile)] << KIND_SHIFT | level
+
+    def _key(self, value: Value) -> Key:
+        if isinstance(value, Tile):
+            shape, data = _shape(value), value.data
+            if data is None:
+                return ("tile", *shape)
+            if data.size == 1 and data.dtype.kind in "iu" and 0 <= data.item() < 1 << NUMBER_BITS:
+                return ("number", *shape)
+            return ("data", *shape, data.tobytes())
+        if isinstance(value, Selector):
+            return ("selector", *value)
+        if isinstance(value, Empty):
+            return ("empty", value.dimension)
+        if isinstance(value, bool):
+            return ("bool", value)
+        if isinstance(value, tuple):
+            return ("tuple", *(self.code((item, 0)) for item in value))
+        raise UncodedError
+
+    def _kind(self, value: Value) -> int:
+        key = self._key(value)
+        kind = self._kinds.get(key)
+        if kind is None:
+            self._kinds[key] = kind = len(self._values)
+            self._values.append(value)
+            if kind == len(self.empties):
+                self.empties = np.concatenate([self.empties, np.zeros_like(self.empties)])
+            self.empties[kind] = value.dimension if isinstance(value, Empty) else 0
+        return kind
+
+    def _is_number(self, code: int) -> bool:
+        value = self._values[code >> KIND_SHIFT]
+        return isinstance(value, Tile) and bool(self._key(value)[0] == "number")
+
+    def _make(self, code: int) -> Value:
+        value = self._values[code >> KIND_SHIFT]
+        if isinstance(value, Tile) and self._is_number(code):
+            number = (code & NUMBER_MASK) >> NUMBER_SHIFT
+            return Tile(
+                value.rows,
+                value.cols,
+                value.dtype,
+                np.full((1, 1), number, value.dtype),
+                in_memory=value.in_memory,
+                valid_rows=value.valid_rows,
+                valid_cols=value.valid_cols,
+            )
+        return value
+
+
+def _number(tile: Tile) -> int:
+    """Return the number of a 1x1 tile that fits beside its kind; else 0."""
+    if tile.dtype.kind not in "iu":
+        return 0
+    number: int = tile.data.item()  # type: ignore[union-attr]
+    return number if 0 <= number < 1 << NUMBER_BITS else 0
+
+
+def _shape(tile: Tile) -> tuple[object, ...]:
+    return (
+        tile.rows,
+        tile.cols,
+        tile.dtype,
+        tile.in_memory,
+        tile.valid_rows,
+        tile.valid_cols,
+    )

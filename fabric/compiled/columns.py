@@ -1,0 +1,158 @@
+"""What stands where in the arrays that the compiled loop works on: one row for each thing."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# A stage: one operator.
+NOW: Final = 0
+BUSY: Final = 1
+FLOPS: Final = 2
+STATE: Final = 3
+PC: Final = 4
+PC_END: Final = 5
+STATUS: Final = 6
+WAIT: Final = 7
+FIRST_INPUT: Final = 8
+INPUTS: Final = 9
+FIRST_OUTPUT: Final = 10
+OUTPUTS: Final = 11
+ARRIVAL: Final = 12
+MARKS: Final = 13
+DRAIN: Final = 14
+FIRST_STAMP: Final = 15
+TIMES: Final = 16
+STAGE_COLUMNS: Final = 17
+
+# Its status.
+READY: Final = 0
+NO_ELEMENT: Final = 1
+NO_CREDIT: Final = 2
+PACED: Final = 3
+DRAINING: Final = 4
+STUCK: Final = 5
+FINISHED: Final = 6
+OFF_CHIP: Final = 7
+
+# A channel.
+DEPTH: Final = 0
+FORWARD: Final = 1
+BACKWARD: Final = 2
+BASE: Final = 3
+MASK: Final = 4
+SENT: Final = 5
+RESERVED: Final = 6
+TAKEN: Final = 7
+CLOSED: Final = 8
+ENDED: Final = 9
+EMPTY: Final = 10
+FULL: Final = 11
+CREDIT: Final = 12
+BARE_SENT: Final = 13
+LEFT_OVER: Final = 14
+PEAK: Final = 15
+LAST_CREDIT: Final = 16
+PRODUCER: Final = 17
+CONSUMER: Final = 18
+COUNTED: Final = 19
+RANK: Final = 20
+CHANNEL_COLUMNS: Final = 21
+
+OUTSIDE: Final = -1
+"""In the place of a stage: a unit that is a task; in that of a channel: nobody reads."""
+
+# A slot of a channel.
+VISIBLE: Final = 0
+CODE: Final = 1
+USABLE: Final = 2
+SLOT_COLUMNS: Final = 3
+
+# A dimension of a stream whose shape the program has stated.
+SIZE: Final = 0
+GROUPS: Final = 1
+LEAST: Final = 2
+MOST: Final = 3
+CLAIMED: Final = 4
+DIMENSION_COLUMNS: Final = 5
+
+# A state of an automaton, and what it waits for.
+KIND: Final = 0
+PORT: Final = 1
+CARRIES: Final = 2
+LAST_CODE: Final = 3
+LAST_TRANSITION: Final = 4
+STATE_COLUMNS: Final = 5
+
+PEEK: Final = 0
+POP: Final = 1
+END: Final = 2
+STARVE: Final = 3
+
+# What is known: hashed by state and code.
+KNOWN_COLUMNS: Final = 3
+STATE_FACTOR: Final = 0x9E3779B1
+CODE_FACTOR: Final = 0x85EBCA77
+CODE_SHIFT: Final = 29
+
+# A transition: a stretch of operations, and the state after them.
+START: Final = 0
+STOP: Final = 1
+NEXT: Final = 2
+TRANSITION_COLUMNS: Final = 3
+
+# An operation.
+WHAT: Final = 0
+AT: Final = 1
+SENDS: Final = 2
+FROM: Final = 3
+AMOUNT: Final = 4
+STAMP: Final = 5
+OPERATION_COLUMNS: Final = 6
+
+TAKE: Final = 0
+CHARGE: Final = 1
+COMPUTE: Final = 2
+SEND: Final = 3
+SEND_AT: Final = 4
+RESERVE: Final = 5
+PUT: Final = 6
+NOTE: Final = 7
+MARK: Final = 8
+UNTIL: Final = 9
+HOLD: Final = 10
+BURST: Final = 11
+CHECK: Final = 12
+REPEAT: Final = 13
+
+STAMPS: Final = 4
+"""Clock readings that an operator may keep at a time."""
+
+# What the loop is told, and says.
+READY_HEAD: Final = 0
+READY_COUNT: Final = 1
+ASKED_STATE: Final = 2
+ASKED_CODE: Final = 3
+LEDGER: Final = 4
+LIVE: Final = 5
+TOUCHED: Final = 6
+SUBMITTED: Final = 7
+OUTWARD: Final = 8
+TOO_FAR: Final = 9
+CONTROLS: Final = 10
+
+# Why it comes back.
+AT_REST: Final = 0
+ASKS: Final = 1
+TIRED: Final = 2
+GROWS: Final = 3
+RECORDS: Final = 4
+FAILS: Final = 5
+
+# An element as a number: kind, number in a tile, bare stop, level of its stop.
+LEVEL_BITS: Final = 7
+BARE: Final = 1 << LEVEL_BITS
+NUMBER_SHIFT: Final = 8
+NUMBER_BITS: Final = 31
+KIND_SHIFT: Final = NUMBER_SHIFT + NUMBER_BITS
+NUMBER_MASK: Final = ((1 << NUMBER_BITS) - 1) << NUMBER_SHIFT
+ENDED_CODE: Final = -1

@@ -1,0 +1,201 @@
+"""The operators of a run whose behaviour is a table: they go on in one compiled loop.
+
+To the clock and to the channels at its boundary each of them is a unit like any other.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import trio
+
+from fabric.compiled import columns as c
+from fabric.compiled.arrays import Arrays
+from fabric.compiled.boundary import Boundary
+from fabric.compiled.codes import UncodedError
+from fabric.compiled.publication import publish
+from fabric.compiled.recording import UnfitError
+from fabric.engine.strand import Strand
+from fabric.engine.unit import Wait
+from fabric.telling.causes import Operation
+
+if TYPE_CHECKING:
+    from fabric.engine.clock import VirtualClock
+    from fabric.engine.off_chip import OffChip
+    from fabric.engine.on_chip import OnChipMemory
+
+__all__ = ["Region"]
+
+_BUDGET: Final = 2_000_000
+"""Operations after which Python looks whether there was a signal."""
+
+
+class _Woken(Strand):
+    """Tells the region that a unit in it has been woken."""
+
+    __slots__ = ()
+
+    def interrupt(self, error: BaseException) -> None:
+        """Do nothing: there is no task."""
+
+
+class Region:
+    """Runs stages.
+
+    Attributes:
+        gave_up: it came upon something that cannot be written down.
+        indices: of the nodes whose operators are in it.
+    """
+
+    def __init__(
+        self,
+        clock: VirtualClock,
+        on_chip: OnChipMemory,
+        off_chip: OffChip | None,
+        arrays: Arrays,
+    ) -> None:
+        """Let the stages of ``arrays`` stand before their first elements."""
+        self._clock: Final = clock
+        self._on_chip: Final = on_chip
+        self._off_chip: Final = off_chip
+        self._arrays: Final = arrays
+        self._boundary: Final = Boundary(arrays)
+        self.gave_up = False
+        self.indices: Final = frozenset(stage.unit.index for stage in arrays.stages)
+        self._over: Final = trio.Event()
+        self._woken = list(range(len(arrays.stages)))
+        self._touched: list[int] = []
+        self._scheduled = False
+        self._pacing: set[int] = set()
+        self._is_published = True
+        self._waiting: Final = Wait(Operation.RECEIVE, (), 0)
+        self._strand: Final = Strand()
+        self._strand.step = self._go
+        for number, stage in enumerate(arrays.stages):
+            strand = stage.unit.strand = _Woken()
+            strand.parked = True
+            strand.step = partial(self._touch, number)
+
+    async def run(self) -> None:
+        """Let the stages go on, as the conductor does, until all of them have ended."""
+        self._schedule()
+        await self._over.wait()
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            self._clock.conductor.resume(self._strand)
+
+    def _touch(self, stage: int, _: object) -> None:
+        """Know that ``stage`` was woken."""
+        self._woken.append(stage)
+        self._touched.append(stage)
+        self._schedule()
+
+    def _go(self, _: object) -> None:
+        """Let the stages go on until all of them wait."""
+        self._scheduled = False
+        clock = self._clock
+        if clock.stopped:
+            return
+        if clock.conductor.is_busy:
+            # What others are about to send need not be fetched one by one.
+            self._schedule()
+            return
+        self._is_published = False
+        try:
+            touched, self._touched = self._touched, []
+            for stage in touched:
+                self._absorb(stage)
+            while True:
+                self._arrays.link()
+                if not self._run():
+                    clock.conductor.pause()
+                    self._schedule()
+                    return
+                self._submit()
+                self._boundary.emit()
+                if not self._boundary.arm():
+                    break
+        except (UnfitError, UncodedError):
+            self.gave_up = True
+            clock.stopping = True
+        self._rest()
+
+    def _absorb(self, stage: int) -> None:
+        """Let a stage that was woken go on, where what it waited for is there."""
+        arrays = self._arrays
+        row = arrays.rows[stage]
+        status = row.item(c.STATUS)
+        if status == c.PACED:
+            self._pacing.discard(stage)
+        elif status == c.OFF_CHIP:
+            row[c.NOW] = arrays.stages[stage].unit.now
+        elif not self._boundary.is_there(stage):
+            return
+        arrays.wake(stage)
+
+    def _run(self) -> bool:
+        """Run the loop until all stages wait; False where it came back early."""
+        control = self._arrays.control
+        while True:
+            reason, about = self._arrays.go_on(self._clock.pace_cycle, _BUDGET)
+            if control[c.LEDGER]:
+                changes = self._arrays.ledger[: control[c.LEDGER]].tolist()
+                self._on_chip.record(zip(changes[::2], changes[1::2], strict=True))
+                control[c.LEDGER] = 0
+            if reason == c.ASKS:
+                automaton = self._arrays.stages[about].automaton
+                automaton.ask(int(control[c.ASKED_STATE]), int(control[c.ASKED_CODE]))
+                self._arrays.link()
+            elif reason == c.FAILS:
+                raise UnfitError
+            elif reason == c.GROWS:
+                self._arrays.grow(about)
+                self._arrays.link()
+            elif reason != c.RECORDS:
+                return bool(reason == c.AT_REST)
+
+    def _submit(self) -> None:
+        """Hand bursts to the memory off chip."""
+        count = int(self._arrays.control[c.SUBMITTED])
+        if not count:
+            return
+        assert self._off_chip is not None
+        self._arrays.control[c.SUBMITTED] = 0
+        asked = self._arrays.submitted[: 2 * count].tolist()
+        bursts, rows = self._arrays.codes.bursts, self._arrays.rows
+        for number, burst_number in zip(asked[::2], asked[1::2], strict=True):
+            unit, burst = self._arrays.stages[number].unit, bursts[burst_number]
+            unit.now = rows.item(number, c.NOW)
+            unit.off_chip_bytes += burst.rows * burst.row_bytes
+            self._off_chip.submit(unit, burst)
+
+    def _rest(self) -> None:
+        """Count the stages that were woken as waiting."""
+        woken, self._woken = self._woken, []
+        clock = self._clock
+        for number in woken:
+            unit = self._arrays.stages[number].unit
+            unit.wait = self._waiting
+            unit.strand.parked = True
+        if self._arrays.control[c.TOO_FAR]:
+            self._arrays.control[c.TOO_FAR] = 0
+            for number in np.flatnonzero(self._arrays.rows[:, c.STATUS] == c.PACED).tolist():
+                if number in self._pacing:
+                    continue
+                self._pacing.add(number)
+                unit = self._arrays.stages[number].unit
+                unit.now = int(self._arrays.rows[number, c.NOW])
+                clock.note_pacing(unit)
+        clock.leave(len(woken))
+        if not self._arrays.control[c.LIVE]:
+            self._over.set()
+
+    def publish(self) -> None:
+        """Let units and channels say how far they are."""
+        if not self._is_published:
+            self._is_published = True
+            publish(self._arrays, self._boundary)

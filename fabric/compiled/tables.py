@@ -1,0 +1,82 @@
+"""The tables of all automata of a run, as the arrays that the compiled loop reads."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric.compiled import columns as c
+
+__all__ = ["Array", "Rows", "Tables"]
+
+Array = NDArray[np.int64]
+
+
+class Rows:
+    """Rows of an array that grows.
+
+    Attributes:
+        array: with room for more.
+        count: how many there are.
+    """
+
+    def __init__(self, columns: int, room: int = 64) -> None:
+        """Have none."""
+        self.array: Array = np.zeros((room, columns), np.int64)
+        self.count = 0
+
+    def extend(self, rows: list[list[int]]) -> int:
+        """Add ``rows`` and return the number of the first."""
+        first = self.count
+        while first + len(rows) > len(self.array):
+            self.array = np.concatenate([self.array, np.zeros_like(self.array)])
+        if rows:
+            self.array[first : first + len(rows)] = rows
+        self.count += len(rows)
+        return first
+
+
+class Tables:
+    """States, transitions and operations of all automata.
+
+    Attributes:
+        states, transitions, operations: see ``columns``.
+        known: transitions, hashed by state and code.
+    """
+
+    def __init__(self) -> None:
+        """Have none."""
+        self.states: Final = Rows(c.STATE_COLUMNS)
+        self.transitions: Final = Rows(c.TRANSITION_COLUMNS)
+        self.operations: Final = Rows(c.OPERATION_COLUMNS, 1024)
+        self.known: Array = np.zeros((1024, c.KNOWN_COLUMNS), np.int64)
+
+    def state(self, kind: int, port: int, *, carries: bool) -> int:
+        """Add a state and return its number."""
+        return self.states.extend([[kind, port, int(carries), 0, -1]])
+
+    def stretch(self, operations: list[list[int]]) -> tuple[int, int]:
+        """Add a stretch of operations and return where it begins and ends."""
+        start = self.operations.extend(operations)
+        return start, start + len(operations)
+
+    def transition(self, state: int, code: int, operations: list[list[int]], after: int) -> None:
+        """Say what follows ``code`` in ``state``."""
+        start, stop = self.stretch(operations)
+        number = self.transitions.extend([[start, stop, after]])
+        if 2 * self.transitions.count > len(self.known):
+            entries = self.known[self.known[:, 0] != 0].tolist()
+            self.known = np.zeros((2 * len(self.known), c.KNOWN_COLUMNS), np.int64)
+            for entry in entries:
+                self._put(*entry)
+        self._put(state + 1, code, number)
+
+    def _put(self, state: int, code: int, number: int) -> None:
+        mask = len(self.known) - 1
+        hashed = ((state - 1) * c.STATE_FACTOR) ^ (code * c.CODE_FACTOR) ^ (code >> c.CODE_SHIFT)
+        at = hashed & mask
+        while self.known[at, 0]:
+            at = (at + 1) & mask
+        self.known[at] = (state, code, number)

@@ -1,0 +1,196 @@
+"""What a channel is and has counted: everything but what moves its elements."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from fabric.engine.hop import ONE_CYCLE, Hop
+from fabric.engine.unit import Unit, Wait
+from fabric.telling.causes import Operation
+from fabric.telling.errors import ConfigurationError
+from fabric.values.value import Element, Empty
+
+if TYPE_CHECKING:
+    from fabric.engine.clock import VirtualClock
+
+__all__ = ["GRANT", "ChannelCounters"]
+
+GRANT: Final = 256
+"""Credits handed out at a time, so that a deep channel costs memory only when it fills, and a unit
+that fills one lets trio run something else now and then."""
+
+
+class ChannelCounters:
+    """A FIFO of ``depth`` elements from one unit to another.
+
+    Attributes:
+        name: ``producer.output -> consumer.input``.
+        producer, consumer: the units at its ends.
+        forward_cycles: from the sending of an element to the cycle in which it is visible.
+        backward_cycles: from a dequeue to the cycle in which its credit is usable.
+        queue: (the cycle in which it becomes visible, element), oldest first.
+        credits: the cycle in which each is usable, oldest first.
+        elements: values dequeued; bare stops are not counted.
+        empty_cycles: cycles the consumer waited for an element or the end.
+        full_cycles: cycles the producer waited for the consumer to take an element.
+        credit_cycles: cycles it then waited for the credit on its way back.
+        closed_cycle: the producer's final clock, once it has ended.
+        ended: the consumer has seen the end.
+        left_over: values that came after the consumer's operator had ended.
+    """
+
+    __slots__ = (
+        "_bare_stops",
+        "_last_usable_cycle",
+        "_peak_slots",
+        "_receiving",
+        "_recent",
+        "_returned",
+        "_sending",
+        "_spent",
+        "_ungranted",
+        "backward_cycles",
+        "clock",
+        "closed_cycle",
+        "consumer",
+        "credit_cycles",
+        "credits",
+        "depth",
+        "empty_cycles",
+        "ended",
+        "forward_cycles",
+        "full_cycles",
+        "left_over",
+        "name",
+        "producer",
+        "queue",
+        "reader",
+        "writer",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        depth: int,
+        producer: Unit,
+        consumer: Unit,
+        clock: VirtualClock,
+        hop: Hop = ONE_CYCLE,
+    ) -> None:
+        """Join two units.
+
+        Raises:
+            ConfigurationError: the depth is below 1.
+        """
+        if depth < 1:
+            raise ConfigurationError(f"channel {name}: depth is {depth}: expected at least 1")
+        self.name: Final = name
+        self.depth = depth
+        self.producer: Final = producer
+        self.consumer: Final = consumer
+        self.clock: Final = clock
+        self.forward_cycles: Final = hop.forward_cycles
+        self.backward_cycles: Final = hop.backward_cycles
+        self.queue: deque[tuple[int, Element]] = deque()
+        self.credits: deque[int] = deque([0] * min(depth, GRANT))
+        self._returned: deque[int] = deque()
+        self._ungranted = depth - len(self.credits)
+        # Credits of the latest dequeues, for as many slots as were ever in use at once: while the
+        # oldest of them was not yet usable when a new element was sent, one more is kept. None are
+        # where all slots have been in use.
+        self._recent: deque[int] = deque((0,) if depth > 1 else ())
+        self._peak_slots = 1
+        self._last_usable_cycle = 0
+        self._spent = 0
+        self._bare_stops = 0
+        self.left_over = 0
+        self.empty_cycles = 0
+        self.full_cycles = 0
+        self.credit_cycles = 0
+        self._receiving: Final = Wait(Operation.RECEIVE, (self,), 0)
+        self._sending: Final = Wait(Operation.SEND, (self,), 0)
+        self.reader: Unit | None = None
+        self.writer: Unit | None = None
+        self.closed_cycle: int | None = None
+        self.ended = False
+
+    @property
+    def elements(self) -> int:
+        """Values dequeued so far."""
+        queue = self.queue
+        bare = self._bare_stops - (len(queue) - self.held_values) if queue else self._bare_stops
+        return self.taken - bare
+
+    @property
+    def held_values(self) -> int:
+        """Values sent and not dequeued."""
+        return sum(
+            element.__class__ is not tuple or element[0].__class__ is not Empty
+            for _, element in self.queue
+        )
+
+    @property
+    def taken(self) -> int:
+        """Elements dequeued so far, bare stops included."""
+        return self._spent + len(self._returned)
+
+    @property
+    def sent(self) -> int:
+        """Elements sent so far, bare stops included."""
+        return self.taken + len(self.queue)
+
+    @property
+    def head_cycle(self) -> int:
+        """When the next element becomes visible."""
+        return self.queue[0][0]
+
+    @property
+    def head_sent_cycle(self) -> int:
+        """When the next element set out; where it was requested for later, not before that hop."""
+        return self.queue[0][0] - self.forward_cycles
+
+    @property
+    def last_sent_cycle(self) -> int | None:
+        """When the latest of the elements that wait here set out; None where none does."""
+        return self.queue[-1][0] - self.forward_cycles if self.queue else None
+
+    @property
+    def last_taken_cycle(self) -> int | None:
+        """The consumer's clock at its last dequeue; None where it made none."""
+        usable = self._recent[-1] if self._recent else self._last_usable_cycle
+        return usable - self.backward_cycles if usable else None
+
+    @property
+    def peak_occupancy(self) -> int:
+        """The most slots in use at once, a slot whose credit is on its way back among them.
+
+        A channel of this depth would not have changed a clock. Elements that were never dequeued
+        count at the end.
+        """
+        return max(self._peak_slots if self.taken else 0, len(self.queue))
+
+    def count_sent(self, bare_stops: int, full_cycles: int, credit_cycles: int) -> None:
+        """Take over what was counted elsewhere for the producer."""
+        self._bare_stops = bare_stops
+        self.full_cycles = full_cycles
+        self.credit_cycles = credit_cycles
+
+    def count_taken(
+        self,
+        taken: int,
+        empty_cycles: int,
+        left_over: int,
+        peak_slots: int,
+        last_usable_cycle: int,
+        *,
+        ended: bool,
+    ) -> None:
+        """Take over what was counted elsewhere for the consumer."""
+        self._spent = taken - len(self._returned)
+        self.empty_cycles = empty_cycles
+        self.left_over = left_over
+        self._recent = deque()
+        self._peak_slots = peak_slots
+        self._last_usable_cycle = last_usable_cycle
+        self.ended = ended
