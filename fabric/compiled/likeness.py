@@ -30,7 +30,7 @@ class Likeness:
         """Know no type."""
         self._types: Final[dict[int, tuple[StreamType, Hashable]]] = {}
         self._names: Final[dict[type, tuple[str, ...]]] = {}
-        self._turning: Final[dict[type, bool]] = {}
+        self._behaving: Final[dict[type, type[Operator]]] = {}
 
     def turns(self, operator: Operator) -> bool:
         """Whether ``operator`` goes on as its last turn said.
@@ -39,11 +39,12 @@ class Likeness:
         does not hold for a function of a user's.
         """
         kind = type(operator)
-        turns = self._turning.get(kind)
-        if turns is None:
-            behaving = behaving_as(kind)
-            self._turning[kind] = turns = bool(vars(behaving).get("turns", False))
-        return turns and (not is_ours(behaving_as(kind)) or self._is_all_ours(operator))
+        behaving = self._behaving.get(kind)
+        if behaving is None:
+            self._behaving[kind] = behaving = behaving_as(kind)
+        if not vars(behaving).get("turns", False):
+            return False
+        return not is_ours(behaving) or self._is_all_ours(operator)
 
     def of(self, operator: Operator, ports: Ports) -> Hashable:
         """Return what operators of one behaviour share."""
