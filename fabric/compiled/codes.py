@@ -16,7 +16,7 @@ from fabric.compiled.columns import (
     NUMBER_SHIFT,
 )
 from fabric.engine.off_chip import Burst
-from fabric.values.value import Element, Empty, Selector, Tile, Value
+from fabric.values.value import BufferReference, Element, Empty, Selector, Tile, Value
 
 __all__ = ["Codes", "LookedError", "OpaqueTile", "UncodedError"]
 
@@ -47,7 +47,7 @@ class OpaqueTile(Tile):
         self.port = port
 
     @property
-    def data(self) -> Any:
+    def data(self) -> Any:  # type: ignore[override]
         """Refuse to be looked at."""
         raise LookedError
 
@@ -128,21 +128,14 @@ class Codes:
 
     def _key(self, value: Value) -> Key:
         if isinstance(value, Tile):
-            shape, data = _shape(value), value.data
-            if data is None:
-                return ("tile", *shape)
-            if data.size == 1 and data.dtype.kind in "iu" and 0 <= data.item() < 1 << NUMBER_BITS:
-                return ("number", *shape)
-            return ("data", *shape, data.tobytes())
-        if isinstance(value, Selector):
-            return ("selector", *value)
-        if isinstance(value, Empty):
-            return ("empty", value.dimension)
+            return _tile_key(value)
+        if isinstance(value, Selector | Empty):
+            return (type(value), *value)
         if isinstance(value, bool):
-            return ("bool", value)
-        if isinstance(value, tuple):
-            return ("tuple", *(self.code((item, 0)) for item in value))
-        raise UncodedError
+            return (bool, value)
+        if isinstance(value, BufferReference):
+            raise UncodedError
+        return (tuple, *(self.code((item, 0)) for item in value))
 
     def _kind(self, value: Value) -> int:
         key = self._key(value)
@@ -181,6 +174,15 @@ def _number(tile: Tile) -> int:
         return 0
     number: int = tile.data.item()  # type: ignore[union-attr]
     return number if 0 <= number < 1 << NUMBER_BITS else 0
+
+
+def _tile_key(tile: Tile) -> Key:
+    shape, data = _shape(tile), tile.data
+    if data is None:
+        return ("tile", *shape)
+    if data.size == 1 and data.dtype.kind in "iu" and 0 <= data.item() < 1 << NUMBER_BITS:
+        return ("number", *shape)
+    return ("data", *shape, data.tobytes())
 
 
 def _shape(tile: Tile) -> tuple[object, ...]:
