@@ -56,7 +56,8 @@ PRODUCER: Final = 17
 CONSUMER: Final = 18
 COUNTED: Final = 19
 RANK: Final = 20
-CHANNEL_COLUMNS: Final = 21
+NOTED: Final = 21
+CHANNEL_COLUMNS: Final = 22
 
 OUTSIDE: Final = -1
 """In the place of a stage: a unit that is a task; in that of a channel: nobody reads."""
