@@ -151,6 +151,9 @@ GROWS: Final = 3
 RECORDS: Final = 4
 FAILS: Final = 5
 
+FAR: Final = 1 << 60
+"""Cycles and FLOPs from which on they are left to Python's integers, which have no end."""
+
 # An element as a number: kind, number in a tile, bare stop, level of its stop.
 LEVEL_BITS: Final = 7
 BARE: Final = 1 << LEVEL_BITS

@@ -123,6 +123,8 @@ def work(
         return now + waited
     if what == c.COMPUTE:
         stages[stage + c.FLOPS] += amount
+        if stages[stage + c.FLOPS] > c.FAR:
+            return c.FAR + 1
     else:
         stamps[stages[stage + c.FIRST_STAMP] + operations[operation + c.STAMP]] = now
     return now

@@ -85,7 +85,7 @@ class Recording:
 
     def _append(self, operation: list[int]) -> None:
         self.operations.append(operation)
-        if len(self.operations) > _LONGEST_STRETCH:
+        if len(self.operations) > _LONGEST_STRETCH or abs(operation[c.AMOUNT]) > c.FAR:
             raise UnfitError
 
     def moved(self) -> None:
