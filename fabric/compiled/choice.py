@@ -17,7 +17,7 @@ from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
 from fabric.engine.flat_memory import FlatMemory
 from fabric.engine.ports import Sink
-from fabric.values.stream_type import holds_buffers
+from fabric.values.stream_type import BoolType, SelectorType, TileType, TupleType, ValueType
 
 if TYPE_CHECKING:
     from fabric.engine.ports import Ports
@@ -97,4 +97,11 @@ def _is_fit(operator: Operator, ports: Ports) -> bool:
     # Other memories may look at the addresses, which are not kept.
     if operator.off_chip is not None and type(ports.off_chip) is not FlatMemory:
         return False
-    return not any(holds_buffers(each.value) for each in (*ports.input_types, *ports.output_types))
+    return all(_is_coded(each.value) for each in (*ports.input_types, *ports.output_types))
+
+
+def _is_coded(described: ValueType) -> bool:
+    """Whether values of a type can be written as integers."""
+    if isinstance(described, TupleType):
+        return all(map(_is_coded, described.items))
+    return isinstance(described, TileType | SelectorType | BoolType)

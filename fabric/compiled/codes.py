@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+from typing_extensions import override
 
 from fabric.compiled.columns import (
     BARE,
@@ -41,14 +42,27 @@ class LookedError(Exception):
 class OpaqueTile(Tile):
     """A tile of one number that nobody may look at: it is any number."""
 
-    __slots__ = ("port",)
+    __slots__ = ("looked", "port")
 
-    def __init__(self, like: Tile, port: int) -> None:
-        """Stand for what is in input ``port``, a tile like ``like``."""
+    def __init__(self, like: Tile, port: int, looked: object = None) -> None:
+        """Stand for what is in input ``port``, a tile like ``like``.
+
+        Args:
+            like: the tile.
+            port: where it is.
+            looked: what tells this look at the input from others; a new one where None.
+        """
         self.rows, self.cols, self.dtype = like.rows, like.cols, like.dtype
         self.in_memory = like.in_memory
         self.valid_rows, self.valid_cols = like.valid_rows, like.valid_cols
         self.port = port
+        self.looked = looked or object()
+
+    @override
+    def placed(self, *, in_memory: bool) -> Tile:
+        moved = OpaqueTile(self, self.port, self.looked)
+        moved.in_memory = in_memory
+        return moved
 
     @property
     def data(self) -> Any:  # type: ignore[override]
@@ -128,7 +142,10 @@ class Codes:
 
     def same_kind(self, tile: OpaqueTile, level: int) -> int:
         """Return the code of a tile such as ``tile``, but for its number."""
-        return self._kinds["number", *_shape(tile)] << KIND_SHIFT | level
+        kind = self._kinds.get(("number", *_shape(tile)))
+        if kind is None:
+            kind = self._kind(_numbered(tile, 0))
+        return kind << KIND_SHIFT | level
 
     def _key(self, value: Value) -> Key:
         if type(value) not in _KINDS:
@@ -160,16 +177,21 @@ class Codes:
         value = self._values[code >> KIND_SHIFT]
         if isinstance(value, Tile) and self._is_number(code):
             number = (code & NUMBER_MASK) >> NUMBER_SHIFT
-            return Tile(
-                value.rows,
-                value.cols,
-                value.dtype,
-                np.full((1, 1), number, value.dtype),
-                in_memory=value.in_memory,
-                valid_rows=value.valid_rows,
-                valid_cols=value.valid_cols,
-            )
+            return _numbered(value, number)
         return value
+
+
+def _numbered(like: Tile, number: int) -> Tile:
+    """Return a tile like ``like`` with a number of its own."""
+    return Tile(
+        like.rows,
+        like.cols,
+        like.dtype,
+        np.full((1, 1), number, like.dtype),
+        in_memory=like.in_memory,
+        valid_rows=like.valid_rows,
+        valid_cols=like.valid_cols,
+    )
 
 
 def _number(tile: Tile) -> int:

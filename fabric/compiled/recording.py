@@ -113,7 +113,8 @@ class Recording:
         Raises:
             UnfitError: another element of that input has been looked at since.
         """
-        if self.shown.get(tile.port) is not tile:
+        shown = self.shown.get(tile.port)
+        if not isinstance(shown, OpaqueTile) or shown.looked is not tile.looked:
             raise UnfitError
 
     def clock(self) -> _Stamp:
@@ -173,6 +174,8 @@ class Recording:
 
     def key(self, kept: object) -> object:
         """Return what stands for ``kept`` in the name of a state."""
+        if isinstance(kept, OpaqueTile):
+            self.check_shown(kept)
         if isinstance(kept, Tile):
             return self.codes.key(kept)
         if isinstance(kept, _RecordedSource):
