@@ -63,6 +63,7 @@ from operators.selectors import Selectors as Selectors
 from operators.streamify import Streamify as Streamify
 from operators.tiles.integers import INTEGER as INTEGER
 from operators.tiles.integers import integer as integer
+from operators.tiles.tensor import Elements as Elements
 from operators.tiles.tensor import Tensor as Tensor
 from operators.zip import Zip as Zip
 

@@ -5,7 +5,6 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 3.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -31,7 +30,7 @@ from fabric import (
 from operators.streams.lockstep import Lockstep
 from operators.tiles.grid import Grid
 from operators.tiles.integers import check_integers
-from operators.tiles.tensor import Tensor
+from operators.tiles.tensor import Elements, Tensor
 
 __all__ = ["RandomOffChipStore"]
 
@@ -119,7 +118,9 @@ class RandomOffChipStore(Operator):
     @override
     async def run(self, ports: Ports) -> None:
         unit, sink, grid = ports.unit, ports.sink, self._grid
-        matrix = self._stored(ports, grid) if ports.functional else None
+        # Held to the end: loads of the same tensor find its data made.
+        elements = grid.tensor.elements()
+        matrix = self._stored(ports, grid, elements) if ports.functional else None
         inputs = Lockstep[Tile](ports, sink, held=True)
         async for (address, tile), stop in inputs:
             place = grid.checked(address, ports)
@@ -135,14 +136,14 @@ class RandomOffChipStore(Operator):
             await sink.send((True, stop))
             inputs.take()
 
-    def _stored(self, ports: Ports, grid: Grid) -> Any:
+    def _stored(self, ports: Ports, grid: Grid, elements: Elements) -> Any:
         """Return the matrix that all stores of this name write to."""
         value = ports.input_types[1].value
         assert isinstance(value, TileType)
-        shape = grid.tensor.shape
+        before = grid.matrix(ports, elements, value.dtype)
         if self.output not in ports.stored:
-            ports.stored[self.output] = grid.matrix(ports, value.dtype).reshape(shape)
-        return ports.stored[self.output].reshape(math.prod(shape[:-1]), shape[-1])
+            ports.stored[self.output] = before.reshape(grid.tensor.shape).copy()
+        return ports.stored[self.output].reshape(before.shape)
 
     @property
     def _grid(self) -> Grid:

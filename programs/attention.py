@@ -37,7 +37,7 @@ from operators import (
     Tensor,
 )
 
-Array = NDArray[np.float64]
+Array = NDArray[np.float32]
 Numbers = NDArray[np.int64]
 
 HEAD_DIM = 64
@@ -216,7 +216,9 @@ class _Data:
     def _normal(self, part: int, rows: int) -> Array:
         # A product of two rows is of order 1, so that exp() stays in range.
         random = np.random.default_rng((self._seed, 1, part))
-        return random.normal(scale=HEAD_DIM**-0.25, size=(rows, HEAD_DIM))
+        result = random.standard_normal((rows, HEAD_DIM), dtype=np.float32)
+        result *= np.float32(HEAD_DIM**-0.25)
+        return result
 
     def _queries(self) -> Array:
         return self._normal(0, self.count * QUERIES)
@@ -234,7 +236,7 @@ class _Data:
         return self._normal(4, self.count * self._stride * self._rows)
 
     def _nothing(self) -> Array:
-        return np.zeros((self.count * QUERIES, HEAD_DIM))
+        return np.zeros((self.count * QUERIES, HEAD_DIM), np.float32)
 
     def _after(self, cache: Array, new: Array) -> Array:
         cache[np.arange(self.count) * self._stride * self._rows + self._lengths] = new
@@ -248,9 +250,9 @@ class _Data:
         """The value cache with the new tokens."""
         return self._after(self._values(), self._new_values())
 
-    def output(self) -> Array:
+    def output(self) -> NDArray[np.float64]:
         """[requests * queries, d], what the program computes."""
-        queries = self._queries().reshape(self.count, QUERIES, HEAD_DIM)
+        queries = self._queries().reshape(self.count, QUERIES, HEAD_DIM).astype(np.float64)
         room = self._stride * self._rows
         keys = self.keys_after().reshape(self.count, room, HEAD_DIM)
         values = self.values_after().reshape(self.count, room, HEAD_DIM)

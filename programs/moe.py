@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from layers.experts import ExpertWeights, experts, pack, pack_dynamically
+from layers.expert_data import LayerData
+from layers.experts import experts, pack, pack_dynamically
 from layers.models import MODELS, Model, ModelName
 from layers.routing import draw_routing, read_routing
 from numpy.typing import NDArray
@@ -39,10 +40,7 @@ from operators import (
     Reshape,
     Selectors,
     Sum,
-    Tensor,
 )
-
-Array = NDArray[np.float64]
 
 
 def build(
@@ -78,28 +76,26 @@ def build(
         choice = draw_routing(batch, size.top_k, size.experts, seed)
     else:
         choice = read_routing(routing, batch, size.top_k, size.experts)
-    data = _Data(size, choice, seed)
-    share = size.experts // regions
-
     with Program("moe", channel_depth=channel_depth, flops_per_cycle=flops_per_cycle) as program:
+        element_type = dtype_named(program.hardware.tile.dtype)
+        data = LayerData(size, choice, regions, element_type, seed)
         # Tokens to experts.
-        x = Tensor((batch, size.hidden), data.x)
-        tokens = LinearOffChipLoad(x, tile=(1, size.hidden), name="load_x")()  # [1, B, 1] of 1xD
+        tokens = LinearOffChipLoad(
+            data.x, tile=(1, size.hidden), name="load_x"
+        )()  # [1, B, 1] of 1xD
         tokens = Flatten(0, 1)(tokens)  # [1, B] of 1xD
         chosen = Selectors(choice, size.experts, name="chosen")()  # [1, B] of multi-hot E
         routed = Partition(size.experts, name="route")(tokens, chosen)  # per expert [D_i] of 1xD
         # Experts.
         packed = pack(routed, tile_n) if tiling == "static" else pack_dynamically(routed)
-        weights = [
-            data.weights(range(first, first + share)) for first in range(0, size.experts, share)
-        ]
         computed = [
             each.assume(*rows.shape)
-            for each, rows in zip(experts(packed, weights, tile_f), routed, strict=True)
+            for each, rows in zip(experts(packed, data.weights, tile_f), routed, strict=True)
         ]  # per expert [D_i] of 1xD
         # Back in the order of the tokens, weighted and added up.
-        router = Tensor(choice.shape, data.router)
-        scales = LinearOffChipLoad(router, tile=(1, 1), name="load_router")()  # [1, B, k] of 1x1
+        scales = LinearOffChipLoad(
+            data.router, tile=(1, 1), name="load_router"
+        )()  # [1, B, k] of 1x1
         single = Selectors(choice[:, :, np.newaxis], size.experts)()  # [1, B, k] of one-hot E
         scaling = [
             each.assume(*rows.shape)
@@ -125,10 +121,10 @@ def build(
     program.extra["on_chip_requirement_artifact_active_bytes"] = partial(
         _active_bytes,
         size,
-        tokens_of.reshape(regions, share),
+        tokens_of.reshape(regions, -1),
         tile_n if tiling == "static" else None,
         tile_f,
-        dtype_named(program.hardware.tile.dtype).itemsize,
+        element_type.itemsize,
     )
     return program
 
@@ -180,59 +176,3 @@ def _active_bytes(
     loads = active_regions * 3 * size.hidden * tile_f * element_bytes
     ends = (size.hidden + 1) * element_bytes + 2 * size.hidden * ARTIFACT_BYTES
     return accumulators + loads + ends
-
-
-class _Data:
-    """Random numbers, made when functional mode asks for them."""
-
-    def __init__(self, size: Model, choice: NDArray[np.int64], seed: int) -> None:
-        self._size = size
-        self._choice = choice
-        self._seed = seed
-
-    def _normal(self, part: int, index: int, rows: int, cols: int) -> Array:
-        random = np.random.default_rng((self._seed, 1, part, index))
-        return random.normal(scale=rows**-0.5, size=(rows, cols))
-
-    def x(self) -> Array:
-        """[B, D]."""
-        random = np.random.default_rng((self._seed, 2))
-        return random.normal(size=(len(self._choice), self._size.hidden))
-
-    def router(self) -> Array:
-        """[B, k], a softmax over the experts of each token."""
-        powers = np.exp(np.random.default_rng((self._seed, 3)).normal(size=self._choice.shape))
-        result: Array = powers / powers.sum(axis=1, keepdims=True)
-        return result
-
-    def up(self, expert: int) -> Array:
-        """[D, F]."""
-        return self._normal(0, expert, self._size.hidden, self._size.inter)
-
-    def gate(self, expert: int) -> Array:
-        """[D, F]."""
-        return self._normal(1, expert, self._size.hidden, self._size.inter)
-
-    def down(self, expert: int) -> Array:
-        """[F, D]."""
-        return self._normal(2, expert, self._size.inter, self._size.hidden)
-
-    def weights(self, members: range) -> ExpertWeights:
-        """Return the weights of the experts ``members``."""
-        inwards = (len(members), self._size.hidden, self._size.inter)
-        outwards = (len(members), self._size.inter, self._size.hidden)
-        return ExpertWeights(
-            up=Tensor(inwards, lambda: np.stack([self.up(e) for e in members])),
-            gate=Tensor(inwards, lambda: np.stack([self.gate(e) for e in members])),
-            down=Tensor(outwards, lambda: np.stack([self.down(e) for e in members])),
-        )
-
-    def y(self) -> Array:
-        """[B, D], what the layer computes."""
-        x, router, result = self.x(), self.router(), np.zeros_like(self.x())
-        for expert in np.unique(self._choice):
-            token, slot = np.nonzero(self._choice == expert)
-            gates = x[token] @ self.gate(expert)
-            inner = gates / (1 + np.exp(-gates)) * (x[token] @ self.up(expert))
-            result[token] += router[token, slot][:, np.newaxis] * (inner @ self.down(expert))
-        return result

@@ -64,8 +64,9 @@ def build(
             raise ConfigurationError(f"{name} is {tile}: expected a divisor of {what}={whole}")
 
     def random(part: int, rows: int, cols: int) -> Tensor:
-        def numbers() -> NDArray[np.float64]:
-            return np.random.default_rng((seed, part)).normal(scale=cols**-0.5, size=(rows, cols))
+        def numbers() -> NDArray[np.float32]:
+            random = np.random.default_rng((seed, part))
+            return random.standard_normal((rows, cols), dtype=np.float32) * np.float32(cols**-0.5)
 
         return Tensor((rows, cols), numbers)
 
@@ -98,8 +99,9 @@ def build(
         LinearOffChipStore("y")(y)
 
     def reference() -> NDArray[np.float64]:
-        gates = x.array @ gate.array
-        result: NDArray[np.float64] = (gates / (1 + np.exp(-gates)) * (x.array @ up.array)) @ (
+        inputs = x.array.astype(np.float64)
+        gates = inputs @ gate.array
+        result: NDArray[np.float64] = (gates / (1 + np.exp(-gates)) * (inputs @ up.array)) @ (
             down.array
         )
         return result

@@ -29,6 +29,9 @@ for three or four roundings, or zeros would pass.
 """
 
 _PLACES: Final = 5
+_BLOCK: Final = 1 << 16
+"""Elements that are compared at once."""
+
 _EXACT: Final = 2**53
 """Up to here float64 has every integer."""
 
@@ -57,13 +60,14 @@ def default_tolerance(dtype: np.dtype, wanted: Array) -> tuple[float, float]:
 
     Args:
         dtype: of what was stored.
-        wanted: in float64; its typical number is the median of the magnitudes but 0.
+        wanted: of any type; its typical number is the median of the magnitudes but 0.
     """
     if not _is_float(dtype):
         return 0.0, 0.0
     finfo = vars(ml_dtypes)["finfo"](dtype)  # it has no annotations
     unit = float(finfo.eps)
     rtol, atol = next((rtol, atol) for least, rtol, atol in _ROUNDINGS if unit >= least)
+    wanted = np.asarray(wanted, np.float64)
     magnitudes = np.abs(wanted[np.isfinite(wanted) & (wanted != 0)])
     typical = _median(magnitudes) if magnitudes.size else 0.0
     return rtol * unit, atol * unit * typical + float(finfo.smallest_subnormal)
@@ -107,35 +111,54 @@ def _counted(
     compared: OutputVerification, found: Array, wanted: Array, given: Tolerance
 ) -> OutputVerification:
     """Return ``compared`` with the counts, errors and places of two arrays of one shape."""
-    left, right = _exactly(found.ravel(), wanted.ravel())
-    with np.errstate(all="ignore"):
-        expected = right.astype(np.float64)
-        error = np.abs(left - right).astype(np.float64)
-        right_as_it_is = left == right
-        if given.equal_nan:
-            right_as_it_is |= (left != left) & (right != right)  # noqa: PLR0124 - NaNs
-        error[right_as_it_is] = 0
-        error[np.isnan(error)] = np.inf
-        rtol, atol = default_tolerance(found.dtype, expected)
-        rtol = rtol if given.rtol is None else given.rtol
-        atol = atol if given.atol is None else given.atol
-        # An expected infinity has an infinite bound: only itself is within.
-        wrong = ~right_as_it_is & ~(np.isfinite(error) & (error <= atol + rtol * np.abs(expected)))
-        comparable = np.isfinite(expected) & (expected != 0)
-        relative = error[comparable] / np.abs(expected[comparable])
-    places = (np.unravel_index(at, found.shape) for at in np.flatnonzero(wrong)[:_PLACES])
+    rtol, atol = given.rtol, given.atol
+    if rtol is None or atol is None:
+        with np.errstate(all="ignore"):
+            derived = default_tolerance(found.dtype, wanted)
+        rtol, atol = derived[0] if rtol is None else rtol, derived[1] if atol is None else atol
+    flat_found, flat_wanted = found.reshape(-1), wanted.reshape(-1)
+    mismatched, absolute, relative = 0, 0.0, -1.0
+    wrong: list[int] = []
+    for first in range(0, found.size, _BLOCK):
+        block = slice(first, first + _BLOCK)
+        # Blocks stay in the cache: the arrays in between would be many times the output.
+        error, expected, right = _errors(flat_found[block], flat_wanted[block], given.equal_nan)
+        with np.errstate(all="ignore"):
+            # An expected infinity has an infinite bound: only itself is within.
+            within = np.isfinite(error) & (error <= atol + rtol * np.abs(expected))
+            places = np.flatnonzero(~right & ~within)
+            comparable = np.isfinite(expected) & (expected != 0)
+            relatives = error[comparable] / np.abs(expected[comparable])
+        mismatched += len(places)
+        wrong += (first + places[: _PLACES - len(wrong)]).tolist()
+        absolute = max(absolute, float(error.max()))
+        relative = max(relative, float(relatives.max(initial=-1)))
+    indices = (np.unravel_index(place, found.shape) for place in wrong)
     return replace(
         compared,
-        mismatched=int(np.count_nonzero(wrong)),
+        mismatched=mismatched,
         rtol=rtol,
         atol=atol,
-        absolute_error=float(error.max(initial=0.0)),
-        relative_error=float(relative.max()) if relative.size else None,
+        absolute_error=absolute,
+        relative_error=None if relative < 0 else relative,
         places=tuple(
             Mismatch(tuple(map(int, index)), _plain(found[index]), _plain(wanted[index]))
-            for index in places
+            for index in indices
         ),
     )
+
+
+def _errors(found: Array, wanted: Array, equal_nan: bool) -> tuple[Array, Array, Array]:
+    """Return the errors and what is wanted, in float64, and where both are exactly the same."""
+    left, right = _exactly(found, wanted)
+    with np.errstate(all="ignore"):
+        same: Array = left == right
+        if equal_nan:
+            same |= (left != left) & (right != right)  # noqa: PLR0124 - NaNs
+        error = np.abs(left - right).astype(np.float64)
+        error[same] = 0
+        error[np.isnan(error)] = np.inf
+        return error, right.astype(np.float64), same
 
 
 def _exactly(found: Array, wanted: Array) -> tuple[Array, Array]:

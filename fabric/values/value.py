@@ -5,6 +5,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import ml_dtypes
@@ -81,7 +82,9 @@ class Tile:
         data: rows x cols numbers in functional mode, else None.
     """
 
-    __slots__ = ("cols", "data", "dtype", "in_memory", "rows", "valid_cols", "valid_rows")
+    __slots__ = ("_kept", "cols", "data", "dtype", "in_memory", "rows", "valid_cols", "valid_rows")
+
+    _kept: tuple[Array, Array]
 
     def __init__(
         self,
@@ -107,6 +110,21 @@ class Tile:
     def size_bytes(self) -> int:
         """Bytes of the whole tile, padding included."""
         return self.rows * self.cols * self.dtype.itemsize
+
+    def kept(self, make: Callable[[Tile], Array]) -> Array:
+        """Return ``make(self)``, made once where nobody can write to the data.
+
+        There is one for each tile, kept as long as the tile: ``make`` depends on the tile only.
+        """
+        data = self.data
+        if data is None or data.flags.writeable:
+            return make(self)
+        found = getattr(self, "_kept", None)
+        if found is None or found[0] is not data:
+            found = data, make(self)
+            # Also of a tile that has been sent.
+            object.__setattr__(self, "_kept", found)
+        return found[1]
 
     def placed(self, *, in_memory: bool) -> Tile:
         """Return this tile with the flag ``in_memory`` as given."""

@@ -9,7 +9,8 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import Dim, ShapeError, Tile, TileType, same
-from operators.functions.base import Array, Function, Shaped, narrow, wide
+from operators.functions.base import Function, Shaped, narrow
+from operators.functions.product import padded, product, summed
 from operators.functions.reduction import Reduction, State
 
 __all__ = ["Matmul", "MatmulSum"]
@@ -61,7 +62,8 @@ class Matmul(Function):
         a, b = inputs
         data = None
         if a.data is not None and b.data is not None:
-            data = narrow(_product(a, b, self.transposed), a.dtype)
+            result = narrow(product(a, b, transposed=self.transposed), a.dtype)
+            data = padded(result, a.rows)
         cols, valid_cols = (b.rows, b.valid_rows) if self.transposed else (b.cols, b.valid_cols)
         return Tile(a.rows, cols, a.dtype, data, valid_rows=a.valid_rows, valid_cols=valid_cols)
 
@@ -103,8 +105,14 @@ class MatmulSum(Reduction):
         a, b = inputs
         if a.data is None or b.data is None:
             return a.rows, b.cols, a.valid_rows, None
-        product = _product(a, b, transposed=False)
-        total = product if state is None else state[3] + product
+        total = product(a, b)
+        if state is not None:
+            if state[:2] != (a.rows, b.cols):
+                raise ValueError(
+                    f"a product of {a.rows}x{b.cols} is added to a sum of {state[0]}x{state[1]}: "
+                    "expected equal sizes"
+                )
+            total = summed(state[3], total)
         return a.rows, b.cols, a.valid_rows, total
 
     @override
@@ -115,13 +123,5 @@ class MatmulSum(Reduction):
             empty = np.zeros((rows, cols), result.dtype) if functional else None
             return Tile(rows, cols, result.dtype, empty)
         rows, cols, valid_rows, total = state
-        data = None if total is None else narrow(total, result.dtype)
+        data = None if total is None else padded(narrow(total, result.dtype), rows)
         return Tile(rows, cols, result.dtype, data, valid_rows=valid_rows)
-
-
-def _product(a: Tile, b: Tile, transposed: bool) -> Array:
-    assert a.data is not None
-    assert b.data is not None
-    right = wide(b.data)
-    product: Array = wide(a.data) @ (right.T if transposed else right)
-    return product

@@ -79,7 +79,7 @@ class RetileRow(_Retile):
             sum(tile.rows for tile in state),
             state[0].cols,
             result.dtype,
-            np.concatenate([tile.data for tile in state], axis=0) if functional else None,
+            _joined(state, axis=0) if functional else None,
             in_memory=state[0].in_memory,
             valid_rows=sum(tile.valid_rows for tile in state),
             valid_cols=state[0].valid_cols,
@@ -109,8 +109,15 @@ class RetileCol(_Retile):
             state[0].rows,
             sum(tile.cols for tile in state),
             result.dtype,
-            np.concatenate([tile.data for tile in state], axis=1) if functional else None,
+            _joined(state, axis=1) if functional else None,
             in_memory=state[0].in_memory,
             valid_rows=state[0].valid_rows,
             valid_cols=sum(tile.valid_cols for tile in state),
         )
+
+
+def _joined(tiles: list[Tile], axis: int) -> np.ndarray:
+    """Return their data in one array that nobody can write to: tiles are packed to be reread."""
+    data = np.concatenate([tile.data for tile in tiles if tile.data is not None], axis=axis)
+    data.flags.writeable = False
+    return data

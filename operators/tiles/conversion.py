@@ -14,21 +14,27 @@ from numpy.typing import NDArray
 
 from fabric import dtype_name
 
-__all__ = ["check_converts", "converted"]
+__all__ = ["ValueChangedError", "check_converts", "converted"]
 
 _WHOLE: Final = "biu"
 """Kinds of numpy's types that hold whole numbers only."""
+
+
+class ValueChangedError(ValueError):
+    """A value changes by more than the rounding of a floating-point number: which, and where."""
 
 
 def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return a copy of ``array`` as ``dtype``.
 
     Raises:
-        ValueError: a value changes by more than the rounding of a floating-point number; it says
-            which, where and to what.
+        ValueChangedError: a value changes by more than the rounding of a floating-point number; it
+            says which, where and to what.
     """
     if array.dtype == dtype:
         return array.copy()
+    if _stays(array, dtype):
+        return array.astype(dtype)
     source = _numbers(array, dtype)
     with np.errstate(all="ignore"):
         result = source.astype(dtype)
@@ -36,27 +42,39 @@ def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if not changed.any():
         return result
     place = tuple(np.argwhere(changed)[0].tolist())
-    raise ValueError(
+    raise ValueChangedError(
         f"{source[place]} at {list(place)}, which is {result[place]} as {dtype_name(dtype)}"
     )
 
 
 def check_converts(array: np.ndarray, dtype: np.dtype) -> None:
-    """Refuse what ``converted`` refuses, most often by one look at the extremes.
+    """Refuse what ``converted`` refuses.
 
     Raises:
-        ValueError: a value changes.
+        ValueChangedError: a value changes.
     """
-    if array.dtype == dtype or not array.size or array.dtype.kind == "b":
-        return
-    if array.dtype.kind in "fiu" and dtype.kind != "b":
-        least, most = _range(array.dtype.kind in _WHOLE, dtype)
-        if array.dtype.kind != "f" or dtype.kind not in _WHOLE:
-            # A NaN is beyond both.
-            with np.errstate(invalid="ignore"):
-                if least <= array.min().item() and array.max().item() <= most:
-                    return
-    converted(array, dtype)
+    if array.dtype != dtype and not _stays(array, dtype):
+        converted(array, dtype)
+
+
+def _stays(array: np.ndarray, dtype: np.dtype) -> bool:
+    """Whether one look at the extremes is enough to know that no value changes."""
+    if _is_small(array.dtype):
+        array = array.astype(np.float32)  # exact
+    kind = array.dtype.kind
+    if kind not in "biuf" or (kind == "f" and dtype.kind in _WHOLE) or dtype.kind == "b":
+        return False
+    if kind == "b" or not array.size:
+        return True
+    least, most = _range(kind in _WHOLE, dtype)
+    # A NaN is beyond both.
+    with np.errstate(invalid="ignore"):
+        return bool(least <= array.min().item() and array.max().item() <= most)
+
+
+def _is_small(dtype: np.dtype) -> bool:
+    """Whether it is one of ml_dtypes' real numbers, all of which have at most 16 bits."""
+    return dtype.itemsize <= 2 and dtype.type.__module__.startswith("ml_dtypes")
 
 
 def _range(whole: bool, dtype: np.dtype) -> tuple[float, float]:
@@ -74,9 +92,11 @@ def _numbers(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return ``array`` as a type that numpy computes with."""
     if array.dtype.kind in "biuf":
         return array
-    if array.dtype.type.__module__.startswith("ml_dtypes"):
+    if _is_small(array.dtype):
         return array.astype(np.float64)
-    raise ValueError(f"elements of {array.dtype}, which are no numbers for {dtype_name(dtype)}")
+    raise ValueChangedError(
+        f"elements of {array.dtype}, which are no numbers for {dtype_name(dtype)}"
+    )
 
 
 def _changed(source: np.ndarray, result: np.ndarray) -> NDArray[np.bool_]:

@@ -16,8 +16,8 @@ from fabric import (
     dtype_named,
     number_in,
 )
-from operators.tiles.conversion import converted
-from operators.tiles.tensor import Tensor
+from operators.tiles.conversion import ValueChangedError
+from operators.tiles.tensor import Elements, Tensor
 from operators.tiles.view import numbers_below
 
 __all__ = ["Grid", "Tiles"]
@@ -110,40 +110,33 @@ class Grid:
         """
         try:
             self.tensor.check(dtype)
-        except ValueError as error:
+        except ValueChangedError as error:
             raise ShapeError(f"{self._operator}: {self._changed(error)}") from error
 
     def tiles(self, ports: Ports) -> Tiles:
         """Return the tiles as a load hands them out.
 
         Single integers that the program gives are real in both modes: they may be addresses.
-
-        Raises:
-            OperatorError: the element type changes a value.
         """
-        tile_type = ports.output_types[0].value
-        assert isinstance(tile_type, TileType)
         stated = self.tensor.dtype
         single = self.tile == (1, 1) and stated is not None and stated.kind in "iu"
         real = ports.functional or (single and self.tensor.has_data)
-        dtype = tile_type.dtype
-        return Tiles(self, dtype, self.matrix(ports, dtype) if real else None)
+        return Tiles(self, ports, self.tensor.elements() if real else None)
 
-    def matrix(self, ports: Ports, dtype: np.dtype) -> np.ndarray:
-        """Return the tensor as the matrix it is stored as.
+    def matrix(self, ports: Ports, elements: Elements, dtype: np.dtype) -> np.ndarray:
+        """Return the tensor as the matrix it is stored as, not to be written to.
 
         Raises:
             OperatorError: the element type changes a value.
         """
         shape = self.tensor.shape
-        data = self.tensor.array
         try:
-            array = converted(data, dtype)
-        except ValueError as error:
+            array = elements.of(dtype)
+        except ValueChangedError as error:
             raise ports.failure(self._changed(error)) from error
         return array.reshape(math.prod(shape[:-1]), shape[-1])
 
-    def _changed(self, error: ValueError) -> str:
+    def _changed(self, error: ValueChangedError) -> str:
         """Say what was found and what was expected where a value would change."""
         return (
             f"a tensor {list(self.tensor.shape)} has {error}: expected values that stay what they "
@@ -158,24 +151,36 @@ class Tiles:
         pitch_bytes: how far apart the rows of a tile are in memory.
     """
 
-    def __init__(self, grid: Grid, dtype: np.dtype, matrix: np.ndarray | None) -> None:
-        """Make tiles of ``grid`` with the data of ``matrix``, or without any."""
-        self.pitch_bytes: Final = grid.pitch_bytes(dtype.itemsize)
+    def __init__(self, grid: Grid, ports: Ports, elements: Elements | None) -> None:
+        """Make tiles of ``grid`` for the operator of ``ports``, with ``elements`` as their data."""
+        tile_type = ports.output_types[0].value
+        assert isinstance(tile_type, TileType)
+        self.pitch_bytes: Final = grid.pitch_bytes(tile_type.dtype.itemsize)
         self._grid = grid
-        self._dtype = dtype
+        self._ports = ports
+        self._dtype = tile_type.dtype
         self._made: dict[int, Tile] = {}
-        self._matrix = matrix
+        self._elements = elements
 
     def __getitem__(self, number: int) -> Tile:
-        """Return tile ``number``, which a reader has to load from memory."""
-        if self._matrix is None:
+        """Return tile ``number``, which a reader has to load from memory.
+
+        Raises:
+            OperatorError: the element type changes a value.
+        """
+        if self._elements is None:
             number = 0
         tile = self._made.get(number)
         if tile is None:
-            data = None if self._matrix is None else self._matrix[self._grid.slices(number)]
-            tile = Tile(*self._grid.tile, self._dtype, data, in_memory=True)
+            tile = Tile(*self._grid.tile, self._dtype, self._data(number), in_memory=True)
             self._made[number] = tile
         return tile
+
+    def _data(self, number: int) -> np.ndarray | None:
+        if self._elements is None:
+            return None
+        matrix = self._grid.matrix(self._ports, self._elements, self._dtype)
+        return matrix[self._grid.slices(number)]
 
     def offset_bytes(self, number: int) -> int:
         """Return where tile ``number`` begins in the tensor."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
-from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fabric import checked, dtype_named, refuse
-from operators.tiles.conversion import check_converts
+from operators.tiles.conversion import check_converts, converted
 
-__all__ = ["Tensor"]
+__all__ = ["Elements", "Tensor"]
 
 
 class Tensor:
@@ -23,6 +24,10 @@ class Tensor:
 
     What is loaded has the values of the data: a floating-point type rounds them; where a value
     would change otherwise, such as an integer that the type does not hold, that is an error.
+
+    Data that a callable makes are made when the first tile is read, and dropped when the last
+    operator that reads them has ended: what a program computes from them besides, such as what it
+    expects, may keep them until then (``elements``).
     """
 
     @checked
@@ -38,7 +43,8 @@ class Tensor:
         Args:
             shape: at least two dimensions.
             data: an array or a callable that returns one, evaluated in functional mode only;
-                and where single integers are loaded, which may be addresses.
+                and where single integers are loaded, which may be addresses. It is called again
+                where the data have been dropped, and returns the same ones.
             dtype: name of the element type. Where None, an array of integers or booleans keeps
                 its own; else it is the hardware's.
 
@@ -48,6 +54,7 @@ class Tensor:
         self.shape = shape
         self.dtype = _own_type(data) if dtype is None else dtype_named(dtype)
         self._data = data
+        self._elements: weakref.ref[Elements] | None = None
 
     @classmethod
     def of(cls, data: object) -> Tensor:
@@ -63,6 +70,31 @@ class Tensor:
             refuse(f"Tensor.of: data is of type {kind}: expected a Tensor or an array")
         return cls(data.shape, data)
 
+    @classmethod
+    @checked
+    def in_file(cls, file: Path | str, name: str, *, dtype: str | None = None) -> Tensor:
+        """Return tensor ``name`` of a safetensors file; its data are mapped, not loaded.
+
+        They are read from the file tile by tile where it has them in the element type of the
+        tensor, else as a whole when the first tile is asked for.
+
+        Args:
+            file: of the tensor, relative to the working directory.
+            name: of the tensor in the file.
+            dtype: name of the element type. Where None, integers and booleans keep that of the
+                file; else it is the hardware's.
+
+        Raises:
+            ProgramError: the file cannot be read, or does not hold the tensor.
+        """
+        # Only programs that read files need what reads them.
+        from operators.tiles.safetensors import find
+
+        found = find(Path(file), name)
+        if dtype is None and found.dtype.kind in "biu":
+            dtype = found.dtype.name
+        return cls(found.shape, found.data, dtype=dtype)
+
     @property
     def has_data(self) -> bool:
         """Whether there are any, or something that makes them."""
@@ -77,9 +109,9 @@ class Tensor:
         if isinstance(self._data, np.ndarray):
             check_converts(self._data, dtype)
 
-    @cached_property
+    @property
     def array(self) -> np.ndarray:
-        """The data.
+        """The data, as they were given or are made now.
 
         Raises:
             ValueError: there are none, or they have another shape.
@@ -94,6 +126,39 @@ class Tensor:
                 "expected the same shape"
             )
         return array
+
+    def elements(self) -> Elements:
+        """Return the data as they are in memory, which all share who hold them at the time."""
+        elements = None if self._elements is None else self._elements()
+        if elements is None:
+            elements = Elements(self)
+            self._elements = weakref.ref(elements)
+        return elements
+
+
+class Elements:
+    """The data of a tensor in off-chip memory, there as long as somebody holds this."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        """Make nothing yet."""
+        self._tensor = tensor
+        self._as: dict[np.dtype, np.ndarray] = {}
+
+    def of(self, dtype: np.dtype) -> np.ndarray:
+        """Return them as ``dtype``, not to be written to; an array that nobody may write to as is.
+
+        Raises:
+            ValueChangedError: the type does not hold a value.
+            ValueError: there are none, or they have another shape.
+        """
+        found = self._as.get(dtype)
+        if found is None:
+            array = self._tensor.array
+            constant = array.dtype == dtype and not array.flags.writeable
+            found = np.ascontiguousarray(array if constant else converted(array, dtype))
+            found.flags.writeable = False
+            self._as[dtype] = found
+        return found
 
 
 def _own_type(data: object) -> np.dtype | None:

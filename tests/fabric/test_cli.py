@@ -411,6 +411,26 @@ class TestHost:
         assert 2 == run.returncode
         assert b"Traceback" not in run.stderr
 
+    @pytest.mark.parametrize(("asked", "threads"), [(None, 1), ("2", 2)])
+    def test_one_thread_multiplies(self, asked: str | None, threads: int, tmp_path: Path) -> None:
+        """Unless the user asks for more: tiles are small, and threads wait for each other."""
+        program, counted = tmp_path / "counting.py", tmp_path / "threads"
+        program.write_text(
+            "import os\nfrom pathlib import Path\nimport numpy as np\n"
+            "from fabric import Program\n"
+            "def build():\n"
+            "    np.ones((256, 256)) @ np.ones((256, 256))\n"
+            f"    Path({str(counted)!r}).write_text(str(len(os.listdir('/proc/self/task'))))\n"
+            "    return Program('counting')\n"
+        )
+        name = "OPENBLAS_NUM_THREADS"
+        env = {key: value for key, value in ELSEWHERE.items() if key != name}
+        if asked is not None:
+            env[name] = asked
+        subprocess.run([*COMMAND, "check", program], env=env, capture_output=True, check=False)
+
+        assert str(threads) == counted.read_text()
+
     def test_help_imports_nothing_large(self) -> None:
         """``--help`` answers at once: no runtime, no numbers, no compiler, no database."""
         large = ["duckdb", "networkx", "numba", "numpy", "rich", "structlog", "sympy", "trio"]

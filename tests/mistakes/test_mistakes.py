@@ -27,6 +27,8 @@ UNCALLED: Final = {
     *("Allocation", "BufferReference", "Burst", "Channel", "ComputeUnit", "Dim", "Element"),
     *("MemoryUnit", "Observer", "OffChip", "Ports", "Report", "Source", "Stream", "Unit", "Wait"),
     *("Watched", "Wiring"),
+    # made by Tensor.elements
+    "Elements",
     # sent or applied while a program runs: what is wrong there is the operator's, or its function's
     *("Empty", "Selector", "Tile", "drop", "items_of", "share"),
     # true or false of anything

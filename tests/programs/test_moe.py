@@ -56,6 +56,22 @@ class TestMoe:
 
         assert replace(run(**SETTINGS[setting]), wall_seconds=report.wall_seconds) == report
 
+    def test_weights_are_drawn_once(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """For the run and what it is compared with; those of experts without tokens never."""
+        drawn: list[tuple[int, ...]] = []
+        generator = np.random.default_rng
+
+        def counted(seed: tuple[int, ...]) -> np.random.Generator:
+            drawn.append(seed)
+            return generator(seed)
+
+        monkeypatch.setattr(np.random, "default_rng", counted)
+        report = run(tile_n=8, routing=routing(tmp_path, np.tile([5, 2], (24, 1))))
+
+        assert report.verified is True
+        weights = sorted(each for each in drawn if len(each) == 4)
+        assert [(0, 1, part, expert) for part in range(3) for expert in (2, 5)] == weights
+
     def test_everything_to_one_expert(self, tmp_path: Path) -> None:
         """Experts without tokens do nothing; tiles of the others are full."""
         file = routing(tmp_path, np.tile([5, 2], (24, 1)))

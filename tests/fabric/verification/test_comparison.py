@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import fabric.runs.verify
 from fabric import FabricError, ProgramError, dtype_named
 from fabric.runs.verification import Mismatch, OutputVerification
 from fabric.runs.verify import default_tolerance, verify
@@ -300,3 +301,18 @@ def test_tolerances_of_several_calls() -> None:
     assert verification is not None
     assert [True, False, False, True] == [each.agrees for each in verification.outputs]
     assert (4, 2) == (verification.elements, verification.mismatched)
+
+
+@pytest.mark.parametrize("elements", [1, 7, 64])
+def test_however_many_are_compared_at_once(elements: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts, errors and the first places are those of the whole output."""
+    random = np.random.default_rng(0)
+    wanted = random.standard_normal((9, 11))
+    found = wanted.astype(np.float32)
+    found[random.random(found.shape) < 0.2] += 1
+    wanted[3, 3], wanted[8, 2], found[5, 5] = 0, math.nan, math.inf
+    whole = compared(found, wanted)
+    monkeypatch.setattr(fabric.runs.verify, "_BLOCK", elements)
+
+    assert 5 == len(whole.places) < whole.mismatched
+    assert whole == compared(found, wanted)

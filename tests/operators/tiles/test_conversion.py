@@ -277,7 +277,7 @@ def test_known_while_wiring(wire: Wire, message: str, mode: str) -> None:
                 )(Metadata(np.array([0]))())
             ),
             "load: a tensor [1, 2] has 1000000000.0 at [0, 0], which is inf as float16: "
-            f"{EXPECTED}, at cycle 0, element 0",
+            f"{EXPECTED}, at cycle 1, element 1",
         ),
         (
             lambda: random_store(Tensor((1, 2), lambda: np.array([[257, 0]]))),

@@ -1,0 +1,73 @@
+"""Products of the data of two tiles, through BLAS.
+
+Rows of zeros at the end of the first tile, which are padding, are not multiplied: the products and
+sums of products here lack the rows of zeros that come of them, until ``padded`` adds them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from fabric import Tile
+from operators.functions.base import Array, wide
+
+__all__ = ["padded", "product", "summed"]
+
+_EXACT: Final = 2**53
+"""Up to here float64 has every integer."""
+
+_WHOLE: Final = "biu"
+"""Kinds of numpy's types that hold whole numbers only."""
+
+
+def product(a: Tile, b: Tile, *, transposed: bool = False) -> Array:
+    """Return ``a @ b``, or ``a @ b.T`` where ``transposed``, as ``wide`` numbers.
+
+    What is multiplied of ``a``, which is often read again and again, is made once (``Tile.kept``).
+    """
+    assert b.data is not None
+    left = a.kept(_factor)
+    right = b.data.T if transposed else b.data
+    right = right.astype(left.dtype) if left.dtype == np.float64 else wide(right)
+    result: Array = left @ right
+    if left.dtype == np.float64 and a.dtype.kind in _WHOLE:
+        result = result.astype(np.int64)
+    if len(left) < a.rows and not np.isfinite(result).all():
+        # An infinity or a NaN of b is seen in every row, and makes a NaN of a row of zeros.
+        assert a.data is not None
+        result = wide(a.data) @ right
+    return result
+
+
+def summed(total: Array, more: Array) -> Array:
+    """Return the sum of products."""
+    if len(total) == len(more):
+        return np.asarray(total + more)
+    short, result = (total, more.copy()) if len(total) < len(more) else (more, total.copy())
+    result[: len(short)] += short
+    return result
+
+
+def padded(result: Array, rows: int) -> Array:
+    """Return products with all their ``rows``."""
+    if len(result) == rows:
+        return result
+    whole = np.zeros((rows, result.shape[1]), result.dtype)
+    whole[: len(result)] = result
+    return whole
+
+
+def _factor(tile: Tile) -> Array:
+    """Return the data for products, without rows that are padding and zeros."""
+    assert tile.data is not None
+    valid = tile.valid_rows
+    data = tile.data
+    if 0 < valid < tile.rows and not wide(data[valid:]).any():
+        data = data[:valid]
+    bits = 8 * tile.dtype.itemsize
+    if tile.dtype.kind in _WHOLE and bits <= 16 and tile.cols << 2 * bits <= _EXACT:
+        # numpy multiplies integers without BLAS, ten times as slowly.
+        return data.astype(np.float64)
+    return wide(data)

@@ -1,0 +1,103 @@
+"""Random numbers of a mixture-of-experts layer, and what it computes of them.
+
+B tokens, each for k of the experts; D is the hidden dimension, F the inner one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layers.experts import ExpertWeights
+from layers.models import Model
+from operators import Elements, Tensor
+
+__all__ = ["LayerData"]
+
+
+class LayerData:
+    """Numbers that are drawn when functional mode asks for them, in float32.
+
+    Weights are drawn once: ``y`` computes with those that were in memory, as long as they are
+    held for it.
+
+    Attributes:
+        x: [B, D].
+        router: [B, k], a softmax over the experts of each token.
+        weights: of each region, the same number of neighbouring experts.
+    """
+
+    def __init__(
+        self, size: Model, choice: NDArray[np.int64], regions: int, dtype: np.dtype, seed: int
+    ) -> None:
+        """Draw nothing yet.
+
+        Args:
+            size: of the model.
+            choice: [B, k], the experts of each token.
+            regions: how many share the experts.
+            dtype: as which the weights are in memory.
+            seed: of all numbers.
+        """
+        self._size = size
+        self._choice = choice
+        self._dtype = dtype
+        self._seed = seed
+        share = size.experts // regions
+        self._regions = [range(first, first + share) for first in range(0, size.experts, share)]
+        self.x = Tensor((len(choice), size.hidden), self._draw_x)
+        self.router = Tensor(choice.shape, self._draw_router)
+        self.weights = [
+            ExpertWeights(
+                up=self._drawn(0, members, size.hidden, size.inter),
+                gate=self._drawn(1, members, size.hidden, size.inter),
+                down=self._drawn(2, members, size.inter, size.hidden),
+            )
+            for members in self._regions
+        ]
+        self._kept = [_held(each) for each in self.weights]
+
+    def y(self) -> NDArray[np.float64]:
+        """[B, D], what the layer computes; the weights of a region are dropped when it is done."""
+        x, router = self.x.array.astype(np.float64), self.router.array.astype(np.float64)
+        result = np.zeros_like(x)
+        self._kept.reverse()
+        for members, weights in zip(self._regions, self.weights, strict=True):
+            parts = self._kept.pop() if self._kept else _held(weights)
+            for member, expert in enumerate(members):
+                token, slot = np.nonzero(self._choice == expert)
+                if not token.size:
+                    continue
+                up, gate, down = (part.of(self._dtype)[member].astype(np.float64) for part in parts)
+                gates = x[token] @ gate
+                inner = gates / (1 + np.exp(-gates)) * (x[token] @ up)
+                result[token] += router[token, slot][:, np.newaxis] * (inner @ down)
+        return result
+
+    def _draw_x(self) -> NDArray[np.float32]:
+        shape = (len(self._choice), self._size.hidden)
+        return np.random.default_rng((self._seed, 2)).standard_normal(shape, dtype=np.float32)
+
+    def _draw_router(self) -> NDArray[np.float32]:
+        random = np.random.default_rng((self._seed, 3))
+        powers = np.exp(random.standard_normal(self._choice.shape, dtype=np.float32))
+        result: NDArray[np.float32] = powers / powers.sum(axis=1, keepdims=True)
+        return result
+
+    def _drawn(self, part: int, members: range, rows: int, cols: int) -> Tensor:
+        """Return the matrices of one kind, [members, rows, cols]."""
+        shape = (len(members), rows, cols)
+
+        def numbers() -> NDArray[np.float32]:
+            result = np.empty(shape, np.float32)
+            for matrix, expert in zip(result, members, strict=True):
+                random = np.random.default_rng((self._seed, 1, part, expert))
+                random.standard_normal(out=matrix, dtype=np.float32)
+            result *= np.float32(rows**-0.5)
+            return result
+
+        return Tensor(shape, numbers)
+
+
+def _held(weights: ExpertWeights) -> tuple[Elements, ...]:
+    return weights.up.elements(), weights.gate.elements(), weights.down.elements()

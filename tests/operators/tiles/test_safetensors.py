@@ -1,0 +1,170 @@
+"""Tensors of safetensors files: every element type, what is wrong with a file, what is mapped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from fabric import Program, ProgramError, Tile, dtype_named, simulate
+from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
+from tests.operators.driving import Collect
+
+TYPES: dict[str, Any] = {
+    "BOOL": np.bool_,
+    "U8": np.uint8,
+    "U16": np.uint16,
+    "U32": np.uint32,
+    "U64": np.uint64,
+    "I8": np.int8,
+    "I16": np.int16,
+    "I32": np.int32,
+    "I64": np.int64,
+    "F8_E4M3": ml_dtypes.float8_e4m3fn,
+    "F8_E5M2": ml_dtypes.float8_e5m2,
+    "F16": np.float16,
+    "BF16": ml_dtypes.bfloat16,
+    "F32": np.float32,
+    "F64": np.float64,
+}
+NUMBERS = np.array([[1, 0, 1], [0, 0, 1]])
+
+
+def write(file: Path, header: object, data: bytes = b"") -> Path:
+    """Write a file of that header and data."""
+    text = json.dumps(header).encode()
+    file.write_bytes(len(text).to_bytes(8, "little") + text + data)
+    return file
+
+
+def saved(file: Path, **arrays: Any) -> Path:
+    """Write ``arrays`` one behind the other."""
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    data = b""
+    for name, array in arrays.items():
+        kind = next(each for each, dtype in TYPES.items() if dtype == array.dtype)
+        places = [len(data), len(data) + array.nbytes]
+        header[name] = {"dtype": kind, "shape": array.shape, "data_offsets": places}
+        data += array.tobytes()
+    return write(file, header, data)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_every_element_type(kind: str, tmp_path: Path) -> None:
+    """Integers keep their type, other numbers get that of the hardware or what is asked for."""
+    array = NUMBERS.astype(TYPES[kind])
+    file = saved(tmp_path / "w", before=np.ones(3, np.int8), w=array)
+    found, asked = Tensor.in_file(file, "w"), Tensor.in_file(str(file), "w", dtype="int16")
+
+    assert ((2, 3), array.dtype) == (found.array.shape, found.array.dtype)
+    assert array.astype(float).tolist() == found.array.astype(float).tolist()
+    assert (array.dtype if array.dtype.kind in "biu" else None) == found.dtype
+    assert NUMBERS.tolist() == asked.elements().of(dtype_named("int16")).tolist()
+
+
+def test_a_program_reads_parts_of_the_file(tmp_path: Path) -> None:
+    """Tiles are parts of the mapped file, which cannot be written to."""
+    array = np.arange(16, dtype=np.float32).reshape(4, 4)
+    tensor = Tensor.in_file(saved(tmp_path / "w", w=array), "w", dtype="float32")
+    seen: list[tuple[Tile, int]] = []
+    with Program("mapped", mode="functional") as program:
+        tiles = LinearOffChipLoad(tensor, tile=(2, 2))()
+        Collect(seen)(tiles)
+        LinearOffChipStore("y")(tiles)
+    program.expect(y=lambda: array)
+    elements = tensor.elements()
+
+    assert simulate(program).verified is True
+    mapped = elements.of(dtype_named("float32"))
+    assert isinstance(mapped.base, np.memmap)
+    parts: list[Any] = [tile.data for tile, _ in seen]
+    assert all(np.shares_memory(each, mapped) for each in parts)
+
+
+def test_only_the_header_is_read_while_wiring(tmp_path: Path) -> None:
+    """And in timing mode nothing else: 64 GiB that are not there are no trouble."""
+    many = 1 << 34
+    file = write(
+        tmp_path / "w", {"w": {"dtype": "F32", "shape": [1, many], "data_offsets": [0, 4 * many]}}
+    )
+    with file.open("r+b") as opened:
+        opened.truncate(file.stat().st_size + 4 * many)
+    with Program("large") as program:
+        Collect([])(LinearOffChipLoad(Tensor.in_file(file, "w"), (1, 64), (1,), (1,))())
+
+    assert simulate(program, mode="timing").status == "completed"
+
+
+def test_nothing_in_it(tmp_path: Path) -> None:
+    """A tensor without elements is one; nothing is mapped."""
+    tensor = Tensor.in_file(saved(tmp_path / "w", w=np.zeros((0, 4), np.float16)), "w")
+
+    assert (0, 4) == tensor.array.shape
+
+
+def test_a_file_that_has_changed(tmp_path: Path) -> None:
+    """Its header is read again."""
+    file = saved(tmp_path / "w", w=np.zeros((2, 2), np.int8))
+    assert (2, 2) == Tensor.in_file(file, "w").shape
+    saved(file, w=np.zeros((2, 300), np.int8))
+    assert (2, 300) == Tensor.in_file(file, "w").shape
+
+
+ENTRY = {"dtype": "F32", "shape": [2, 1], "data_offsets": [0, 8]}
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ({}, "holds no tensor 'w': expected one of nothing"),
+        ({"v": ENTRY, "__metadata__": {}}, "holds no tensor 'w': expected one of v"),
+        (
+            dict.fromkeys("gfedcb", ENTRY),
+            "holds no tensor 'w': expected one of b, c, d, e and 2 more",
+        ),
+        (
+            {"w": ENTRY | {"dtype": "F4"}},
+            f"holds tensor 'w' of F4: expected one of {', '.join(TYPES)}",
+        ),
+        (
+            {"w": ENTRY | {"shape": [2, 2]}},
+            "has bytes 0 to 8 of 8 for tensor 'w' [2, 2] of F32: expected 16 bytes in the file",
+        ),
+        (
+            {"w": ENTRY | {"data_offsets": [4, 12]}},
+            "has bytes 4 to 12 of 8 for tensor 'w' [2, 1] of F32: expected 8 bytes in the file",
+        ),
+        (
+            {"w": ENTRY | {"shape": [-2, -1]}},
+            "has bytes 0 to 8 of 8 for tensor 'w' [-2, -1] of F32: expected 8 bytes in the file",
+        ),
+        (
+            {"w": {"dtype": "F32", "shape": [2, 1]}},
+            "describes tensor 'w' wrongly: Object missing required field `data_offsets`",
+        ),
+        ([1, 2], "is no file of safetensors: expected one, as safetensors.save_file writes"),
+    ],
+)
+def test_what_is_wrong_with_a_file(header: object, message: str, tmp_path: Path) -> None:
+    """It is said at the line that asks for the tensor."""
+    file = write(tmp_path / "w", header, bytes(8))
+    with pytest.raises(ProgramError) as caught:
+        Tensor.in_file(file, "w")
+
+    assert f"{file} {message}" == caught.value.message
+    assert __file__ == caught.value.file
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"1234567", b"\xff" * 8, b"\xff\xff\0\0\0\0\0\0{}", b"\2\0\0\0\0\0\0\0[]"]
+)
+def test_other_files(data: bytes, tmp_path: Path) -> None:
+    """Whatever they are, they are none."""
+    file = tmp_path / "w"
+    file.write_bytes(data)
+    with pytest.raises(ProgramError, match="is no file of safetensors"):
+        Tensor.in_file(file, "w")
