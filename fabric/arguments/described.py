@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from typing import Any, ClassVar, Final, NoReturn, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from fabric.arguments.annotated import check_of, several
 from fabric.arguments.checks import Check, Instance, Unfit
@@ -35,6 +36,9 @@ _UNCALLED: Final = re.compile(r"'(\w+)' object is not callable")
 _UNKNOWN: Final = re.compile(r"unexpected keyword argument '(\w+)'")
 _QUOTED: Final = re.compile(r"'(\w+)'")
 
+_known: Final[WeakKeyDictionary[type, tuple[tuple[str, Check], ...]]] = WeakKeyDictionary()
+"""The fields of classes with their checks."""
+
 
 class Described:
     """A base of frozen dataclasses that refuses values that are not what the fields say.
@@ -47,7 +51,6 @@ class Described:
     duties: ClassVar[tuple[str, ...]] = ()
     refusal: ClassVar[type[FabricError]] = ProgramError
 
-    _checks: ClassVar[tuple[tuple[str, Check], ...]]
     _fits: ClassVar[Callable[[Described], bool]]
 
     def __init_subclass__(cls, **options: object) -> None:
@@ -69,9 +72,8 @@ def _first(self: Described) -> bool:
     """Work out whether instances of a class need a look; this one does."""
     cls = type(self)
     _check_class(cls)
-    cls._checks = tuple(field_checks(cls))
     names: dict[str, object] = {}
-    tests = [check.test(f"self.{name}", names) for name, check in cls._checks]
+    tests = [check.test(f"self.{name}", names) for name, check in field_checks(cls)]
     # As dataclasses make __init__: the text has nothing in it but names of fields and of classes.
     cls._fits = eval(f"lambda self: {' and '.join(tests) or True}", names)
     return False
@@ -84,7 +86,7 @@ def settle(described: object, refusal: type[FabricError], who: str | None = None
         FabricError: a value is not what the field says; of the kind ``refusal``.
     """
     cls = type(described)
-    for name, check in vars(cls).get("_checks") or field_checks(cls):
+    for name, check in field_checks(cls):
         value = getattr(described, name)
         try:
             settled = check.settle(value)
@@ -94,8 +96,15 @@ def settle(described: object, refusal: type[FabricError], who: str | None = None
             object.__setattr__(described, name, settled)
 
 
-def field_checks(cls: type) -> Iterator[tuple[str, Check]]:
-    """Yield the fields of ``cls`` with their checks."""
+def field_checks(cls: type) -> tuple[tuple[str, Check], ...]:
+    """Return the fields of ``cls`` with their checks, which are worked out once."""
+    found = _known.get(cls)
+    if found is None:
+        found = _known[cls] = tuple(_field_checks(cls))
+    return found
+
+
+def _field_checks(cls: type) -> Iterator[tuple[str, Check]]:
     for field in dataclasses.fields(cls):
         owner = next(each for each in cls.__mro__ if field.name in inspect.get_annotations(each))
         yield field.name, _evaluated(field.type, _words_of(owner))

@@ -16,7 +16,7 @@ from fabric.compiled.columns import (
     NUMBER_SHIFT,
 )
 from fabric.engine.off_chip import Burst
-from fabric.values.value import Element, Empty, Selector, Tile, Value
+from fabric.values.value import BufferReference, Element, Empty, Selector, Tile, Value
 
 __all__ = ["Codes", "LookedError", "OpaqueTile", "UncodedError"]
 
@@ -47,7 +47,7 @@ class OpaqueTile(Tile):
         self.port = port
 
     @property
-    def data(self) -> Any:
+    def data(self) -> Any:  # type: ignore[override]
         """Refuse to be looked at."""
         raise LookedError
 
@@ -69,6 +69,7 @@ class Codes:
         self._values: list[Value] = []
         self._made: dict[int, Value] = {}
         self._coded: dict[int, tuple[Value, int]] = {}
+        self._of_numbers: dict[Key, int] = {}
 
     def code(self, element: Element) -> int:
         """Return the number for ``element``.
@@ -82,14 +83,16 @@ class Codes:
         known = self._coded.get(id(value))
         if known is not None:
             return known[1] | level
-        number = 0
-        if value.__class__ is Tile and value.data is not None and value.data.size == 1:
-            number = _number(value)
+        if value.__class__ is Tile and (number := _number(value)) is not None:
+            shape = _shape(value)
+            kind = self._of_numbers.get(shape)
+            if kind is None:
+                self._of_numbers[shape] = kind = self._kind(value)
+            return kind << KIND_SHIFT | number << NUMBER_SHIFT | level
         bare = BARE if value.__class__ is Empty else 0
-        code = self._kind(value) << KIND_SHIFT | number << NUMBER_SHIFT | bare
-        if not number:
-            # The value is kept, so that its identity stays its own.
-            self._coded[id(value)] = value, code
+        code = self._kind(value) << KIND_SHIFT | bare
+        # The value is kept, so that its identity stays its own.
+        self._coded[id(value)] = value, code
         return code | level
 
     def element(self, code: int) -> Element | None:
@@ -105,9 +108,9 @@ class Codes:
     def opaque(self, code: int, port: int) -> Element | None:
         """Return the element in input ``port``, with any number in it."""
         element = self.element(code)
-        if element is not None and isinstance(element[0], Tile) and self._is_number(code):
-            return OpaqueTile(element[0], port), element[1]
-        return element
+        if element is None or not isinstance(element[0], Tile) or _number(element[0]) is None:
+            return element
+        return OpaqueTile(element[0], port), element[1]
 
     def key(self, tile: Tile) -> Key:
         """Return what stands for ``tile`` where an operator keeps it."""
@@ -124,25 +127,18 @@ class Codes:
 
     def same_kind(self, tile: OpaqueTile, level: int) -> int:
         """Return the code of a tile such as ``tile``, but for its number."""
-        return self._kinds["number", *_shape(tile)] << KIND_SHIFT | level
+        return self._of_numbers[_shape(tile)] << KIND_SHIFT | level
 
     def _key(self, value: Value) -> Key:
         if isinstance(value, Tile):
-            shape, data = _shape(value), value.data
-            if data is None:
-                return ("tile", *shape)
-            if data.size == 1 and data.dtype.kind in "iu" and 0 <= data.item() < 1 << NUMBER_BITS:
-                return ("number", *shape)
-            return ("data", *shape, data.tobytes())
-        if isinstance(value, Selector):
-            return ("selector", *value)
-        if isinstance(value, Empty):
-            return ("empty", value.dimension)
+            return _tile_key(value)
+        if isinstance(value, Selector | Empty):
+            return (type(value), *value)
         if isinstance(value, bool):
-            return ("bool", value)
-        if isinstance(value, tuple):
-            return ("tuple", *(self.code((item, 0)) for item in value))
-        raise UncodedError
+            return (bool, value)
+        if isinstance(value, BufferReference):
+            raise UncodedError
+        return (tuple, *(self.code((item, 0)) for item in value))
 
     def _kind(self, value: Value) -> int:
         key = self._key(value)
@@ -155,13 +151,9 @@ class Codes:
             self.empties[kind] = value.dimension if isinstance(value, Empty) else 0
         return kind
 
-    def _is_number(self, code: int) -> bool:
-        value = self._values[code >> KIND_SHIFT]
-        return isinstance(value, Tile) and bool(self._key(value)[0] == "number")
-
     def _make(self, code: int) -> Value:
         value = self._values[code >> KIND_SHIFT]
-        if isinstance(value, Tile) and self._is_number(code):
+        if isinstance(value, Tile) and _number(value) is not None:
             number = (code & NUMBER_MASK) >> NUMBER_SHIFT
             return Tile(
                 value.rows,
@@ -175,12 +167,22 @@ class Codes:
         return value
 
 
-def _number(tile: Tile) -> int:
-    """Return the number of a 1x1 tile that fits beside its kind; else 0."""
-    if tile.dtype.kind not in "iu":
-        return 0
-    number: int = tile.data.item()  # type: ignore[union-attr]
-    return number if 0 <= number < 1 << NUMBER_BITS else 0
+def _number(tile: Tile) -> int | None:
+    """Return the number of a 1x1 tile that fits beside its kind; None for other tiles."""
+    data = tile.data
+    if data is None or data.size != 1 or data.dtype.kind not in "iu":
+        return None
+    number: int = data.item()
+    return number if 0 <= number < 1 << NUMBER_BITS else None
+
+
+def _tile_key(tile: Tile) -> Key:
+    shape = _shape(tile)
+    if tile.data is None:
+        return ("tile", *shape)
+    if _number(tile) is not None:
+        return ("number", *shape)
+    return ("data", *shape, tile.data.tobytes())
 
 
 def _shape(tile: Tile) -> tuple[object, ...]:

@@ -86,7 +86,8 @@ class Region:
     def _schedule(self) -> None:
         if not self._scheduled:
             self._scheduled = True
-            self._clock.conductor.resume(self._strand)
+            # What others are about to send need not be fetched one by one.
+            self._clock.conductor.resume_last(self._strand)
 
     def _touch(self, stage: int, _: object) -> None:
         """Know that ``stage`` was woken."""
@@ -99,10 +100,6 @@ class Region:
         self._scheduled = False
         clock = self._clock
         if clock.stopped:
-            return
-        if clock.conductor.is_busy:
-            # What others are about to send need not be fetched one by one.
-            self._schedule()
             return
         self._is_published = False
         try:

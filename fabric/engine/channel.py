@@ -89,6 +89,8 @@ class Channel(ChannelCounters):
 
     def send_bare(self, level: int, empty_dimension: int) -> Awaitable[None]:
         """Send a bare stop: an empty tensor closes ``level`` dimensions."""
+        if not self.credits:
+            return self._with_more_credits(self.send_bare, level, empty_dimension)
         self._bare_stops += 1
         return self.send((Empty(empty_dimension), level))
 

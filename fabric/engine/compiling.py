@@ -5,7 +5,7 @@ Importing it takes half a second: it is imported where no machine code has been 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 
 # Any: numba and llvmlite have no types.
@@ -19,7 +19,9 @@ from numba.np.numpy_support import carray
 __all__ = ["compiled"]
 
 
-def compiled(function: Callable[..., Any], is_array: Mapping[str, bool], target: Any) -> bytes:
+def compiled(
+    function: Callable[..., Any], is_array: Mapping[str, bool], uses: Iterable[str], target: Any
+) -> bytes:
     """Return an object file with a C function of the name of ``function``.
 
     It takes a pointer to the results, then pointer and size of each array, then the integers.
@@ -27,6 +29,7 @@ def compiled(function: Callable[..., Any], is_array: Mapping[str, bool], target:
     Args:
         function: of integers and arrays of integers; returns a tuple of integers.
         is_array: by the name of the parameter.
+        uses: other modules whose functions it calls.
         target: the machine of LLVM to compile for.
     """
     arrays = [name for name, array in is_array.items() if array]
@@ -35,7 +38,7 @@ def compiled(function: Callable[..., Any], is_array: Mapping[str, bool], target:
     integer: Any = types.int64
     kinds = [pointer, *[pointer, integer] * len(arrays), *[integer] * len(integers)]
     # Without Python's rule for a division by zero nothing in a loop over integers raises.
-    loop = _jitted(function, {})
+    loop = _jitted(function, {function.__module__, *uses}, {})
     entry = numba.cfunc(types.void(*kinds), error_model="numpy")(_entry(loop, is_array))
     module = llvm.parse_assembly(entry.inspect_llvm())
     # What raises and allocates is left out once it is seen that the loop never does.
@@ -52,15 +55,15 @@ def compiled(function: Callable[..., Any], is_array: Mapping[str, bool], target:
     return code
 
 
-def _jitted(function: Callable[..., Any], done: dict[object, Any]) -> Any:
-    """Return ``function`` as numba knows it, and with it the functions of its module it calls."""
+def _jitted(function: Callable[..., Any], modules: set[str], done: dict[object, Any]) -> Any:
+    """Return ``function`` as numba knows it, and with it the functions of ``modules`` it calls."""
     if function not in done:
         assert isinstance(function, FunctionType)
         names = dict(function.__globals__)
         for name in function.__code__.co_names:
             called = names.get(name)
-            if isinstance(called, FunctionType) and called.__module__ == function.__module__:
-                names[name] = _jitted(called, done)
+            if isinstance(called, FunctionType) and called.__module__ in modules:
+                names[name] = _jitted(called, modules, done)
         anew = FunctionType(function.__code__, names, function.__name__)
         done[function] = numba.njit(error_model="numpy")(anew)
     return done[function]

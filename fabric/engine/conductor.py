@@ -30,13 +30,9 @@ class Conductor:
         """Wait for the first one."""
         self._ready: Final[deque[Strand]] = deque()
         self._conducting = False
+        self._last: Strand | None = None
         self._asleep: Task | None = None
         self._paused = False
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether strands are waiting for their turn."""
-        return bool(self._ready)
 
     def pause(self) -> None:
         """Let trio have its turn as soon as the strand that goes on parks."""
@@ -48,6 +44,14 @@ class Conductor:
             strand.resume()
             return
         self._ready.append(strand)
+        self._awake()
+
+    def resume_last(self, strand: Strand) -> None:
+        """Let ``strand``, of which there is one such, go on when no other waits for its turn."""
+        self._last = strand
+        self._awake()
+
+    def _awake(self) -> None:
         if self._asleep is not None:
             task, self._asleep = self._asleep, None
             reschedule(task)
@@ -60,7 +64,7 @@ class Conductor:
                 self._conduct()
             finally:
                 self._conducting = False
-            if self._ready:
+            if self._ready or self._last is not None:
                 await checkpoint()
             else:
                 self._asleep = current_task()
@@ -70,9 +74,14 @@ class Conductor:
         ready = self._ready
         self._paused = False
         for _ in range(_TURN):
-            if not ready or self._paused:
+            if self._paused:
                 return
-            strand = ready.popleft()
+            if ready:
+                strand = ready.popleft()
+            elif self._last is not None:
+                strand, self._last = self._last, None
+            else:
+                return
             # A strand that was cancelled meanwhile is trio's.
             if not strand.cancelled:
                 assert strand.step is not None

@@ -46,8 +46,7 @@ class MachineCode:
     """A function of integers and of arrays of integers as machine code; decorates it.
 
     Parameters are ``int`` or ``Counters``, and it returns a tuple of ``int``. What it uses of its
-    own module counts as part of it, functions included; of others there may be constants, of
-    modules that it names.
+    own module counts as part of it, functions included, and of the modules that it names.
 
     Attributes:
         function: the same in Python.
@@ -58,7 +57,7 @@ class MachineCode:
 
         Args:
             function: the loop.
-            uses: other modules of whose constants it makes use.
+            uses: other modules of which it makes use.
         """
         self.function: Final = function
         self._uses: Final = uses
@@ -116,7 +115,8 @@ class MachineCode:
             from fabric.engine.compiling import compiled
 
             _compiled.append(name)
-            code = compiled(self.function, self._is_array, target)
+            names = [module.__name__ for module in self._uses]
+            code = compiled(self.function, self._is_array, names, target)
             _keep(code, name, source)
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))

@@ -228,7 +228,7 @@ class Arrivals:
         return True
 
     async def earliest(self) -> Source:
-        """Return the input that came first, of those in one cycle the first shown, and forget it."""
+        """Return the input that came first, of equal ones the first shown, and forget it."""
         number = min(range(len(self._shown)), key=lambda each: self._shown[each][0])
         self._cycle, source = self._shown.pop(number)
         return source

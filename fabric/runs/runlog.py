@@ -14,7 +14,7 @@ from typing import Any, Final, Self, TextIO
 from fabric.runs.report import Report, UnitCounters
 from fabric.telling.causes import COUNTED
 from fabric.telling.errors import ConfigurationError
-from fabric.telling.events import event_logger
+from fabric.telling.events import event_line, event_logger
 from fabric.telling.plain import json_text, plain
 from fabric.telling.whole_file import write_whole
 from fabric.telling.wording import file_name
@@ -22,6 +22,8 @@ from fabric.telling.wording import file_name
 __all__ = ["RunLog", "new_run_folder"]
 
 HEARTBEAT_CYCLES: Final = 1_000_000
+
+_COLUMNS: Final = tuple(cause.column for cause in COUNTED)
 
 
 def new_run_folder(parent: Path, name: str) -> Path:
@@ -96,15 +98,23 @@ class RunLog:
             self._attempt("events.jsonl", lambda: self._log.info(name, cycle=cycle, **known))
 
     def operators_finished(self, units: list[UnitCounters], final_cycles: list[int]) -> None:
-        """Write the ends of operators, earliest first."""
-        for cycle, unit in sorted(zip(final_cycles, units, strict=True), key=lambda pair: pair[0]):
-            self.event(
+        """Write the ends of operators, earliest first: of all that have ended at once."""
+        if self._file is None:
+            return
+        ends = sorted(zip(final_cycles, units, strict=True), key=lambda pair: pair[0])
+        lines = [
+            event_line(
                 "operator_finished",
-                cycle,
-                operator=unit.name,
-                elements=unit.elements,
-                **{cause.column: getattr(unit, cause.column) for cause in COUNTED},
+                {
+                    "cycle": cycle,
+                    "operator": unit.name,
+                    "elements": unit.elements,
+                    **{column: getattr(unit, column) for column in _COLUMNS},
+                },
             )
+            for cycle, unit in ends
+        ]
+        self._attempt("events.jsonl", partial(self._file.write, "".join(lines)))
 
     def write_report(self, report: Report) -> None:
         """Write the report and the counters behind it beside the log."""

@@ -17,7 +17,6 @@ from fabric.engine.observer import Observer
 from fabric.machine.ending import Ending
 from fabric.machine.state_of import memory_use
 from fabric.runs import accounting
-from fabric.runs.collector import only_young_garbage
 from fabric.runs.comparison import check_assumptions, compare
 from fabric.runs.execution import Execution, Progress, Settings
 from fabric.runs.report import Comparison, Failure, Report
@@ -32,6 +31,7 @@ from fabric.telling.place import calling_place
 from fabric.telling.plain import JsonObject
 from fabric.telling.wording import found_text
 from fabric.trace.recording.options import TraceOptions
+from fabric.wiring.collector import only_young_garbage
 from fabric.wiring.program import Program
 
 if TYPE_CHECKING:

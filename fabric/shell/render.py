@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fabric.deadlock.document import DeadlockReport
-from fabric.deadlock.text import report_lines
 from fabric.runs.report import Failure, Report, UnitCounters
 from fabric.telling.causes import COUNTED, Cause
 from fabric.telling.wording import outcome, visible
+
+if TYPE_CHECKING:
+    from fabric.deadlock.document import DeadlockReport
 
 __all__ = ["render"]
 
@@ -152,6 +153,9 @@ def _units(
 
 
 def _deadlock(explained: DeadlockReport, console: Console) -> None:
+    # Most reports are of runs that end.
+    from fabric.deadlock.text import report_lines
+
     verdict, *lines = report_lines(explained)
     code, _, rest = verdict.partition(": ")
     console.print(Text.assemble((code, "bold red"), f": {rest}"), soft_wrap=True)

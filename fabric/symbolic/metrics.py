@@ -8,7 +8,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 4.2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from fabric.symbolic.substitution import Substitution, peaks
@@ -183,8 +183,9 @@ def _operator(
         if isinstance(costs.flops, int) and isinstance(elements, int):
             flops = Fraction(costs.flops, elements)
         cycles = _whole(product((elements, ceil_div(flops, _flops_per_cycle(node, plan)))))
-    tidy = Costs(*(_tidy(getattr(costs, field.name)) for field in fields(Costs)))
-    return OperatorMetrics(node, tidy, cycles)
+    if not all(isinstance(each, int) for each in vars(costs).values()):
+        costs = Costs(*map(_tidy, vars(costs).values()))
+    return OperatorMetrics(node, costs, cycles)
 
 
 def _accounting(peak: Fraction, load: Dim, store: Dim, on_chip: Dim, fifo: Dim) -> Accounting:

@@ -36,18 +36,20 @@ class Substitution:
         """Return ``dim`` with sizes: a number where all its symbols have one."""
         if isinstance(dim, int | Fraction) or not self.sizes:
             return dim
-        if dim not in self._dims:
-            self._dims[dim] = dim.with_sizes(self.sizes)
-        return self._dims[dim]
+        found = self._dims.get(dim)
+        if found is None:
+            found = self._dims[dim] = dim.with_sizes(self.sizes)
+        return found
 
     def stream(self, stream: StreamType) -> StreamType:
         """Return ``stream`` with sizes."""
         if not self.sizes:
             return stream
-        if stream not in self._streams:
+        found = self._streams.get(stream)
+        if found is None:
             shape = tuple(map(self.dim, stream.shape))
-            self._streams[stream] = StreamType(shape, self._value(stream.value))
-        return self._streams[stream]
+            found = self._streams[stream] = StreamType(shape, self._value(stream.value))
+        return found
 
     def _value(self, value: ValueType) -> ValueType:
         if isinstance(value, TileType):

@@ -100,7 +100,9 @@ def is_static(dim: Dim) -> bool:
 
 def is_ragged(dim: Dim) -> bool:
     """Whether ``dim`` has a ragged symbol in it."""
-    return any(free.name.endswith(_RAGGED) for free in free_symbols(dim))
+    return not isinstance(dim, int) and any(
+        free.name.endswith(_RAGGED) for free in free_symbols(dim)
+    )
 
 
 def ceil_div(dim: Dim, divisor: int) -> Dim:

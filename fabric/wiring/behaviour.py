@@ -59,6 +59,6 @@ class _Plain:
 _BESIDES: Final = {
     *vars(_Plain),
     *("__post_init__", "__call__", "infer", "costs"),
-    *("duties", "refusal", "is_users", "_checks", "_fits"),
+    *("duties", "refusal", "is_users", "_fits"),
 }
 """What ``run`` does not use."""

@@ -17,6 +17,7 @@ from fabric.telling.shown import shown
 from fabric.telling.wording import visible
 from fabric.values.dims import Dim, Symbol, dim_text, is_polynomial_in, is_ragged, symbol
 from fabric.values.equality import undecided_in
+from fabric.wiring.collector import only_young_garbage
 from fabric.wiring.expectation import Expectation, expectations
 from fabric.wiring.mistakes import failed_in, no_stream, outputs_of
 from fabric.wiring.names import Extra, Names
@@ -133,6 +134,7 @@ class Program:
         token = current_program.set(self)
         self._wiring.callback(current_program.reset, token)
         self._pairs = self._wiring.enter_context(undecided_in())
+        self._wiring.enter_context(only_young_garbage())
         return self
 
     def __exit__(

@@ -10,9 +10,9 @@ import pytest
 
 from fabric import simulate
 from fabric.machine.machine import Machine
-from fabric.runs.collector import only_young_garbage
 from fabric.trace.recording.options import TraceOptions
 from fabric.trace.recording.recorder import Recorder
+from fabric.wiring.collector import only_young_garbage
 from tests.fabric.trace.chains import chain
 
 

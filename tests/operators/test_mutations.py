@@ -29,6 +29,7 @@ import pytest
 import operators
 from fabric import (
     Allocation,
+    Arrivals,
     Channel,
     Operator,
     Ports,
@@ -37,7 +38,7 @@ from fabric import (
     Tile,
     simulate,
 )
-from operators import Reassemble, SplitRows, bufferize, eager_merge
+from operators import SplitRows, bufferize, eager_merge
 from operators.reshape import Reshape
 from operators.streams.guided import Guided
 from operators.streams.lockstep import Lockstep
@@ -156,10 +157,11 @@ async def _short(self: Reshape, ports: Ports, missing: int, level: int) -> None:
     await _FILL(self, ports, max(missing - 1, 1), level)
 
 
-async def _last_first(self: Reassemble, ports: Ports, selected: Any) -> Any:
-    arrivals = await _ARRIVALS(self, ports, selected)
-    arrivals.reverse()
-    return sorted(arrivals, key=lambda pair: pair[0])
+async def _last_first(self: Arrivals) -> Any:
+    self._shown.reverse()
+    source = await _EARLIEST(self)
+    self._shown.reverse()
+    return source
 
 
 async def _early(channel: Channel) -> Any:
@@ -182,7 +184,7 @@ def _two_readers() -> None:
             test_capacity.test_a_buffer_with_two_readers_is_held_until_the_later_is_done()
 
 
-_APPLY, _FILL, _ARRIVALS = SplitRows.apply, Reshape._fill, Reassemble._arrivals
+_APPLY, _FILL, _EARLIEST = SplitRows.apply, Reshape._fill, Arrivals.earliest
 _RECEIVE, _DONE = Channel.receive, Allocation.done
 
 FAULTS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], Callable[[], None]]] = {
@@ -223,7 +225,7 @@ FAULTS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], Callable[[], 
         lambda: _defined("Reshape of the innermost dimension"),
     ),
     "Reassemble breaks a tie the other way": (
-        lambda: mock.patch.object(Reassemble, "_arrivals", _last_first),
+        lambda: mock.patch.object(Arrivals, "earliest", _last_first),
         lambda: test_conformance_routing.test_r3_the_earliest_stream_comes_first(
             None, "70|S1 71|S2"
         ),

@@ -102,7 +102,9 @@ def command(
     from fabric.runs.simulation import simulate
     from fabric.shell.loader import load_on
     from fabric.terminal.output import program_prints, tell
+    from fabric.wiring.collector import imports_stay
 
+    imports_stay()
     progress = _progress()
     with program_prints(as_json=as_json):
         loaded = load_on(hardware_file, program, parameters, known)

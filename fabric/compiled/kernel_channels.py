@@ -1,0 +1,169 @@
+"""Channels in the compiled loop, by the rules of ``fabric.engine.channel``."""
+
+from __future__ import annotations
+
+from fabric.compiled import columns as c
+from fabric.engine.machine_code import Counters
+
+__all__ = [
+    "append",
+    "has_credit",
+    "has_slot",
+    "head",
+    "see_end",
+    "spend",
+    "take",
+    "wake_reader",
+    "wake_writer",
+]
+
+
+def wake(other: int, stages: Counters, ready: Counters, control: Counters) -> None:
+    """Let stage ``other`` go on."""
+    row = other * c.STAGE_COLUMNS
+    if stages[row + c.STATUS] != c.DRAINING:
+        stages[row + c.STATUS] = c.READY
+    stages[row + c.WAIT] = c.OUTSIDE
+    ready[(control[c.READY_HEAD] + control[c.READY_COUNT]) & (ready.size - 1)] = other
+    control[c.READY_COUNT] += 1
+
+
+def wake_reader(
+    ch: int, channels: Counters, stages: Counters, ready: Counters, control: Counters
+) -> None:
+    """Let the reader of a channel go on, where it waits for it."""
+    other = channels[ch * c.CHANNEL_COLUMNS + c.CONSUMER]
+    if other < 0:
+        control[c.TOUCHED] = 1
+        return
+    row = other * c.STAGE_COLUMNS
+    status = stages[row + c.STATUS]
+    waits = stages[row + c.WAIT]
+    if (status == c.DRAINING and waits >= 0) or (status == c.NO_ELEMENT and waits == ch):
+        wake(other, stages, ready, control)
+
+
+def wake_writer(
+    ch: int, channels: Counters, stages: Counters, ready: Counters, control: Counters
+) -> None:
+    """Let the writer of a channel go on, where it waits for a credit."""
+    other = channels[ch * c.CHANNEL_COLUMNS + c.PRODUCER]
+    if other < 0:
+        control[c.TOUCHED] = 1
+        return
+    row = other * c.STAGE_COLUMNS
+    if stages[row + c.STATUS] == c.NO_CREDIT and stages[row + c.WAIT] == ch:
+        wake(other, stages, ready, control)
+
+
+def head(ch: int, channels: Counters) -> int:
+    """Return the slot of the oldest element of a channel."""
+    row = ch * c.CHANNEL_COLUMNS
+    at = channels[row + c.TAKEN] & channels[row + c.MASK]
+    slot: int = (channels[row + c.BASE] + at) * c.SLOT_COLUMNS
+    return slot
+
+
+def see_end(ch: int, now: int, channels: Counters) -> int:
+    """See the end of a channel, which is there; return the clock."""
+    row = ch * c.CHANNEL_COLUMNS
+    if channels[row + c.ENDED] == 0:
+        channels[row + c.ENDED] = 1
+        waited = channels[row + c.CLOSED] - now
+        if waited > 0:
+            channels[row + c.EMPTY] += waited
+            now += waited
+    return now
+
+
+def take(ch: int, now: int, channels: Counters, slots: Counters) -> None:
+    """Dequeue the oldest element of a channel at clock ``now``."""
+    row = ch * c.CHANNEL_COLUMNS
+    slot = head(ch, channels)
+    # The slot that was used so many elements before is needed again, or one more is.
+    before = channels[row + c.TAKEN] - channels[row + c.PEAK]
+    if before >= 0:
+        at = (channels[row + c.BASE] + (before & channels[row + c.MASK])) * c.SLOT_COLUMNS
+        if slots[at + c.USABLE] + channels[row + c.FORWARD] > slots[slot + c.VISIBLE]:
+            channels[row + c.PEAK] += 1
+    usable = now + channels[row + c.BACKWARD]
+    slots[slot + c.USABLE] = usable
+    channels[row + c.LAST_CREDIT] = usable
+    channels[row + c.TAKEN] += 1
+
+
+def has_credit(ch: int, channels: Counters) -> bool:
+    """Whether the writer of a channel has a credit, usable now or later."""
+    row = ch * c.CHANNEL_COLUMNS
+    used = channels[row + c.SENT] + channels[row + c.RESERVED] - channels[row + c.TAKEN]
+    return bool(used < channels[row + c.DEPTH])
+
+
+def has_slot(ch: int, channels: Counters) -> bool:
+    """Whether there is a slot for the credit; a deep channel begins with few."""
+    row = ch * c.CHANNEL_COLUMNS
+    number = channels[row + c.SENT] + channels[row + c.RESERVED]
+    size = channels[row + c.MASK] + 1
+    return bool(number < size or size >= channels[row + c.DEPTH])
+
+
+def spend(ch: int, now: int, channels: Counters, slots: Counters) -> int:
+    """Spend a credit; return the clock, at which it is usable."""
+    row = ch * c.CHANNEL_COLUMNS
+    before = channels[row + c.SENT] + channels[row + c.RESERVED] - channels[row + c.DEPTH]
+    if before >= 0:
+        at = (channels[row + c.BASE] + (before & channels[row + c.MASK])) * c.SLOT_COLUMNS
+        waited = slots[at + c.USABLE] - now
+        if waited > 0:
+            returning = min(waited, channels[row + c.BACKWARD])
+            channels[row + c.FULL] += waited - returning
+            channels[row + c.CREDIT] += returning
+            now += waited
+    return now
+
+
+def append(
+    ch: int,
+    visible: int,
+    code: int,
+    channels: Counters,
+    slots: Counters,
+    dimensions: Counters,
+    empties: Counters,
+) -> bool:
+    """Append an element to a channel; False where it refutes a shape the program states."""
+    row = ch * c.CHANNEL_COLUMNS
+    at = channels[row + c.SENT] & channels[row + c.MASK]
+    slot = (channels[row + c.BASE] + at) * c.SLOT_COLUMNS
+    slots[slot + c.VISIBLE] = visible
+    slots[slot + c.CODE] = code
+    channels[row + c.SENT] += 1
+    if code & c.BARE:
+        channels[row + c.BARE_SENT] += 1
+    if channels[row + c.COUNTED] < 0:
+        return True
+    level = min(code & (c.BARE - 1), channels[row + c.RANK])
+    return count(channels[row + c.COUNTED], code, level, dimensions, empties)
+
+
+def count(first: int, code: int, level: int, dimensions: Counters, empties: Counters) -> bool:
+    """Count an element in the groups that it closes; see ``AssumedSink``."""
+    empty = 0
+    row = first * c.DIMENSION_COLUMNS
+    if code & c.BARE:
+        empty = empties[code >> c.KIND_SHIFT]
+    else:
+        dimensions[row + c.SIZE] += 1
+    fits = True
+    for dimension in range(level):
+        size = dimensions[row + c.SIZE]
+        if dimension >= empty or size:
+            dimensions[row + c.SIZE] = 0
+            dimensions[row + c.GROUPS] += 1
+            dimensions[row + c.LEAST] = min(dimensions[row + c.LEAST], size)
+            dimensions[row + c.MOST] = max(dimensions[row + c.MOST], size)
+            claimed = dimensions[row + c.CLAIMED]
+            fits = fits and (claimed < 0 or size == claimed)
+            dimensions[row + c.DIMENSION_COLUMNS + c.SIZE] += 1
+        row += c.DIMENSION_COLUMNS
+    return fits

@@ -1,0 +1,270 @@
+"""What stages do in the compiled loop, between two of their states."""
+
+from __future__ import annotations
+
+from fabric.compiled import columns as c
+from fabric.compiled.kernel_channels import (
+    append,
+    has_credit,
+    has_slot,
+    head,
+    see_end,
+    spend,
+    wake_reader,
+    wake_writer,
+)
+from fabric.engine.machine_code import Counters
+
+__all__ = [
+    "carried",
+    "drain",
+    "earliest",
+    "finish",
+    "forget",
+    "hold",
+    "look_up",
+    "mark",
+    "note_outward",
+    "requested",
+    "see",
+    "send",
+    "submit",
+    "work",
+]
+
+
+def send(
+    ch: int,
+    operation: int,
+    now: int,
+    pace: int,
+    requested: int,
+    code: int,
+    channels: Counters,
+    slots: Counters,
+    dimensions: Counters,
+    operations: Counters,
+    empties: Counters,
+) -> tuple[int, int, int]:
+    """Reserve, put or send.
+
+    Returns:
+        The clock; the status the stage has then; why the loop comes back, if it does.
+    """
+    row = ch * c.CHANNEL_COLUMNS
+    what = operations[operation + c.WHAT]
+    if what != c.PUT:
+        if not has_credit(ch, channels):
+            return now, c.NO_CREDIT, c.AT_REST
+        if now >= pace:
+            return now, c.PACED, c.AT_REST
+        if not has_slot(ch, channels):
+            return now, c.READY, c.GROWS
+        now = spend(ch, now, channels, slots)
+    if what == c.RESERVE:
+        channels[row + c.RESERVED] += 1
+        return now, c.READY, c.AT_REST
+    if what == c.PUT:
+        channels[row + c.RESERVED] -= 1
+    visible = now + channels[row + c.FORWARD]
+    if what == c.SEND_AT:
+        visible = max(visible, requested + operations[operation + c.AMOUNT])
+    if append(ch, visible, code, channels, slots, dimensions, empties):
+        return now, c.READY, c.AT_REST
+    return now, c.READY, c.FAILS
+
+
+def see(
+    at: int,
+    now: int,
+    inputs: Counters,
+    seen: Counters,
+    channels: Counters,
+    slots: Counters,
+) -> tuple[int, int, int]:
+    """Look at the next element of an input.
+
+    Returns:
+        The clock; the status the stage has then; the code.
+    """
+    ch = inputs[at]
+    row = ch * c.CHANNEL_COLUMNS
+    if channels[row + c.SENT] > channels[row + c.TAKEN]:
+        slot = head(ch, channels)
+        waited = max(0, slots[slot + c.VISIBLE] - now)
+        channels[row + c.EMPTY] += waited
+        seen[at] = slots[slot + c.CODE]
+        return now + waited, c.READY, seen[at]
+    if channels[row + c.CLOSED] < 0:
+        return now, c.NO_ELEMENT, c.ENDED_CODE
+    return see_end(ch, now, channels), c.READY, c.ENDED_CODE
+
+
+def work(
+    stage: int,
+    operation: int,
+    now: int,
+    stages: Counters,
+    operations: Counters,
+    stamps: Counters,
+) -> int:
+    """Do what concerns no channel; return the clock."""
+    what = operations[operation + c.WHAT]
+    amount: int = operations[operation + c.AMOUNT]
+    if what == c.CHARGE:
+        stages[stage + c.BUSY] += amount
+        return now + amount
+    if what == c.UNTIL:
+        waited: int = max(0, stages[stage + c.ARRIVAL] + amount - now)
+        stages[stage + c.BUSY] += waited
+        return now + waited
+    if what == c.COMPUTE:
+        stages[stage + c.FLOPS] += amount
+    else:
+        stamps[stages[stage + c.FIRST_STAMP] + operations[operation + c.STAMP]] = now
+    return now
+
+
+def requested(
+    stage: int, operation: int, now: int, stages: Counters, operations: Counters, stamps: Counters
+) -> int:
+    """Return the clock from which the cycles of a SEND_AT count."""
+    stamp = operations[operation + c.STAMP]
+    return stamps[stages[stage + c.FIRST_STAMP] + stamp] if stamp >= 0 else now
+
+
+def carried(first: int, operation: int, operations: Counters, seen: Counters) -> int:
+    """Return the code that an operation sends, with the number it passes on."""
+    code: int = operations[operation + c.SENDS]
+    port = operations[operation + c.FROM]
+    if port >= 0:
+        code |= seen[first + port] & c.NUMBER_MASK
+    return code
+
+
+def note_outward(ch: int, status: int, channels: Counters, control: Counters) -> None:
+    """Note that a stage waits for what is outside."""
+    row = ch * c.CHANNEL_COLUMNS
+    if status == c.PACED:
+        control[c.TOO_FAR] = 1
+    elif (status == c.NO_CREDIT and channels[row + c.CONSUMER] < 0) or (
+        status == c.NO_ELEMENT and channels[row + c.PRODUCER] < 0
+    ):
+        control[c.OUTWARD] = 1
+
+
+def hold(now: int, size_bytes: int, ledger: Counters, control: Counters) -> int:
+    """Note a change of on-chip use; return why the loop comes back, if it does."""
+    at = control[c.LEDGER]
+    if at == ledger.size:
+        return c.RECORDS
+    ledger[at] = now
+    ledger[at + 1] = size_bytes
+    control[c.LEDGER] = at + 2
+    return c.AT_REST
+
+
+def submit(s: int, burst: int, submitted: Counters, control: Counters) -> None:
+    """Note that a stage waits for a burst."""
+    at = control[c.SUBMITTED] * 2
+    submitted[at] = s
+    submitted[at + 1] = burst
+    control[c.SUBMITTED] += 1
+
+
+def mark(first: int, number: int, cycle: int, port: int, marks: Counters) -> None:
+    """Note as arrival ``number`` that an element came to ``port`` in ``cycle``."""
+    at = (first + number) * 2
+    marks[at] = cycle
+    marks[at + 1] = port
+
+
+def earliest(first: int, number: int, marks: Counters) -> int:
+    """Return which of so many arrivals was the earliest, of equal ones the first noted."""
+    best = 0
+    for other in range(1, number):
+        if marks[(first + other) * 2] < marks[(first + best) * 2]:
+            best = other
+    return best
+
+
+def forget(first: int, number: int, arrival: int, marks: Counters) -> None:
+    """Forget one of so many arrivals."""
+    for at in range((first + arrival) * 2, (first + number - 1) * 2):
+        marks[at] = marks[at + 2]
+
+
+def look_up(state: int, code: int, states: Counters, known: Counters) -> int:
+    """Return what follows ``code`` in ``state``; -1 where that is not known."""
+    row = state * c.STATE_COLUMNS
+    if states[row + c.LAST_CODE] == code and states[row + c.LAST_TRANSITION] >= 0:
+        return states[row + c.LAST_TRANSITION]  # type: ignore[no-any-return]
+    mask = known.size // c.KNOWN_COLUMNS - 1
+    at = ((state * c.STATE_FACTOR) ^ (code * c.CODE_FACTOR) ^ (code >> c.CODE_SHIFT)) & mask
+    while known[at * c.KNOWN_COLUMNS]:
+        entry = at * c.KNOWN_COLUMNS
+        if known[entry] == state + 1 and known[entry + 1] == code:
+            states[row + c.LAST_CODE] = code
+            states[row + c.LAST_TRANSITION] = known[entry + 2]
+            return known[entry + 2]  # type: ignore[no-any-return]
+        at = (at + 1) & mask
+    return -1
+
+
+def drain(
+    s: int,
+    now: int,
+    stages: Counters,
+    channels: Counters,
+    slots: Counters,
+    inputs: Counters,
+    ready: Counters,
+    control: Counters,
+) -> int:
+    """Discard what still comes to a stage whose operator has ended; return the clock."""
+    stage = s * c.STAGE_COLUMNS
+    first = stages[stage + c.FIRST_INPUT]
+    last = first + stages[stage + c.INPUTS]
+    going_on = False
+    for at in range(first, last):
+        ch = inputs[at]
+        row = ch * c.CHANNEL_COLUMNS
+        while channels[row + c.TAKEN] < channels[row + c.SENT]:
+            slot = head(ch, channels)
+            taken_cycle = max(slots[slot + c.VISIBLE], stages[stage + c.DRAIN])
+            slots[slot + c.USABLE] = taken_cycle + channels[row + c.BACKWARD]
+            channels[row + c.TAKEN] += 1
+            if slots[slot + c.CODE] & c.BARE == 0:
+                channels[row + c.LEFT_OVER] += 1
+            wake_writer(ch, channels, stages, ready, control)
+        going_on = going_on or channels[row + c.CLOSED] < 0
+    stages[stage + c.STATUS] = c.DRAINING
+    stages[stage + c.WAIT] = 0
+    control[c.OUTWARD] = 1
+    if not going_on:
+        for at in range(first, last):
+            now = see_end(inputs[at], now, channels)
+        stages[stage + c.STATUS] = c.FINISHED
+        stages[stage + c.WAIT] = c.OUTSIDE
+        control[c.LIVE] -= 1
+    return now
+
+
+def finish(
+    s: int,
+    now: int,
+    stages: Counters,
+    channels: Counters,
+    outputs: Counters,
+    ready: Counters,
+    control: Counters,
+) -> None:
+    """End the outputs of a stage whose operator has ended."""
+    stage = s * c.STAGE_COLUMNS
+    first = stages[stage + c.FIRST_OUTPUT]
+    for at in range(first, first + stages[stage + c.OUTPUTS]):
+        ch = outputs[at]
+        if ch >= 0:
+            channels[ch * c.CHANNEL_COLUMNS + c.CLOSED] = now
+            wake_reader(ch, channels, stages, ready, control)
+    stages[stage + c.DRAIN] = now
