@@ -36,7 +36,7 @@ UNCALLED: Final = {
         "Stream",
         "Unit",
     ),
-    *("Wait", "Watched", "Wiring"),
+    *("Unit", "Wait", "Watched", "Wiring"),
     # made by Tensor.elements
     "Elements",
     # sent or applied while a program runs: what is wrong there is the operator's, or its function's
