@@ -110,14 +110,16 @@ class Automaton:
         return number
 
     def _replayed(self, state: int) -> _Run:
-        """Return a run that has come to ``state``."""
+        """Return a run that has come to ``state``, from where one stands on the way, or anew."""
         path: list[tuple[int, int]] = []
-        step = self._reached[state]
-        while step is not None:
+        run, step = None, self._reached[state]
+        while step is not None and run is None:
             path.append(step)
+            run = self._live.pop(step[0], None)
             step = self._reached[step[0]]
-        run = _Run(self._operator, self._real_ports, self._codes)
-        run.start()
+        if run is None:
+            run = _Run(self._operator, self._real_ports, self._codes)
+            run.start()
         for before, code in reversed(path):
             run.hand(self._awaited[before], code)
         run.turned()

@@ -27,6 +27,9 @@ Key: TypeAlias = Any
 
 _LEVELS: Final = (1 << LEVEL_BITS) - 1
 
+_MOST_KEPT: Final = 1 << 12
+"""Values that are found again at once; of a stream of new ones most are seen no more."""
+
 _KINDS: Final = frozenset({Tile, SentTile, Selector, Empty, bool, tuple})
 """What has a number; a user's own kind of tile may say more than a tile does."""
 
@@ -87,6 +90,7 @@ class Codes:
         self._values: list[Value] = []
         self._made: dict[int, Value] = {}
         self._coded: dict[int, tuple[Value, int]] = {}
+        self._of_numbers: dict[Key, int] = {}
 
     def code(self, element: Element) -> int:
         """Return the number for ``element``.
@@ -100,14 +104,18 @@ class Codes:
         known = self._coded.get(id(value))
         if known is not None:
             return known[1] | level
-        number = 0
-        if isinstance(value, Tile) and value.data is not None and value.data.size == 1:
-            number = _number(value)
+        if isinstance(value, Tile) and (number := _number(value)) is not None:
+            shape = _shape(value)
+            kind = self._of_numbers.get(shape)
+            if kind is None:
+                self._of_numbers[shape] = kind = self._kind(value)
+            return kind << KIND_SHIFT | number << NUMBER_SHIFT | level
         bare = BARE if value.__class__ is Empty else 0
-        code = self._kind(value) << KIND_SHIFT | number << NUMBER_SHIFT | bare
-        if not number:
-            # The value is kept, so that its identity stays its own.
-            self._coded[id(value)] = value, code
+        code = self._kind(value) << KIND_SHIFT | bare
+        if len(self._coded) == _MOST_KEPT:
+            self._coded.clear()
+        # The value is kept, so that its identity stays its own.
+        self._coded[id(value)] = value, code
         return code | level
 
     def element(self, code: int) -> Element | None:
@@ -117,15 +125,17 @@ class Codes:
         what = code >> NUMBER_SHIFT
         value = self._made.get(what)
         if value is None:
+            if len(self._made) == _MOST_KEPT:
+                self._made.clear()
             self._made[what] = value = self._make(code)
         return value, code & _LEVELS
 
     def opaque(self, code: int, port: int) -> Element | None:
         """Return the element in input ``port``, with any number in it."""
         element = self.element(code)
-        if element is not None and isinstance(element[0], Tile) and self._is_number(code):
-            return OpaqueTile(element[0], port), element[1]
-        return element
+        if element is None or not isinstance(element[0], Tile) or _number(element[0]) is None:
+            return element
+        return OpaqueTile(element[0], port), element[1]
 
     def key(self, tile: Tile) -> Key:
         """Return what stands for ``tile`` where an operator keeps it."""
@@ -142,10 +152,7 @@ class Codes:
 
     def same_kind(self, tile: OpaqueTile, level: int) -> int:
         """Return the code of a tile such as ``tile``, but for its number."""
-        kind = self._kinds.get(("number", *_shape(tile)))
-        if kind is None:
-            kind = self._kind(_numbered(tile, 0))
-        return kind << KIND_SHIFT | level
+        return self.code((_numbered(tile, 0), level))
 
     def _key(self, value: Value) -> Key:
         if type(value) not in _KINDS:
@@ -169,13 +176,9 @@ class Codes:
             self.empties[kind] = value.dimension if isinstance(value, Empty) else 0
         return kind
 
-    def _is_number(self, code: int) -> bool:
-        value = self._values[code >> KIND_SHIFT]
-        return isinstance(value, Tile) and bool(self._key(value)[0] == "number")
-
     def _make(self, code: int) -> Value:
         value = self._values[code >> KIND_SHIFT]
-        if isinstance(value, Tile) and self._is_number(code):
+        if isinstance(value, Tile) and _number(value) is not None:
             number = (code & NUMBER_MASK) >> NUMBER_SHIFT
             return _numbered(value, number)
         return value
@@ -194,21 +197,22 @@ def _numbered(like: Tile, number: int) -> Tile:
     )
 
 
-def _number(tile: Tile) -> int:
-    """Return the number of a 1x1 tile that fits beside its kind; else 0."""
-    if tile.dtype.kind not in "iu":
-        return 0
-    number: int = tile.data.item()  # type: ignore[union-attr]
-    return number if 0 <= number < 1 << NUMBER_BITS else 0
+def _number(tile: Tile) -> int | None:
+    """Return the number of a 1x1 tile that fits beside its kind; None for other tiles."""
+    data = tile.data
+    if data is None or data.size != 1 or data.dtype.kind not in "iu":
+        return None
+    number: int = data.item()
+    return number if 0 <= number < 1 << NUMBER_BITS else None
 
 
 def _tile_key(tile: Tile) -> Key:
-    shape, data = _shape(tile), tile.data
-    if data is None:
+    shape = _shape(tile)
+    if tile.data is None:
         return ("tile", *shape)
-    if data.size == 1 and data.dtype.kind in "iu" and 0 <= data.item() < 1 << NUMBER_BITS:
+    if _number(tile) is not None:
         return ("number", *shape)
-    return ("data", *shape, data.tobytes())
+    return ("data", *shape, tile.data.tobytes())
 
 
 def _shape(tile: Tile) -> tuple[object, ...]:

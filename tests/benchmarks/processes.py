@@ -1,0 +1,67 @@
+"""What processes take: processor seconds and peak memory of commands, each in a child."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+__all__ = ["BASE", "QWEN", "ROOT", "Taken", "best_of", "taken_by"]
+
+ROOT: Final = Path(__file__).parents[2]
+
+BASE: Final = ("-c", "import numpy, trio, structlog")
+"""What everything here stands on."""
+
+QWEN: Final = (
+    "model=qwen3-30b-a3b",
+    "batch=64",
+    "tile_n=64",
+    "routing=programs/data/traces/expert_routing/qwen_b64/032_012.npz",
+)
+"""Parameters of ``programs/moe.py``: a layer of 2,444 operators."""
+
+
+class Taken(NamedTuple):
+    """What a process took.
+
+    Attributes:
+        seconds: of the processor, its own children included.
+        peak_bytes: the largest resident size.
+        printed: its standard output.
+    """
+
+    seconds: float
+    peak_bytes: int
+    printed: str
+
+
+def taken_by(*arguments: str) -> Taken:
+    """Run Python with ``arguments`` in the repository; compiled modules are kept, as usual."""
+    keeping = {name: os.environ[name] for name in os.environ if name != "PYTHONDONTWRITEBYTECODE"}
+    with tempfile.TemporaryFile() as printed:
+        process = subprocess.Popen(
+            [sys.executable, *arguments],
+            cwd=ROOT,
+            env=keeping,
+            stdout=printed,
+            stderr=subprocess.DEVNULL,
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0, arguments
+        printed.seek(0)
+        text = printed.read().decode()
+    return Taken(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, text)
+
+
+def best_of(rounds: int, *commands: Sequence[str]) -> tuple[float, ...]:
+    """Return the least seconds of each command, after a first time, taken in turn."""
+    for command in commands:
+        taken_by(*command)
+    times = [[taken_by(*command).seconds for command in commands] for _ in range(rounds)]
+    return tuple(min(column) for column in zip(*times, strict=True))

@@ -1,0 +1,82 @@
+"""What commands take besides their runs, in processor time, beside what they stand on."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from tests.benchmarks.processes import BASE, QWEN, best_of, taken_by
+
+pytestmark = pytest.mark.benchmark
+
+ROUNDS: Final = 5
+
+_RUN: Final = ("-m", "fabric", "run")
+_YARDSTICKS: Final = ("-m", "tests.benchmarks.yardsticks")
+
+WIRING_BEFORE: Final = 104.0
+"""Dataclasses of eight fields for which an operator was wired when symbols were sympy's."""
+
+
+def _noted(benchmark: Any, what: str, ratio: float, most: float) -> None:
+    benchmark.extra_info[what] = ratio
+    benchmark.pedantic(lambda: None, rounds=1)
+    print(f"\n{what}: {ratio:.2f}, at most {most:.2f}")
+    if benchmark.enabled:
+        assert ratio <= most
+
+
+def test_help(benchmark: Any) -> None:
+    """Help takes less than importing what a run stands on: under 0.2 s where that takes 0.33."""
+    base, shown = best_of(ROUNDS if benchmark.enabled else 1, BASE, ("-m", "fabric", "--help"))
+
+    _noted(benchmark, "--help, times the imports", shown / base, 0.6)
+
+
+def test_small_program(benchmark: Any, tmp_path: Any) -> None:
+    """The whole command for a program of 25 operators."""
+    command = (*_RUN, "programs/simplified_moe.py", "--log-dir", str(tmp_path))
+    base, run = best_of(ROUNDS if benchmark.enabled else 1, BASE, command)
+
+    _noted(benchmark, "simplified_moe.py, times the imports", run / base, 2.5)
+
+
+def test_layer(benchmark: Any, tmp_path: Any) -> None:
+    """The whole command for Qwen's layer, beside its run alone."""
+    given = [word for parameter in QWEN for word in ("-p", parameter)]
+    command = (*_RUN, "programs/moe.py", "--log-dir", str(tmp_path), *given)
+    rounds = ROUNDS if benchmark.enabled else 1
+    (whole,) = best_of(rounds, command)
+    alone = min(float(taken_by(*_YARDSTICKS, "run_alone").printed) for _ in range(rounds))
+
+    _noted(benchmark, "moe.py, times the run alone", whole / alone, 2.5)
+
+
+def test_wiring(benchmark: Any) -> None:
+    """An operator of that layer, in dataclasses of eight fields: a third of what it was."""
+    rounds = ROUNDS if benchmark.enabled else 1
+    found = min(float(taken_by(*_YARDSTICKS, "wiring").printed) for _ in range(rounds))
+
+    _noted(benchmark, "wiring, dataclasses an operator", found, WIRING_BEFORE / 3)
+
+
+def test_line(benchmark: Any) -> None:
+    """100,000 operators and 100 elements each, wiring and report included; peak memory in MB."""
+    operators = 100_000 if benchmark.enabled else 1_000
+    taken = taken_by(*_YARDSTICKS, "line", str(operators))
+    benchmark.extra_info["peak_megabytes"] = taken.peak_bytes / 1e6
+    print(f"\n{operators:,} operators: {taken.peak_bytes / 1e6:.0f} MB")
+
+    _noted(benchmark, "a line, times trio's own tasks", float(taken.printed), 0.2)
+    if benchmark.enabled:
+        assert taken.peak_bytes <= 600e6
+
+
+def test_published(benchmark: Any) -> None:
+    """All published points in one command: 80 processor seconds where the imports take 0.3."""
+    only = () if benchmark.enabled else ("--only", "SwiGLU 16x256x256")
+    (base,) = best_of(ROUNDS if benchmark.enabled else 1, BASE)
+    taken = taken_by("-m", "tests.benchmarks.published", *only)
+
+    _noted(benchmark, "published points, times the imports", taken.seconds / base, 80 / 0.3)

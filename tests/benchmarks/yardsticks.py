@@ -1,0 +1,96 @@
+"""What the parts of a command take, printed by processes of their own: ``python -m ... NAME``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from fabric import Hardware
+from fabric.runs.execution import Execution, Settings
+from fabric.shell.loader import executed, load_program
+from fabric.wiring.elaborate import elaborate
+from tests.benchmarks.pipelines import on_the_fabric, on_trio
+from tests.benchmarks.processes import QWEN, ROOT
+
+MOE: Final = ROOT / "programs/moe.py"
+
+
+@dataclass(frozen=True)
+class Eight:
+    """A description of eight fields, each checked when it is made."""
+
+    a: int
+    b: int
+    c: int
+    d: int
+    e: str
+    f: str
+    g: tuple[int, ...]
+    h: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse what is of another type."""
+        for value, kind in (
+            (self.a, int),
+            (self.b, int),
+            (self.c, int),
+            (self.d, int),
+            (self.e, str),
+            (self.f, str),
+            (self.g, tuple),
+            (self.h, tuple),
+        ):
+            if not isinstance(value, kind):
+                raise TypeError(value)
+
+
+def seconds_each_dataclass() -> float:
+    """Return what one ``Eight`` takes."""
+    count = 20_000
+    times = []
+    for _ in range(5):
+        start = time.process_time()
+        for number in range(count):
+            Eight(number, 1, 2, 3, "e", "f", (number,), ("h",))
+        times.append(time.process_time() - start)
+    return min(times) / count
+
+
+def wiring() -> None:
+    """Print what wiring an operator of Qwen's layer takes, in dataclasses of eight fields."""
+    yardstick = seconds_each_dataclass()
+    executed(MOE)
+    start = time.process_time()
+    program = load_program(MOE, QWEN, Hardware()).program
+    seconds = time.process_time() - start
+    print(seconds / len(elaborate(program).nodes) / yardstick)
+
+
+def run_alone() -> None:
+    """Print the seconds of the run of Qwen's layer: no wiring, no report."""
+    program = load_program(MOE, QWEN, Hardware()).program
+    execution = Execution(program, Settings(False, {}, {}, None, 10_000_000, None))
+    start = time.process_time()
+    assert execution.execute() == "completed"
+    print(time.process_time() - start)
+
+
+def line(operators: int) -> None:
+    """Print what a line of operators takes, from wiring to report, beside trio's own tasks.
+
+    Trio's are a hundredth as many, of which each passes as many elements on.
+    """
+    trio = on_trio(operators // 100, 16, 100) * 100
+    print(on_the_fabric(operators, 16, 100) / trio)
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["wiring"]:
+            wiring()
+        case ["run_alone"]:
+            run_alone()
+        case ["line", operators]:
+            line(int(operators))
