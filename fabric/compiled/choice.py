@@ -104,4 +104,4 @@ def _is_coded(described: ValueType) -> bool:
     """Whether values of a type can be written as integers."""
     if isinstance(described, TupleType):
         return all(map(_is_coded, described.items))
-    return isinstance(described, TileType | SelectorType | BoolType)
+    return type(described) in (TileType, SelectorType, BoolType)
