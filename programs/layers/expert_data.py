@@ -61,6 +61,8 @@ class LayerData:
         """[B, D], what the layer computes; the weights of a region are dropped when it is done."""
         x, router = self.x.array.astype(np.float64), self.router.array.astype(np.float64)
         result = np.zeros_like(x)
+        # One set for all experts: fresh matrices would take as long as the products.
+        up, gate, down = wide = [np.empty(part.shape[1:]) for part in _parts(self.weights[0])]
         self._kept.reverse()
         for members, weights in zip(self._regions, self.weights, strict=True):
             parts = self._kept.pop() if self._kept else _held(weights)
@@ -68,7 +70,8 @@ class LayerData:
                 token, slot = np.nonzero(self._choice == expert)
                 if not token.size:
                     continue
-                up, gate, down = (part.of(self._dtype)[member].astype(np.float64) for part in parts)
+                for matrix, part in zip(wide, parts, strict=True):
+                    np.copyto(matrix, part.of(self._dtype)[member])
                 gates = x[token] @ gate
                 inner = gates / (1 + np.exp(-gates)) * (x[token] @ up)
                 result[token] += router[token, slot][:, np.newaxis] * (inner @ down)
@@ -99,5 +102,9 @@ class LayerData:
         return Tensor(shape, numbers)
 
 
-def _held(weights: ExpertWeights) -> tuple[Elements, ...]:
-    return weights.up.elements(), weights.gate.elements(), weights.down.elements()
+def _parts(weights: ExpertWeights) -> tuple[Tensor, Tensor, Tensor]:
+    return weights.up, weights.gate, weights.down
+
+
+def _held(weights: ExpertWeights) -> list[Elements]:
+    return [part.elements() for part in _parts(weights)]
