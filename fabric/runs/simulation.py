@@ -65,7 +65,7 @@ def simulate(
     """Run ``program`` and return its report, whatever the outcome.
 
     Args:
-        program: wired, not run before.
+        program: wired; it may be run again, under other depths, say.
         mode: ``timing`` or ``functional``; what the program states where None.
         depths: of single channels, by ``consumer.input``.
         hops: latencies of single channels, by ``consumer.input``; one cycle each way elsewhere.
