@@ -45,7 +45,6 @@ class Promote(Operator):
 
     conducted: ClassVar[bool] = True
     turns: ClassVar[bool] = True
-    carries_numbers: ClassVar[bool] = True
 
     dimension: int | None = None
 

@@ -1,1 +1,1 @@
-"""Operators whose behaviour in time is a table, run without Python in between."""
+"""Operators whose behaviour in time is known as a table, run in one compiled loop."""

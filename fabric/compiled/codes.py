@@ -16,7 +16,8 @@ from fabric.compiled.columns import (
     NUMBER_SHIFT,
 )
 from fabric.engine.off_chip import Burst
-from fabric.values.value import BufferReference, Element, Empty, Selector, Tile, Value
+from fabric.values.fit import SentTile
+from fabric.values.value import Element, Empty, Selector, Tile, Value, items_of
 
 __all__ = ["Codes", "LookedError", "OpaqueTile", "UncodedError"]
 
@@ -24,6 +25,9 @@ Key: TypeAlias = Any
 """What equal values share; a nest of tuples that can be hashed."""
 
 _LEVELS: Final = (1 << LEVEL_BITS) - 1
+
+_KINDS: Final = frozenset({Tile, SentTile, Selector, Empty, bool, tuple})
+"""What has a number; a user's own kind of tile may say more than a tile does."""
 
 
 class UncodedError(Exception):
@@ -130,15 +134,15 @@ class Codes:
         return self._of_numbers[_shape(tile)] << KIND_SHIFT | level
 
     def _key(self, value: Value) -> Key:
+        if type(value) not in _KINDS:
+            raise UncodedError
         if isinstance(value, Tile):
             return _tile_key(value)
         if isinstance(value, Selector | Empty):
             return (type(value), *value)
         if isinstance(value, bool):
             return (bool, value)
-        if isinstance(value, BufferReference):
-            raise UncodedError
-        return (tuple, *(self.code((item, 0)) for item in value))
+        return (tuple, *(self.code((item, 0)) for item in items_of(value)))
 
     def _kind(self, value: Value) -> int:
         key = self._key(value)

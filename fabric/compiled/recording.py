@@ -62,6 +62,7 @@ class Recording:
         ports: what its ``run`` is given.
         operations: since the last element it was handed; rows of the table.
         memory: what it said it keeps, when a turn ended since then; None where none did.
+        shown: by input, the value that was looked at last; the loop knows the number of no other.
     """
 
     def __init__(self, ports: Ports, codes: Codes) -> None:
@@ -69,6 +70,7 @@ class Recording:
         self.codes: Final = codes
         self.operations: list[list[int]] = []
         self.memory: tuple[object, ...] | None = None
+        self.shown: dict[int, object] = {}
         self._moves = 0
         self._repeats = False
         self._kept: list[weakref.ref[_Reading]] = []
@@ -98,11 +100,21 @@ class Recording:
             amount = asked.cycles
             stamp = -1 if asked.reading.moves == self._moves else self._number_of(asked)
         if isinstance(value, OpaqueTile):
+            self.check_shown(value)
             row = [what, port, self.codes.same_kind(value, level), value.port, amount, stamp]
         else:
             row = [what, port, self.codes.code(element), -1, amount, stamp]
         self._append(row)
         self.moved()
+
+    def check_shown(self, tile: OpaqueTile) -> None:
+        """Make sure that the number of ``tile`` is the one that was looked at last.
+
+        Raises:
+            UnfitError: another element of that input has been looked at since.
+        """
+        if self.shown.get(tile.port) is not tile:
+            raise UnfitError
 
     def clock(self) -> _Stamp:
         """Return a reading of the clock."""
@@ -250,7 +262,9 @@ class _RecordedSource:
         self._head: Element | None = None
 
     async def peek(self) -> Element | None:
-        self._head = await _answer(Awaited(c.PEEK, self.port))
+        self._head = head = await _answer(Awaited(c.PEEK, self.port))
+        if head is not None:
+            self._recording.shown[self.port] = head[0]
         return self._head
 
     async def receive(self) -> Element | None:
@@ -390,6 +404,7 @@ class _RecordedPorts(Ports):
     @override
     def number(self, tile: Tile, below: int) -> int | None:
         if isinstance(tile, OpaqueTile):
+            self.recording.check_shown(tile)
             self.recording.note(c.CHECK, tile.port, below)
             return 0
         return super().number(tile, below)

@@ -30,7 +30,15 @@ from fabric.values.value import (
     dtype_name,
 )
 
-__all__ = ["MOST_CYCLES", "described", "element_misfit", "freeze", "misfit", "whole"]
+__all__ = [
+    "MOST_CYCLES",
+    "SentTile",
+    "described",
+    "element_misfit",
+    "freeze",
+    "misfit",
+    "whole",
+]
 
 MOST_CYCLES: Final = 1 << 60
 """A clock beyond is a mistake; traces and the HBM count in 64 bits."""

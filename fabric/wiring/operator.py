@@ -103,6 +103,15 @@ class Operator(Described):
     ``infer``, ``costs``, ``__call__``, how an operator is made, or defaults of its fields; one that
     overrides anything else is looked at, unless it states it again.
 
+    A class that is conducted may state ``turns = True``, too: then its operators go on in compiled
+    code in timing mode, many times sooner, and ``run`` is only asked what it does, once for each
+    situation. For that, it says ``ports.turn(...)`` each time it has dealt with an element or a
+    group, with all that it keeps: numbers, values, tuples of these. What it does next follows from
+    that and from what it receives, and from nothing else. A loop that does the same so many times
+    is written over ``ports.times(count)``. ``carries_numbers = True`` says besides that it passes
+    the numbers in tiles on without a look at them, but for addresses (``ports.number``). The
+    statements hold as ``conducted`` does. What cannot be written down so is run as a task.
+
     Attributes:
         name: for reports; by default made of the class name and a number.
     """

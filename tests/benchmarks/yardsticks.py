@@ -87,5 +87,10 @@ def line(operators: int) -> None:
 
 
 if __name__ == "__main__":
-    name, *given = sys.argv[1:]
-    {"wiring": wiring, "run_alone": run_alone, "line": line}[name](*map(int, given))
+    match sys.argv[1:]:
+        case ["wiring"]:
+            wiring()
+        case ["run_alone"]:
+            run_alone()
+        case ["line", operators]:
+            line(int(operators))

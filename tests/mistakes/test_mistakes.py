@@ -24,13 +24,23 @@ UNCALLED: Final = {
     *("CapacityError", "ConfigurationError", "Deadlock", "FabricError", "OperatorError"),
     *("ProgramError", "ShapeError", "VerificationError"),
     # made by the fabric, or the words of annotations
-    *("Allocation", "BufferReference", "Burst", "Channel", "ComputeUnit", "Dim", "Element"),
-    *("MemoryUnit", "Observer", "OffChip", "Ports", "Report", "Source", "Stream", "Unit", "Wait"),
-    *("Watched", "Wiring"),
+    *("Allocation", "Arrivals", "BufferReference", "Burst", "Channel", "ComputeUnit", "Dim"),
+    *(
+        "Element",
+        "MemoryUnit",
+        "Observer",
+        "OffChip",
+        "Ports",
+        "Report",
+        "Source",
+        "Stream",
+        "Unit",
+    ),
+    *("Unit", "Wait", "Watched", "Wiring"),
     # made by Tensor.elements
     "Elements",
     # sent or applied while a program runs: what is wrong there is the operator's, or its function's
-    *("Empty", "Selector", "Tile", "drop", "items_of", "share"),
+    *("Empty", "Selector", "Tile", "drop", "items_of", "number_in", "share"),
     # true or false of anything
     *("holds_buffers", "is_ragged", "is_static"),
     # what all of this is made with

@@ -129,7 +129,7 @@ def command(
         tell(f"fabric: {error.filename}: {error.strerror}")
         status = status or ExitStatus.UNWRITTEN
     if was_compiled_now():
-        tell("fabric: compiled the HBM's loop; the next runs start seconds sooner")
+        tell("fabric: compiled its loops; the next runs start seconds sooner")
     return status
 
 
