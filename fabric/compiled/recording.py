@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
 from typing_extensions import override
 
 from fabric.compiled import columns as c
@@ -180,6 +181,8 @@ class Recording:
             return self.codes.key(kept)
         if isinstance(kept, _RecordedSource):
             return "input", kept.port
+        if isinstance(kept, np.ndarray):
+            return kept.dtype, kept.shape, kept.tobytes()
         if isinstance(kept, tuple | list):
             return type(kept).__name__, *map(self.key, kept)
         return kept
