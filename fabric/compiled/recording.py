@@ -6,6 +6,8 @@ import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
+
 from fabric.compiled import columns as c
 from fabric.compiled.codes import Codes, OpaqueTile
 from fabric.values.value import Element, Tile
@@ -172,6 +174,8 @@ class Recording:
             return self.codes.key(kept)
         if isinstance(kept, Input):
             return "input", kept.port
+        if isinstance(kept, np.ndarray):
+            return kept.dtype, kept.shape, kept.tobytes()
         if isinstance(kept, tuple | list):
             return type(kept).__name__, *map(self.key, kept)
         return kept
