@@ -85,7 +85,7 @@ class Recording:
 
     def _append(self, operation: list[int]) -> None:
         self.operations.append(operation)
-        if len(self.operations) > _LONGEST_STRETCH:
+        if len(self.operations) > _LONGEST_STRETCH or abs(operation[c.AMOUNT]) > c.FAR:
             raise UnfitError
 
     def moved(self) -> None:
@@ -113,7 +113,8 @@ class Recording:
         Raises:
             UnfitError: another element of that input has been looked at since.
         """
-        if self.shown.get(tile.port) is not tile:
+        shown = self.shown.get(tile.port)
+        if not isinstance(shown, OpaqueTile) or shown.looked is not tile.looked:
             raise UnfitError
 
     def clock(self) -> _Stamp:
@@ -173,6 +174,8 @@ class Recording:
 
     def key(self, kept: object) -> object:
         """Return what stands for ``kept`` in the name of a state."""
+        if isinstance(kept, OpaqueTile):
+            self.check_shown(kept)
         if isinstance(kept, Tile):
             return self.codes.key(kept)
         if isinstance(kept, _RecordedSource):

@@ -20,6 +20,7 @@ from fabric.compiled.recording import UnfitError
 from fabric.engine.strand import Strand
 from fabric.engine.unit import Wait
 from fabric.telling.causes import Operation
+from fabric.telling.errors import Refusal
 
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
@@ -116,7 +117,7 @@ class Region:
                 self._boundary.emit()
                 if not self._boundary.arm():
                     break
-        except (UnfitError, UncodedError):
+        except (UnfitError, UncodedError, OverflowError, Refusal):
             self.gave_up = True
             clock.stopping = True
         self._rest()

@@ -164,33 +164,38 @@ class Execution:
 
     def _execute(self) -> Ending:
         start = time.perf_counter()
-        ending = self._run()
-        if self.machine.gave_up and not self._interrupts.seen:
-            # Tasks get as far, and say what is wrong.
-            self._build(compiles=False)
-            ending = self._run()
-        self.wall_seconds = time.perf_counter() - start
-        self.state = state_of(self.machine)
-        self.counters = accounting.unit_counters(self.state)
-        self._log_finished(self.state, lambda: self.counters)
-        return "interrupted" if self._interrupts.seen else ending
-
-    def _run(self) -> Ending:
-        interrupts, runtime = self._interrupts, self._runner.runtime
+        interrupts = self._interrupts
         ending: Ending = "interrupted"
         try:
-            with interrupts.handled(), watched(runtime.watched, self._say):
-                runtime.catches_interrupts = interrupts.handling
-                ending = self._runner.run(
-                    lambda: "livelock" if self.watch.moving else None,
-                    on_start=lambda: interrupts.ends(runtime.cancel, runtime.abandon),
-                    beside=self._beside(),
-                )
+            with interrupts.handled():
+                begun = self.log.place
+                ending = self._run()
+                if self.machine.gave_up and not interrupts.seen:
+                    # Tasks get as far, and say what is wrong.
+                    self.log.forget_since(begun)
+                    self._logged.clear()
+                    self._loops_logged.clear()
+                    self._build(compiles=False)
+                    ending = self._run()
         except BaseException:
             # Interrupted in the middle of what it did, trio may complain about anything.
             if not interrupts.seen:
                 raise
-        return ending
+        self.wall_seconds = time.perf_counter() - start
+        self.state = state_of(self.machine)
+        self.counters = accounting.unit_counters(self.state)
+        self._log_finished(self.state, lambda: self.counters)
+        return "interrupted" if interrupts.seen else ending
+
+    def _run(self) -> Ending:
+        interrupts, runtime = self._interrupts, self._runner.runtime
+        with watched(runtime.watched, self._say):
+            runtime.catches_interrupts = interrupts.handling
+            return self._runner.run(
+                lambda: "livelock" if self.watch.moving else None,
+                on_start=lambda: interrupts.ends(runtime.cancel, runtime.abandon),
+                beside=self._beside(),
+            )
 
     def _beside(self) -> Iterator[Callable[[], Awaitable[None]]]:
         """Yield the tasks that go on as long as the operators do."""
