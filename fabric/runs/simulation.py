@@ -282,7 +282,7 @@ def _report(
         explained=explained,
         failure=None if error is None else Failure.of(error),
         extra=extra,
-        units=accounting.unit_counters(state),
+        units=run.counters,
         channels_counters=accounting.channel_counters(state),
         comparison=comparison,
         warnings=tuple(warnings),
