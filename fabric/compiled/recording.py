@@ -211,3 +211,10 @@ class _Stamp:
 
     def __sub__(self, cycles: int) -> _Stamp:
         return self + -cycles
+
+    def _refuse(self, _: object = None) -> bool:
+        """Refuse to be compared: it is any cycle."""
+        raise UnfitError
+
+    __eq__ = __bool__ = _refuse
+    __hash__ = None  # type: ignore[assignment]

@@ -33,6 +33,10 @@ _BUDGET: Final = 2_000_000
 """Operations after which Python looks whether there was a signal."""
 
 
+_ASKED: Final = 1_000
+"""Operators asked after which others have their turn, as they have after so many operations."""
+
+
 class _Woken(Strand):
     """Tells the region that a unit in it has been woken."""
 
@@ -138,7 +142,8 @@ class Region:
     def _run(self) -> bool:
         """Run the loop until all stages wait; False where it came back early."""
         control = self._arrays.control
-        while True:
+        asked = 0
+        while asked < _ASKED and not self._clock.stopped:
             reason, about = self._arrays.go_on(self._clock.pace_cycle, _BUDGET)
             if control[c.LEDGER]:
                 changes = self._arrays.ledger[: control[c.LEDGER]].tolist()
@@ -148,6 +153,7 @@ class Region:
                 automaton = self._arrays.stages[about].automaton
                 automaton.ask(int(control[c.ASKED_STATE]), int(control[c.ASKED_CODE]))
                 self._arrays.link()
+                asked += 1
             elif reason == c.FAILS:
                 raise UnfitError
             elif reason == c.GROWS:
@@ -155,6 +161,7 @@ class Region:
                 self._arrays.link()
             elif reason != c.RECORDS:
                 return bool(reason == c.AT_REST)
+        return False
 
     def _submit(self) -> None:
         """Hand bursts to the memory off chip."""
