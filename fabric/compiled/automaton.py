@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fabric.compiled import columns as c
 from fabric.compiled.codes import Codes
 from fabric.compiled.recording import Awaited, Recording, UnfitError
+from fabric.compiled.stand_ins import recorded_ports
 from fabric.compiled.tables import Tables
 
 if TYPE_CHECKING:
@@ -130,10 +131,12 @@ class _Run:
     """One run of an operator on what is noted."""
 
     def __init__(self, operator: Operator, ports: Ports, codes: Codes) -> None:
-        self._recording = Recording(ports, codes)
+        self._recording = Recording(codes)
         self._codes = codes
         self._carries = operator.carries_numbers
-        self._going: Coroutine[Awaited, Any, None] = operator.run(self._recording.ports)
+        self._going: Coroutine[Awaited, Any, None] = operator.run(
+            recorded_ports(self._recording, ports)
+        )
 
     def start(self) -> tuple[Awaited, list[list[int]]]:
         return self._send(None)
