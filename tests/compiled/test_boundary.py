@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from fabric import Program, simulate
-from fabric.engine import conductor
+from fabric.engine import conductor, memories
 from fabric.engine.flat_memory import FlatMemory
 from fabric.machine import assembly
 from fabric.terminal.progress import Snapshot
@@ -45,7 +45,7 @@ def test_looked_at(name: str, order: str | int, tmp_path: Path) -> None:
     """Who looks on after each step changes nothing, not while a burst is answered either."""
 
     def build() -> Program:
-        return program(name, **({"batch": 16, "inter": 64} if name == "swiglu" else {}))
+        return program(name, batch=16, inter=64) if name == "swiglu" else program(name)
 
     alone = run(build, "compiled", tmp_path)
     looking = Looking()
@@ -63,7 +63,7 @@ def between(seed: int) -> Program:
     drawn = random.Random(seed)
     with Program("between", mode="timing", channel_depth=drawn.randint(1, 3)) as made:
         streams = [source(f"s{number}", drawn.randint(0, 40)) for number in range(3)]
-        for number in range(12):
+        for _ in range(12):
             at = drawn.randrange(len(streams))
             stream = streams.pop(at)
             match drawn.randrange(5):
@@ -107,7 +107,7 @@ def other_memory() -> Iterator[list[Any]]:
             bursts.append((unit.name, burst))
             super().submit(unit, burst)
 
-    native = assembly.memory_of
+    native = memories.memory_of
 
     def made(description: Any, *arguments: Any, **named: Any) -> Any:
         memory = native(description, *arguments, **named)
