@@ -15,10 +15,10 @@ from fabric.values.value import Element, Empty
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
 
-__all__ = ["GRANT", "ChannelCounters"]
+__all__ = ["GRANT", "NOTHING", "ChannelCounters"]
 
-_NOTHING: Final[deque[Any]] = deque(maxlen=0)
-"""Shared by channels that are not opened."""
+NOTHING: Final[deque[Any]] = deque(maxlen=0)
+"""Shared by channels that are not opened, or carry nothing more."""
 
 GRANT: Final = 256
 """Credits handed out at a time, so that a deep channel costs memory only when it fills, and a unit
@@ -108,11 +108,11 @@ class ChannelCounters:
         self.clock: Final = clock
         self.forward_cycles: Final = hop.forward_cycles
         self.backward_cycles: Final = hop.backward_cycles
-        self.queue: deque[tuple[int, Element]] = _NOTHING
-        self.credits: deque[int] = _NOTHING
-        self._returned: deque[int] = _NOTHING
+        self.queue: deque[tuple[int, Element]] = NOTHING
+        self.credits: deque[int] = NOTHING
+        self._returned: deque[int] = NOTHING
         self._ungranted = 0
-        self._recent: deque[int] = _NOTHING
+        self._recent: deque[int] = NOTHING
         self._peak_slots = 1
         self._last_usable_cycle = 0
         self._spent = 0
@@ -204,7 +204,7 @@ class ChannelCounters:
 
     def hold(self, queue: Iterable[tuple[int, Element]]) -> None:
         """Hold what is held elsewhere, visible in these cycles."""
-        self.queue = deque(queue) or _NOTHING
+        self.queue = deque(queue) or NOTHING
 
     def count_taken(
         self,
@@ -220,7 +220,7 @@ class ChannelCounters:
         self._spent = taken - len(self._returned)
         self.empty_cycles = empty_cycles
         self.left_over = left_over
-        self._recent = _NOTHING
+        self._recent = NOTHING
         self._peak_slots = peak_slots
         self._last_usable_cycle = last_usable_cycle
         self.ended = ended
