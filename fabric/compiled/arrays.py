@@ -28,6 +28,12 @@ _FIRST_SLOTS: Final = 1024
 
 _LEDGER: Final = 1 << 14
 
+_FIRST_LOOK: Final = 1 << 14
+"""Elements that operators are handed, in half a second, before it is looked at what for."""
+
+_PAYING: Final = 16
+"""Transfers of tasks that take as long as to hand an element to an operator that is asked."""
+
 
 class Stage(NamedTuple):
     """An operator in the region.
@@ -89,6 +95,7 @@ class Arrays:
         self.ledger: Final[Array] = np.zeros(_LEDGER, np.int64)
         self._ready = np.zeros(1 << (len(stages) + 1).bit_length(), np.int64)
         self._ready[: len(stages)] = range(len(stages))
+        self._next_look = _FIRST_LOOK
         self._linked: tuple[Array, ...] = (self._ready,) * 6
         self.link()
 
@@ -179,6 +186,14 @@ class Arrays:
         """Let the loop go on; see ``kernel.go_on``."""
         reason, about = self._loop(pace_cycle, operations)
         return reason, about
+
+    def pays(self) -> bool:
+        """Whether far more elements were taken than operators were handed; seen now and then."""
+        steps = self._tables.steps
+        if steps < self._next_look:
+            return True
+        self._next_look = 2 * steps
+        return bool(self.channels[:, c.TAKEN].sum() > _PAYING * steps)
 
     def grow(self, number: int) -> None:
         """Give a channel twice the slots; none of them has been used twice yet."""

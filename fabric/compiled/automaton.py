@@ -65,6 +65,7 @@ class Automaton:
         """
         run = self._live.pop(state, None) or self._replayed(state)
         awaited, operations = run.hand(self._awaited[state], code)
+        self._tables.steps += 1
         after = self._state(run, awaited, (state, code), self._keys[state])
         self._tables.transition(state, code, operations, after)
 
@@ -123,6 +124,7 @@ class Automaton:
             run.start()
         for before, code in reversed(path):
             run.hand(self._awaited[before], code)
+        self._tables.steps += len(path)
         run.turned()
         return run
 

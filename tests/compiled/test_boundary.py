@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pytest
 import trio
 
 from fabric import Program, simulate
+from fabric.compiled import arrays
 from fabric.engine import conductor, memories
 from fabric.engine.flat_memory import FlatMemory
 from fabric.machine import assembly
 from fabric.terminal.progress import Snapshot
-from operators import Broadcast, Consumer, EagerMerge, Flatten, Promote, Repeat
+from operators import Broadcast, Consumer, EagerMerge, Flatten, Metadata, Promote, Repeat, Zip
 from tests.compiled.both import both, run
 from tests.compiled.test_both_engines import hopped
 from tests.deadlock.parts import Script, sink, source
@@ -127,3 +129,22 @@ def test_other_memories() -> None:
         found.append(sorted(bursts))
     assert found[0]
     assert found[0] == found[1]
+
+
+def many_pairs(*, user: bool) -> Program:
+    """Return a program in which nearly every element is new to its operator."""
+    with Program("pairs", mode="timing") as made:
+        numbers = Metadata(np.arange(300))()
+        Consumer()(Zip()(numbers, numbers))
+        if user:
+            sink("end", source("begin", 3))
+    return made
+
+
+@pytest.mark.parametrize("user", [False, True])
+def test_does_not_pay(user: bool, tmp_path: Path) -> None:
+    """A table that grows as fast as the run is left to tasks, unless a user would see it twice."""
+    with mock.patch.object(arrays, "_FIRST_LOOK", 512):
+        found = both(lambda: many_pairs(user=user), tmp_path)
+
+    assert found.gave_up is not user
