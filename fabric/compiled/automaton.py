@@ -7,7 +7,7 @@ the elements it has been handed since. Operators that are alike share one automa
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from fabric.compiled import columns as c
 from fabric.compiled.codes import Codes
@@ -136,7 +136,7 @@ class _Run:
         self._recording = Recording(codes)
         self._codes = codes
         self._carries = operator.carries_numbers
-        self._going: Coroutine[Awaited, Any, None] = operator.run(
+        self._going: Coroutine[Awaited, object, None] = operator.run(
             recorded_ports(self._recording, ports)
         )
 
