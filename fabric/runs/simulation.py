@@ -85,7 +85,8 @@ def simulate(
             not, of one with other depths they are.
         engine: ``compiled``: operators of whose behaviour in time a table can be made go on without
             a task of their own, in timing mode and where nobody watches; ``tasks``: none do. What
-            comes out is the same.
+            comes out is the same. A run that comes to what only tasks can do, an error mostly, is
+            begun again with them: users' operators then run twice.
 
     Raises:
         FabricError: the program cannot be run at all.
