@@ -7,7 +7,7 @@ the elements it has been handed since. Operators that are alike share one automa
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from fabric.compiled import columns as c
 from fabric.compiled.codes import Codes
@@ -65,6 +65,7 @@ class Automaton:
         """
         run = self._live.pop(state, None) or self._replayed(state)
         awaited, operations = run.hand(self._awaited[state], code)
+        self._tables.steps += 1
         after = self._state(run, awaited, (state, code), self._keys[state])
         self._tables.transition(state, code, operations, after)
 
@@ -123,6 +124,7 @@ class Automaton:
             run.start()
         for before, code in reversed(path):
             run.hand(self._awaited[before], code)
+        self._tables.steps += len(path)
         run.turned()
         return run
 
@@ -134,7 +136,7 @@ class _Run:
         self._recording = Recording(codes)
         self._codes = codes
         self._carries = operator.carries_numbers
-        self._going: Coroutine[Awaited, Any, None] = operator.run(
+        self._going: Coroutine[Awaited, object, None] = operator.run(
             recorded_ports(self._recording, ports)
         )
 

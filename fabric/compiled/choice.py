@@ -83,7 +83,11 @@ def region_of(
         arrays = Arrays(codes, tables, stages, joints)
     except OverflowError:
         return None
-    return Region(first.clock, first.on_chip, first.off_chip, arrays)
+
+    def ours() -> bool:
+        return all(likeness.is_ours(node.operator) for node in plan.nodes)
+
+    return Region(first.clock, first.on_chip, first.off_chip, arrays, ours)
 
 
 def _channel(sink: Sink) -> Channel | None:

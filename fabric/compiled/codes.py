@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -22,7 +23,7 @@ from fabric.values.value import Element, Empty, Selector, Tile, Value, items_of
 
 __all__ = ["Codes", "LookedError", "OpaqueTile", "UncodedError"]
 
-Key: TypeAlias = Any
+Key: TypeAlias = Hashable
 """What equal values share; a nest of tuples that can be hashed."""
 
 _LEVELS: Final = (1 << LEVEL_BITS) - 1

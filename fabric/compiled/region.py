@@ -5,6 +5,7 @@ To the clock and to the channels at its boundary each of them is a unit like any
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -60,12 +61,22 @@ class Region:
         on_chip: OnChipMemory,
         off_chip: OffChip | None,
         arrays: Arrays,
+        may_begin_again: Callable[[], bool],
     ) -> None:
-        """Let the stages of ``arrays`` stand before their first elements."""
+        """Let the stages of ``arrays`` stand before their first elements.
+
+        Args:
+            clock: of the run, as the memories.
+            on_chip: see above.
+            off_chip: see above.
+            arrays: of the stages.
+            may_begin_again: whether nobody would see that the run was begun twice.
+        """
         self._clock: Final = clock
         self._on_chip: Final = on_chip
         self._off_chip: Final = off_chip
         self._arrays: Final = arrays
+        self._may_begin_again: Final = may_begin_again
         self._boundary: Final = Boundary(arrays)
         self.gave_up = False
         self.indices: Final = frozenset(stage.unit.index for stage in arrays.stages)
@@ -154,6 +165,8 @@ class Region:
                 automaton.ask(int(control[c.ASKED_STATE]), int(control[c.ASKED_CODE]))
                 self._arrays.link()
                 asked += 1
+                if not self._arrays.pays() and self._may_begin_again():
+                    raise UnfitError
             elif reason == c.FAILS:
                 raise UnfitError
             elif reason == c.GROWS:
