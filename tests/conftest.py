@@ -16,13 +16,15 @@ settings.load_profile("fabric")
 def pytest_configure() -> None:
     """Make the tests independent of who started them, and where.
 
-    The HBM's loop is compiled here: in a new clone a command would say that it had to. Signals are
+    The loops are compiled here: in a new clone a command would say that it had to. Signals are
     taken back: what a shell starts behind it ignores SIGINT, and what nohup starts SIGHUP, and so
     would the commands under test.
     """
+    from fabric.compiled.kernel import go_on
     from fabric.engine.flat_kernel import advance
 
     advance.link()
+    go_on.link()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGHUP, signal.SIG_DFL)

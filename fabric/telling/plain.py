@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any, TypeAlias
 
+from msgspec import DecodeError
 from msgspec import json as msgspec_json
 
 __all__ = ["JsonObject", "json_text", "plain"]
@@ -22,7 +23,11 @@ def json_text(value: object) -> str:
         # An infinity or a NaN: these are rare, and looking for them takes as long as writing.
         text = json.dumps(plain(value), allow_nan=False)
     # Python writes numbers and letters; its own indentation is in Python, and ten times slower.
-    return msgspec_json.format(text, indent=2) + "\n"
+    try:
+        return msgspec_json.format(text, indent=2) + "\n"
+    except DecodeError:
+        # Half of a character that is no text, as in a path that is not UTF-8.
+        return json.dumps(json.loads(text), indent=2) + "\n"
 
 
 def plain(value: object) -> object:
