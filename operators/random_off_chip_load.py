@@ -47,7 +47,6 @@ class RandomOffChipLoad(Load):
 
     conducted: ClassVar[bool] = True
     turns: ClassVar[bool] = True
-    carries_numbers: ClassVar[bool] = True
 
     def __call__(self, addresses: Stream) -> Stream:
         """Return the stream of tiles."""
@@ -68,6 +67,12 @@ class RandomOffChipLoad(Load):
         async for address, stop in Values[Tile](ports.source, ports.sink):
             await hand_out(ports, tiles, grid.checked(address, ports), stop)
             ports.turn()
+
+    @property
+    @override
+    def carries_numbers(self) -> bool:  # type: ignore[override]
+        """Whether all tiles are alike: one with an integer in it is what its address says."""
+        return not self._grid.has_integers
 
     @property
     def _grid(self) -> Grid:

@@ -28,6 +28,12 @@ _FIRST_SLOTS: Final = 1024
 
 _LEDGER: Final = 1 << 14
 
+_FIRST_LOOK: Final = 1 << 14
+"""Elements that operators are handed, in half a second, before it is looked at what for."""
+
+_PAYING: Final = 16
+"""Transfers of tasks that take as long as to hand an element to an operator that is asked."""
+
 
 class Stage(NamedTuple):
     """An operator in the region.
@@ -89,40 +95,41 @@ class Arrays:
         self.ledger: Final[Array] = np.zeros(_LEDGER, np.int64)
         self._ready = np.zeros(1 << (len(stages) + 1).bit_length(), np.int64)
         self._ready[: len(stages)] = range(len(stages))
+        self._next_look = _FIRST_LOOK
         self._linked: tuple[Array, ...] = (self._ready,) * 6
         self.link()
 
     def _build_channels(self) -> None:
-        joints = self.joints
-        self.channels = np.zeros((len(joints), c.CHANNEL_COLUMNS), np.int64)
-        self.slots = Rows(c.SLOT_COLUMNS)
-        rows = self.channels
         self.dimensions = Rows(c.DIMENSION_COLUMNS)
-        for number, (channel, assumed, producer, consumer) in enumerate(joints):
-            row = rows[number]
-            row[c.COUNTED] = -1
+        rows: list[list[int]] = []
+        slots = 0
+        for channel, assumed, producer, consumer in self.joints:
+            row = [0] * c.CHANNEL_COLUMNS
+            row[c.COUNTED] = c.OUTSIDE
             if assumed is not None:
                 expected = [-1 if size is None else size for size in assumed.expected]
                 row[c.RANK] = len(expected) - 1
                 row[c.COUNTED] = self.dimensions.extend(
                     [[0, 0, _ANY_SIZE, 0, size] for size in expected]
                 )
-            row[c.DEPTH] = channel.depth
-            row[c.FORWARD], row[c.BACKWARD] = channel.forward_cycles, channel.backward_cycles
             size = 1 << (min(channel.depth, _FIRST_SLOTS) - 1).bit_length()
-            row[c.MASK] = size - 1
-            row[c.BASE] = self.slots.extend([[0, 0, 0]] * size)
-            row[c.CLOSED] = -1
-            row[c.PEAK] = 1
+            row[c.DEPTH], row[c.MASK], row[c.BASE] = channel.depth, size - 1, slots
+            row[c.FORWARD], row[c.BACKWARD] = channel.forward_cycles, channel.backward_cycles
+            row[c.CLOSED], row[c.PEAK] = -1, 1
             row[c.PRODUCER], row[c.CONSUMER] = producer, consumer
+            rows.append(row)
+            slots += size
+        self.channels = np.array(rows, np.int64).reshape(-1, c.CHANNEL_COLUMNS)
+        self.slots = Rows(c.SLOT_COLUMNS, slots + 1)
+        self.slots.count = slots
 
     def _build_stages(self) -> None:
         stages = self.stages
-        self.rows = np.zeros((len(stages), c.STAGE_COLUMNS), np.int64)
+        rows: list[list[int]] = []
         inputs: list[int] = []
         outputs: list[int] = []
         for number, stage in enumerate(stages):
-            row = self.rows[number]
+            row = [0] * c.STAGE_COLUMNS
             row[c.STATE] = stage.automaton.first_state
             row[c.PC], row[c.PC_END] = stage.automaton.first_stretch
             row[c.WAIT] = -1
@@ -131,6 +138,8 @@ class Arrays:
             row[c.FIRST_STAMP] = number * c.STAMPS
             inputs += [self.number[each] for each in stage.inputs]
             outputs += [c.OUTSIDE if each is None else self.number[each] for each in stage.outputs]
+            rows.append(row)
+        self.rows = np.array(rows, np.int64)
         self._inputs = np.array(inputs or [0], np.int64)
         self._outputs = np.array(outputs or [0], np.int64)
         self._seen = np.zeros(len(self._inputs), np.int64)
@@ -177,6 +186,14 @@ class Arrays:
         """Let the loop go on; see ``kernel.go_on``."""
         reason, about = self._loop(pace_cycle, operations)
         return reason, about
+
+    def pays(self) -> bool:
+        """Whether far more elements were taken than operators were handed; seen now and then."""
+        steps = self._tables.steps
+        if steps < self._next_look:
+            return True
+        self._next_look = 2 * steps
+        return bool(self.channels[:, c.TAKEN].sum() > _PAYING * steps)
 
     def grow(self, number: int) -> None:
         """Give a channel twice the slots; none of them has been used twice yet."""

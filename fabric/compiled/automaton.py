@@ -7,11 +7,12 @@ the elements it has been handed since. Operators that are alike share one automa
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from fabric.compiled import columns as c
 from fabric.compiled.codes import Codes
 from fabric.compiled.recording import Awaited, Recording, UnfitError
+from fabric.compiled.stand_ins import recorded_ports
 from fabric.compiled.tables import Tables
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Automaton:
         """
         run = self._live.pop(state, None) or self._replayed(state)
         awaited, operations = run.hand(self._awaited[state], code)
+        self._tables.steps += 1
         after = self._state(run, awaited, (state, code), self._keys[state])
         self._tables.transition(state, code, operations, after)
 
@@ -122,6 +124,7 @@ class Automaton:
             run.start()
         for before, code in reversed(path):
             run.hand(self._awaited[before], code)
+        self._tables.steps += len(path)
         run.turned()
         return run
 
@@ -130,10 +133,12 @@ class _Run:
     """One run of an operator on what is noted."""
 
     def __init__(self, operator: Operator, ports: Ports, codes: Codes) -> None:
-        self._recording = Recording(ports, codes)
+        self._recording = Recording(codes)
         self._codes = codes
         self._carries = operator.carries_numbers
-        self._going: Coroutine[Awaited, Any, None] = operator.run(self._recording.ports)
+        self._going: Coroutine[Awaited, object, None] = operator.run(
+            recorded_ports(self._recording, ports)
+        )
 
     def start(self) -> tuple[Awaited, list[list[int]]]:
         return self._send(None)

@@ -158,14 +158,19 @@ class Boundary:
         """Let the queue of a channel into a stage say what the stage has not taken."""
         arrays = self._arrays
         row = arrays.channels[number].tolist()
-        channel = arrays.joints[number].channel
-        queue = channel.queue
-        for _ in range(self._shown[number]):
-            queue.popleft()
         base, mask = row[c.BASE], row[c.MASK]
-        for index in range(row[c.SENT] - 1, row[c.TAKEN] - 1, -1):
+        held = []
+        for index in range(row[c.TAKEN], row[c.SENT]):
             visible, code = arrays.slots.array[base + (index & mask), : c.USABLE].tolist()
             element = arrays.codes.element(code)
             assert element is not None
-            queue.appendleft((visible, element))
-        self._shown[number] = row[c.SENT] - row[c.TAKEN]
+            held.append((visible, element))
+        channel, _, producer, _ = arrays.joints[number]
+        if producer >= 0:
+            channel.hold(held)
+            return
+        queue = channel.queue
+        for _ in range(self._shown[number]):
+            queue.popleft()
+        queue.extendleft(reversed(held))
+        self._shown[number] = len(held)

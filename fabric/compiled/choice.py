@@ -17,7 +17,7 @@ from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
 from fabric.engine.flat_memory import FlatMemory
 from fabric.engine.ports import Sink
-from fabric.values.stream_type import holds_buffers
+from fabric.values.stream_type import BoolType, SelectorType, TileType, TupleType, ValueType
 
 if TYPE_CHECKING:
     from fabric.engine.ports import Ports
@@ -48,12 +48,13 @@ def region_of(
         if key not in known:
             try:
                 known[key] = Automaton(node.operator, its, codes, tables)
-            except (UnfitError, UncodedError):
+            except (UnfitError, UncodedError, OverflowError):
                 known[key] = None
         automaton = known[key]
         if automaton is not None:
             chosen[node.index] = automaton
-    if not chosen:
+    slow = max((max(each.forward_cycles, each.backward_cycles) for each in channels), default=0)
+    if not chosen or slow > c.FAR:
         return None
     number = {index: at for at, index in enumerate(chosen)}
     sinks = [sink for index in chosen for sink in ports[index].outputs]
@@ -78,8 +79,15 @@ def region_of(
         for index, automaton in chosen.items()
     ]
     first = ports[0]
-    arrays = Arrays(codes, tables, stages, joints)
-    return Region(first.clock, first.on_chip, first.off_chip, arrays)
+    try:
+        arrays = Arrays(codes, tables, stages, joints)
+    except OverflowError:
+        return None
+
+    def ours() -> bool:
+        return all(likeness.is_ours(node.operator) for node in plan.nodes)
+
+    return Region(first.clock, first.on_chip, first.off_chip, arrays, ours)
 
 
 def _channel(sink: Sink) -> Channel | None:
@@ -91,6 +99,13 @@ def _channel(sink: Sink) -> Channel | None:
 def _is_fit(operator: Operator, ports: Ports) -> bool:
     """Whether the behaviour of ``operator``, which turns, can be a table."""
     # Other memories may look at the addresses, which are not kept.
-    if operator.off_chip is not None and not isinstance(ports.off_chip, FlatMemory):
+    if operator.off_chip is not None and type(ports.off_chip) is not FlatMemory:
         return False
-    return not any(holds_buffers(each.value) for each in (*ports.input_types, *ports.output_types))
+    return all(_is_coded(each.value) for each in (*ports.input_types, *ports.output_types))
+
+
+def _is_coded(described: ValueType) -> bool:
+    """Whether values of a type can be written as integers."""
+    if isinstance(described, TupleType):
+        return all(map(_is_coded, described.items))
+    return type(described) in (TileType, SelectorType, BoolType)

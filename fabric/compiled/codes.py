@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+from typing_extensions import override
 
 from fabric.compiled.columns import (
     BARE,
@@ -21,10 +23,13 @@ from fabric.values.value import Element, Empty, Selector, Tile, Value, items_of
 
 __all__ = ["Codes", "LookedError", "OpaqueTile", "UncodedError"]
 
-Key: TypeAlias = Any
+Key: TypeAlias = Hashable
 """What equal values share; a nest of tuples that can be hashed."""
 
 _LEVELS: Final = (1 << LEVEL_BITS) - 1
+
+_MOST_KEPT: Final = 1 << 12
+"""Values that are found again at once; of a stream of new ones most are seen no more."""
 
 _KINDS: Final = frozenset({Tile, SentTile, Selector, Empty, bool, tuple})
 """What has a number; a user's own kind of tile may say more than a tile does."""
@@ -41,14 +46,27 @@ class LookedError(Exception):
 class OpaqueTile(Tile):
     """A tile of one number that nobody may look at: it is any number."""
 
-    __slots__ = ("port",)
+    __slots__ = ("looked", "port")
 
-    def __init__(self, like: Tile, port: int) -> None:
-        """Stand for what is in input ``port``, a tile like ``like``."""
+    def __init__(self, like: Tile, port: int, looked: object = None) -> None:
+        """Stand for what is in input ``port``, a tile like ``like``.
+
+        Args:
+            like: the tile.
+            port: where it is.
+            looked: what tells this look at the input from others; a new one where None.
+        """
         self.rows, self.cols, self.dtype = like.rows, like.cols, like.dtype
         self.in_memory = like.in_memory
         self.valid_rows, self.valid_cols = like.valid_rows, like.valid_cols
         self.port = port
+        self.looked = looked or object()
+
+    @override
+    def placed(self, *, in_memory: bool) -> Tile:
+        moved = OpaqueTile(self, self.port, self.looked)
+        moved.in_memory = in_memory
+        return moved
 
     @property
     def data(self) -> Any:  # type: ignore[override]
@@ -87,7 +105,7 @@ class Codes:
         known = self._coded.get(id(value))
         if known is not None:
             return known[1] | level
-        if value.__class__ is Tile and (number := _number(value)) is not None:
+        if isinstance(value, Tile) and (number := _number(value)) is not None:
             shape = _shape(value)
             kind = self._of_numbers.get(shape)
             if kind is None:
@@ -95,6 +113,8 @@ class Codes:
             return kind << KIND_SHIFT | number << NUMBER_SHIFT | level
         bare = BARE if value.__class__ is Empty else 0
         code = self._kind(value) << KIND_SHIFT | bare
+        if len(self._coded) == _MOST_KEPT:
+            self._coded.clear()
         # The value is kept, so that its identity stays its own.
         self._coded[id(value)] = value, code
         return code | level
@@ -106,6 +126,8 @@ class Codes:
         what = code >> NUMBER_SHIFT
         value = self._made.get(what)
         if value is None:
+            if len(self._made) == _MOST_KEPT:
+                self._made.clear()
             self._made[what] = value = self._make(code)
         return value, code & _LEVELS
 
@@ -131,7 +153,7 @@ class Codes:
 
     def same_kind(self, tile: OpaqueTile, level: int) -> int:
         """Return the code of a tile such as ``tile``, but for its number."""
-        return self._of_numbers[_shape(tile)] << KIND_SHIFT | level
+        return self.code((_numbered(tile, 0), level))
 
     def _key(self, value: Value) -> Key:
         if type(value) not in _KINDS:
@@ -159,16 +181,21 @@ class Codes:
         value = self._values[code >> KIND_SHIFT]
         if isinstance(value, Tile) and _number(value) is not None:
             number = (code & NUMBER_MASK) >> NUMBER_SHIFT
-            return Tile(
-                value.rows,
-                value.cols,
-                value.dtype,
-                np.full((1, 1), number, value.dtype),
-                in_memory=value.in_memory,
-                valid_rows=value.valid_rows,
-                valid_cols=value.valid_cols,
-            )
+            return _numbered(value, number)
         return value
+
+
+def _numbered(like: Tile, number: int) -> Tile:
+    """Return a tile like ``like`` with a number of its own."""
+    return Tile(
+        like.rows,
+        like.cols,
+        like.dtype,
+        np.full((1, 1), number, like.dtype),
+        in_memory=like.in_memory,
+        valid_rows=like.valid_rows,
+        valid_cols=like.valid_cols,
+    )
 
 
 def _number(tile: Tile) -> int | None:

@@ -56,7 +56,8 @@ PRODUCER: Final = 17
 CONSUMER: Final = 18
 COUNTED: Final = 19
 RANK: Final = 20
-CHANNEL_COLUMNS: Final = 21
+NOTED: Final = 21
+CHANNEL_COLUMNS: Final = 22
 
 OUTSIDE: Final = -1
 """In the place of a stage: a unit that is a task; in that of a channel: nobody reads."""
@@ -149,6 +150,9 @@ TIRED: Final = 2
 GROWS: Final = 3
 RECORDS: Final = 4
 FAILS: Final = 5
+
+FAR: Final = 1 << 60
+"""Cycles and FLOPs from which on they are left to Python's integers, which have no end."""
 
 # An element as a number: kind, number in a tile, bare stop, level of its stop.
 LEVEL_BITS: Final = 7

@@ -99,6 +99,8 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
             budget -= 1
             if budget < 0:
                 reason = c.TIRED
+            elif now > c.FAR:
+                reason = c.FAILS
             elif pc < end:
                 row = pc * c.OPERATION_COLUMNS
                 what = operations[row + c.WHAT]

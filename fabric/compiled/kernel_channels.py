@@ -7,6 +7,7 @@ from fabric.engine.machine_code import Counters
 
 __all__ = [
     "append",
+    "fits",
     "has_credit",
     "has_slot",
     "head",
@@ -122,16 +123,8 @@ def spend(ch: int, now: int, channels: Counters, slots: Counters) -> int:
     return now
 
 
-def append(
-    ch: int,
-    visible: int,
-    code: int,
-    channels: Counters,
-    slots: Counters,
-    dimensions: Counters,
-    empties: Counters,
-) -> bool:
-    """Append an element to a channel; False where it refutes a shape the program states."""
+def append(ch: int, visible: int, code: int, channels: Counters, slots: Counters) -> None:
+    """Append an element to a channel."""
     row = ch * c.CHANNEL_COLUMNS
     at = channels[row + c.SENT] & channels[row + c.MASK]
     slot = (channels[row + c.BASE] + at) * c.SLOT_COLUMNS
@@ -140,8 +133,14 @@ def append(
     channels[row + c.SENT] += 1
     if code & c.BARE:
         channels[row + c.BARE_SENT] += 1
-    if channels[row + c.COUNTED] < 0:
+
+
+def fits(ch: int, code: int, channels: Counters, dimensions: Counters, empties: Counters) -> bool:
+    """Count what is to be sent, once; False where it refutes a shape that the program states."""
+    row = ch * c.CHANNEL_COLUMNS
+    if channels[row + c.COUNTED] < 0 or channels[row + c.NOTED] > channels[row + c.SENT]:
         return True
+    channels[row + c.NOTED] += 1
     level = min(code & (c.BARE - 1), channels[row + c.RANK])
     return count(channels[row + c.COUNTED], code, level, dimensions, empties)
 
@@ -154,7 +153,7 @@ def count(first: int, code: int, level: int, dimensions: Counters, empties: Coun
         empty = empties[code >> c.KIND_SHIFT]
     else:
         dimensions[row + c.SIZE] += 1
-    fits = True
+    is_right = True
     for dimension in range(level):
         size = dimensions[row + c.SIZE]
         if dimension >= empty or size:
@@ -163,7 +162,7 @@ def count(first: int, code: int, level: int, dimensions: Counters, empties: Coun
             dimensions[row + c.LEAST] = min(dimensions[row + c.LEAST], size)
             dimensions[row + c.MOST] = max(dimensions[row + c.MOST], size)
             claimed = dimensions[row + c.CLAIMED]
-            fits = fits and (claimed < 0 or size == claimed)
+            is_right = is_right and (claimed < 0 or size == claimed)
             dimensions[row + c.DIMENSION_COLUMNS + c.SIZE] += 1
         row += c.DIMENSION_COLUMNS
-    return fits
+    return is_right

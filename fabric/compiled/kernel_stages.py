@@ -5,6 +5,7 @@ from __future__ import annotations
 from fabric.compiled import columns as c
 from fabric.compiled.kernel_channels import (
     append,
+    fits,
     has_credit,
     has_slot,
     head,
@@ -53,6 +54,9 @@ def send(
     """
     row = ch * c.CHANNEL_COLUMNS
     what = operations[operation + c.WHAT]
+    # As a task does, before it waits for a credit.
+    if what != c.RESERVE and not fits(ch, code, channels, dimensions, empties):
+        return now, c.READY, c.FAILS
     if what != c.PUT:
         if not has_credit(ch, channels):
             return now, c.NO_CREDIT, c.AT_REST
@@ -69,9 +73,8 @@ def send(
     visible = now + channels[row + c.FORWARD]
     if what == c.SEND_AT:
         visible = max(visible, requested + operations[operation + c.AMOUNT])
-    if append(ch, visible, code, channels, slots, dimensions, empties):
-        return now, c.READY, c.AT_REST
-    return now, c.READY, c.FAILS
+    append(ch, visible, code, channels, slots)
+    return now, c.READY, c.AT_REST
 
 
 def see(
@@ -120,6 +123,8 @@ def work(
         return now + waited
     if what == c.COMPUTE:
         stages[stage + c.FLOPS] += amount
+        if stages[stage + c.FLOPS] > c.FAR:
+            return c.FAR + 1
     else:
         stamps[stages[stage + c.FIRST_STAMP] + operations[operation + c.STAMP]] = now
     return now

@@ -44,7 +44,7 @@ class Likeness:
             self._behaving[kind] = behaving = behaving_as(kind)
         if not vars(behaving).get("turns", False):
             return False
-        return not is_ours(behaving) or self._is_all_ours(operator)
+        return not is_ours(behaving) or self.is_ours(operator)
 
     def of(self, operator: Operator, ports: Ports) -> Hashable:
         """Return what operators of one behaviour share."""
@@ -57,14 +57,12 @@ class Likeness:
         rates = rate, unit.bytes_per_cycle
         return (id(type(operator)), *parts, len(ports.inputs), *types, unread, *rates)
 
-    def _is_all_ours(self, described: object) -> bool:
+    def is_ours(self, described: object) -> bool:
         """Whether all that ``described`` is made of is the fabric's or the operators' own."""
         if not (is_dataclass(described) and is_own(described)):
             return False
         values = [getattr(described, name) for name in self._names_of(described)]
-        return all(
-            self._is_all_ours(each) for each in values if is_dataclass(each) or callable(each)
-        )
+        return all(self.is_ours(each) for each in values if is_dataclass(each) or callable(each))
 
     def _type(self, described: StreamType) -> Hashable:
         known = self._types.get(id(described))

@@ -15,7 +15,9 @@ def publish(arrays: Arrays, boundary: Boundary) -> None:
     """Let units and channels say how far they are."""
     for stage, row in zip(arrays.stages, arrays.rows.tolist(), strict=True):
         unit = stage.unit
-        unit.now, unit.busy_cycles, unit.flops = row[c.NOW], row[c.BUSY], row[c.FLOPS]
+        # A burst may have been answered since, which the loop has not been told.
+        unit.now = max(unit.now, row[c.NOW]) if row[c.STATUS] == c.OFF_CHIP else row[c.NOW]
+        unit.busy_cycles, unit.flops = row[c.BUSY], row[c.FLOPS]
         unit.finished = row[c.STATUS] == c.FINISHED
         if unit.wait is not None:
             unit.wait = None if unit.finished else _wait(arrays, stage, row)

@@ -1,31 +1,21 @@
-"""What an operator sees while its behaviour is written down: ends, unit and memory that note it.
-
-Its ``run`` goes on as far as an element, whose code it is then handed.
-"""
+"""What an operator does, written down: operations between two elements, and what it keeps."""
 
 from __future__ import annotations
 
-import types
 import weakref
-from collections.abc import Awaitable, Generator, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from typing_extensions import override
+import numpy as np
 
 from fabric.compiled import columns as c
 from fabric.compiled.codes import Codes, OpaqueTile
-from fabric.engine.discard import DONE, Discard
-from fabric.engine.off_chip import Burst
-from fabric.engine.ports import Arrivals, Ports
-from fabric.engine.unit import ComputeUnit, Unit, Wait
-from fabric.telling.causes import Operation
-from fabric.values.value import Element, Empty, Tile
+from fabric.values.value import Element, Tile
 
 if TYPE_CHECKING:
-    from fabric.engine.channel import Channel
+    pass
 
-__all__ = ["Awaited", "Recording", "UnfitError"]
+__all__ = ["Awaited", "Input", "Recording", "UnfitError"]
 
 
 _LONGEST_STRETCH: Final = 10_000
@@ -50,23 +40,29 @@ class Awaited(NamedTuple):
     stops: tuple[int, int] | None = None
 
 
-@types.coroutine
-def _answer(awaited: Awaited) -> Generator[Awaited, Any, Any]:
-    return (yield awaited)
+class Input:
+    """Stands for an input.
+
+    Attributes:
+        port: which one.
+    """
+
+    def __init__(self, port: int) -> None:
+        """Stand for input ``port``."""
+        self.port: Final = port
 
 
 class Recording:
     """Notes what an operator does.
 
     Attributes:
-        ports: what its ``run`` is given.
         operations: since the last element it was handed; rows of the table.
         memory: what it said it keeps, when a turn ended since then; None where none did.
         shown: by input, the value that was looked at last; the loop knows the number of no other.
     """
 
-    def __init__(self, ports: Ports, codes: Codes) -> None:
-        """Stand for the machine that ``ports`` are of."""
+    def __init__(self, codes: Codes) -> None:
+        """Note nothing yet."""
         self.codes: Final = codes
         self.operations: list[list[int]] = []
         self.memory: tuple[object, ...] | None = None
@@ -74,8 +70,6 @@ class Recording:
         self._moves = 0
         self._repeats = False
         self._kept: list[weakref.ref[_Reading]] = []
-        unit = _RecordedUnit(self, ports.unit)
-        self.ports: Final = _RecordedPorts.of(self, ports, unit)
 
     def note(self, what: int, at: int = 0, amount: int = 0) -> None:
         """Note an operation without an element."""
@@ -85,7 +79,7 @@ class Recording:
 
     def _append(self, operation: list[int]) -> None:
         self.operations.append(operation)
-        if len(self.operations) > _LONGEST_STRETCH:
+        if len(self.operations) > _LONGEST_STRETCH or abs(operation[c.AMOUNT]) > c.FAR:
             raise UnfitError
 
     def moved(self) -> None:
@@ -113,7 +107,8 @@ class Recording:
         Raises:
             UnfitError: another element of that input has been looked at since.
         """
-        if self.shown.get(tile.port) is not tile:
+        shown = self.shown.get(tile.port)
+        if not isinstance(shown, OpaqueTile) or shown.looked is not tile.looked:
             raise UnfitError
 
     def clock(self) -> _Stamp:
@@ -173,10 +168,14 @@ class Recording:
 
     def key(self, kept: object) -> object:
         """Return what stands for ``kept`` in the name of a state."""
+        if isinstance(kept, OpaqueTile):
+            self.check_shown(kept)
         if isinstance(kept, Tile):
             return self.codes.key(kept)
-        if isinstance(kept, _RecordedSource):
+        if isinstance(kept, Input):
             return "input", kept.port
+        if isinstance(kept, np.ndarray):
+            return kept.dtype, kept.shape, kept.tobytes()
         if isinstance(kept, tuple | list):
             return type(kept).__name__, *map(self.key, kept)
         return kept
@@ -213,202 +212,9 @@ class _Stamp:
     def __sub__(self, cycles: int) -> _Stamp:
         return self + -cycles
 
+    def _refuse(self, _: object = None) -> bool:
+        """Refuse to be compared: it is any cycle."""
+        raise UnfitError
 
-class _RecordedUnit(ComputeUnit):
-    """Notes what is charged and computed."""
-
-    __slots__ = ("_recording",)
-
-    def __init__(self, recording: Recording, unit: Unit) -> None:
-        self._recording = recording
-        rate = unit.flops_per_cycle if isinstance(unit, ComputeUnit) else 0
-        super().__init__(
-            unit.name,
-            unit.index,
-            unit.place,
-            flops_per_cycle=rate,
-            bytes_per_cycle=unit.bytes_per_cycle,
-        )
-
-    @property
-    def now(self) -> Any:
-        return self._recording.clock()
-
-    @now.setter
-    def now(self, _: int) -> None: ...
-
-    @override
-    def charge(self, cycles: int) -> None:
-        if type(cycles) is not int or cycles < 0:
-            raise UnfitError
-        if cycles:
-            self._recording.note(c.CHARGE, amount=cycles)
-
-    @override
-    def compute(self, flops: int) -> int:
-        if type(flops) is not int or flops < 0:
-            raise UnfitError
-        self._recording.note(c.COMPUTE, amount=flops)
-        return -(-flops // self.flops_per_cycle)
-
-
-class _RecordedSource:
-    """Hands out what the operator is told is there."""
-
-    def __init__(self, recording: Recording, port: int, channel: Channel) -> None:
-        self.port = port
-        self.producer = channel.producer
-        self._recording = recording
-        self._head: Element | None = None
-
-    async def peek(self) -> Element | None:
-        self._head = head = await _answer(Awaited(c.PEEK, self.port))
-        if head is not None:
-            self._recording.shown[self.port] = head[0]
-        return self._head
-
-    async def receive(self) -> Element | None:
-        if await self.peek() is not None:
-            self.take()
-        return self._head
-
-    def take(self) -> Element:
-        self._recording.note(c.TAKE, self.port)
-        assert self._head is not None
-        return self._head
-
-
-class _RecordedSink:
-    """Notes what is sent."""
-
-    def __init__(self, recording: Recording, port: int) -> None:
-        self._recording = recording
-        self._port = port
-
-    def send(self, element: Element) -> Awaitable[None]:
-        self._recording.send(c.SEND, self._port, element)
-        return DONE
-
-    def send_at(self, element: Element, requested_cycle: Any) -> Awaitable[None]:
-        self._recording.send(c.SEND_AT, self._port, element, requested_cycle)
-        return DONE
-
-    def send_bare(self, level: int, empty_dimension: int) -> Awaitable[None]:
-        return self.send((Empty(empty_dimension), level))
-
-    def reserve(self) -> Awaitable[None]:
-        self._recording.note(c.RESERVE, self._port)
-        return DONE
-
-    def put(self, element: Element) -> None:
-        self._recording.send(c.PUT, self._port, element)
-
-
-class _RecordedMemory:
-    """Notes what is allocated on chip; there is no limit."""
-
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
-
-    async def allocate(
-        self, _unit: Unit, size_bytes: int, _what: str, *, held_bytes: int = 0
-    ) -> None:
-        del held_bytes
-        self._recording.note(c.HOLD, amount=size_bytes)
-
-    def release(self, _owner: Unit, size_bytes: int, cycle: object) -> None:
-        if not self._recording.is_now(cycle):
-            raise UnfitError
-        self._recording.note(c.HOLD, amount=-size_bytes)
-
-
-class _RecordedOffChip:
-    """Notes what is moved to and from the HBM, wherever it is there."""
-
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
-
-    def submit(self, _unit: Unit, burst: Burst) -> None:
-        self._recording.note(c.BURST, amount=self._recording.codes.burst(burst))
-
-
-class _RecordedClock:
-    """Lets an operator wait: for a burst, or for what never comes."""
-
-    async def park(self, _unit: Unit, wait: Wait) -> None:
-        if wait.operation is Operation.OFF_CHIP:
-            return
-        (source,) = wait.channels
-        assert isinstance(source, _RecordedSource)
-        await _answer(Awaited(c.STARVE, source.port, wait.stops))
-
-
-class _RecordedArrivals(Arrivals):
-    """Notes in which order inputs are to be read."""
-
-    __slots__ = ("_recording",)
-
-    def __init__(self, recording: Recording) -> None:
-        super().__init__(recording.ports)
-        self._recording = recording
-
-    @override
-    async def show(self, source: Any) -> bool:
-        if await source.peek() is None:
-            return False
-        self._recording.note(c.MARK, source.port)
-        return True
-
-    @override
-    async def earliest(self) -> Any:
-        port: int = await _answer(Awaited(c.POP))
-        return self._recording.ports.inputs[port]
-
-    @override
-    def busy_until(self, cycles: int) -> None:
-        self._recording.note(c.UNTIL, amount=cycles)
-
-
-@dataclass(frozen=True)
-class _RecordedPorts(Ports):
-    """An operator's view of a machine that notes what it does."""
-
-    recording: Recording
-
-    @classmethod
-    def of(cls, recording: Recording, ports: Ports, unit: Unit) -> Ports:
-        """Return what stands for ``ports``."""
-        # Any: the stand-ins are no channels.
-        parts: dict[str, Any] = {**vars(ports), "recording": recording, "unit": unit}
-        parts["inputs"] = tuple(
-            _RecordedSource(recording, port, source) for port, source in enumerate(ports.inputs)
-        )
-        parts["outputs"] = tuple(
-            sink if isinstance(sink, Discard) else _RecordedSink(recording, port)
-            for port, sink in enumerate(ports.outputs)
-        )
-        parts["clock"] = _RecordedClock()
-        parts["off_chip"] = _RecordedOffChip(recording)
-        parts["on_chip"] = _RecordedMemory(recording)
-        return cls(**parts)
-
-    @override
-    def turn(self, *memory: object) -> None:
-        self.recording.memory = memory
-
-    @override
-    def times(self, count: int) -> Iterable[int]:
-        if count > 0:
-            yield from self.recording.repeated(count)
-
-    @override
-    def number(self, tile: Tile, below: int) -> int | None:
-        if isinstance(tile, OpaqueTile):
-            self.recording.check_shown(tile)
-            self.recording.note(c.CHECK, tile.port, below)
-            return 0
-        return super().number(tile, below)
-
-    @override
-    def arrivals(self) -> Arrivals:
-        return _RecordedArrivals(self.recording)
+    __eq__ = __bool__ = _refuse
+    __hash__ = None  # type: ignore[assignment]

@@ -5,6 +5,7 @@ To the clock and to the channels at its boundary each of them is a unit like any
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +21,7 @@ from fabric.compiled.recording import UnfitError
 from fabric.engine.strand import Strand
 from fabric.engine.unit import Wait
 from fabric.telling.causes import Operation
+from fabric.telling.errors import Refusal
 
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
@@ -30,6 +32,10 @@ __all__ = ["Region"]
 
 _BUDGET: Final = 2_000_000
 """Operations after which Python looks whether there was a signal."""
+
+
+_ASKED: Final = 1_000
+"""Operators asked after which others have their turn, as they have after so many operations."""
 
 
 class _Woken(Strand):
@@ -55,12 +61,22 @@ class Region:
         on_chip: OnChipMemory,
         off_chip: OffChip | None,
         arrays: Arrays,
+        may_begin_again: Callable[[], bool],
     ) -> None:
-        """Let the stages of ``arrays`` stand before their first elements."""
+        """Let the stages of ``arrays`` stand before their first elements.
+
+        Args:
+            clock: of the run, as the memories.
+            on_chip: see above.
+            off_chip: see above.
+            arrays: of the stages.
+            may_begin_again: whether nobody would see that the run was begun twice.
+        """
         self._clock: Final = clock
         self._on_chip: Final = on_chip
         self._off_chip: Final = off_chip
         self._arrays: Final = arrays
+        self._may_begin_again: Final = may_begin_again
         self._boundary: Final = Boundary(arrays)
         self.gave_up = False
         self.indices: Final = frozenset(stage.unit.index for stage in arrays.stages)
@@ -116,7 +132,7 @@ class Region:
                 self._boundary.emit()
                 if not self._boundary.arm():
                     break
-        except (UnfitError, UncodedError):
+        except (UnfitError, UncodedError, OverflowError, Refusal):
             self.gave_up = True
             clock.stopping = True
         self._rest()
@@ -137,7 +153,8 @@ class Region:
     def _run(self) -> bool:
         """Run the loop until all stages wait; False where it came back early."""
         control = self._arrays.control
-        while True:
+        asked = 0
+        while asked < _ASKED and not self._clock.stopped:
             reason, about = self._arrays.go_on(self._clock.pace_cycle, _BUDGET)
             if control[c.LEDGER]:
                 changes = self._arrays.ledger[: control[c.LEDGER]].tolist()
@@ -147,6 +164,9 @@ class Region:
                 automaton = self._arrays.stages[about].automaton
                 automaton.ask(int(control[c.ASKED_STATE]), int(control[c.ASKED_CODE]))
                 self._arrays.link()
+                asked += 1
+                if not self._arrays.pays() and self._may_begin_again():
+                    raise UnfitError
             elif reason == c.FAILS:
                 raise UnfitError
             elif reason == c.GROWS:
@@ -154,6 +174,7 @@ class Region:
                 self._arrays.link()
             elif reason != c.RECORDS:
                 return bool(reason == c.AT_REST)
+        return False
 
     def _submit(self) -> None:
         """Hand bursts to the memory off chip."""

@@ -44,6 +44,7 @@ class Tables:
     Attributes:
         states, transitions, operations: see ``columns``.
         known: transitions, hashed by state and code.
+        steps: elements that operators have been handed to find all that out.
     """
 
     def __init__(self) -> None:
@@ -51,6 +52,7 @@ class Tables:
         self.states: Final = Rows(c.STATE_COLUMNS)
         self.transitions: Final = Rows(c.TRANSITION_COLUMNS)
         self.operations: Final = Rows(c.OPERATION_COLUMNS, 1024)
+        self.steps = 0
         self.known: Array = np.zeros((1024, c.KNOWN_COLUMNS), np.int64)
 
     def state(self, kind: int, port: int, *, carries: bool) -> int:

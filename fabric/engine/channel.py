@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
-from fabric.engine.channel_counters import GRANT, ChannelCounters
+from fabric.engine.channel_counters import GRANT, NOTHING, ChannelCounters
 from fabric.engine.discard import DONE
 from fabric.values.value import Element, Empty, drop
 
@@ -217,8 +217,7 @@ class Channel(ChannelCounters):
         self.reader = self.writer = None
         self._spent += len(self._returned)
         self._ungranted = 0
-        self._returned = deque()
-        self.credits = deque()
+        self._returned = self.credits = NOTHING
 
     def see_end(self) -> None:
         """Let the consumer's clock move to the end of the stream, which is there."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
 
 from fabric.engine.hop import ONE_CYCLE, Hop
 from fabric.engine.unit import Unit, Wait
@@ -14,7 +15,10 @@ from fabric.values.value import Element, Empty
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
 
-__all__ = ["GRANT", "ChannelCounters"]
+__all__ = ["GRANT", "NOTHING", "ChannelCounters"]
+
+NOTHING: Final[deque[Any]] = deque(maxlen=0)
+"""Shared by channels that are not opened, or carry nothing more."""
 
 GRANT: Final = 256
 """Credits handed out at a time, so that a deep channel costs memory only when it fills, and a unit
@@ -77,8 +81,20 @@ class ChannelCounters:
         consumer: Unit,
         clock: VirtualClock,
         hop: Hop = ONE_CYCLE,
+        *,
+        opened: bool = True,
     ) -> None:
         """Join two units.
+
+        Args:
+            name: ``producer.output -> consumer.input``.
+            depth: elements it holds at most.
+            producer: the unit that sends.
+            consumer: the unit that receives.
+            clock: of the run.
+            hop: its latencies.
+            opened: it has room for elements and credits; else it only counts what is done
+                elsewhere, until ``open``.
 
         Raises:
             ConfigurationError: the depth is below 1.
@@ -92,14 +108,11 @@ class ChannelCounters:
         self.clock: Final = clock
         self.forward_cycles: Final = hop.forward_cycles
         self.backward_cycles: Final = hop.backward_cycles
-        self.queue: deque[tuple[int, Element]] = deque()
-        self.credits: deque[int] = deque([0] * min(depth, GRANT))
-        self._returned: deque[int] = deque()
-        self._ungranted = depth - len(self.credits)
-        # Credits of the latest dequeues, for as many slots as were ever in use at once: while the
-        # oldest of them was not yet usable when a new element was sent, one more is kept. None are
-        # where all slots have been in use.
-        self._recent: deque[int] = deque((0,) if depth > 1 else ())
+        self.queue: deque[tuple[int, Element]] = NOTHING
+        self.credits: deque[int] = NOTHING
+        self._returned: deque[int] = NOTHING
+        self._ungranted = 0
+        self._recent: deque[int] = NOTHING
         self._peak_slots = 1
         self._last_usable_cycle = 0
         self._spent = 0
@@ -108,12 +121,25 @@ class ChannelCounters:
         self.empty_cycles = 0
         self.full_cycles = 0
         self.credit_cycles = 0
-        self._receiving: Final = Wait(Operation.RECEIVE, (self,), 0)
-        self._sending: Final = Wait(Operation.SEND, (self,), 0)
         self.reader: Unit | None = None
         self.writer: Unit | None = None
         self.closed_cycle: int | None = None
         self.ended = False
+        if opened:
+            self.open()
+
+    def open(self) -> None:
+        """Make room for elements and credits, which take half of what a channel does."""
+        self.queue = deque()
+        self.credits = deque([0] * min(self.depth, GRANT))
+        self._returned = deque()
+        self._ungranted = self.depth - len(self.credits)
+        # Credits of the latest dequeues, for as many slots as were ever in use at once: while the
+        # oldest of them was not yet usable when a new element was sent, one more is kept. None are
+        # where all slots have been in use.
+        self._recent = deque((0,) if self.depth > 1 else ())
+        self._receiving = Wait(Operation.RECEIVE, (self,), 0)
+        self._sending = Wait(Operation.SEND, (self,), 0)
 
     @property
     def elements(self) -> int:
@@ -176,6 +202,10 @@ class ChannelCounters:
         self.full_cycles = full_cycles
         self.credit_cycles = credit_cycles
 
+    def hold(self, queue: Iterable[tuple[int, Element]]) -> None:
+        """Hold what is held elsewhere, visible in these cycles."""
+        self.queue = deque(queue) or NOTHING
+
     def count_taken(
         self,
         taken: int,
@@ -190,7 +220,7 @@ class ChannelCounters:
         self._spent = taken - len(self._returned)
         self.empty_cycles = empty_cycles
         self.left_over = left_over
-        self._recent = deque()
+        self._recent = NOTHING
         self._peak_slots = peak_slots
         self._last_usable_cycle = last_usable_cycle
         self.ended = ended

@@ -41,7 +41,7 @@ class Strand:
         self.step: Callable[[Value[None]], object] | None = None
         self.parked = False
         self.cancelled = False
-        self.suspension: Final = _suspension(self._abort)
+        self.suspension: object = None
 
     def begin(self, *, conducted: bool) -> Task:
         """Stand for the task that calls this; the conductor may go on with it where ``conducted``.
@@ -50,6 +50,7 @@ class Strand:
             The task.
         """
         self.task = task = current_task()
+        self.suspension = _suspension(self._abort)
         if conducted:
             self.step = task.coro.send
         return task

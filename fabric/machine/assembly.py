@@ -68,7 +68,8 @@ def assemble(
         _unit(node, plan, checked=type(node.operator) not in conducted) for node in plan.nodes
     )
     observation = _observation(observers, units)
-    channels = _channels(plan, units, clock, depths, hops, observation)
+    may_compile = compiles and not functional and observation is None and capacity_bytes is None
+    channels = _channels(plan, units, clock, depths, hops, observation, opened=not may_compile)
     make_on_chip = OnChipMemory if observation is None else observation.on_chip_memory
     on_chip = make_on_chip(capacity_bytes, clock)
     failures = Failures()
@@ -101,9 +102,13 @@ def assemble(
         for node, unit in zip(plan.nodes, units, strict=True)
     )
     region = None
-    if compiles and not functional and observation is None and capacity_bytes is None:
+    if may_compile:
         may = [type(node.operator) in conducted for node in plan.nodes]
         region = region_of(plan, ports, channels, may)
+        inner = frozenset() if region is None else region.indices
+        for edge, channel in zip(plan.edges, channels, strict=True):
+            if not {edge.producer.index, edge.consumer.index} <= inner:
+                channel.open()
     return Machine(
         plan=plan,
         clock=clock,
@@ -145,6 +150,8 @@ def _channels(
     depths: Mapping[str, int],
     hops: Mapping[str, Hop],
     observation: Observation | None,
+    *,
+    opened: bool,
 ) -> tuple[Channel, ...]:
     _check_names("--depth", depths, plan)
     _check_names("hops", hops, plan)
@@ -154,7 +161,7 @@ def _channels(
         hop = hops.get(edge.key, ONE_CYCLE)
         ends = units[edge.producer.index], units[edge.consumer.index]
         if observation is None:
-            channel = Channel(edge.name, depth, *ends, clock, hop)
+            channel = Channel(edge.name, depth, *ends, clock, hop, opened=opened)
         else:
             channel = observation.channel(number, edge.name, depth, *ends, clock, hop)
         channels.append(channel)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
     from fabric.engine.hop import Hop
     from fabric.engine.observer import Observer
+    from fabric.runs.report import UnitCounters
     from fabric.state.run_state import RunState
     from fabric.trace.recording.options import TraceOptions
     from fabric.trace.recording.recorder import Recorder
@@ -88,9 +89,11 @@ class Execution:
         log: where its story goes; nowhere until it is set.
         wall_seconds: that it took.
         state: to which it came; once it has been executed.
+        counters: of its units, in that state.
     """
 
     state: RunState
+    counters: tuple[UnitCounters, ...]
 
     def __init__(
         self, program: Program, settings: Settings, say: Callable[[str], object] | None = None
@@ -161,32 +164,38 @@ class Execution:
 
     def _execute(self) -> Ending:
         start = time.perf_counter()
-        ending = self._run()
-        if self.machine.gave_up and not self._interrupts.seen:
-            # Tasks get as far, and say what is wrong.
-            self._build(compiles=False)
-            ending = self._run()
-        self.wall_seconds = time.perf_counter() - start
-        self.state = state_of(self.machine)
-        self._log_finished(self.state)
-        return "interrupted" if self._interrupts.seen else ending
-
-    def _run(self) -> Ending:
-        interrupts, runtime = self._interrupts, self._runner.runtime
+        interrupts = self._interrupts
         ending: Ending = "interrupted"
         try:
-            with interrupts.handled(), watched(runtime.watched, self._say):
-                runtime.catches_interrupts = interrupts.handling
-                ending = self._runner.run(
-                    lambda: "livelock" if self.watch.moving else None,
-                    on_start=lambda: interrupts.ends(runtime.cancel, runtime.abandon),
-                    beside=self._beside(),
-                )
+            with interrupts.handled():
+                begun = self.log.place
+                ending = self._run()
+                if self.machine.gave_up and not interrupts.seen:
+                    # Tasks get as far, and say what is wrong.
+                    self.log.forget_since(begun)
+                    self._logged.clear()
+                    self._loops_logged.clear()
+                    self._build(compiles=False)
+                    ending = self._run()
         except BaseException:
             # Interrupted in the middle of what it did, trio may complain about anything.
             if not interrupts.seen:
                 raise
-        return ending
+        self.wall_seconds = time.perf_counter() - start
+        self.state = state_of(self.machine)
+        self.counters = accounting.unit_counters(self.state)
+        self._log_finished(self.state, lambda: self.counters)
+        return "interrupted" if interrupts.seen else ending
+
+    def _run(self) -> Ending:
+        interrupts, runtime = self._interrupts, self._runner.runtime
+        with watched(runtime.watched, self._say):
+            runtime.catches_interrupts = interrupts.handling
+            return self._runner.run(
+                lambda: "livelock" if self.watch.moving else None,
+                on_start=lambda: interrupts.ends(runtime.cancel, runtime.abandon),
+                beside=self._beside(),
+            )
 
     def _beside(self) -> Iterator[Callable[[], Awaitable[None]]]:
         """Yield the tasks that go on as long as the operators do."""
@@ -201,7 +210,7 @@ class Execution:
             return
         machine = self.machine
         state = state_of(machine)
-        self._log_finished(state)
+        self._log_finished(state, lambda: accounting.unit_counters(state))
         self.log.event(
             "heartbeat",
             machine.clock.now,
@@ -214,14 +223,16 @@ class Execution:
                 names = [unit.name for unit in loop]
                 self.log.event("partial_deadlock", machine.clock.now, loop=names)
 
-    def _log_finished(self, state: RunState) -> None:
+    def _log_finished(
+        self, state: RunState, counters_of: Callable[[], tuple[UnitCounters, ...]]
+    ) -> None:
         if not self.log.is_kept:
             return
         ended = [u for u in state.units if u.finished and u.number not in self._logged]
         if not ended:
             return
         self._logged.update(unit.number for unit in ended)
-        counters = accounting.unit_counters(state)
+        counters = counters_of()
         self.log.operators_finished(
             [counters[unit.number] for unit in ended], [unit.cycle for unit in ended]
         )

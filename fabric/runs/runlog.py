@@ -91,6 +91,17 @@ class RunLog:
         """Whether what it is told goes anywhere."""
         return self._log is not None
 
+    @property
+    def place(self) -> int:
+        """Where it ends so far."""
+        return 0 if self._file is None else self._file.tell()
+
+    def forget_since(self, place: int) -> None:
+        """Leave out what was written since it ended at ``place``: the run begins anew."""
+        file = self._file
+        if file is not None:
+            self._attempt("events.jsonl", lambda: file.truncate(file.seek(place)))
+
     def event(self, name: str, cycle: int, **fields: object) -> None:
         """Write one event."""
         if self._log is not None:

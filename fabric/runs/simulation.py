@@ -65,7 +65,7 @@ def simulate(
     """Run ``program`` and return its report, whatever the outcome.
 
     Args:
-        program: wired, not run before.
+        program: wired; it may be run again, under other depths, say.
         mode: ``timing`` or ``functional``; what the program states where None.
         depths: of single channels, by ``consumer.input``.
         hops: latencies of single channels, by ``consumer.input``; one cycle each way elsewhere.
@@ -85,7 +85,8 @@ def simulate(
             not, of one with other depths they are.
         engine: ``compiled``: operators of whose behaviour in time a table can be made go on without
             a task of their own, in timing mode and where nobody watches; ``tasks``: none do. What
-            comes out is the same.
+            comes out is the same. A run that comes to what only tasks can do, an error mostly, is
+            begun again with them: users' operators then run twice.
 
     Raises:
         FabricError: the program cannot be run at all.
@@ -282,7 +283,7 @@ def _report(
         explained=explained,
         failure=None if error is None else Failure.of(error),
         extra=extra,
-        units=accounting.unit_counters(state),
+        units=run.counters,
         channels_counters=accounting.channel_counters(state),
         comparison=comparison,
         warnings=tuple(warnings),

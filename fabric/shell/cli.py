@@ -72,7 +72,7 @@ def _main(arguments: Sequence[str] | None) -> int:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
     # A program is many objects that stay: walking through them again and again takes a tenth of
     # the time of a short run, and more with a trace.
-    gc.set_threshold(200_000, 50, 1_000)
+    gc.set_threshold(500_000, 50, 1_000)
     # Products of tiles are small: the threads of OpenBLAS, which numpy loads, wait for each other
     # more than they work, 35 times as long where other processes want the cores, too.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from fabric.symbolic.metrics import Metrics
 from fabric.telling.errors import ConfigurationError
 from fabric.values.dims import Dim, free_symbols
-from fabric.values.expression import AtLeastOne, CeilDiv, Expression, Product, Sum, Symbol
+from fabric.values.expression import Expression, Product, Sum, Symbol
+from fabric.values.rounding import AtLeastOne, CeilDiv
 
 __all__ = ["Sweep"]
 

@@ -14,18 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 from typing_extensions import override
 
 from fabric.arguments.checks import Check, Unfit
-from fabric.values.expression import (
-    AtLeastOne,
-    CeilDiv,
-    Expression,
-    Product,
-    Sum,
-    Symbol,
-    ceiling,
-    flag,
-    product_of,
-    sum_of,
-)
+from fabric.values.expression import Expression, Product, Sum, Symbol, product_of, sum_of
+from fabric.values.rounding import AtLeastOne, CeilDiv, ceiling, flag
 
 
 class _DimCheck(Check):

@@ -8,18 +8,8 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from fabric.values.expression import (
-    AtLeastOne,
-    CeilDiv,
-    Expression,
-    Product,
-    Sum,
-    Symbol,
-    ceiling,
-    flag,
-    product_of,
-    sum_of,
-)
+from fabric.values.expression import Expression, Product, Sum, Symbol, product_of, sum_of
+from fabric.values.rounding import AtLeastOne, CeilDiv, ceiling, flag
 
 if TYPE_CHECKING:
     from fabric.values.dims import Dim

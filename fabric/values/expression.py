@@ -1,4 +1,4 @@
-"""Expressions of sizes that data decide: sums, products and roundings of symbols.
+"""Expressions of sizes that data decide: sums and products of symbols, and of roundings.
 
 A program makes thousands of them while it is wired, so they do no more than put like terms and
 like factors together and multiply a sum by a number. Who wants more algebra hands them to sympy,
@@ -13,29 +13,28 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from fractions import Fraction
 
 # Any: sympy has no types.
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
 
 __all__ = [
-    "AtLeastOne",
-    "CeilDiv",
     "Expression",
     "Number",
     "Product",
     "Sum",
     "Symbol",
-    "ceiling",
-    "flag",
+    "Value",
+    "factors_of",
     "product_of",
     "sum_of",
+    "terms_of",
 ]
 
 Number: TypeAlias = int | Fraction
 """An ``int`` where it is whole."""
 
-if TYPE_CHECKING:
-    Value: TypeAlias = "Number | Expression"
+Value: TypeAlias = "Number | Expression"
+"""A size: known, or not."""
 
 
 def _operation(combine: Callable[[Expression, Value], Value]) -> Callable[[Any, object], Value]:
@@ -111,7 +110,7 @@ class Expression:
         """Its power by an integer."""
         if not isinstance(exponent, int):
             return NotImplemented
-        coefficient, powers = _factors(self)
+        coefficient, powers = factors_of(self)
         return _product(
             Fraction(coefficient) ** exponent,
             {base: power * exponent for base, power in powers.items()},
@@ -230,49 +229,6 @@ class Product(Expression):
         return product_of((self.coefficient, *known))
 
 
-class CeilDiv(Expression):
-    """``ceil(dim / divisor)`` of a non-negative ``dim``, for an integer ``divisor`` from 1 on."""
-
-    __slots__ = ("dim", "divisor")
-
-    def __init__(self, dim: Expression, divisor: int) -> None:
-        """Be what ``ceiling`` cannot write in a simpler way."""
-        super().__init__((dim, divisor), (dim,), is_whole=True)
-        self.dim: Final = dim
-        self.divisor: Final = divisor
-
-    @override
-    def _sympy_(self) -> Any:
-        from fabric.values import algebra
-
-        return algebra.CeilDiv(self.dim, self.divisor)
-
-    @override
-    def with_sizes(self, sizes: Mapping[Symbol, Number]) -> Value:
-        return ceiling(self.dim.with_sizes(sizes), self.divisor)
-
-
-class AtLeastOne(Expression):
-    """1 where the non-negative ``dim`` is positive, else 0."""
-
-    __slots__ = ("dim",)
-
-    def __init__(self, dim: Expression) -> None:
-        """Be what ``flag`` cannot write in a simpler way."""
-        super().__init__(dim, (dim,), is_whole=True)
-        self.dim: Final = dim
-
-    @override
-    def _sympy_(self) -> Any:
-        from fabric.values import algebra
-
-        return algebra.AtLeastOne(self.dim)
-
-    @override
-    def with_sizes(self, sizes: Mapping[Symbol, Number]) -> Value:
-        return flag(self.dim.with_sizes(sizes))
-
-
 def sum_of(values: Iterable[Value]) -> Value:
     """Return the sum of ``values``, like terms together."""
     number: Number = 0
@@ -281,7 +237,7 @@ def sum_of(values: Iterable[Value]) -> Value:
         if not isinstance(value, Expression):
             number += value
             continue
-        more, parts = _terms(value)
+        more, parts = terms_of(value)
         number += more
         for rest, coefficient in parts.items():
             terms[rest] = terms.get(rest, 0) + coefficient
@@ -303,53 +259,14 @@ def product_of(values: Iterable[Value]) -> Value:
         if not isinstance(value, Expression):
             coefficient *= value
             continue
-        more, parts = _factors(value)
+        more, parts = factors_of(value)
         coefficient *= more
         for base, exponent in parts.items():
             powers[base] = powers.get(base, 0) + exponent
     return _product(coefficient, powers)
 
 
-def ceiling(dim: Value, divisor: int) -> Value:
-    """Return ``ceil(dim / divisor)``; what ``divisor`` divides stands outside."""
-    if not isinstance(dim, Expression):
-        return -(-dim // divisor)
-    if isinstance(dim, AtLeastOne) or (divisor == 1 and dim.is_whole):
-        return dim
-    if isinstance(dim, CeilDiv):
-        return ceiling(dim.dim, dim.divisor * divisor)
-    if divisor == 1:
-        return CeilDiv(dim, 1)
-    number, terms = _terms(dim)
-    quotient, rest = divmod(number, divisor) if isinstance(number, int) else (0, number)
-    outside: list[Value] = [quotient]
-    inside: list[Value] = [rest]
-    for term, coefficient in terms.items():
-        divided = isinstance(coefficient, int) and term.is_whole and not coefficient % divisor
-        if divided:
-            outside.append(product_of((coefficient // divisor, term)))
-        else:
-            inside.append(product_of((coefficient, term)))
-    if quotient == 0 and len(outside) == 1:
-        return CeilDiv(dim, divisor)
-    return sum_of((*outside, ceiling(sum_of(inside), divisor)))
-
-
-def flag(dim: Value) -> Value:
-    """Return 1 where ``dim`` is positive, else 0."""
-    if not isinstance(dim, Expression):
-        return int(dim > 0)
-    if isinstance(dim, AtLeastOne):
-        return dim
-    if isinstance(dim, CeilDiv):
-        return flag(dim.dim)
-    coefficient, powers = _factors(dim)
-    if coefficient > 0 and coefficient != 1 and len(powers) == 1:
-        return flag(_product(1, powers))
-    return AtLeastOne(dim)
-
-
-def _terms(value: Expression) -> tuple[Number, dict[Expression, Number]]:
+def terms_of(value: Expression) -> tuple[Number, dict[Expression, Number]]:
     """Return ``value`` as a number and coefficients by what they are of."""
     if isinstance(value, Sum):
         return value.number, value.terms
@@ -360,7 +277,7 @@ def _terms(value: Expression) -> tuple[Number, dict[Expression, Number]]:
     return 0, {value: 1}
 
 
-def _factors(value: Expression) -> tuple[Number, dict[Expression, int]]:
+def factors_of(value: Expression) -> tuple[Number, dict[Expression, int]]:
     """Return ``value`` as a coefficient and exponents by bases."""
     if isinstance(value, Product):
         return value.coefficient, value.powers

@@ -15,26 +15,42 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib.machinery import ExtensionFileLoader
 from typing import Final
 
-__all__ = ["imports_stay", "only_young_garbage"]
+__all__ = ["everything_stays", "imports_stay", "only_young_garbage"]
 
 _NEVER: Final = 1 << 30
+
+_SILENT: Final = sys.stdlib_module_names | {"ml_dtypes", "msgspec", "numpy"}
+"""Packages with extension modules that do not complain."""
 
 _lock: Final = threading.Lock()
 _before: Final[list[tuple[int, int, int]]] = []
 """The thresholds before, once for each run under way."""
 
 
-@cache
-def imports_stay() -> None:
+def everything_stays() -> None:
     """Take all there is for what lasts as long as the process.
 
     Python looks for garbage in it when the process ends, in all modules one after the other: a
-    quarter of the time of a short command. DuckDB counts what is left of it, and complains.
+    quarter of the time of a short command. There are extension modules that count what is left of
+    theirs then, and complain: where there is one that is not known, nothing is taken for anything.
     """
-    if "duckdb" not in sys.modules:
+    specs = (getattr(module, "__spec__", None) for module in tuple(sys.modules.values()))
+    extensions = {
+        spec.name.partition(".")[0]
+        for spec in specs
+        if spec is not None and isinstance(spec.loader, ExtensionFileLoader)
+    }
+    if extensions <= _SILENT:
         gc.freeze()
+
+
+@cache
+def imports_stay() -> None:
+    """Take what has been imported for what lasts, the first time a command of this process runs."""
+    everything_stays()
 
 
 @contextmanager

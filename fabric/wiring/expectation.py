@@ -21,9 +21,9 @@ class Tolerance(NamedTuple):
         equal_nan: a NaN is right where one is expected.
     """
 
-    rtol: float | None = None
-    atol: float | None = None
-    equal_nan: bool = False
+    rtol: float | None
+    atol: float | None
+    equal_nan: bool
 
 
 class Expectation(NamedTuple):

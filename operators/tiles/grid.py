@@ -118,10 +118,15 @@ class Grid:
 
         Single integers that the program gives are real in both modes: they may be addresses.
         """
+        real = ports.functional or self.has_integers
+        return Tiles(self, ports, self.tensor.elements() if real else None)
+
+    @property
+    def has_integers(self) -> bool:
+        """Whether its tiles are single integers that the program gives."""
         stated = self.tensor.dtype
         single = self.tile == (1, 1) and stated is not None and stated.kind in "iu"
-        real = ports.functional or (single and self.tensor.has_data)
-        return Tiles(self, ports, self.tensor.elements() if real else None)
+        return single and self.tensor.has_data
 
     def matrix(self, ports: Ports, elements: Elements, dtype: np.dtype) -> np.ndarray:
         """Return the tensor as the matrix it is stored as, not to be written to.

@@ -43,14 +43,20 @@ def test_small_program(benchmark: Any, tmp_path: Any) -> None:
 
 
 def test_layer(benchmark: Any, tmp_path: Any) -> None:
-    """The whole command for Qwen's layer, beside its run alone."""
+    """The whole command for Qwen's layer, beside its run alone.
+
+    Beside the run by tasks, so that a faster engine does not make all that is around it look slow.
+    """
     given = [word for parameter in QWEN for word in ("-p", parameter)]
     command = (*_RUN, "programs/moe.py", "--log-dir", str(tmp_path), *given)
     rounds = ROUNDS if benchmark.enabled else 1
     (whole,) = best_of(rounds, command)
-    alone = min(float(taken_by(*_YARDSTICKS, "run_alone").printed) for _ in range(rounds))
+    found = [taken_by(*_YARDSTICKS, "run_alone").printed.split() for _ in range(rounds)]
+    by_tasks, as_it_is = (min(map(float, column)) for column in zip(*found, strict=True))
+    benchmark.extra_info["times_the_run_as_it_is"] = whole / as_it_is
+    print(f"\n{whole:.2f} s; the run alone {as_it_is:.2f} s, by tasks {by_tasks:.2f} s", end="")
 
-    _noted(benchmark, "moe.py, times the run alone", whole / alone, 2.5)
+    _noted(benchmark, "moe.py, times the run alone", whole / by_tasks, 2.5)
 
 
 def test_wiring(benchmark: Any) -> None:

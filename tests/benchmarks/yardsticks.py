@@ -10,6 +10,7 @@ from typing import Final
 from fabric import Hardware
 from fabric.runs.execution import Execution, Settings
 from fabric.shell.loader import executed, load_program
+from fabric.wiring.collector import only_young_garbage
 from fabric.wiring.elaborate import elaborate
 from tests.benchmarks.pipelines import on_the_fabric, on_trio
 from tests.benchmarks.processes import QWEN, ROOT
@@ -69,12 +70,15 @@ def wiring() -> None:
 
 
 def run_alone() -> None:
-    """Print the seconds of the run of Qwen's layer: no wiring, no report."""
+    """Print the seconds of the run of Qwen's layer, by tasks and as it is: no wiring, no report."""
     program = load_program(MOE, QWEN, Hardware()).program
-    execution = Execution(program, Settings(False, {}, {}, None, 10_000_000, None))
-    start = time.process_time()
-    assert execution.execute() == "completed"
-    print(time.process_time() - start)
+    for compiles in (False, True):
+        settings = Settings(False, {}, {}, None, 10_000_000, None, compiles=compiles)
+        execution = Execution(program, settings)
+        with only_young_garbage():
+            start = time.process_time()
+            assert execution.execute() == "completed"
+            print(time.process_time() - start)
 
 
 def line(operators: int) -> None:

@@ -17,7 +17,7 @@ from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import LINES, report_lines
 from fabric.deadlock.trial import Outcome, Trial
 from fabric.hardware.description import FlatDescription
-from fabric.runs import simulation
+from fabric.runs import explaining
 from fabric.shell.cli import main
 from fabric.wiring.elaborate import elaborate
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
@@ -301,7 +301,7 @@ class TestEveryChannel:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """A parameter of build(), the hardware file, or the program, whichever decides it."""
-        for module in (search, remedy, simulation):
+        for module in (search, remedy, explaining):
             monkeypatch.setattr(module, "EFFORT_ELEMENTS", 9_000)
 
         def build(depth: int | None) -> Program:

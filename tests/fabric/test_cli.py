@@ -370,6 +370,24 @@ class TestHost:
         assert (0, "log in logs/small-1") == (run.returncode, run.stderr.splitlines()[-1])
         assert "BrokenPipe" not in run.stderr
 
+    @pytest.mark.parametrize("closed", [(1,), (2,), (1, 2)])
+    def test_nobody_listens(self, closed: tuple[int, ...]) -> None:
+        """Who starts a run without standard output or error gets its files and its status."""
+        run = subprocess.run(
+            [*COMMAND, "run", PROGRAM],
+            capture_output=True,
+            text=True,
+            env=ELSEWHERE,
+            preexec_fn=lambda: os.closerange(closed[0], closed[-1] + 1),
+            check=False,
+        )
+
+        assert 0 == run.returncode
+        assert "completed" == json.loads(Path("logs/small-1/report.json").read_text())["status"]
+        assert (1 not in closed) == run.stdout.startswith(f"small  {PROGRAM}\n")
+        assert (2 not in closed) == run.stderr.endswith("log in logs/small-1\n")
+        assert "Traceback" not in run.stderr
+
     def test_progress_on_a_terminal(self) -> None:
         """A run on a terminal shows how far it is, and takes that away before the report."""
         terminal, its_end = pty.openpty()

@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from fabric import ConfigurationError, Element, Observer, Unit, Watched, simulate
+from fabric import ConfigurationError, Element, Observer, Program, Unit, Watched, simulate
 from fabric.engine import observation
 from fabric.engine.channel import Channel
 from fabric.engine.observed_channel import ObservedChannel
 from fabric.engine.observer import Sent, Stamp, Taken, Transferred
 from fabric.engine.weaving import woven
+from tests.deadlock.parts import Script, source
 from tests.fabric.graphs import Graph, graphs, run_graph
 from tests.fabric.trace.recording import PROGRAMS, program, record
 from tests.schedules import SCHEDULES, schedule
@@ -31,6 +32,7 @@ class _Notes(Observer):
     """Notes what it is told, with the numbers of operations as places in their unit's sequence."""
 
     by_unit: dict[str, list[tuple[int, Told]]] = field(default_factory=dict)
+    dropped: list[tuple[str, int]] = field(default_factory=list)
 
     @override
     def watch(self, channel: Watched) -> Transferred:
@@ -42,6 +44,13 @@ class _Notes(Observer):
                 self._note(channel.consumer, taken, "take", channel.name, element[1])
 
         return transferred
+
+    @override
+    def left_over(
+        self, channel: Watched, element: Element, sent: Sent, seen: Stamp | None, cycle: int
+    ) -> None:
+        self._note(channel.producer, sent[:3], "send", channel.name, element[1], *sent[3::2])
+        self.dropped.append((channel.name, cycle))
 
     @override
     def idled(self, channel: Watched, stamp: Stamp, until_cycle: int) -> None:
@@ -132,6 +141,21 @@ class TestRuns:
 
         assert report.verified
         assert 7 == len(taken)
+
+    @pytest.mark.parametrize("order", SCHEDULES)
+    def test_left_over(self, order: str | int) -> None:
+        """Elements that nobody takes are told, with their sending, once their reader has ended.
+
+        It ends at 11, when its two slots are full; what is sent from then on is never held up.
+        """
+        notes = _Notes()
+        with Program("left over") as wired:
+            Script(("r0", "c10"), rounds=1, counts=(), name="y")(source("x", 5))
+        with schedule(order):
+            simulate(wired, observers=[notes])
+
+        assert [("x.0 -> y.0", cycle) for cycle in (11, 11, 13, 14)] == notes.dropped
+        assert [0, 1, 2, 12, 13] == [cycle for cycle, *_ in notes.told["x"]]
 
     @pytest.mark.parametrize("observers", [3, [_Notes]])
     def test_no_observers(self, observers: Any) -> None:

@@ -68,7 +68,8 @@ class Tree:
         """Run the tests of the mutant's line until one fails."""
         start = time.monotonic()
         tests = covering.tests(mutant)
-        outcome, failed = ("survived", "") if tests else ("not run", "")
+        outcome, failed = "survived" if tests else "not run", ""
+        unsure = False
         for chunk in _chunks(tests, covering):
             seconds = [covering.seconds(test) for test in chunk]
             self._made += 1
@@ -76,9 +77,11 @@ class Tree:
                 outcome, failed = self._run(chunk, sum(seconds), max(seconds))
             # The machine may have been slow, or a test hang by itself.
             if outcome == "hung" and self._run(chunk, sum(seconds), max(seconds))[0] == "hung":
-                outcome = "unsure"
+                outcome, unsure = "survived", True
             if outcome != "survived":
                 break
+        if unsure and outcome == "survived":
+            outcome = "unsure"
         return Result(mutant, outcome, failed, len(tests), time.monotonic() - start)
 
     def failing(self, tests: Sequence[str], covering: Covering) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -23,7 +24,9 @@ from fabric import (
 )
 from operators import EagerMerge, Partition
 from tests.bases import Sink, Source
+from tests.fabric.trace.recording import record
 from tests.own import Anything
+from tests.schedules import SCHEDULES, schedule
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,22 @@ class Seen(Sink):
         while (element := await ports.source.receive()) is not None:
             SEEN[self.output].append((ports.unit.now, *element))
             seen.append(element)
+
+
+@dataclass(frozen=True)
+class Fails(Source):
+    """Fail once nothing before ``cycle`` can happen any more."""
+
+    cycle: int
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (StreamType((1,), Anything()),)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        await ports.clock.reach(ports.unit, self.cycle)
+        raise ValueError("no data")
 
 
 SEEN: dict[str, list[Any]] = {}
@@ -117,6 +136,22 @@ def test_an_element_that_is_sent_later_but_visible_earlier_wins() -> None:
     """The merge waits for an empty input that may still show an earlier element."""
     merged(((9, "late", 0),), ((2, "early", 0), (8, "second", 0)))
     assert ["early", "second", "late"] == [value for _, value, _ in SEEN["data"]]
+
+
+@pytest.mark.parametrize("order", SCHEDULES)
+def test_one_empty_input_is_enough_to_go_on(order: str | int, tmp_path: Path) -> None:
+    """Cut short while it waits for its turn, a merge needs an element of either empty input."""
+    SEEN.update(data=[])
+    with Program("cut short") as program:
+        data, _ = EagerMerge()([Script(((8, "a", 0),), (1,))(), Fails(2)(), Fails(3)()])
+        Seen("data")(data)
+    with schedule(order):
+        report, trace = record(program, tmp_path)
+    assert "error" == report.status
+    assert [("reach", True, 2)] == trace.rows(
+        "SELECT waits_for, any_of, count(channel) FROM states JOIN waiting USING (unit) "
+        "JOIN units USING (unit) WHERE name = 'eager_merge_1' GROUP BY ALL"
+    )
 
 
 def test_sub_tensors_are_not_interleaved_and_keep_their_stops() -> None:

@@ -18,10 +18,12 @@ from operators import (
     Metadata,
     Partition,
     RandomOffChipLoad,
+    RandomOffChipStore,
     Reshape,
     RetileRow,
     Selectors,
     SiLU,
+    Tensor,
 )
 from tests.symbolic.programs import wired
 
@@ -54,6 +56,20 @@ def test_wasted_requests() -> None:
     )
 
     assert [f"x: {rest}", f"y: {rest}"] == told(program)
+
+
+def test_wasted_requests_of_random_stores() -> None:
+    """Rows are meant, and not the addresses that come before them."""
+    with Program("p") as program:
+        rows = Flatten(0, 1)(load(4, 48, (1, 48)))
+        addresses = Metadata(np.arange(4))()
+        RandomOffChipStore("y", Tensor((4, 48)), (1, 48), name="y")(addresses, rows)
+
+    assert [
+        f"{name}: rows of 1x48 bfloat16 are 96 bytes, but 128 are moved for each (25 % wasted): "
+        "expected a multiple of 64"
+        for name in ("x", "y")
+    ] == told(program)
 
 
 def test_read_per_row() -> None:

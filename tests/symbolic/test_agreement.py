@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from fabric import Costs, Program, Stream, StreamType, simulate
+from fabric import BoolType, Costs, Program, Stream, StreamType, simulate
 from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Partition, Selectors
+from tests.fabric.scripted import Charge, Ticks
 from tests.symbolic.programs import wired
 
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
@@ -54,6 +55,15 @@ class WrongStore(LinearOffChipStore):
 
 
 @dataclass(frozen=True)
+class NotNone(Ticks):
+    """A source that says that it sends nothing."""
+
+    @override
+    def infer(self, wiring: Any, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (StreamType((0,), BoolType()),)
+
+
+@dataclass(frozen=True)
 class WrongShape(Flatten):
     """A Flatten that says one element too many come out."""
 
@@ -86,6 +96,16 @@ class TestFaults:
             "wrong_shape_1.0 -> linear_off_chip_store_1.0: 2 elements measured, 3 expected: this "
             "is a fault of the fabric, or of an operator's shapes"
         ) in report.warnings
+
+    def test_shapes_of_nothing(self) -> None:
+        """Nor may it send any where it says none, whatever holds for sizes nobody knows."""
+        with Program("p") as program:
+            Charge()(NotNone(3)())
+
+        assert (
+            "not_none_1.0 -> charge_1.0: 3 elements measured, 0 expected: this is a fault of the "
+            "fabric, or of an operator's shapes",
+        ) == simulate(program).warnings
 
     def test_bound_sizes(self) -> None:
         """A program that binds a wrong size is contradicted."""

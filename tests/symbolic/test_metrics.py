@@ -14,6 +14,7 @@ from fabric.values.dims import dim_text, symbol
 from fabric.wiring.elaborate import elaborate
 from operators import (
     Accum,
+    Bufferize,
     Consumer,
     EagerMerge,
     Flatten,
@@ -27,6 +28,7 @@ from operators import (
     RetileRow,
     Selectors,
     SiLU,
+    Streamify,
 )
 from tests.symbolic.programs import data_metrics, symbolic_metrics
 from tests.symbolic.small_operators import HitList
@@ -92,6 +94,18 @@ class TestByHand:
 
         assert (2 + 5) * 64 == metrics.paper.store_bytes
         assert 2 * 5 * 64 == store.costs.on_chip_bytes
+
+    def test_fifos_of_buffers(self) -> None:
+        """A slot for a buffer counts as all of its tiles, of 4 bytes an element for the authors."""
+        with Program("p") as program:
+            buffers = Bufferize(2)(LinearOffChipLoad(ones(6, 32), (1, 32))())
+            LinearOffChipStore("y")(Streamify()(Promote()(buffers)))
+        (promote,) = [
+            each for each in data_metrics(program).operators if "promote" in each.node.name
+        ]
+
+        assert "[1] of buffer [6, 1] of 1x32 bfloat16" == str(buffers.type)
+        assert 2 * 6 * 32 * 4 == promote.costs.artifact_fifo_bytes
 
     def test_free_symbols(self) -> None:
         """Those of the bytes and those of the FLOPs, in the order of the program."""

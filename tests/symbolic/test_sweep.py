@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
+
 import numpy as np
 import pytest
+from typing_extensions import override
 
-from fabric import ConfigurationError
+from fabric import ConfigurationError, Costs, Program, StreamType
 from fabric.symbolic.chosen import chosen_sizes
 from fabric.symbolic.metrics import metrics_of
 from fabric.symbolic.substitution import Substitution
 from fabric.symbolic.sweep import Sweep
 from fabric.wiring.elaborate import elaborate
+from operators import Flatten, LinearOffChipLoad, Partition, Selectors
+from tests.fabric.scripted import Charge
 from tests.symbolic.programs import symbolic_metrics, wired
 
 
@@ -36,6 +42,32 @@ def test_equals_substitution(tiling: str) -> None:
             "flops": metrics.flops,
             "compute_cycles": max(metrics.compute_cycles),
         }.items() <= {name: int(values[setting]) for name, values in found.items()}.items()
+
+
+@dataclass(frozen=True)
+class HalfBytes(Charge):
+    """Store numbers of 4 bits."""
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs(store_bytes=inputs[0].count * Fraction(1, 2))
+
+
+def test_fractions_are_rounded_up() -> None:
+    """Half a byte is one that is moved: bytes are whole, as in a substitution."""
+    with Program("halves") as program:
+        rows = Flatten(0, 1)(LinearOffChipLoad(np.zeros((3, 32), np.float32), (1, 32))())
+        route = Selectors(np.array([[0], [1], [0]]), 2, name="route")()
+        for stream in Partition(2)(rows, route):
+            HalfBytes()(stream)
+    plan = elaborate(program)
+    found = Sweep(metrics_of(plan, Substitution({})))({"D_route[0]": range(3), "D_route[1]": [0]})
+
+    assert [0, 1, 1] == found["paper.store_bytes"].tolist()
+    for size in range(3):
+        sizes = chosen_sizes(plan, {"D_route[0]": size, "D_route[1]": 0}, data=False)
+        metrics = metrics_of(plan, Substitution(sizes))
+        assert metrics.paper.store_bytes == found["paper.store_bytes"][size]
 
 
 def test_static_program() -> None:

@@ -57,3 +57,17 @@ def test_golden(
     write_page(trace, tmp_path / "run.html")
 
     golden(f"{name}.html", (tmp_path / "run.html").read_text(encoding="utf-8"))
+
+
+def test_two_channels_are_one_thick_line(tmp_path: Path) -> None:
+    """Units that are joined twice have one line between them, thicker than those joined once."""
+    with Program("square") as wired:
+        rows = LinearOffChipLoad(np.ones((32, 64), np.float32), (16, 64))()
+        LinearOffChipStore("y")(Map(Mul())(rows, rows))
+    _, trace = record(wired, tmp_path)
+    write_page(trace, tmp_path / "run.html")
+    page = (tmp_path / "run.html").read_text(encoding="utf-8")
+    twice = "broadcast_linear_off_chip_load_1_0.0 -&gt; map_1.0 and 1 more"
+
+    assert f'stroke-width="2.5"><title>{twice}</title>' in page
+    assert (1, 2) == (page.count('width="2.5"><title>'), page.count('width="1.2"><title>'))

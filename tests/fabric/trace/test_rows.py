@@ -72,6 +72,13 @@ class TestStamps:
         for table in TABLES:
             assert whole.rows(f"FROM {table}") == parts.rows(f"FROM {table}")
 
+    def test_one_segment(self, tmp_path: Path) -> None:
+        """Rows are written when there is no more room for them, or the run has ended: here once."""
+        _, trace = record(program("simplified_moe"), tmp_path)
+
+        for kind in ("short", "long", "operations"):
+            assert 1 == len(list(trace.folder.glob(f"{kind}-*.parquet"))), kind
+
     def test_held(self, tmp_path: Path) -> None:
         """What was sent and not dequeued when the program stopped has a row without an end."""
         _, trace = record(program("pack_rows"), tmp_path)

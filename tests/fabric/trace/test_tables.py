@@ -61,6 +61,15 @@ route                       0    535,099
         assert max(map(len, expected.splitlines())) <= width
 
 
+@pytest.mark.parametrize(("width", "lines"), [(99, 2), (100, 1)])
+def test_long_titles(width: int, lines: int) -> None:
+    """From 100 columns on a line is printed whole: what is copied from it has no breaks."""
+    written = StringIO()
+    print_title(Console(file=written, width=width), "Cycles", ", and so on" * 10)
+
+    assert lines == len(written.getvalue().lstrip("\n").splitlines())
+
+
 def test_title() -> None:
     """A long title is broken between words where it does not fit."""
     written = StringIO()

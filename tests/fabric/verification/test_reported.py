@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from fabric import Deadlock, FabricError, Report, VerificationError, simulate
+from fabric.runs.verification import Verification
 from fabric.shell.cli import main
 from fabric.shell.render import render
 from fabric.trace.reading.reader import Trace
@@ -184,6 +185,19 @@ class TestFolder:
 
 
 class TestNotVerified:
+    def test_no_outputs(self) -> None:
+        """Of nothing compared nothing is wrong, and no error is the largest."""
+        nothing = Verification(unexpected=("y",))
+        assert nothing.as_json() == {
+            "not_verified": None,
+            "elements": 0,
+            "mismatched": 0,
+            "worst": {"absolute_error": 0.0, "relative_error": None},
+            "places": [],
+            "outputs": [],
+            "unexpected": ("y",),
+        }
+
     def test_timing_mode(self) -> None:
         """What the program expects is not passed over without a word."""
         report = wrong("timing")

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Tile, dtype_named
+from fabric.values.fit import freeze
 from operators import Matmul, MatmulSum, wide
 from operators.functions.product import padded, product
 
@@ -161,8 +162,9 @@ class TestKept:
         sent.data = ones.data
         assert [[8.0, 8.0]] * 2 == product(sent, sent).tolist()
 
-    def test_made_once(self) -> None:
-        """A tile that is read again has its numbers."""
+    @pytest.mark.parametrize("frozen", [False, True])
+    def test_made_once(self, frozen: bool) -> None:
+        """A tile that is read again has its numbers, also one that a user has sent."""
         made: list[Tile] = []
 
         def make(tile: Tile) -> Any:
@@ -170,6 +172,8 @@ class TestKept:
             return tile.data
 
         sent = _tile(np.ones((2, 2)), np.float16, sent=True)
+        if frozen:
+            freeze(sent)
         assert sent.kept(make) is sent.kept(make)
         assert [sent] == made
 

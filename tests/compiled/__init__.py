@@ -1,0 +1,1 @@
+"""Operators that are compiled do what they do as tasks."""

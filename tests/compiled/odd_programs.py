@@ -1,0 +1,219 @@
+"""Small programs that each bring the compiled loop to one of its edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import (
+    BoolType,
+    Element,
+    Empty,
+    Ports,
+    Program,
+    Stream,
+    StreamType,
+    Tile,
+    TileType,
+    Wiring,
+)
+from fabric.values.dims import symbol
+from operators import (
+    Accum,
+    CacheReadAddresses,
+    Consumer,
+    FilterLastTile,
+    Flatten,
+    LinearOffChipLoad,
+    Map,
+    Matmul,
+    Metadata,
+    Partition,
+    Promote,
+    RandomOffChipLoad,
+    Repeat,
+    Selectors,
+    Sum,
+    Tensor,
+    Zip,
+)
+from tests.bases import Costless
+from tests.deadlock.parts import Script, feedback
+from tests.operators.driving import Emit
+
+__all__ = ["FALL_BACK", "STAY", "refuted_behind_a_full_channel"]
+
+FLOAT = np.dtype(np.float32)
+ONE = Tile(1, 1, FLOAT)
+
+
+@dataclass(frozen=True)
+class First(Costless):
+    """Read so many elements of a stream and end."""
+
+    count: int
+
+    def __call__(self, source: Stream) -> Stream:
+        """Return whether it read them."""
+        return self.wire(source)[0]
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (StreamType((1,), BoolType()),)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for _ in range(self.count):
+            await ports.source.receive()
+        await ports.sink.send((True, 0))
+
+
+def numbers(*values: int) -> Stream:
+    """Return a stream of them."""
+    return Metadata(np.array(values))()
+
+
+def _of(wire: Callable[[], object]) -> Callable[[], Program]:
+    def build() -> Program:
+        with Program(wire.__name__.strip("_"), mode="timing") as program:
+            wire()
+        return program
+
+    build.__name__ = wire.__name__.strip("_").replace("_", " ")
+    return build
+
+
+def _bad_address() -> None:
+    Consumer()(RandomOffChipLoad(Tensor((4, 4)), (2, 2))(numbers(3, 2, 7, 1)))
+
+
+def _address_in_64_bits() -> None:
+    Consumer()(RandomOffChipLoad(Tensor((1 << 40, 1 << 40)), (1, 1))(numbers(3, 1 << 50, 7)))
+
+
+def _tile_of_a_day() -> None:
+    tile = 1 << 22, 1 << 40
+    Consumer()(LinearOffChipLoad(Tensor(tile), tile)(numbers(1, 2)))
+
+
+def _matmul(size: int, count: int) -> None:
+    tile = Tile(size, size, FLOAT)
+    elements = [(tile, 0)] * (count - 1) + [(tile, 1)]
+    both = Emit(StreamType((1, count), TileType(size, size, FLOAT)), elements)()
+    Consumer()(Map(Matmul(), flops_per_cycle=1)(both, both))
+
+
+def _clock_beyond_64_bits() -> None:
+    _matmul(1 << 40, 4)
+
+
+def _clock_that_adds_up_beyond_64_bits() -> None:
+    _matmul(1 << 19, 40)
+
+
+def _long_cache() -> None:
+    Consumer()(CacheReadAddresses(30_000)(numbers(0, 1, 2), numbers(5, 20_000, 0)))
+
+
+def refuted_behind_a_full_channel() -> Program:
+    """The element that refutes an assumed shape never finds a slot."""
+    with Program("refuted", mode="timing", channel_depth=1) as program:
+        kind = StreamType((1, symbol("R", ragged=True)), TileType(1, 1, FLOAT))
+        rows = Repeat(1)(Emit(kind, [(ONE, 0), (ONE, 1)])()).assume(1, 3, 1)
+        loop = feedback(1)
+        (out,) = Script(("r1", "r0", "s0"))(rows, loop)
+        loop.connect(out)
+    return program
+
+
+FALL_BACK = [
+    *map(
+        _of,
+        (
+            _bad_address,
+            _address_in_64_bits,
+            _tile_of_a_day,
+            _clock_beyond_64_bits,
+            _clock_that_adds_up_beyond_64_bits,
+            _long_cache,
+        ),
+    ),
+    refuted_behind_a_full_channel,
+]
+"""Programs that tasks do again."""
+
+
+def _tile(cycle: int = 0) -> Stream:
+    """Return a stream of one tile, sent in ``cycle``."""
+    return Emit(StreamType((1,), TileType(1, 1, FLOAT)), [(ONE, 0)], (cycle,))()
+
+
+def _many(source: Stream) -> Stream:
+    """Return 10,000 of the tile of a stream."""
+    return Repeat(100)(Repeat(100)(source))
+
+
+def _deep_channels() -> None:
+    """From stage to stage, into the region and out of it; nobody reads before cycle 50,000."""
+    late = _many(_tile(50_000))
+    Consumer()(Zip()(_many(_tile()), late))
+    kind = StreamType((1, 3_000), TileType(1, 1, FLOAT))
+    given = Emit(kind, [(ONE, 0)] * 2_999 + [(ONE, 1)])()
+    Consumer()(Zip()(given, Flatten(0, 1)(Repeat(50)(Repeat(60)(_tile(50_000))))))
+    (out,) = Script(("r1", *["r0"] * 10_000, "s0"), rounds=1)(_many(_tile()), _tile(50_000))
+    Consumer()(out)
+
+
+def _full_ledger() -> None:
+    Consumer()(Accum(Sum())(Promote(0)(_many(_tile()))))
+
+
+def _huge_numbers() -> None:
+    many = numbers(3, 2**31 - 1, 2**31, 2**40, 2**63 - 1, 0)
+    Consumer()(Repeat(3)(many))
+    Consumer()(Zip()(many, many))
+
+
+def _ends_early() -> None:
+    ended = First(3)(Repeat(2)(numbers(*range(50))))
+    Consumer()(ended)
+
+
+def _empty_everywhere() -> None:
+    kind = StreamType((2, symbol("R", ragged=True)), TileType(1, 1, FLOAT))
+    streams: list[list[Element]] = [[], [(Empty(0), 1)] * 2, [(Empty(0), 1), (ONE, 1)]]
+    for elements in streams:
+        Consumer()(Repeat(2)(Flatten(0, 1)(Emit(kind, elements)())))
+
+
+def _loaded_numbers() -> None:
+    loaded = LinearOffChipLoad(Tensor((1, 8), np.arange(8).reshape(1, 8)), (1, 1))()
+    steering = Selectors(np.array([[0], [1], [1], [0], [1], [0], [0], [1]]), 2)()
+    left, right = Partition(2)(Flatten(0, 1)(Flatten(0, 1)(loaded)), Flatten(0, 1)(steering))
+    table = Tensor((1, 8), np.arange(8)[::-1].reshape(1, 8))
+    Consumer()(RandomOffChipLoad(Tensor((16, 16)), (2, 2))(RandomOffChipLoad(table, (1, 1))(left)))
+    Consumer()(right)
+
+
+def _repeats() -> None:
+    Consumer()(FilterLastTile()(numbers(5, 0, 1, 2, 300)))
+
+
+STAY = [
+    *map(
+        _of,
+        (
+            _deep_channels,
+            _full_ledger,
+            _repeats,
+            _huge_numbers,
+            _ends_early,
+            _empty_everywhere,
+            _loaded_numbers,
+        ),
+    )
+]
+"""Programs that are compiled to their ends."""

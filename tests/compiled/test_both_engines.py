@@ -1,0 +1,214 @@
+"""Every program says the same whether its operators are compiled or tasks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fabric import Hop, Program, StreamType, simulate
+from fabric.deadlock.waits import find_stuck
+from fabric.runs.execution import Execution, Settings
+from fabric.wiring.elaborate import elaborate
+from operators.tiles.integers import INTEGER, integer
+from tests import definitions
+from tests.compiled.both import both, described
+from tests.deadlock.cases import CASES as STUCK
+from tests.deadlock.test_random import Network, networks
+from tests.operators.cases import CASES
+from tests.operators.driving import Case, Choices, Collect, Emit, encode
+from tests.operators.random_programs import Random
+from tests.own import Anything
+from tests.programs.loading import program
+from tests.schedules import SCHEDULES, schedule
+
+QUICK = settings(
+    max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None
+)
+LONG = settings(QUICK, max_examples=20_000)
+
+SHIPPED: list[tuple[str, dict[str, Any]]] = [
+    ("attention", {"requests": 8, "strategy": "dynamic"}),
+    ("attention", {"requests": 8, "strategy": "coarse", "channel_depth": 3}),
+    ("attention", {"requests": 6, "strategy": "interleaved", "regions": 2}),
+    ("buffer_twice", {"size": 32}),
+    ("dynamic_tiling", {}),
+    ("dynamic_tiling", {"tiling": "static"}),
+    ("graph_layer", {}),
+    ("moe", {"batch": 4, "tile_n": 4}),
+    ("moe", {"batch": 4, "tiling": "dynamic"}),
+    ("own_function", {}),
+    ("own_operator", {}),
+    ("ragged_attention", {}),
+    ("simplified_moe", {}),
+    ("swiglu", {}),
+    ("top2_moe", {}),
+]
+
+Seen = list[list[Any]]
+
+
+def hopped(build: Callable[[], Program], random: random.Random) -> dict[str, Any]:
+    """Return depths and hops for the channels of a program."""
+    keys = [edge.key for edge in elaborate(build()).edges]
+    depth = random.choice([None, 1, 2, 5, 100_000])
+    return {
+        "depths": {key: depth or random.randint(1, 4) for key in keys},
+        "hops": {key: Hop(random.randint(1, 4), random.randint(1, 4)) for key in keys},
+    }
+
+
+class TestPrograms:
+    @pytest.mark.parametrize(("name", "parameters"), SHIPPED)
+    def test_shipped(self, name: str, parameters: dict[str, Any], tmp_path: Path) -> None:
+        """Every shipped program, most of its operators compiled."""
+        found = both(lambda: program(name, **parameters), tmp_path)
+
+        assert not found.gave_up
+        assert found.compiled
+
+    @pytest.mark.parametrize("name", ["top2_moe", "ragged_attention"])
+    @pytest.mark.parametrize("order", SCHEDULES)
+    def test_schedules(self, name: str, order: str | int, tmp_path: Path) -> None:
+        """Whatever ready task runs first, with any depths and hops."""
+
+        def build() -> Program:
+            return program(name)
+
+        drawn = hopped(build, random.Random(f"{name} {order}"))
+        with schedule(order):
+            both(build, tmp_path, **drawn)
+
+    def test_again(self) -> None:
+        """A program that was run is run again, by either engine."""
+        built = program("simplified_moe")
+        found = [
+            simulate(built, mode="timing", engine=engine).as_json() | {"wall_seconds": None}
+            for engine in ("compiled", "tasks", "compiled")
+        ]
+        assert [found[0]] * 3 == found
+
+
+class TestStuck:
+    @pytest.mark.parametrize("name", STUCK)
+    def test_state(self, name: str) -> None:
+        """Every golden deadlock and livelock: from its state all of its report follows."""
+        case = STUCK[name]
+        found = []
+        for compiles in (False, True):
+            settings = Settings(False, case.given, {}, None, 10_000, None, (), compiles)
+            ran = Execution(case.build(), settings)
+            status = ran.execute()
+            moving = ran.watch.moving
+            livelock = status == "livelock"
+            # Where a loop was when it was stopped differs from run to run.
+            state = ran.state.program if livelock else (ran.state, find_stuck(ran.state))
+            found.append((status, moving, state))
+        assert found[0] == found[1]
+
+    @pytest.mark.parametrize("name", ["packed_experts", "cut_off_sub_tensor"])
+    def test_told(self, name: str, tmp_path: Path) -> None:
+        """The whole report, its text and its log."""
+        case = STUCK[name]
+        found = both(case.build, tmp_path, depths=case.given)
+
+        assert found.compiled
+        assert found.said["report"].status == "deadlock"
+
+
+def check_program(data: bytes, folder: Path) -> None:
+    """Compare a random program, and what its ends have seen."""
+    seen: Seen = []
+
+    def build() -> Program:
+        made = Random(Choices(data), functional=False)
+        seen.extend(end[0] for end in made.ends)
+        return made.program
+
+    drawn = hopped(build, random.Random(data))
+    seen.clear()
+    both(build, folder, **drawn)
+    half = len(seen) // 2
+    assert list(map(described, seen[:half])) == list(map(described, seen[half:]))
+
+
+def check_network(network: Network, folder: Path) -> None:
+    """Compare a random network, as it is and by its state."""
+    both(lambda: network.program, folder, depths=network.depths)
+
+
+class TestRandom:
+    @QUICK
+    @given(data=st.binary(min_size=300, max_size=300))
+    def test_programs(self, data: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+        """Programs of up to 30 operators, some of which get stuck."""
+        check_program(data, tmp_path_factory.mktemp("programs"))
+
+    @settings(QUICK, max_examples=60)
+    @given(network=networks(merging=True))
+    def test_networks(self, network: Network, tmp_path_factory: pytest.TempPathFactory) -> None:
+        """Networks with feedback and merges, some of which get stuck."""
+        check_network(network, tmp_path_factory.mktemp("networks"))
+
+    @pytest.mark.exhaustive
+    @LONG
+    @given(data=st.binary(min_size=300, max_size=300))
+    def test_programs_at_length(
+        self, data: bytes, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        """The same as ``test_programs``, for an hour."""
+        check_program(data, tmp_path_factory.mktemp("programs"))
+
+    @pytest.mark.exhaustive
+    @LONG
+    @given(network=networks(merging=True))
+    def test_networks_at_length(
+        self, network: Network, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        """The same as ``test_networks``, for an hour."""
+        check_network(network, tmp_path_factory.mktemp("networks"))
+
+
+def wired(case: Case, seen: Seen) -> None:
+    """Wire a case; plain numbers become integers on streams."""
+    streams = []
+    for drawn, kind in case.inputs:
+        tensor = drawn.tensor
+        if isinstance(kind, Anything):
+            tensor = definitions.map_values(_number, drawn.dims, tensor)
+            kind = INTEGER  # noqa: PLW2901 - the type of what is sent
+        elements = encode(tensor, drawn.dims, case.choices.maybe)
+        gaps = case.choices.pick(((0,), (1,), (0, 0, 5), (7, 0)))
+        streams.append(Emit(StreamType(drawn.shape, kind), elements, gaps)())
+    outputs = case.wire(*streams)
+    for stream in (outputs,) if not isinstance(outputs, tuple | list) else outputs:
+        seen.append([])
+        Collect(seen[-1])(stream)
+
+
+def _number(value: Any) -> Any:
+    return integer(value) if type(value) is int else value
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_operators(name: str, tmp_path: Path) -> None:
+    """Every operator on drawn streams, numbers among them, with what comes out."""
+    seen: Seen = []
+
+    def build() -> Program:
+        source = random.Random(name)
+        with Program("cases", mode="timing") as made:
+            for _ in range(12):
+                wired(CASES[name](Choices(source.randbytes(48))), seen)
+        return made
+
+    drawn = hopped(build, random.Random(name))
+    seen.clear()
+    both(build, tmp_path, **drawn)
+    half = len(seen) // 2
+    assert list(map(described, seen[:half])) == list(map(described, seen[half:]))

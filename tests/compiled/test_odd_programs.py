@@ -1,0 +1,134 @@
+"""Programs at the edges of the compiled loop, under both engines."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import trio
+
+from fabric import Element, Program, Stream, simulate
+from fabric.terminal.progress import Snapshot
+from fabric.wiring.elaborate import elaborate
+from operators import Consumer, FilterLastTile, Metadata, RandomOffChipLoad, Tensor, Zip
+from tests.compiled.both import both, described
+from tests.compiled.odd_programs import FALL_BACK, STAY, numbers
+from tests.operators.driving import Collect
+from tests.schedules import SCHEDULES, schedule
+
+Build = Callable[[], Program]
+
+
+def named(build: Build) -> str:
+    """Return what a program is called in a test's name."""
+    return build.__name__
+
+
+@pytest.mark.parametrize("build", FALL_BACK, ids=named)
+def test_falls_back(build: Build, tmp_path: Path) -> None:
+    """Tasks do it again, and all that is said is theirs."""
+    assert both(build, tmp_path).gave_up
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 1023, 1024, 1025, 100_000, 1 << 70])
+@pytest.mark.parametrize("build", STAY[1:], ids=named)
+def test_stays(build: Build, depth: int, tmp_path: Path) -> None:
+    """Compiled to its end, at any depth that 64 bits hold."""
+    depths = {edge.key: depth for edge in elaborate(build()).edges}
+    found = both(build, tmp_path, depths=depths)
+
+    assert (not found.gave_up, bool(found.compiled)) == (True, depth < 1 << 62)
+
+
+def test_deep(tmp_path: Path) -> None:
+    """Channels that fill beyond their first slots: between stages, into the region, out of it."""
+    depths = {edge.key: 100_000 for edge in elaborate(STAY[0]()).edges}
+
+    assert not both(STAY[0], tmp_path, depths=depths).gave_up
+
+
+@pytest.mark.parametrize("order", SCHEDULES)
+def test_schedules(order: str | int, tmp_path: Path) -> None:
+    """Whatever ready task runs first."""
+    with schedule(order):
+        for build in (STAY[4], FALL_BACK[0], FALL_BACK[-1]):
+            both(build, tmp_path)
+
+
+def addressed(addresses: Stream) -> Stream:
+    """Return what a stream of addresses of addresses names."""
+    table = Tensor((1, 8), 10 * np.arange(8).reshape(1, 8))
+    return RandomOffChipLoad(table, (1, 1))(addresses)
+
+
+def test_integers_of_addresses(tmp_path: Path) -> None:
+    """What is loaded from a table of integers is what each address names."""
+    seen: list[list[Element]] = []
+
+    def build() -> Program:
+        seen.append([])
+        with Program("table", mode="timing") as program:
+            Collect(seen[-1])(addressed(Metadata(np.array([3, 1, 2, 0, 3]))()))
+        return program
+
+    assert both(build, tmp_path).compiled
+    assert described(seen[0]) == described(seen[1])
+    assert [30, 10, 20, 0, 30] == [value.data.item() for value, _ in seen[1]]  # type: ignore[union-attr]
+
+
+def test_log_of_a_run_that_is_done_again(tmp_path: Path) -> None:
+    """Nothing in the log is of the run that was given up, not even a heartbeat."""
+
+    def build() -> Program:
+        with Program("late", mode="timing") as program:
+            tensor = Tensor((1 << 13, 1 << 13))
+            slow = RandomOffChipLoad(tensor, (1 << 12, 1 << 12))(numbers(1, 2, 3, 77))
+            Consumer()(slow)
+        return program
+
+    logs = []
+    for engine in ("tasks", "compiled"):
+        report = simulate(build(), log_dir=tmp_path, engine=engine)
+        assert report.log_dir is not None
+        text = (Path(report.log_dir) / "events.jsonl").read_text(encoding="utf-8")
+        logs.append([json.loads(line) for line in text.splitlines()])
+    assert logs[0] == logs[1]
+    assert "heartbeat" in {each["event"] for each in logs[1]}
+
+
+def endless() -> None:
+    """Wire what the loop takes minutes for without coming to rest."""
+    Consumer()(FilterLastTile()(numbers(10**12)))
+
+
+def ever_new() -> None:
+    """Wire what the operators have to be asked for again and again."""
+    new = Metadata(np.arange(200_000))()
+    Consumer()(Zip()(new, new))
+
+
+@pytest.mark.parametrize("wire", [endless, ever_new])
+def test_signal(wire: Callable[[], None], tmp_path: Path) -> None:
+    """A signal ends a run that is in the loop, which writes report and log."""
+    with Program("long", mode="timing") as program:
+        wire()
+
+    class Progress:
+        async def run(self, snapshot: Callable[[], Snapshot]) -> None:
+            while snapshot().cycle < 100:
+                await trio.lowlevel.checkpoint()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    report = simulate(program, log_dir=tmp_path, progress=Progress())
+
+    assert ("interrupted", 143) == (report.status, report.exit_status)
+    for unit in report.units:
+        waited = unit.empty_cycles + unit.full_cycles + unit.credit_cycles + unit.hbm_cycles
+        assert report.cycles == unit.busy_cycles + waited + unit.capacity_cycles + unit.idle_cycles
+    assert report.log_dir is not None
+    assert (Path(report.log_dir) / "report.json").exists()

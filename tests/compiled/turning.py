@@ -1,0 +1,136 @@
+"""Operators that state ``turns`` and do what cannot be written down, or say too little."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import Ports, Program, Stream, StreamType, Tile, Wiring
+from operators import Consumer, Metadata
+from tests.bases import Costless
+
+__all__ = ["GIVE_UP", "Turning", "numbers"]
+
+Does = Callable[[Ports, int, Any], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Turning(Costless):
+    """Pass a stream on; with each element do something first."""
+
+    conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+
+    does: Any
+
+    def __call__(self, source: Stream) -> Stream:
+        """Return the same stream."""
+        (result,) = self.wire(source)
+        return result
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (inputs[0].type,)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sink = ports.source, ports.sink
+        number = 0
+        while (element := await source.receive()) is not None:
+            number += 1
+            memory = await self.does(ports, number, element[0])
+            await sink.send(element)
+            ports.turn(*(() if memory is None else (memory,)))
+
+
+@dataclass(frozen=True)
+class Carrying(Turning):
+    """The same of an operator that looks at no number."""
+
+    conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+    carries_numbers: ClassVar[bool] = True
+
+
+def numbers(operator: Turning, values: tuple[int, ...] = (3, 1, 4, 1, 5)) -> Program:
+    """Return a program in which numbers go through ``operator``."""
+    with Program("turning", mode="timing") as program:
+        Consumer()(operator(Metadata(np.array(values))()))
+    return program
+
+
+async def _reads_the_clock(ports: Ports, _: int, __: Tile) -> None:
+    ports.unit.charge(ports.unit.now % 3)
+
+
+async def _compares_clocks(ports: Ports, _: int, __: Tile) -> None:
+    before = ports.unit.now
+    ports.unit.charge(1)
+    if ports.unit.now == before:
+        ports.unit.charge(100)
+
+
+async def _asks_whether_it_began(ports: Ports, _: int, __: Tile) -> None:
+    if ports.unit.now:
+        ports.unit.charge(1)
+
+
+async def _charges_an_integer_of_numpy(ports: Ports, _: int, __: Tile) -> None:
+    ports.unit.charge(np.int64(2))  # type: ignore[arg-type]
+
+
+async def _keeps_what_has_no_hash(_: Ports, __: int, ___: Tile) -> object:
+    return {1, 2}
+
+
+async def _keeps_a_clock(ports: Ports, _: int, __: Tile) -> object:
+    return ports.unit.now
+
+
+async def _does_too_much(ports: Ports, _: int, __: Tile) -> None:
+    for _ in range(10_001):
+        ports.unit.charge(1)
+
+
+async def _repeats_in_a_repetition(ports: Ports, _: int, __: Tile) -> None:
+    for _ in ports.times(2):
+        for _ in ports.times(2):
+            ports.unit.charge(1)
+
+
+async def _works_beyond_64_bits(ports: Ports, _: int, __: Tile) -> None:
+    ports.unit.charge(1 << 70)
+
+
+async def _looks_at_its_channel(ports: Ports, _: int, __: Tile) -> None:
+    ports.unit.charge(ports.source.elements)
+
+
+GIVE_UP: dict[str, Turning] = {
+    does.__name__.strip("_").replace("_", " "): Turning(does)
+    for does in (
+        _reads_the_clock,
+        _compares_clocks,
+        _asks_whether_it_began,
+        _charges_an_integer_of_numpy,
+        _keeps_what_has_no_hash,
+        _keeps_a_clock,
+        _does_too_much,
+        _repeats_in_a_repetition,
+        _works_beyond_64_bits,
+        _looks_at_its_channel,
+    )
+}
+"""What makes a recording give up."""
+
+
+async def _looks_at_a_number(ports: Ports, _: int, tile: Tile) -> None:
+    assert tile.data is not None
+    ports.unit.charge(int(tile.data.item()))
+
+
+GIVE_UP["looks at a number it carries"] = Carrying(_looks_at_a_number)
