@@ -87,7 +87,7 @@ def cause(loop: list[UnitState], state: RunState, told: Mapping[int, Expected]) 
 def _holders(state: RunState) -> str:
     """Say who holds the on-chip memory."""
     memory = state.on_chip
-    shares = [f"{state.units[owner].name} holds {held:,}" for owner, held in memory.held]
+    shares = [f"{state.units[owner].name} holds {held:,}" for owner, held in memory.held or ()]
     more = f" and {len(shares) - _THROUGH:,} more hold the rest" if len(shares) > _THROUGH else ""
     whole = f"Of {memory.capacity_bytes:,} bytes on chip {', '.join(shares[:_THROUGH])}{more}"
     lost = " and ".join(owner.name for owner in lost_room(state)[:_THROUGH])

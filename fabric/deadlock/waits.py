@@ -97,7 +97,7 @@ def _who_frees(state: RunState, unit: UnitState) -> set[int]:
     (first, _), *_ = state.on_chip.requests
     if first != unit.number:
         return {first}
-    return set().union(*(_holding(state, holder) for holder, _ in state.on_chip.held))
+    return set().union(*(_holding(state, holder) for holder, _ in state.on_chip.held or ()))
 
 
 def _holding(state: RunState, owner: int) -> set[int]:
@@ -118,7 +118,7 @@ def lost_room(state: RunState) -> list[UnitState]:
     """Return units that hold on-chip capacity although they and all their readers have ended."""
     return [
         state.units[owner]
-        for owner, _ in state.on_chip.held
+        for owner, _ in state.on_chip.held or ()
         if all(state.units[node].finished for node in _holding(state, owner))
     ]
 

@@ -85,14 +85,16 @@ def _wait(wait: Wait, number: Mapping[Watched, int]) -> WaitState:
 def _channel(fixed: FixedChannel, channel: Channel) -> ChannelState:
     queue = channel.queue
     taken = channel.elements
+    sent = taken + channel.held_values if queue else taken
     return ChannelState(
         *fixed,
         channel.depth,
         channel.forward_cycles,
         channel.backward_cycles,
         len(queue),
-        taken + channel.held_values if queue else taken,
+        sent,
         taken,
+        channel.sent - sent,
         channel.closed_cycle,
         channel.last_sent_cycle,
         channel.last_taken_cycle,

@@ -46,7 +46,7 @@ def unit_counters(state: RunState) -> tuple[UnitCounters, ...]:
             hbm_cycles=unit.hbm_cycles,
             capacity_cycles=unit.capacity_cycles,
             idle_cycles=cycles - unit.cycle,
-            flops=unit.flops,
+            flops=unit.flops or 0,
             flops_per_cycle=unit.flops_per_cycle,
         )
         for unit in state.units
@@ -96,7 +96,7 @@ def totals(state: RunState, hbm: OffChipDescription, metrics: Metrics) -> Totals
     """
     paper, artifact = metrics.paper, metrics.artifact
     cycles = state.cycles
-    flops = sum(unit.flops for unit in state.units)
+    flops = state.flops
     allocated = sum(unit.flops_per_cycle for unit in state.units)
     traffic = paper.traffic_bytes
     peak_traffic = float(cycles * Fraction(hbm.peak_bytes_per_cycle))

@@ -44,14 +44,13 @@ def compare(
         if measured.sizes.get(symbol, size) != size
     ]
     paper = metrics.paper
-    flops = sum(unit.flops for unit in state.units)
     # A size that only tiles have is shown by no channel: what hangs on it cannot be compared.
     totals = tuple(
         row
         for row in (
             Compared("off-chip loads, bytes", paper.load_bytes, used.loaded_bytes),
             Compared("off-chip stores, bytes", paper.store_bytes, used.stored_bytes),
-            Compared("FLOPs", metrics.flops, flops),
+            Compared("FLOPs", metrics.flops, state.flops),
             Compared(
                 "on-chip bytes at the peak",
                 paper.on_chip_bytes,

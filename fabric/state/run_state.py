@@ -1,9 +1,9 @@
 """The state of a run at a cycle, as data that nobody can change.
 
 The engine makes it of a machine (``fabric.machine.state_of``), the reader of traces of a recorded
-run (``fabric.trace.reading.state_in``). Units and channels are referred to by their numbers, in
-node and in edge order. What hangs on the program alone is in its plan; what its shapes tell of
-channels in this state, in ``fabric.state.expected``.
+run, at any cycle of it (``fabric.trace.reading.state_in``). Units and channels are referred to by
+their numbers, in node and in edge order. What hangs on the program alone is in its plan; what its
+shapes tell of channels in this state, in ``fabric.state.expected``.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class UnitState(NamedTuple):
         busy_cycles: charged for work.
         hbm_cycles: waited for the HBM.
         capacity_cycles: waited for room on chip.
-        flops: floating-point operations done.
+        flops: floating-point operations done; None where that is not recorded.
     """
 
     number: int
@@ -68,7 +68,7 @@ class UnitState(NamedTuple):
     busy_cycles: int
     hbm_cycles: int
     capacity_cycles: int
-    flops: int
+    flops: int | None
 
 
 class ChannelState(NamedTuple):
@@ -85,6 +85,7 @@ class ChannelState(NamedTuple):
         backward_cycles: from a dequeue until its credit is usable.
         held: how many of them hold an element or a bare stop.
         sent, taken: values; bare stops are not counted.
+        bare_stops: sent; those that are held are in ``held``.
         closed_cycle: the producer's clock when it ended the stream; None while it is open.
         newest_sent_cycle: when the latest element that is held set out.
         last_taken_cycle: the consumer's clock at its last dequeue.
@@ -107,6 +108,7 @@ class ChannelState(NamedTuple):
     held: int
     sent: int
     taken: int
+    bare_stops: int
     closed_cycle: int | None
     newest_sent_cycle: int | None
     last_taken_cycle: int | None
@@ -123,12 +125,13 @@ class OnChipState(NamedTuple):
     Attributes:
         capacity_bytes: None for unlimited.
         requests: units that wait for room and the bytes they want, in the order they are served.
-        held: units that asked for room that is not given back, and its bytes, in node order.
+        held: units that asked for room that is not given back, and its bytes, in node order; None
+            where that is not recorded.
     """
 
     capacity_bytes: int | None
     requests: tuple[tuple[int, int], ...]
-    held: tuple[tuple[int, int], ...]
+    held: tuple[tuple[int, int], ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,11 @@ class RunState:
     def elements(self) -> int:
         """Values dequeued so far, on all channels."""
         return sum(channel.taken for channel in self.channels)
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of the units that are known to have done them."""
+        return sum(unit.flops for unit in self.units if unit.flops is not None)
 
     @property
     def waiting(self) -> int:

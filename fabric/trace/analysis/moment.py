@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from fabric.state.open_waits import open_waits
 from fabric.telling.causes import Cause
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.wording import one_of
 from fabric.terminal.tables import print_table, print_title
-from fabric.trace.analysis.timeline import Interval, Timelines, timelines
-from fabric.trace.reading.wording import Names
+from fabric.trace.reading.state_in import state_in
+from fabric.trace.recording.options import TraceOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from fabric.state.open_waits import OpenWait
+    from fabric.state.run_state import RunState, UnitState
     from fabric.trace.reading.reader import Trace
 
-__all__ = ["doing", "print_moment"]
+__all__ = ["print_moment"]
 
 _AFTER: Final = {
     True: f"{Cause.IDLE.label}, at its end",
@@ -26,6 +29,30 @@ _AFTER: Final = {
 }
 """What a unit is after its last cycle, by whether its operator had ended."""
 
+_AROUND: Final = """
+SELECT coalesce(max(end_cycle) FILTER (NOT open AND end_cycle <= $at), 0),
+    coalesce(min(start_cycle) FILTER (start_cycle > $at), any_value(last.cycle), 0),
+    max(end_cycle) FILTER (NOT open AND start_cycle <= $at AND end_cycle > $at),
+    coalesce(any_value(last.cycle), 0)
+FROM units LEFT JOIN last_cycles last USING (unit) LEFT JOIN waits USING (unit)
+GROUP BY unit ORDER BY unit
+"""
+
+
+class _Around(NamedTuple):
+    """What a state does not tell: since when a unit works, and what becomes of it later.
+
+    Attributes:
+        works_since, works_until: if it works.
+        waits_until: None where it does not wait, or to the end of the run.
+        last_cycle: of the unit.
+    """
+
+    works_since: int
+    works_until: int
+    waits_until: int | None
+    last_cycle: int
+
 
 def print_moment(trace: Trace, console: Console, cycle: int, around: str | None) -> None:
     """Print the state of ``around`` and its neighbours, or of all units, and of their channels.
@@ -33,61 +60,60 @@ def print_moment(trace: Trace, console: Console, cycle: int, around: str | None)
     Raises:
         ConfigurationError: no unit is called ``around``, or the cycle was not recorded.
     """
-    names = Names(trace)
     first, last = trace.window
     if not first <= cycle <= last:
         raise ConfigurationError(f"--at {cycle}: expected a cycle from {first:,} to {last:,}")
-    units = list(range(len(names.units)))
+    state = state_in(trace, cycle)
+    units, channels = state.units, state.channels
     if around is not None:
-        if around not in names.units:
-            raise ConfigurationError(f"--around {around}: expected {one_of(names.units, around)}")
-        middle = names.units.index(around)
-        near = {unit for ends in names.ends if middle in ends for unit in ends}
-        units = sorted(near | {middle})
-    lines = timelines(trace)
+        names = [unit.name for unit in units]
+        if around not in names:
+            raise ConfigurationError(f"--around {around}: expected {one_of(names, around)}")
+        middle = names.index(around)
+        channels = tuple(each for each in channels if middle in (each.producer, each.consumer))
+        near = {middle}.union(*((each.producer, each.consumer) for each in channels))
+        units = tuple(units[number] for number in sorted(near))
     print_title(console, f"Cycle {cycle:,}")
-    rows = [
-        (names.units[unit], *doing(lines, names, unit, cycle), names.places[unit]) for unit in units
-    ]
+    rows = _units(trace, state, units, cycle)
     print_table(console, ("unit", "is", "since", "until", "wired at"), rows, len(rows))
-    channels = [
-        channel
-        for channel, ends in enumerate(names.ends)
-        if around is None or names.units.index(around) in ends
-    ]
     print_title(console, "Channels", ", held: sent and not dequeued")
-    found = trace.rows(
-        "SELECT c.name, coalesce(count(t.element) FILTER (t.sent_cycle <= $at AND "
-        "coalesce(t.taken_cycle > $at, true)), 0) AS held, depth, "
-        "count(t.element) FILTER (t.sent_cycle <= $at), "
-        "count(t.element) FILTER (t.taken_cycle <= $at) "
-        "FROM channels c LEFT JOIN transfers t USING (channel) "
-        f"WHERE channel IN ({', '.join(map(str, channels)) or 'NULL'}) "
-        "GROUP BY channel, c.name, depth ORDER BY channel".replace("$at", str(cycle))
-    )
+    found = [
+        (each.name, each.held, each.depth, sent, sent - each.held)
+        for each, sent in ((each, each.sent + each.bare_stops) for each in channels)
+    ]
     print_table(console, ("channel", "held", "depth", "sent", "dequeued"), found, len(found))
 
 
-def doing(
-    lines: Timelines, names: Names, unit: int, cycle: int
-) -> tuple[str, int | None, int | None]:
-    """Return what ``unit`` does in ``cycle``, since when and until when."""
-    waits = lines.waits[unit]
-    number = bisect_right(waits, cycle, key=lambda wait: wait.start) - 1
-    if not lines.traced[unit]:
-        return "not traced", None, None
-    if number >= 0 and waits[number].open:
-        return f"{_waiting(names, waits[number])}, to the end of the run", waits[number].start, None
-    if number >= 0 and cycle < waits[number].end:
-        wait = waits[number]
-        return _waiting(names, wait), wait.start, wait.end
-    if cycle >= lines.final[unit]:
-        return _AFTER[lines.finished[unit]], lines.final[unit], None
-    start = waits[number].end if number >= 0 else 0
-    end = waits[number + 1].start if number + 1 < len(waits) else lines.final[unit]
-    return Cause.BUSY.label, start, end
+def _units(
+    trace: Trace, state: RunState, units: tuple[UnitState, ...], cycle: int
+) -> list[tuple[str, str, int | None, int | None, str]]:
+    """Return the rows of ``units``."""
+    options = TraceOptions(nodes=trace.meta.get("nodes"))
+    waits = open_waits(state)
+    arounds = [_Around(*row) for row in trace.rows(_AROUND, at=cycle)]
+    rows = []
+    for unit in units:
+        wait, around = waits[unit.number], arounds[unit.number]
+        doing: tuple[str, int | None, int | None]
+        if not options.keeps(unit.name):
+            doing = "not traced", None, None
+        elif wait is not None:
+            doing = _waiting(state, wait, around), wait.since_cycle, around.waits_until
+        elif cycle >= around.last_cycle:
+            after = unit.finished if trace.has_state else None
+            doing = _AFTER[after], around.last_cycle, None
+        else:
+            doing = Cause.BUSY.label, around.works_since, around.works_until
+        rows.append((unit.name, *doing, f"{Path(unit.place.file).name}:{unit.place.line}"))
+    return rows
 
 
-def _waiting(names: Names, wait: Interval) -> str:
-    awaited = wait.cause.awaits if wait.peer < 0 else names.units[wait.peer]
-    return f"{wait.cause.label}, waits for {awaited}"
+def _waiting(state: RunState, wait: OpenWait, around: _Around) -> str:
+    """Return what a unit waits for, and whether for ever."""
+    awaited = wait.cause.awaits
+    if wait.channel is not None:
+        channel = state.channels[wait.channel]
+        peer = channel.producer if wait.cause.peer == "producer" else channel.consumer
+        awaited = state.units[peer].name
+    waiting = f"{wait.cause.label}, waits for {awaited}"
+    return waiting if around.waits_until is not None else f"{waiting}, to the end of the run"

@@ -127,10 +127,7 @@ def timelines(trace: Trace) -> Timelines:
     for unit, start, end, cause, *rest in rows:
         waits[unit].append(Interval(start, end, causes[cause], *rest))
     final = [0] * len(names)
-    for unit, cycle in trace.rows(
-        "SELECT unit, max(cycle) FROM (SELECT unit, cycle FROM states UNION ALL "
-        "SELECT unit, cycle FROM every_operation) GROUP BY unit"
-    ):
+    for unit, cycle in trace.rows("SELECT unit, cycle FROM last_cycles"):
         final[unit] = cycle
     finished: list[bool | None] = [None] * len(names)
     for unit, ended in trace.rows("SELECT unit, finished FROM states"):

@@ -88,9 +88,9 @@ class Trace:
         start, end_cycle = (0, self.cycles) if window is None else (window[0], window[1] + 1)
         self.window: Final[tuple[int, int]] = (min(start, self.cycles), min(end_cycle, self.cycles))
 
-    def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query."""
-        return self.database.execute(query).fetchall()
+    def rows(self, query: str, **parameters: int) -> list[tuple[Any, ...]]:
+        """Return the rows of a query; ``$name`` in it is the parameter called so."""
+        return self.database.execute(query, parameters or None).fetchall()
 
     def numpy(self, query: str) -> dict[str, np.ndarray]:
         """Return the columns of a query as numpy arrays."""

@@ -1,7 +1,9 @@
-"""The last state that a trace has of its run, as the engine has it of a machine.
+"""The state that a recorded run had at a cycle, as the engine has it of a machine.
 
-Of a window, or of some channels, there is what was recorded. Not recorded, and None here, is when
-streams were ended that no unit waits for.
+A trace has the stamps of all that happened, and what only a machine knows at the end: not recorded,
+and None before that, are the operations of units and who holds room on chip; and at any cycle, when
+streams were ended that no unit waits for in the end. Of a window, or of some channels, there is
+what was recorded: until a unit's last cycle, what is no recorded wait counts as work.
 """
 
 from __future__ import annotations
@@ -10,59 +12,82 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.state.expected import UNTOLD, Expected
 from fabric.state.run_state import ChannelState, OnChipState, RunState, UnitState, WaitState
-from fabric.telling.causes import Operation
+from fabric.telling.causes import PARKED, Cause, Operation
 from fabric.telling.place import Place
+from fabric.trace.recording.rows import ALLOCATE, LEFT_OVER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from fabric.trace.reading.reader import Trace
 
 __all__ = ["expected_in", "state_in"]
 
+_NEVER: Final = (1 << 63) - 1
+"""No stamp is later."""
+
+_OPERATIONS: Final = {each.cause: each for each in PARKED if each.cause is not None}
+"""What a unit tries to do in a wait, by its cause."""
+
 _UNITS: Final = """
 WITH waited AS (
-    SELECT unit,
+    SELECT unit, sum(cycles)::BIGINT AS cycles,
         coalesce(sum(cycles) FILTER (cause = 'hbm'), 0)::BIGINT AS hbm_cycles,
         coalesce(sum(cycles) FILTER (cause = 'capacity'), 0)::BIGINT AS capacity_cycles
-    FROM waits WHERE NOT open GROUP BY unit
+    FROM waits WHERE NOT open AND end_cycle <= $cut GROUP BY unit
 )
-SELECT unit, name, operator, kind, file, line, flops_per_cycle, coalesce(cycle, 0),
-    coalesce(finished, false), coalesce(busy_cycles, 0), coalesce(hbm_cycles, 0),
-    coalesce(capacity_cycles, 0), coalesce(flops, 0)
-FROM units LEFT JOIN states USING (unit) LEFT JOIN waited USING (unit) ORDER BY unit
+SELECT unit, name, operator, kind, file, line, flops_per_cycle, coalesce(last.cycle, 0),
+    coalesce(finished, false), busy_cycles, coalesce(flops, 0), coalesce(waited.cycles, 0),
+    coalesce(hbm_cycles, 0), coalesce(capacity_cycles, 0)
+FROM units LEFT JOIN last_cycles last USING (unit) LEFT JOIN states USING (unit)
+LEFT JOIN waited USING (unit) ORDER BY unit
+"""
+
+_LAST_WAITS: Final = """
+SELECT unit, waits_for, list(channel ORDER BY waiting.rowid), since_cycle, any_of,
+    any_value(seen_stop), any_value(awaited_stop)
+FROM states LEFT JOIN waiting USING (unit)
+WHERE waits_for IS NOT NULL AND since_cycle <= $cut GROUP BY ALL
 """
 
 _WAITS: Final = """
-SELECT unit, waits_for, list(channel ORDER BY waiting.rowid), since_cycle, any_of,
-    any_value(seen_stop), any_value(awaited_stop)
-FROM states LEFT JOIN waiting USING (unit) WHERE waits_for IS NOT NULL GROUP BY ALL
+SELECT unit, cause, channel, start_cycle FROM waits
+WHERE NOT open AND start_cycle <= $cut AND end_cycle > $cut
 """
 
-_CHANNELS: Final = """
-WITH carried AS (
+_CHANNELS: Final = f"""
+WITH moved AS (
+    SELECT channel, element, bare, visible_cycle,
+        CASE WHEN taken_cycle <= $cut THEN taken_cycle END AS taken_cycle
+    FROM transfers WHERE sent_cycle <= $cut
+), carried AS (
     SELECT channel,
         count(*) FILTER (taken_cycle IS NULL) AS held,
         count(*) FILTER (taken_cycle IS NULL AND NOT bare) AS held_values,
         count(*) FILTER (taken_cycle IS NOT NULL AND NOT bare) AS taken,
+        count(*) FILTER (bare) AS bare_stops,
         arg_max(visible_cycle, element) FILTER (taken_cycle IS NULL) AS newest_cycle
-    FROM transfers GROUP BY channel
+    FROM moved GROUP BY channel
 ), waited_for AS (
-    SELECT channel, any_value(elements) AS elements, any_value(closed_cycle) AS closed_cycle
+    SELECT channel, any_value(elements) FILTER ($cut = {_NEVER}) AS elements,
+        any_value(closed_cycle) FILTER (closed_cycle <= $cut) AS closed_cycle
     FROM waiting GROUP BY channel
 ), dequeued AS (
-    SELECT channel, max(cycle) AS last_taken_cycle
-    FROM every_operation WHERE operation = 'take' GROUP BY channel
+    SELECT channel, max(taken_cycle) FILTER (taken_order >= 0) AS last_taken_cycle,
+        max(element) FILTER (taken_order >= 0) AS last_taken, 1 AS slots,
+        count(*) FILTER (taken_order = {LEFT_OVER}) AS left_over
+    FROM recorded WHERE taken_cycle BETWEEN 0 AND $cut GROUP BY channel
 ), dequeues AS (
     SELECT channel, taken_cycle, max(element) AS element
-    FROM transfers WHERE taken_cycle IS NOT NULL GROUP BY channel, taken_cycle
+    FROM moved WHERE taken_cycle IS NOT NULL GROUP BY channel, taken_cycle
 ), shared AS (
     SELECT t.channel, max(t.element - coalesce(d.element, -1)) AS peak
     FROM (
         SELECT *, visible_cycle - forward_cycles - backward_cycles AS returned_cycle
-        FROM transfers JOIN channels USING (channel)
+        FROM moved JOIN channels USING (channel)
+        JOIN dequeued USING (channel) WHERE element <= last_taken
     ) t ASOF LEFT JOIN dequeues d ON t.channel = d.channel AND t.returned_cycle >= d.taken_cycle
-    WHERE t.taken_cycle IS NOT NULL GROUP BY t.channel
+    GROUP BY t.channel
 ), waited AS (
     SELECT channel,
         coalesce(sum(cycles) FILTER (cause = 'empty'), 0)::BIGINT AS empty_cycles,
@@ -70,55 +95,69 @@ WITH carried AS (
             AS full_cycles,
         coalesce(sum(least(cycles, backward_cycles)) FILTER (cause = 'full'), 0)::BIGINT
             AS credit_cycles
-    FROM waits JOIN channels USING (channel) WHERE NOT open GROUP BY channel
-), discarded AS (
-    SELECT channel, count(*) AS left_over FROM recorded
-    WHERE taken_order = -2 GROUP BY channel
+    FROM waits JOIN channels USING (channel)
+    WHERE NOT open AND end_cycle <= $cut GROUP BY channel
 )
 SELECT channel, name, reader, producer, consumer, carries, depth,
     forward_cycles, backward_cycles, coalesce(held, 0),
     coalesce(elements, taken, 0) + coalesce(held_values, 0), coalesce(elements, taken, 0),
-    closed_cycle, newest_cycle - forward_cycles, last_taken_cycle,
-    greatest(coalesce(peak, 0), coalesce(held, 0)), coalesce(empty_cycles, 0),
+    coalesce(bare_stops, 0), closed_cycle, newest_cycle - forward_cycles, last_taken_cycle,
+    greatest(coalesce(peak, slots, 0), coalesce(held, 0)), coalesce(empty_cycles, 0),
     coalesce(full_cycles, 0), coalesce(credit_cycles, 0), coalesce(left_over, 0)
 FROM channels LEFT JOIN carried USING (channel) LEFT JOIN waited_for USING (channel)
 LEFT JOIN dequeued USING (channel) LEFT JOIN shared USING (channel)
-LEFT JOIN waited USING (channel) LEFT JOIN discarded USING (channel) ORDER BY channel
+LEFT JOIN waited USING (channel) ORDER BY channel
 """
 """The end of a wait for a slot is for the credit on its way back, the rest for the consumer.
 
-An element shared the channel with those before it whose credits were not back when it was sent.
+An element shared the channel with those before it whose credits were not back when it was sent; as
+in a machine, that counts once the consumer dequeues it, before that only those that are held. Of a
+window the last state has the elements of the whole run, where a unit waits.
+"""
+
+_WANTED: Final = f"""
+SELECT unit, wanted_bytes FROM (
+    SELECT unit, wanted_bytes, since_cycle FROM states
+    WHERE wanted_bytes > 0 AND since_cycle <= $cut
+    UNION ALL SELECT unit, amount, cycle - wait_cycles FROM recorded_operations
+    WHERE operation = {ALLOCATE} AND cycle - wait_cycles <= $cut AND cycle > $cut
+) ORDER BY since_cycle, unit
 """
 
 
-def state_in(trace: Trace) -> RunState:
-    """Return the last state that ``trace`` has."""
-    waits = {
-        unit: WaitState(
-            Operation(operation),
-            tuple(number for number in channels if number is not None),
-            since_cycle,
-            bool(any_of),
-            None if awaited is None else (seen, awaited),
-        )
-        for unit, operation, channels, since_cycle, any_of, seen, awaited in trace.rows(_WAITS)
-    }
-    ((moved,),) = trace.rows("SELECT coalesce(sum(bytes), 0)::BIGINT FROM bursts")
+def state_in(trace: Trace, cycle: int | None = None) -> RunState:
+    """Return the state of the run in ``cycle`` of the virtual time, or the last one.
+
+    All that bears a stamp up to ``cycle`` has happened, and nothing later. A unit that works has
+    come to ``cycle``, and its work up to there counts. One that waits, from the first cycle of the
+    wait to the one before it goes on, stands where it began to wait, and so does the clock of one
+    that has ended; a wait counts in its unit and channel once it is over. So every clock is the sum
+    of what is counted, and accounts of the state reach up to ``cycle``.
+
+    A burst has moved its bytes once the HBM has answered; of one that it never answered, those that
+    were served count from the run's last cycle on. An element that was sent to an operator which
+    has ended is dequeued when it would be visible: that may be later than the run's last cycle.
+
+    Args:
+        trace: of the run.
+        cycle: from 0 on; None for the last state that ``trace`` has.
+
+    Returns:
+        The state. A wait in it that came to an end has one channel, the one that ended it, also
+        where others would have done; and no ``stops``.
+    """
+    cut = _NEVER if cycle is None else cycle
+    ((moved_bytes,),) = trace.rows(
+        "SELECT coalesce(sum(bytes), 0)::BIGINT FROM bursts WHERE end_cycle <= $cut", cut=cut
+    )
     return RunState(
         program=trace.meta.get("name", ""),
-        cycles=trace.cycles,
-        units=tuple(
-            UnitState(
-                unit, name, operator, kind, Place(file, line), flops_per_cycle, cycle, finished,
-                waits.get(unit), *counters,
-            )
-            for unit, name, operator, kind, file, line, flops_per_cycle, cycle, finished, *counters
-            in trace.rows(_UNITS)
-        ),
-        channels=tuple(ChannelState(*row) for row in trace.rows(_CHANNELS)),
-        on_chip=_on_chip(trace),
-        hbm_bytes_moved=moved,
-    )  # fmt: skip
+        cycles=min(cut, trace.cycles),
+        units=tuple(_units(trace, cut)),
+        channels=tuple(ChannelState(*row) for row in trace.rows(_CHANNELS, cut=cut)),
+        on_chip=_on_chip(trace, cut),
+        hbm_bytes_moved=moved_bytes,
+    )
 
 
 def expected_in(trace: Trace) -> Mapping[int, Expected]:
@@ -142,11 +181,65 @@ def expected_in(trace: Trace) -> Mapping[int, Expected]:
     return told
 
 
-def _on_chip(trace: Trace) -> OnChipState:
+def _units(trace: Trace, cut: int) -> Iterator[UnitState]:
+    """Yield the units: where they stand, and where the cycles up to there went."""
+    waits = _waits(trace, cut)
+    for (
+        number, name, operator, kind, file, line, flops_per_cycle, last_cycle, finished,
+        busy_cycles, flops, waited_cycles, hbm_cycles, capacity_cycles,
+    ) in trace.rows(_UNITS, cut=cut):  # fmt: skip
+        wait = waits.get(number)
+        at_end = last_cycle <= cut
+        now = cut if wait is None else wait.since_cycle
+        cycle = last_cycle if at_end else now
+        yield UnitState(
+            number,
+            name,
+            operator,
+            kind,
+            Place(file, line),
+            flops_per_cycle,
+            cycle,
+            at_end and finished,
+            wait,
+            busy_cycles if at_end and busy_cycles is not None else cycle - waited_cycles,
+            hbm_cycles,
+            capacity_cycles,
+            flops if at_end else None,
+        )
+
+
+def _waits(trace: Trace, cut: int) -> dict[int, WaitState]:
+    """Return what units wait for, by their numbers: what ends later, or never did."""
+    waits = {
+        unit: WaitState(
+            _OPERATIONS[Cause(cause)],
+            () if channel is None else (channel,),
+            start_cycle,
+            any_of=False,
+            stops=None,
+        )
+        for unit, cause, channel, start_cycle in trace.rows(_WAITS, cut=cut)
+    }
+    for unit, operation, channels, since_cycle, any_of, seen, awaited in trace.rows(
+        _LAST_WAITS, cut=cut
+    ):
+        waits[unit] = WaitState(
+            Operation(operation),
+            tuple(number for number in channels if number is not None),
+            since_cycle,
+            bool(any_of),
+            None if awaited is None else (seen, awaited),
+        )
+    return waits
+
+
+def _on_chip(trace: Trace, cut: int) -> OnChipState:
     """Return who wants room on chip, in the order they are served, and who holds it."""
-    wanted = trace.rows(
-        "SELECT unit, wanted_bytes FROM states WHERE wanted_bytes > 0 ORDER BY since_cycle, unit"
-    )
-    held = trace.rows("SELECT unit, held_bytes FROM states WHERE held_bytes > 0 ORDER BY unit")
     capacity_bytes = trace.meta.get("hardware", {}).get("on_chip", {}).get("capacity_bytes")
-    return OnChipState(capacity_bytes, tuple(wanted), tuple(held))
+    held: tuple[tuple[int, int], ...] | None = None
+    if capacity_bytes is None or (trace.has_state and cut >= trace.cycles):
+        held = tuple(
+            trace.rows("SELECT unit, held_bytes FROM states WHERE held_bytes > 0 ORDER BY unit")
+        )
+    return OnChipState(capacity_bytes, tuple(trace.rows(_WANTED, cut=cut)), held)

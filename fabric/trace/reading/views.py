@@ -77,6 +77,9 @@ WHERE waits_for = '{Operation.SEND}' AND unit IN (
 
 CREATE TABLE states AS FROM (SELECT * EXCLUDE (cause, channel, requests) FROM last_states);
 
+CREATE VIEW last_cycles AS SELECT unit, cycle FROM states
+UNION ALL SELECT unit, max(cycle) FROM every_operation WHERE NOT EXISTS (FROM states) GROUP BY unit;
+
 DELETE FROM waiting WHERE unit IN (SELECT unit FROM states WHERE waits_for IS NULL);
 
 CREATE TABLE run AS SELECT getvariable('status') AS status, coalesce(getvariable('cycles'), (

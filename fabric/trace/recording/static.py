@@ -95,7 +95,7 @@ def state_table(state: RunState, served: Mapping[int, int], next_order: int) -> 
     units = state.units
     waits = [unit.wait for unit in units]
     still = open_waits(state)
-    wanted, held = dict(state.on_chip.requests), dict(state.on_chip.held)
+    wanted, held = dict(state.on_chip.requests), dict(state.on_chip.held or ())
     return {
         "unit": _numbers(unit.number for unit in units),
         "cycle": _numbers(unit.cycle for unit in units),

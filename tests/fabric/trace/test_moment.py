@@ -1,0 +1,130 @@
+"""The state of a recorded run in any cycle is what its definition, cycle by cycle, makes of it."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from fabric import Hop, Program
+from fabric.machine.ending import Ending
+from fabric.machine.state_of import state_of
+from fabric.runs.accounting import channel_counters, unit_counters
+from fabric.runs.execution import Execution
+from fabric.state.run_state import RunState
+from fabric.trace.analysis.timeline import timelines
+from fabric.trace.reading.state_in import state_in
+from fabric.wiring.elaborate import elaborate
+from tests.deadlock.cases import CASES
+from tests.deadlock.test_random import Network, networks
+from tests.fabric.trace.chains import chain
+from tests.fabric.trace.recording import program, record
+from tests.fabric.trace.replay import Heard, replay
+
+PROGRAMS = (
+    "simplified_moe", "swiglu", "moe dynamic", "attention",
+    "pack_rows", "ring_of_7", "two_buffers", "lost_buffer", "leaking_slots", "merge_in_a_loop",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name: str, tmp_path: Path) -> None:
+    """Programs that complete and that deadlock, with channels of several cycles."""
+    wired = program(name)
+    source = random.Random(name)
+    hops = {
+        edge.key: Hop(source.randint(1, 3), source.randint(1, 3)) for edge in elaborate(wired).edges
+    }
+    depths = CASES[name].given if name in CASES else {}
+    _check(wired, tmp_path, source, depths, hops=hops, cycles=6)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@given(networks(merging=True))
+def test_random_networks(network: Network) -> None:
+    """Random networks, some of which get stuck."""
+    with tempfile.TemporaryDirectory() as folder:
+        _check(network.program, Path(folder), random.Random(1), network.depths, cycles=3)
+
+
+def test_left_over(tmp_path: Path) -> None:
+    """Elements that come after the reader's end are dequeued on their own, later than the run."""
+    wired = chain(("s0", "c3"), ("r0", "s0", "s0", "s0"), ("r0",), elements=5)
+    _check(wired, tmp_path, random.Random(1), {}, cycles=6)
+
+
+def test_accounts(tmp_path: Path) -> None:
+    """The accounts of a state reach up to its cycle: those of the timelines cut there."""
+    _, trace = record(program("simplified_moe"), tmp_path)
+    lines = timelines(trace)
+    for cycle in random.Random(1).sample(range(trace.cycles), 8):
+        state = state_in(trace, cycle)
+        until = replace(lines, last=cycle)
+        for unit, counters in enumerate(unit_counters(state)):
+            found = until.stalls(unit)
+            assert (found.busy, found.empty, found.full) == (
+                counters.busy_cycles,
+                counters.empty_cycles,
+                counters.full_cycles + counters.credit_cycles,
+            )
+            assert (found.hbm, found.capacity, found.idle) == (
+                counters.hbm_cycles,
+                counters.capacity_cycles,
+                counters.idle_cycles,
+            )
+        waited = sum(each.empty_cycles for each in channel_counters(state))
+        assert waited == sum(each.empty_cycles for each in unit_counters(state))
+
+
+def _check(
+    wired: Program,
+    folder: Path,
+    source: random.Random,
+    depths: Mapping[str, int],
+    cycles: int,
+    hops: Mapping[str, Hop] | None = None,
+) -> None:
+    """Record ``wired``; compare its state in some cycles, and after the last one."""
+    heard = Heard()
+    states: list[RunState] = []
+    execute = Execution.execute
+
+    def executed(run: Execution) -> Ending:
+        ending = execute(run)
+        states.append(state_of(run.machine))
+        heard.finish()
+        return ending
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Execution, "execute", executed)
+        _, trace = record(wired, folder, depths=depths, observers=[heard], hops=hops)
+    (end,) = states
+    after = trace.cycles + 5
+    chosen = {0, trace.cycles, after, *source.choices(range(after), k=cycles)}
+    waited_for = {number for unit in end.units if unit.wait for number in unit.wait.channels}
+    whole = replace(
+        end,
+        # When streams were ended that nobody waits for is not recorded.
+        channels=tuple(
+            each if each.number in waited_for else each._replace(closed_cycle=None)
+            for each in end.channels
+        ),
+    )
+    request_bytes = wired.hardware.hbm.request_bytes
+    for cycle, state in replay(heard, whole, request_bytes, chosen):
+        _compare(state, state_in(trace, cycle), cycle)
+    _compare(whole, state_in(trace), after)
+    assert state_in(trace) == state_in(trace, after)
+
+
+def _compare(expected: RunState, found: RunState, cycle: int) -> None:
+    for one, other in zip(
+        (*expected.units, *expected.channels), (*found.units, *found.channels), strict=True
+    ):
+        assert one == other, f"cycle {cycle}: {one} {other}"
+    assert expected == found
