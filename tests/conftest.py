@@ -37,6 +37,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.fixture(autouse=True)
+def compiled_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget what other tests had compiled: a command of this process would say that it had to."""
+    monkeypatch.setattr("fabric.engine.machine_code._compiled", [])
+
+
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     """Compare a text with the file ``golden/NAME`` beside the test; write it where asked to."""
