@@ -6,7 +6,6 @@ To the clock and to the channels at its boundary each of them is a unit like any
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -41,7 +40,20 @@ _ASKED: Final = 1_000
 class _Woken(Strand):
     """Tells the region that a unit in it has been woken."""
 
-    __slots__ = ()
+    __slots__ = ("_number", "_woken")
+
+    def __init__(self, woken: Callable[[int], None], number: int) -> None:
+        """Stand for stage ``number``, which waits to be woken."""
+        self.task = None
+        self.parked = True
+        self.cancelled = False
+        self.suspension = None
+        self._woken = woken
+        self._number = number
+
+    def step(self, _: object) -> None:
+        """Go on: the conductor does that."""
+        self._woken(self._number)
 
     def interrupt(self, error: BaseException) -> None:
         """Do nothing: there is no task."""
@@ -90,9 +102,7 @@ class Region:
         self._strand: Final = Strand()
         self._strand.step = self._go
         for number, stage in enumerate(arrays.stages):
-            strand = stage.unit.strand = _Woken()
-            strand.parked = True
-            strand.step = partial(self._touch, number)
+            stage.unit.strand = _Woken(self._touch, number)
 
     async def run(self) -> None:
         """Let the stages go on, as the conductor does, until all of them have ended."""
@@ -105,7 +115,7 @@ class Region:
             # What others are about to send need not be fetched one by one.
             self._clock.conductor.resume_last(self._strand)
 
-    def _touch(self, stage: int, _: object) -> None:
+    def _touch(self, stage: int) -> None:
         """Know that ``stage`` was woken."""
         self._woken.append(stage)
         self._touched.append(stage)
@@ -217,3 +227,9 @@ class Region:
         if not self._is_published:
             self._is_published = True
             publish(self._arrays, self._boundary)
+
+    def close(self) -> None:
+        """Forget all but what was published: the run is over."""
+        for automaton in {stage.automaton for stage in self._arrays.stages}:
+            automaton.close()
+        del self._arrays, self._boundary

@@ -103,6 +103,8 @@ class Runner:
             )
         machine = self.machine
         machine.publish()
+        if machine.region is not None:
+            machine.region.close()
         if machine.failures.first is not None:
             return "error"
         if all(unit.finished for unit in machine.units):
