@@ -62,6 +62,8 @@ class RandomOffChipStore(Operator):
     """
 
     conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+    carries_numbers: ClassVar[bool] = True
     kind: ClassVar = "memory"
     off_chip: ClassVar[Literal["read", "write"] | None] = "write"
     secondary_outputs: ClassVar = (0,)
@@ -135,6 +137,7 @@ class RandomOffChipStore(Operator):
                 matrix[grid.slices(place)] = tile.data
             await sink.send((True, stop))
             inputs.take()
+            ports.turn()
 
     def _stored(self, ports: Ports, grid: Grid, elements: Elements) -> Any:
         """Return the matrix that all stores of this name write to."""
