@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -176,8 +177,12 @@ class Recording:
             return "input", kept.port
         if isinstance(kept, np.ndarray):
             return kept.dtype, kept.shape, kept.tobytes()
-        if isinstance(kept, tuple | list):
-            return type(kept).__name__, *map(self.key, kept)
+        if isinstance(kept, list):
+            # Many of one tile are the rule: they are looked at once.
+            runs = [list(run) for _, run in groupby(kept, id)]
+            return "list", *((self.key(run[0]), len(run)) for run in runs)
+        if isinstance(kept, tuple):
+            return "tuple", *map(self.key, kept)
         return kept
 
     @staticmethod
