@@ -14,6 +14,10 @@ __all__ = ["Array", "Rows", "Tables"]
 Array = NDArray[np.int64]
 
 
+_KNOWN: Final = 1 << 14
+"""Room for transitions at first; to hash them anew takes as long as to find them out."""
+
+
 class Rows:
     """Rows of an array that grows.
 
@@ -32,7 +36,9 @@ class Rows:
         first = self.count
         while first + len(rows) > len(self.array):
             self.array = np.concatenate([self.array, np.zeros_like(self.array)])
-        if rows:
+        if len(rows) == 1:
+            self.array[first] = rows[0]
+        elif rows:
             self.array[first : first + len(rows)] = rows
         self.count += len(rows)
         return first
@@ -53,7 +59,7 @@ class Tables:
         self.transitions: Final = Rows(c.TRANSITION_COLUMNS)
         self.operations: Final = Rows(c.OPERATION_COLUMNS, 1024)
         self.steps = 0
-        self.known: Array = np.zeros((1024, c.KNOWN_COLUMNS), np.int64)
+        self.known: Array = np.zeros((_KNOWN, c.KNOWN_COLUMNS), np.int64)
 
     def state(self, kind: int, port: int, *, carries: bool) -> int:
         """Add a state and return its number."""
