@@ -23,7 +23,7 @@ __all__ = ["Arrays", "Joint", "Stage"]
 
 _ANY_SIZE: Final = 1 << 62
 
-_FIRST_SLOTS: Final = 1024
+_FIRST_SLOTS: Final = 128
 """Of a channel at most, until it needs more."""
 
 _LEDGER: Final = 1 << 14
@@ -199,7 +199,7 @@ class Arrays:
         """Give a channel twice the slots; none of them has been used twice yet."""
         row = self.channels[number]
         base, size = int(row[c.BASE]), int(row[c.MASK]) + 1
-        row[c.BASE] = at = self.slots.extend([[0, 0, 0]] * (2 * size))
+        row[c.BASE] = at = self.slots.reserve(2 * size)
         self.slots.array[at : at + size] = self.slots.array[base : base + size]
         row[c.MASK] = 2 * size - 1
 

@@ -33,14 +33,19 @@ class Rows:
 
     def extend(self, rows: list[list[int]]) -> int:
         """Add ``rows`` and return the number of the first."""
-        first = self.count
-        while first + len(rows) > len(self.array):
-            self.array = np.concatenate([self.array, np.zeros_like(self.array)])
+        first = self.reserve(len(rows))
         if len(rows) == 1:
             self.array[first] = rows[0]
         elif rows:
             self.array[first : first + len(rows)] = rows
-        self.count += len(rows)
+        return first
+
+    def reserve(self, rows: int) -> int:
+        """Add so many rows of zeros and return the number of the first."""
+        first = self.count
+        while first + rows > len(self.array):
+            self.array = np.concatenate([self.array, np.zeros_like(self.array)])
+        self.count += rows
         return first
 
 
