@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Likeness"]
 
+_PLAIN: Final = frozenset({bool, float, int, str, type(None)})
+"""Most of what operators are made of."""
+
 
 class Likeness:
     """Tells operators apart by what their behaviour depends on.
@@ -62,6 +65,7 @@ class Likeness:
         if not (is_dataclass(described) and is_own(described)):
             return False
         values = [getattr(described, name) for name in self._names_of(described)]
+        values = [each for each in values if each.__class__ not in _PLAIN]
         return all(self.is_ours(each) for each in values if is_dataclass(each) or callable(each))
 
     def _type(self, described: StreamType) -> Hashable:
@@ -81,6 +85,8 @@ class Likeness:
         return names
 
     def _plain(self, part: object) -> Hashable:
+        if part.__class__ in _PLAIN:
+            return part
         plain: Hashable = id(part)
         if isinstance(part, tuple):
             plain = tuple(map(self._plain, part))
