@@ -93,6 +93,7 @@ class TestAddresses:
         simulate(program)
 
         assert [(1, 0), (0, 1), (1, 0), (1, 0), (1, 0), (0, 1), (0, 1)] == hits(seen)
+        assert {2} == {selector.width for selector, _ in seen}
 
 
 class TestMetadata:
