@@ -173,6 +173,13 @@ def test_empty_sub_tensors_are_sub_tensors() -> None:
     assert [0, 0, 1] == chosen()
 
 
+def test_a_bare_stop_inside_of_a_sub_tensor_costs_no_cycle() -> None:
+    """What follows it leaves in the same cycle."""
+    bare = Empty(0)
+    merged(((1, bare, 1), (1, "a", 2)), rank=2)
+    assert [(3, bare, 1), (3, "a", 2)] == SEEN["data"]
+
+
 def test_inputs_that_are_empty_end_the_merge_at_their_clock() -> None:
     """An input without elements is ignored; the merge ends when all have ended."""
     report = merged((), ((3, "a", 0),))
