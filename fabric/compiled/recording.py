@@ -5,16 +5,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from fabric.compiled import columns as c
 from fabric.compiled.codes import Codes, OpaqueTile
 from fabric.values.value import Element, Tile
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Awaited", "Input", "Recording", "UnfitError"]
 

@@ -91,7 +91,7 @@ class VirtualClock:
 
     def keep_pace(self, unit: Unit) -> Switching[None]:
         """Wait until no other unit can run."""
-        self._pacing.append(unit)
+        self.note_pacing(unit)
         return self.park(unit, Wait(_REACH, (), unit.now))
 
     @types.coroutine
