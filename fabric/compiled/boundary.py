@@ -8,6 +8,7 @@ import numpy as np
 
 from fabric.compiled import columns as c
 from fabric.compiled.arrays import Arrays
+from fabric.values.value import Element
 
 __all__ = ["Boundary"]
 
@@ -54,12 +55,11 @@ class Boundary:
         self._armed[number] = False
         channel, row = arrays.joints[number].channel, arrays.channels[number]
         queue = channel.queue
-        for _ in range(self._shown[number]):
-            queue.popleft()
-        self._shown[number] = 0
+        self._hide(number)
         while row[c.MASK] + 1 < row[c.DEPTH] and row[c.SENT] + len(queue) > row[c.MASK] + 1:
             arrays.grow(number)
-        base, mask, sent = int(row[c.BASE]), int(row[c.MASK]), int(row[c.SENT])
+        base, mask = arrays.place(number)
+        sent = row.item(c.SENT)
         slots = arrays.slots.array
         while queue:
             visible, element = queue.popleft()
@@ -79,7 +79,8 @@ class Boundary:
         self._armed[number] = False
         channel, row = arrays.joints[number].channel, arrays.channels[number]
         returned = list(channel.collect())
-        base, mask, taken = int(row[c.BASE]), int(row[c.MASK]), int(row[c.TAKEN])
+        base, mask = arrays.place(number)
+        taken = row.item(c.TAKEN)
         for usable in returned:
             arrays.slots.array[base + (taken & mask), c.USABLE] = usable
             taken += 1
@@ -96,16 +97,9 @@ class Boundary:
         sent = rows[self._exits, c.SENT]
         closed = rows[self._exits, c.CLOSED]
         for at in np.flatnonzero((sent != self._sent) | (closed != self._closed)).tolist():
-            number = int(self._exits[at])
-            channel, base, mask = arrays.joints[number].channel, *arrays.place(number)
-            elements = []
-            for index in range(int(self._sent[at]), int(sent[at])):
-                visible, code = slots[base + (index & mask), : c.USABLE].tolist()
-                element = arrays.codes.element(code)
-                assert element is not None
-                elements.append((visible, element))
-            end = int(closed[at])
-            channel.hand_over(elements, None if end < 0 else end)
+            number, end = int(self._exits[at]), int(closed[at])
+            elements = self._elements(number, int(self._sent[at]), int(sent[at]))
+            arrays.joints[number].channel.hand_over(elements, None if end < 0 else end)
         self._sent, self._closed = sent, closed
         taken = rows[self._entrances, c.TAKEN]
         for at in np.flatnonzero(taken != self._taken).tolist():
@@ -157,20 +151,31 @@ class Boundary:
     def show(self, number: int) -> None:
         """Let the queue of a channel into a stage say what the stage has not taken."""
         arrays = self._arrays
-        row = arrays.channels[number].tolist()
-        base, mask = row[c.BASE], row[c.MASK]
-        held = []
-        for index in range(row[c.TAKEN], row[c.SENT]):
-            visible, code = arrays.slots.array[base + (index & mask), : c.USABLE].tolist()
-            element = arrays.codes.element(code)
-            assert element is not None
-            held.append((visible, element))
+        row = arrays.channels[number]
+        held = self._elements(number, row.item(c.TAKEN), row.item(c.SENT))
         channel, _, producer, _ = arrays.joints[number]
         if producer >= 0:
             channel.hold(held)
             return
-        queue = channel.queue
+        self._hide(number)
+        channel.queue.extendleft(reversed(held))
+        self._shown[number] = len(held)
+
+    def _hide(self, number: int) -> None:
+        """Take from the queue of a channel into a stage what ``show`` has put there."""
+        queue = self._arrays.joints[number].channel.queue
         for _ in range(self._shown[number]):
             queue.popleft()
-        queue.extendleft(reversed(held))
-        self._shown[number] = len(held)
+        self._shown[number] = 0
+
+    def _elements(self, number: int, first: int, end: int) -> list[tuple[int, Element]]:
+        """Return elements ``first`` to ``end`` - 1 of a channel, as its queue has them."""
+        arrays = self._arrays
+        base, mask = arrays.place(number)
+        elements = []
+        for index in range(first, end):
+            visible, code = arrays.slots.array[base + (index & mask), : c.USABLE].tolist()
+            element = arrays.codes.element(code)
+            assert element is not None
+            elements.append((visible, element))
+        return elements

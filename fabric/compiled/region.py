@@ -32,7 +32,6 @@ __all__ = ["Region"]
 _BUDGET: Final = 2_000_000
 """Operations after which Python looks whether there was a signal."""
 
-
 _ASKED: Final = 1_000
 """Operators asked after which others have their turn, as they have after so many operations."""
 
@@ -162,41 +161,42 @@ class Region:
 
     def _run(self) -> bool:
         """Run the loop until all stages wait; False where it came back early."""
-        control = self._arrays.control
-        asked = 0
+        arrays, asked = self._arrays, 0
+        control = arrays.control
         while asked < _ASKED and not self._clock.stopped:
-            reason, about = self._arrays.go_on(self._clock.pace_cycle, _BUDGET)
+            reason, about = arrays.go_on(self._clock.pace_cycle, _BUDGET)
             if control[c.LEDGER]:
-                changes = self._arrays.ledger[: control[c.LEDGER]].tolist()
+                changes = arrays.ledger[: control[c.LEDGER]].tolist()
                 self._on_chip.record(zip(changes[::2], changes[1::2], strict=True))
                 control[c.LEDGER] = 0
             if reason == c.ASKS:
-                automaton = self._arrays.stages[about].automaton
+                automaton = arrays.stages[about].automaton
                 automaton.ask(int(control[c.ASKED_STATE]), int(control[c.ASKED_CODE]))
-                self._arrays.link()
+                arrays.link()
                 asked += 1
-                if not self._arrays.pays() and self._may_begin_again():
+                if not arrays.pays() and self._may_begin_again():
                     raise UnfitError
             elif reason == c.FAILS:
                 raise UnfitError
             elif reason == c.GROWS:
-                self._arrays.grow(about)
-                self._arrays.link()
+                arrays.grow(about)
+                arrays.link()
             elif reason != c.RECORDS:
                 return bool(reason == c.AT_REST)
         return False
 
     def _submit(self) -> None:
         """Hand bursts to the memory off chip."""
-        count = int(self._arrays.control[c.SUBMITTED])
+        arrays = self._arrays
+        count = int(arrays.control[c.SUBMITTED])
         if not count:
             return
         assert self._off_chip is not None
-        self._arrays.control[c.SUBMITTED] = 0
-        asked = self._arrays.submitted[: 2 * count].tolist()
-        bursts, rows = self._arrays.codes.bursts, self._arrays.rows
+        arrays.control[c.SUBMITTED] = 0
+        asked = arrays.submitted[: 2 * count].tolist()
+        bursts, rows = arrays.codes.bursts, arrays.rows
         for number, burst_number in zip(asked[::2], asked[1::2], strict=True):
-            unit, burst = self._arrays.stages[number].unit, bursts[burst_number]
+            unit, burst = arrays.stages[number].unit, bursts[burst_number]
             unit.now = rows.item(number, c.NOW)
             unit.off_chip_bytes += burst.rows * burst.row_bytes
             self._off_chip.submit(unit, burst)
@@ -204,22 +204,22 @@ class Region:
     def _rest(self) -> None:
         """Count the stages that were woken as waiting."""
         woken, self._woken = self._woken, []
-        clock = self._clock
+        arrays, clock = self._arrays, self._clock
         for number in woken:
-            unit = self._arrays.stages[number].unit
+            unit = arrays.stages[number].unit
             unit.wait = self._waiting
             unit.strand.parked = True
-        if self._arrays.control[c.TOO_FAR]:
-            self._arrays.control[c.TOO_FAR] = 0
-            for number in np.flatnonzero(self._arrays.rows[:, c.STATUS] == c.PACED).tolist():
+        if arrays.control[c.TOO_FAR]:
+            arrays.control[c.TOO_FAR] = 0
+            for number in np.flatnonzero(arrays.rows[:, c.STATUS] == c.PACED).tolist():
                 if number in self._pacing:
                     continue
                 self._pacing.add(number)
-                unit = self._arrays.stages[number].unit
-                unit.now = int(self._arrays.rows[number, c.NOW])
+                unit = arrays.stages[number].unit
+                unit.now = int(arrays.rows[number, c.NOW])
                 clock.note_pacing(unit)
         clock.leave(len(woken))
-        if not self._arrays.control[c.LIVE]:
+        if not arrays.control[c.LIVE]:
             self._over.set()
 
     def publish(self) -> None:
