@@ -12,6 +12,7 @@ from fabric.compiled import columns as c
 from fabric.compiled.automaton import Automaton
 from fabric.compiled.codes import Codes
 from fabric.compiled.kernel import go_on
+from fabric.compiled.kernel_channels import wake
 from fabric.compiled.tables import Array, Rows, Tables
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ class Arrays:
             outputs += [c.OUTSIDE if each is None else self.number[each] for each in stage.outputs]
             rows.append(row)
         self.rows = np.array(rows, np.int64)
+        self._flat_rows = self.rows.reshape(-1)
         self._inputs = np.array(inputs or [0], np.int64)
         self._outputs = np.array(outputs or [0], np.int64)
         self._seen = np.zeros(len(self._inputs), np.int64)
@@ -162,7 +164,7 @@ class Arrays:
         self._linked = growing
         slots, states, known, transitions, operations, empties = growing
         self._loop = go_on.over(
-            stages=self.rows.reshape(-1),
+            stages=self._flat_rows,
             channels=self.channels.reshape(-1),
             slots=slots.reshape(-1),
             dimensions=self.dimensions.array.reshape(-1),
@@ -198,25 +200,15 @@ class Arrays:
     def grow(self, number: int) -> None:
         """Give a channel twice the slots; none of them has been used twice yet."""
         row = self.channels[number]
-        base, size = int(row[c.BASE]), int(row[c.MASK]) + 1
+        base, mask = self.place(number)
+        size = mask + 1
         row[c.BASE] = at = self.slots.reserve(2 * size)
         self.slots.array[at : at + size] = self.slots.array[base : base + size]
         row[c.MASK] = 2 * size - 1
 
-    def push(self, stage: int) -> None:
-        """Let a stage go on."""
-        control = self.control
-        self.rows[stage, c.STATUS] = c.READY
-        self._ready[(control[c.READY_HEAD] + control[c.READY_COUNT]) % len(self._ready)] = stage
-        control[c.READY_COUNT] += 1
-
     def wake(self, stage: int) -> None:
         """Let a stage go on; one whose operator has ended goes on draining."""
-        drains = self.rows[stage, c.STATUS] == c.DRAINING
-        self.push(stage)
-        self.rows[stage, c.WAIT] = c.OUTSIDE
-        if drains:
-            self.rows[stage, c.STATUS] = c.DRAINING
+        wake(stage, self._flat_rows, self._ready, self.control)
 
     def place(self, number: int) -> tuple[int, int]:
         """Return where the slots of a channel begin, and what turns a count into one of them."""

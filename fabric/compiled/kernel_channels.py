@@ -14,6 +14,7 @@ __all__ = [
     "see_end",
     "spend",
     "take",
+    "wake",
     "wake_reader",
     "wake_writer",
 ]
@@ -57,12 +58,16 @@ def wake_writer(
         wake(other, stages, ready, control)
 
 
+def slot_of(ch: int, number: int, channels: Counters) -> int:
+    """Return the slot of element ``number`` of a channel."""
+    row = ch * c.CHANNEL_COLUMNS
+    slot: int = (channels[row + c.BASE] + (number & channels[row + c.MASK])) * c.SLOT_COLUMNS
+    return slot
+
+
 def head(ch: int, channels: Counters) -> int:
     """Return the slot of the oldest element of a channel."""
-    row = ch * c.CHANNEL_COLUMNS
-    at = channels[row + c.TAKEN] & channels[row + c.MASK]
-    slot: int = (channels[row + c.BASE] + at) * c.SLOT_COLUMNS
-    return slot
+    return slot_of(ch, channels[ch * c.CHANNEL_COLUMNS + c.TAKEN], channels)
 
 
 def see_end(ch: int, now: int, channels: Counters) -> int:
@@ -84,7 +89,7 @@ def take(ch: int, now: int, channels: Counters, slots: Counters) -> None:
     # The slot that was used so many elements before is needed again, or one more is.
     before = channels[row + c.TAKEN] - channels[row + c.PEAK]
     if before >= 0:
-        at = (channels[row + c.BASE] + (before & channels[row + c.MASK])) * c.SLOT_COLUMNS
+        at = slot_of(ch, before, channels)
         if slots[at + c.USABLE] + channels[row + c.FORWARD] > slots[slot + c.VISIBLE]:
             channels[row + c.PEAK] += 1
     usable = now + channels[row + c.BACKWARD]
@@ -113,7 +118,7 @@ def spend(ch: int, now: int, channels: Counters, slots: Counters) -> int:
     row = ch * c.CHANNEL_COLUMNS
     before = channels[row + c.SENT] + channels[row + c.RESERVED] - channels[row + c.DEPTH]
     if before >= 0:
-        at = (channels[row + c.BASE] + (before & channels[row + c.MASK])) * c.SLOT_COLUMNS
+        at = slot_of(ch, before, channels)
         waited = slots[at + c.USABLE] - now
         if waited > 0:
             returning = min(waited, channels[row + c.BACKWARD])
@@ -126,8 +131,7 @@ def spend(ch: int, now: int, channels: Counters, slots: Counters) -> int:
 def append(ch: int, visible: int, code: int, channels: Counters, slots: Counters) -> None:
     """Append an element to a channel."""
     row = ch * c.CHANNEL_COLUMNS
-    at = channels[row + c.SENT] & channels[row + c.MASK]
-    slot = (channels[row + c.BASE] + at) * c.SLOT_COLUMNS
+    slot = slot_of(ch, channels[row + c.SENT], channels)
     slots[slot + c.VISIBLE] = visible
     slots[slot + c.CODE] = code
     channels[row + c.SENT] += 1

@@ -20,6 +20,7 @@ __all__ = [
     "carried",
     "drain",
     "earliest",
+    "entry_of",
     "finish",
     "forget",
     "hold",
@@ -199,20 +200,27 @@ def forget(first: int, number: int, arrival: int, marks: Counters) -> None:
         marks[at] = marks[at + 2]
 
 
+def entry_of(state: int, code: int, entries: int) -> int:
+    """Return where to look first for what follows ``code`` in ``state``, of a power of two."""
+    return ((state * c.STATE_FACTOR) ^ (code * c.CODE_FACTOR) ^ (code >> c.CODE_SHIFT)) & (
+        entries - 1
+    )
+
+
 def look_up(state: int, code: int, states: Counters, known: Counters) -> int:
     """Return what follows ``code`` in ``state``; -1 where that is not known."""
     row = state * c.STATE_COLUMNS
     if states[row + c.LAST_CODE] == code and states[row + c.LAST_TRANSITION] >= 0:
         return states[row + c.LAST_TRANSITION]  # type: ignore[no-any-return]
-    mask = known.size // c.KNOWN_COLUMNS - 1
-    at = ((state * c.STATE_FACTOR) ^ (code * c.CODE_FACTOR) ^ (code >> c.CODE_SHIFT)) & mask
+    entries = known.size // c.KNOWN_COLUMNS
+    at = entry_of(state, code, entries)
     while known[at * c.KNOWN_COLUMNS]:
         entry = at * c.KNOWN_COLUMNS
         if known[entry] == state + 1 and known[entry + 1] == code:
             states[row + c.LAST_CODE] = code
             states[row + c.LAST_TRANSITION] = known[entry + 2]
             return known[entry + 2]  # type: ignore[no-any-return]
-        at = (at + 1) & mask
+        at = (at + 1) & (entries - 1)
     return -1
 
 

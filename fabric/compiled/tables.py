@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric.compiled import columns as c
+from fabric.compiled.kernel_stages import entry_of
 
 __all__ = ["Array", "Rows", "Tables"]
 
@@ -82,14 +83,13 @@ class Tables:
         if 2 * self.transitions.count > len(self.known):
             entries = self.known[self.known[:, 0] != 0].tolist()
             self.known = np.zeros((2 * len(self.known), c.KNOWN_COLUMNS), np.int64)
-            for entry in entries:
-                self._put(*entry)
-        self._put(state + 1, code, number)
+            for follower, its_code, its_number in entries:
+                self._put(follower - 1, its_code, its_number)
+        self._put(state, code, number)
 
     def _put(self, state: int, code: int, number: int) -> None:
-        mask = len(self.known) - 1
-        hashed = ((state - 1) * c.STATE_FACTOR) ^ (code * c.CODE_FACTOR) ^ (code >> c.CODE_SHIFT)
-        at = hashed & mask
+        entries = len(self.known)
+        at = entry_of(state, code, entries)
         while self.known[at, 0]:
-            at = (at + 1) & mask
-        self.known[at] = (state, code, number)
+            at = (at + 1) & (entries - 1)
+        self.known[at] = (state + 1, code, number)
