@@ -140,14 +140,14 @@ def test_ragged_rows() -> None:
     """What is stored is a matrix; the run ends where a row of tiles is wider than the first."""
     with Program("ragged", mode="functional") as made:
         addresses = RaggedIntegers([[0, 1], [2]])()
-        tiles = RandomOffChipLoad(np.ones((32, 32)), (16, 16))(addresses)
+        tiles = RandomOffChipLoad(np.ones((32, 64)), (16, 32))(addresses)
         LinearOffChipStore("y", name="store")(tiles)
 
     report = simulate(made)
 
     assert report.error is not None
     assert report.error["message"].startswith(
-        "store: row of tiles 1 is 16 columns wide in all: expected 32 columns, as in row 0, since "
+        "store: row of tiles 1 is 32 columns wide in all: expected 64 columns, as in row 0, since "
         "what is stored is a matrix, at cycle "
     )
     assert __file__ == report.error["file"]

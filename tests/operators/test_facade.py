@@ -16,6 +16,7 @@ from typing_extensions import override
 
 import operators
 from fabric import Operator, Ports, Program, Report, simulate
+from fabric.wiring.behaviour import is_conducted
 from operators import (
     Consumer,
     Flatten,
@@ -116,3 +117,12 @@ def test_shared_pieces_of_programs() -> None:
         if known & {ast.unparse(base) for base in node.bases}
     ]
     assert [] == found
+
+
+def test_all_are_conducted() -> None:
+    """What is not is slower, and looked at while it runs as users' operators are."""
+    offered = [getattr(operators, name) for name in operators.__all__]
+    kinds = [each for each in offered if isinstance(each, type) and issubclass(each, Operator)]
+
+    assert kinds
+    assert [] == [kind.__name__ for kind in kinds if not is_conducted(kind)]

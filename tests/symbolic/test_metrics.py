@@ -22,6 +22,7 @@ from operators import (
     LinearOffChipStore,
     Map,
     Matmul,
+    Parallelize,
     Partition,
     Promote,
     Reassemble,
@@ -106,6 +107,17 @@ class TestByHand:
 
         assert "[1] of buffer [6, 1] of 1x32 bfloat16" == str(buffers.type)
         assert 2 * 6 * 32 * 4 == promote.costs.artifact_fifo_bytes
+
+    def test_fifos_of_parallelize(self) -> None:
+        """One on its input and one for each consumer, of 4 bytes an element for the authors."""
+        with Program("p") as program:
+            for stream in Parallelize(3, rank=2)(LinearOffChipLoad(ones(6, 32), (1, 32))()):
+                Consumer()(stream)
+        (shared,) = [
+            each for each in data_metrics(program).operators if "parallelize" in each.node.name
+        ]
+
+        assert (1 + 3) * 32 * 4 == shared.costs.artifact_fifo_bytes
 
     def test_free_symbols(self) -> None:
         """Those of the bytes and those of the FLOPs, in the order of the program."""

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from fabric import Dim, Program, Report, Stream, Tile, TileType, Wiring, simulate
+from fabric import Dim, Program, Report, ShapeError, Stream, Tile, TileType, Wiring, simulate
 from operators import (
     Accum,
     FlatMap,
@@ -357,3 +357,16 @@ def test_sources_stay_as_they_are() -> None:
     _report(Map(Returns(_in_place)))
 
     assert np.array_equal(before, X)
+
+
+class OfAnyNumber(InPlace):
+    """The same, of any number of tiles."""
+
+    operands: ClassVar = None  # type: ignore[assignment]  # what a Reduction may say
+
+
+@pytest.mark.parametrize("function", [Returns(lambda tile: tile), OfAnyNumber()])
+def test_any_number_of_operands_is_at_least_one(function: Function | Reduction) -> None:
+    """``infer`` may take its first operand without asking."""
+    with pytest.raises(ShapeError, match=r"^what is given nothing: expected 1 tile"):
+        function.check("what", ())
