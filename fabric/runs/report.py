@@ -7,11 +7,14 @@ from dataclasses import asdict, dataclass, field, fields
 from signal import SIGINT
 from typing import TYPE_CHECKING, Final
 
+from typing_extensions import override
+
 from fabric.machine.ending import Ending
+from fabric.runs.outputs import Outputs
 from fabric.runs.verification import Verification
 from fabric.telling.errors import Deadlock, FabricError, VerificationError
 from fabric.telling.plain import JsonObject
-from fabric.telling.shown import shown
+from fabric.telling.shown import in_short, shown
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
@@ -183,20 +186,27 @@ class Failure:
 
 
 _BESIDE_THE_TABLE: Final = frozenset(
-    {"name", "units", "channels_counters", "comparison", "unwritten", "signal"}
+    {"name", "units", "channels_counters", "comparison", "unwritten", "signal", "outputs"}
 )
+
+_OF_THE_HOST: Final = frozenset({"wall_seconds", "log_dir", "warnings", "unwritten"})
+"""Fields that two runs of one thing may differ in; of the warnings, what could not be written."""
 
 
 _SPELLED: Final = {"explained": "deadlock", "failure": "error"}
 """Fields that ``run --json`` has as plain data, and what it calls them."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Report:
     """One run. The attributes without a comment are the fields of ``run --json``.
 
+    Reports are equal where the runs did the same, whatever they took and wherever they are kept:
+    ``wall_seconds``, ``log_dir`` and ``unwritten`` do not count. They are hashed accordingly.
+
     Attributes:
         name: of the program.
+        outputs: what it stored, by name; none where it did not complete.
         units, channels_counters: in node and edge order.
         comparison: what was known before the run beside what it measured.
         verification: the outputs beside what the program expects; None where it expects nothing.
@@ -239,6 +249,25 @@ class Report:
     comparison: Comparison = Comparison()
     unwritten: tuple[str, ...] = ()
     signal: int | None = None
+    outputs: Outputs = Outputs({})  # noqa: RUF009 - it cannot be changed
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Report):
+            return NotImplemented
+        return self._warned() == other._warned() and all(
+            _same(getattr(self, each.name), getattr(other, each.name))
+            for each in fields(self)
+            if each.name not in _OF_THE_HOST
+        )
+
+    @override
+    def __hash__(self) -> int:
+        did = (self.status, self.cycles, self.elements, self.flops, self.hbm_bytes_moved)
+        return hash((self.name, self.mode, *did, self.outputs))
+
+    def _warned(self) -> list[str]:
+        return [each for each in self.warnings if each not in self.unwritten]
 
     @property
     def deadlock(self) -> JsonObject | None:
@@ -286,6 +315,10 @@ class Report:
                 verification=found.as_json(),
             )
 
+    @override
+    def __repr__(self) -> str:
+        return in_short(self)
+
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
         """What rich shows of it."""
         yield "name", self.name
@@ -307,3 +340,15 @@ class Report:
         if self.verification is not None:
             known["verification"] = self.verification.as_json()
         return known | {"warnings": list(self.warnings)}
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two values are equal; arrays, which users may give as parameters, are as a whole."""
+    if hasattr(one, "__array__") or hasattr(other, "__array__"):
+        # A report of a program that could not be loaded is made without numpy.
+        import numpy as np
+
+        return np.array_equal(np.asarray(one), np.asarray(other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
+    return one == other

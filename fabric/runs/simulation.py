@@ -19,9 +19,11 @@ from fabric.machine.state_of import memory_use
 from fabric.runs import accounting
 from fabric.runs.comparison import check_assumptions, compare
 from fabric.runs.execution import Execution, Progress, Settings
+from fabric.runs.outputs import Outputs
 from fabric.runs.report import Comparison, Failure, Report
 from fabric.runs.runlog import RunLog, new_run_folder
 from fabric.runs.sizes import measured_sizes
+from fabric.runs.storing import stored_arrays, stored_shapes
 from fabric.runs.verification import Verification
 from fabric.runs.verify import verify
 from fabric.symbolic.metrics import metrics_of
@@ -239,6 +241,7 @@ def _report(
     metrics = metrics_of(plan, Substitution(sizes))
     totals = accounting.totals(state, program.hardware.hbm, metrics)
     extra: JsonObject = {}
+    outputs = Outputs({})
     comparison = Comparison()
     warnings = [*notes, *accounting.warnings(state)]
     verification = _not_verified(run, status)
@@ -259,6 +262,11 @@ def _report(
             status, error = "error", failure
             verification = _not_verified(run, status)
         else:
+            outputs = (
+                stored_arrays(plan, machine.stored)
+                if run.settings.functional
+                else stored_shapes(plan, sizes, measured.guessed)
+            )
             warnings += comparison.warnings
             warnings += [] if verification is None else verification.warnings()
     return Report(
@@ -288,6 +296,7 @@ def _report(
         comparison=comparison,
         warnings=tuple(warnings),
         signal=signal,
+        outputs=outputs,
     )
 
 

@@ -30,6 +30,8 @@ UNCALLED: Final = {
         "MemoryUnit",
         "Observer",
         "OffChip",
+        "OutputShape",
+        "Outputs",
         "Ports",
         "Report",
         "Source",
