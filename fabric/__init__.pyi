@@ -40,7 +40,9 @@ from .telling.errors import ShapeError as ShapeError
 from .telling.errors import VerificationError as VerificationError
 from .trace.export.forms import export_form as export_form
 from .trace.export.forms import export_trace as export_trace
-from .trace.reading.reader import Trace as Trace
+from .trace.opened import Trace as Trace
+from .trace.opened import open_trace as open_trace
+from .trace.reading.tables import Table as Table
 from .values.dims import Dim as Dim
 from .values.dims import at_least_one as at_least_one
 from .values.dims import ceil_div as ceil_div

@@ -18,9 +18,11 @@ from fabric.machine.ending import Ending
 from fabric.machine.state_of import memory_use
 from fabric.runs import accounting
 from fabric.runs.comparison import check_assumptions, compare
+from fabric.runs.counters import Comparison
 from fabric.runs.execution import Execution, Progress, Settings
+from fabric.runs.folders import RunFolder, passing_folder
 from fabric.runs.outputs import Outputs
-from fabric.runs.report import Comparison, Failure, Report
+from fabric.runs.report import Failure, Report
 from fabric.runs.runlog import RunLog, new_run_folder
 from fabric.runs.sizes import measured_sizes
 from fabric.runs.storing import stored_arrays, stored_shapes
@@ -71,15 +73,16 @@ def simulate(
         mode: ``timing`` or ``functional``; what the program states where None.
         depths: of single channels, by ``consumer.input``.
         hops: latencies of single channels, by ``consumer.input``; one cycle each way elsewhere.
-        log_dir: parent of the run's own folder; None writes nothing.
+        log_dir: parent of the run's own folder; None writes nothing that stays.
         parameters: for the report.
         program_file: for the report.
         progress: shows the run while it goes on.
         on_deadlock: ``report`` it, with depths that help, or ``grow``: run again with those.
         livelock_cycles: how long nothing has to get done before the run is given up.
-        trace: ``events`` records every transfer and wait in the run's folder, TraceOptions a part
-            of them, ``counters`` (as None) none; a run with other depths is recorded beside it, in
-            ``trace-grown``.
+        trace: ``events`` records every transfer and wait, TraceOptions a part of them, ``counters``
+            (as None) none; ``report.trace()`` opens what was recorded. It is in the run's folder,
+            or without ``log_dir`` in a temporary one that is removed with the report; a run with
+            other depths is recorded beside it, in ``trace-grown``.
         notify: told which operators do not end, what takes its time after a run that stopped, and
             at once what of the log or the trace cannot be written. Standard error has the first
             where None.
@@ -96,7 +99,7 @@ def simulate(
     mode = mode or program.mode
     if isinstance(trace, str):
         trace = TraceOptions() if trace == "events" else None
-    _check_options(mode, log_dir, trace, observers)
+    _check_options(mode, log_dir, observers)
     settings = Settings(
         mode == "functional",
         dict(depths or {}),
@@ -108,14 +111,18 @@ def simulate(
         engine == "compiled",
     )
     run = _execution(program, settings, program_file, notify)
-    folder = None if log_dir is None else new_run_folder(Path(log_dir), program.name)
+    kept = None if log_dir is None else new_run_folder(Path(log_dir), program.name)
+    traced_in = None
+    if trace is not None:
+        traced_in = passing_folder() if kept is None else RunFolder(kept)
+    folder = kept if traced_in is None else traced_in.path
     head = {
         "program": program_file,
         "parameters": dict(parameters or {}),
         "hardware": program.hardware.as_dict(),
         "mode": mode,
         "name": program.name,
-        "log_dir": None if folder is None else str(folder),
+        "log_dir": None if kept is None else str(kept),
     }
     unwritten: list[str] = []
 
@@ -124,7 +131,7 @@ def simulate(
         if notify is not None:
             notify(sentence)
 
-    with RunLog(folder, missing) as log:
+    with RunLog(kept, missing) as log:
         log.event(
             "run_started",
             0,
@@ -166,18 +173,19 @@ def simulate(
             elements=report.elements,
         )
         log.write_report(report)
-    return replace(report, warnings=(*report.warnings, *unwritten), unwritten=tuple(unwritten))
+    return replace(
+        report,
+        warnings=(*report.warnings, *unwritten),
+        unwritten=tuple(unwritten),
+        traced_in=traced_in,
+    )
 
 
-def _check_options(
-    mode: str, log_dir: Path | str | None, trace: TraceOptions | None, observers: object
-) -> None:
+def _check_options(mode: str, log_dir: Path | str | None, observers: object) -> None:
     """Refuse what cannot be run so."""
     wrong = None
     if mode not in ("timing", "functional"):
         wrong = f"simulate: mode is {mode!r}: expected timing or functional"
-    elif trace is not None and log_dir is None:
-        wrong = "simulate: a trace is asked for without a log folder: expected log_dir"
     elif not (
         isinstance(observers, Sequence) and all(isinstance(each, Observer) for each in observers)
     ):

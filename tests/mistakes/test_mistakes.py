@@ -36,6 +36,8 @@ UNCALLED: Final = {
         "Report",
         "Source",
         "Stream",
+        "Table",
+        "Trace",
         "Unit",
     ),
     *("Unit", "Wait", "Watched", "Wiring"),

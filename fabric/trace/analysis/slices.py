@@ -9,7 +9,7 @@ from fabric.telling.causes import WAITS, Cause
 
 if TYPE_CHECKING:
     from fabric.trace.analysis.timeline import Timelines
-    from fabric.trace.reading.reader import Trace
+    from fabric.trace.reading.reader import RecordedRun
 
 __all__ = ["STATES", "Level", "Slice", "bandwidth", "occupancy", "slices"]
 
@@ -57,7 +57,7 @@ def slices(lines: Timelines, unit: int) -> Iterator[Slice]:
         yield Slice(cycle, end, Cause.BUSY, -1)
 
 
-def occupancy(trace: Trace) -> Iterator[tuple[int, list[Level]]]:
+def occupancy(trace: RecordedRun) -> Iterator[tuple[int, list[Level]]]:
     """Yield each channel's number and how many elements it held from which cycle on."""
     first, last = trace.window
     rows = trace.rows(
@@ -78,7 +78,7 @@ def occupancy(trace: Trace) -> Iterator[tuple[int, list[Level]]]:
         yield channel, levels
 
 
-def bandwidth(trace: Trace, width: int) -> list[Level]:
+def bandwidth(trace: RecordedRun, width: int) -> list[Level]:
     """Return bytes moved by bursts in every ``width`` cycles, each burst spread over its time."""
     import numpy as np
 

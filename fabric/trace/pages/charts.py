@@ -11,7 +11,7 @@ from fabric.trace.analysis.stalls import Accounts
 from fabric.trace.pages.svg import element
 
 if TYPE_CHECKING:
-    from fabric.trace.reading.reader import Trace
+    from fabric.trace.reading.reader import RecordedRun
 
 __all__ = ["bandwidth_chart", "legend", "occupancy_charts", "timeline_chart"]
 
@@ -66,7 +66,7 @@ def timeline_chart(accounts: Accounts) -> str:
     return note + element("div", _svg(rows, height + 20), class_="scroll")
 
 
-def bandwidth_chart(trace: Trace, accounts: Accounts) -> str:
+def bandwidth_chart(trace: RecordedRun, accounts: Accounts) -> str:
     """Return bytes a cycle that the HBM moved, over time."""
     first, last = trace.window
     if last <= first or not trace.rows("SELECT 1 FROM bursts LIMIT 1"):
@@ -111,7 +111,7 @@ def bandwidth_chart(trace: Trace, accounts: Accounts) -> str:
     return element("p", note) + element("div", drawing, class_="scroll")
 
 
-def occupancy_charts(trace: Trace, accounts: Accounts) -> str:
+def occupancy_charts(trace: RecordedRun, accounts: Accounts) -> str:
     """Return the most elements held in each stretch, channels that hold units up first."""
     first, last = trace.window
     worst = trace.rows(

@@ -20,7 +20,7 @@ from fabric.trace.pages.svg import element, table
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
-    from fabric.trace.reading.reader import Trace
+    from fabric.trace.reading.reader import RecordedRun
 
 __all__ = ["write_page"]
 
@@ -45,7 +45,7 @@ tr:hover td{background:#f6f8fa}.n{text-align:right;font-variant-numeric:tabular-
 """.replace("STUCK", STUCK)
 
 
-def write_page(trace: Trace, output: Path) -> None:
+def write_page(trace: RecordedRun, output: Path) -> None:
     """Write the report of ``trace`` into ``output``.
 
     Raises:
@@ -85,7 +85,7 @@ def _section(title: str, content: str) -> tuple[str, str]:
     return element("h2", escape(title)), content
 
 
-def _head(trace: Trace, accounts: Accounts) -> str:
+def _head(trace: RecordedRun, accounts: Accounts) -> str:
     meta = trace.meta
     given = ", ".join(f"{name}={value}" for name, value in meta.get("parameters", {}).items())
     ran = f"{trace.outcome} in {meta.get('mode')} mode, {trace.cycles:,} cycles"

@@ -12,8 +12,8 @@ import pytest
 from fabric import simulate
 from fabric.shell.cli import main
 from fabric.telling.vocabulary import TABLES
+from fabric.trace.opened import Trace
 from fabric.trace.reading.queries import QUERIES
-from fabric.trace.reading.reader import Trace
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import program, record
 
@@ -142,9 +142,9 @@ class TestRefusals:
         [
             (["stalls", "nowhere"], "nowhere: there is no trace here: expected the folder of a run "
              "with --trace events"),
-            (["show", "{run}", "--at", "99"], "--at 99: expected a cycle from 0 to 52"),
+            (["show", "{run}", "--at", "99"], "cycle 99: expected a cycle from 0 to 52"),
             (["show", "{run}", "--at", "9", "--around", "unit_9"],
-             "--around unit_9: expected one of unit_0, unit_1, unit_2 (did you mean unit_2?)"),
+             "unit unit_9: expected one of unit_0, unit_1, unit_2 (did you mean unit_2?)"),
             (["query", "{run}", "SELECT"], "query 'SELECT': Parser Error: SELECT clause without "
              "selection list: expected SQL over the tables " + ", ".join(TABLES) + ", or one of "
              + ", ".join(QUERIES)),
