@@ -11,6 +11,7 @@ from fabric.symbolic.folding import alike, operator_text
 from fabric.telling.causes import SHOWN, Cause
 from fabric.telling.wording import merged_text, without_numbers
 from fabric.values.stream_type import TileType
+from fabric.wiring.broadcast import Broadcast
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.operator import Node
 
@@ -31,6 +32,7 @@ class Box:
         kind: compute, memory or routing.
         place: ``file:line`` in the user's program.
         shares: of a finished run, the mean over the operators; None without one.
+        copies: whether it is a Broadcast: what leaves it is what comes in.
     """
 
     title: str
@@ -39,6 +41,7 @@ class Box:
     kind: str
     place: str
     shares: Shares | None
+    copies: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,4 +122,5 @@ def _box(group: Sequence[Node], shares: Mapping[str, Shares] | None) -> Box:
         kind=first.operator.kind,
         place=f"{first.place.file.rsplit('/', 1)[-1]}:{first.place.line}",
         shares=mean,
+        copies=isinstance(first.operator, Broadcast),
     )
