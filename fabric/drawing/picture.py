@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from fabric.symbolic.folding import alike, operator_text
+from fabric.symbolic.folding import folded, operator_text
 from fabric.telling.causes import SHOWN, Cause
 from fabric.telling.wording import merged_text, without_numbers
 from fabric.values.stream_type import TileType
@@ -16,6 +16,9 @@ from fabric.wiring.elaborate import Plan
 from fabric.wiring.operator import Node
 
 __all__ = ["Arrow", "Box", "Picture", "Shares", "picture_of"]
+
+_MOST_BOXES: Final = 150
+"""More are folded further: nobody could read them."""
 
 Shares: TypeAlias = Mapping[Cause, float]
 """Fractions of all cycles by the causes of ``SHOWN``."""
@@ -88,7 +91,7 @@ def picture_of(
         unfold: a box for every operator, also where many are alike.
         shares: of a finished run, by operator.
     """
-    groups = [(node,) for node in plan.nodes] if unfold else alike(plan)
+    groups = [(node,) for node in plan.nodes] if unfold else folded(plan, _MOST_BOXES)
     box_of = {node: index for index, group in enumerate(groups) for node in group}
     labels: dict[tuple[int, int, str], list[str]] = defaultdict(list)
     for edge in plan.edges:
