@@ -90,12 +90,16 @@ def _laid_out(
 ) -> tuple[Size, list[Point], list[Curve]]:
     """Return the size of the drawing, the centres of the boxes and the curves of the lines."""
     drawing = json.loads(_graphviz(boxes, lines))
-    _, _, width, height = map(float, drawing["bb"].split(","))
-    centres: dict[int, Point] = {}
-    for node in drawing["objects"]:
-        corners = _points(node, "p", height)
-        centres[int(node["name"])] = _middle(corners)
-    curves = {int(edge["id"]): _points(edge, "b", height) for edge in drawing.get("edges", ())}
+    # The paper, from (0, 0).
+    width, height = map(max, zip(*_points(drawing, "P"), strict=True))
+
+    def turned(points: Iterable[Point]) -> Curve:
+        return tuple((round(x, 2), round(height - y, 2)) for x, y in points)
+
+    centres = {
+        int(node["name"]): _middle(turned(_points(node, "p"))) for node in drawing["objects"]
+    }
+    curves = {int(edge["id"]): turned(_points(edge, "b")) for edge in drawing.get("edges", ())}
     return (
         (width, height),
         [centres[number] for number in sorted(centres)],
@@ -131,10 +135,10 @@ def _graphviz(boxes: Iterable[Size], lines: Iterable[tuple[int, int]]) -> bytes:
 
 
 # Any: JSON of another program.
-def _points(thing: Mapping[str, Any], operation: str, height: float) -> Curve:
-    """Return the points of what ``thing`` is drawn with; y grows downwards."""
+def _points(thing: Mapping[str, Any], operation: str) -> list[Point]:
+    """Return the points of what ``thing`` is drawn with; y grows upwards."""
     (points,) = (each["points"] for each in thing["_draw_"] if each["op"] == operation)
-    return tuple((round(x, 2), round(height - y, 2)) for x, y in points)
+    return [(x, y) for x, y in points]
 
 
 def _middle(corners: Sequence[Point]) -> Point:

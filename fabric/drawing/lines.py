@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from fabric.drawing.colours import FAINT, INK, LINE, PAPER, SCOPE, Paint, style
 from fabric.drawing.layout import Curve, Point, Size
 
-__all__ = ["LEADING", "arrow", "document", "extent", "words"]
+__all__ = ["LEADING", "arrow", "document", "extent", "shortened", "words"]
 
 LEADING: Final = 1.2
 """Height of a line of text, by the size of its font."""
@@ -24,6 +24,9 @@ _FONT: Final = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 
 _TIP: Final = (7.0, 3.0)
 """Length and half the width of an arrow's tip."""
+
+_LONGEST: Final = 48
+"""Letters of a name that are written out."""
 
 _MARGIN: Final = 16.0
 _HEAD: Final = 46.0
@@ -37,6 +40,15 @@ def extent(lines: Sequence[str], size: float) -> Size:
     """Return the width and height of ``lines`` in a font of ``size`` pixels."""
     letters = max(map(cell_len, lines), default=0)
     return letters * size * _LETTER, len(lines) * size * LEADING
+
+
+def shortened(name: str) -> str:
+    """Return ``name`` without its middle where it is too long for a box."""
+    return (
+        name
+        if len(name) <= _LONGEST
+        else f"{name[: _LONGEST - 17]}\N{HORIZONTAL ELLIPSIS}{name[-16:]}"
+    )
 
 
 def words(
@@ -80,7 +92,8 @@ def document(title: str, legend: Sequence[tuple[str, str]], size: Size, body: It
 
     Args:
         title: what stands above it.
-        legend: colours, each as attributes of what is filled with it, and what it stands for.
+        legend: colours, each as attributes of what is filled with it, and what it stands for; no
+            attributes for mere words.
         size: of the drawing.
         body: the drawing, from (0, 0) on.
     """
@@ -112,12 +125,15 @@ def _legend(entries: Iterable[tuple[str, str]]) -> tuple[list[str], float]:
     parts: list[str] = []
     x, y = _MARGIN, _MARGIN + 22
     for attributes, name in entries:
-        after = x + _SWATCH + 5
-        parts += (
-            f'<rect x="{x:.0f}" y="{y}" width="{_SWATCH}" height="{_SWATCH}" rx="2" '
-            f'stroke="{LINE.light}" stroke-width="0.5" {attributes}/>',
+        after = x + _SWATCH + 5 if attributes else x
+        if attributes:
+            parts.append(
+                f'<rect x="{x:.0f}" y="{y}" width="{_SWATCH}" height="{_SWATCH}" rx="2" '
+                f'stroke="{LINE.light}" stroke-width="0.5" {attributes}/>'
+            )
+        parts.append(
             f'<text x="{after:.0f}" y="{y + 9}" font-size="{_SMALL}" {FAINT.fill}>{escape(name)}'
-            "</text>",
+            "</text>"
         )
         x = after + extent([name], _SMALL)[0] + _BETWEEN
     return parts, x - _BETWEEN - _MARGIN

@@ -9,7 +9,7 @@ from typing import Final
 
 from fabric.drawing.colours import BOX, FAINT, INK, KIND, LINE, PAPER, tint
 from fabric.drawing.layout import Point, Size, layered
-from fabric.drawing.lines import arrow, document, extent, words
+from fabric.drawing.lines import arrow, document, extent, shortened, words
 from fabric.drawing.picture import Arrow, Box, Picture, Shares
 from fabric.telling.causes import SHOWN
 
@@ -76,7 +76,8 @@ def _room(lines: Sequence[str]) -> Size | None:
 
 
 def _title(box: Box) -> str:
-    return box.title if box.count == 1 else f"{box.title}  \N{MULTIPLICATION SIGN}{box.count}"
+    title = shortened(box.title)
+    return title if box.count == 1 else f"{title}  \N{MULTIPLICATION SIGN}{box.count}"
 
 
 def _texts(box: Box) -> tuple[list[str], list[str]]:
@@ -106,7 +107,7 @@ def _box(box: Box, centre: Point) -> Iterator[str]:
             f'height="{height:.1f}" rx="5"'
         )
 
-    yield f"<g><title>{escape(_told(box))}</title>"
+    yield f"<g><title>{escape(box.title)}</title>"
     for shift in (_BEHIND, 0.0) if box.count > 1 else (0.0,):
         yield f"{shape(shift)} {fill.fill}/>"
         yield f'{shape(shift)} fill="none" {edge.stroke} stroke-width="1.2"/>'
@@ -133,9 +134,3 @@ def _bar(shares: Shares, left: float, top: float, width: float) -> Iterator[str]
             f'height="{_BAR_HEIGHT}" fill="{cause.colour}"><title>{percent}</title></rect>'
         )
         left += part
-
-
-def _told(box: Box) -> str:
-    """Return what is said of a box under the pointer."""
-    kind = f"{box.kind} unit{'s' if box.count > 1 else ''}"
-    return f"{_title(box)}: {box.operator}, {kind}, {box.place}"
