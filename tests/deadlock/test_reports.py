@@ -97,7 +97,7 @@ class TestFiles:
         "name", ["long_tail", "loop_of_40", "pack_rows", "ring_of_1", "ring_of_2", "three_rings"]
     )
     def test_golden_pictures(self, name: str, golden: Callable[[str, str], None]) -> None:
-        """Rings of several sizes and what waits behind them, as looked at: no line through a box."""
+        """Rings and what waits behind them, as looked at; no line runs through a box."""
         report = simulate(CASES[name].build())
         found = msgspec.convert(report.deadlock, DeadlockReport)
 
