@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.telling.causes import WAITS, Cause
@@ -57,14 +57,23 @@ def slices(lines: Timelines, unit: int) -> Iterator[Slice]:
         yield Slice(cycle, end, Cause.BUSY, -1)
 
 
-def occupancy(trace: Trace) -> Iterator[tuple[int, list[Level]]]:
-    """Yield each channel's number and how many elements it held from which cycle on."""
+def occupancy(
+    trace: Trace, channels: Iterable[int] | None = None
+) -> Iterator[tuple[int, list[Level]]]:
+    """Yield each channel's number and how many elements it held from which cycle on.
+
+    Args:
+        trace: of the run.
+        channels: only of these.
+    """
     first, last = trace.window
+    chosen = "" if channels is None else f"AND channel IN ({', '.join(map(str, channels))})"
     rows = trace.rows(
         f"SELECT channel, least(greatest(cycle, {first}), {last}) AS since, "
         "sum(change)::BIGINT FROM ("
         "SELECT channel, sent_cycle AS cycle, 1 AS change FROM transfers UNION ALL "
         "SELECT channel, taken_cycle, -1 FROM transfers WHERE taken_cycle IS NOT NULL) "
+        f"WHERE true {chosen} "
         "GROUP BY channel, since HAVING sum(change) <> 0 ORDER BY channel, since"
     )
     channel, levels = -1, list[Level]()
