@@ -25,6 +25,7 @@ class Slice(NamedTuple):
         state: one of ``STATES``.
         channel: -1 where it waits for none.
         open: a wait that had not ended when the run stopped; it may be 0 cycles long.
+        until: when the unit at the other end of the channel ended the wait; -1 for all others.
     """
 
     start: int
@@ -32,6 +33,7 @@ class Slice(NamedTuple):
     state: Cause
     channel: int
     open: bool = False
+    until: int = -1
 
 
 class Level(NamedTuple):
@@ -50,7 +52,8 @@ def slices(lines: Timelines, unit: int) -> Iterator[Slice]:
             continue
         if start > cycle:
             yield Slice(cycle, start, Cause.BUSY, -1)
-        yield Slice(start, end, wait.cause, wait.channel, wait.open)
+        until = wait.until if wait.channel >= 0 and not wait.open else -1
+        yield Slice(start, end, wait.cause, wait.channel, wait.open, until)
         cycle = end
     end = min(lines.final[unit], lines.last)
     if end > cycle:
@@ -88,7 +91,13 @@ def occupancy(
 
 
 def bandwidth(trace: Trace, width: int) -> list[Level]:
-    """Return bytes moved by bursts in every ``width`` cycles, each burst spread over its time."""
+    """Return bytes that the HBM moved in every ``width`` cycles.
+
+    The trace knows when a burst was handed over and when it was done, not when each of its bytes
+    moved. It is spread evenly over that time, but for what would be above the peak: that counts in
+    the nearest stretch before that has room, or else in the next after. Only where a memory moved
+    more in all than its description calls its peak, stretches are above it.
+    """
     import numpy as np
 
     first, last = trace.window
@@ -104,5 +113,20 @@ def bandwidth(trace: Trace, width: int) -> list[Level]:
     moved = np.concatenate([[0.0], np.cumsum(np.cumsum(change)[:-1] * np.diff(cycles))])
     edges = first + width * np.arange(bins + 1)
     # Whole bytes up to each edge: what is rounded in one stretch is made up for in the next.
-    per_bin = np.diff(np.rint(np.interp(edges, cycles, moved)))
-    return [Level(int(edge), int(value)) for edge, value in zip(edges[:-1], per_bin, strict=True)]
+    spread = np.diff(np.rint(np.interp(edges, cycles, moved))).astype(np.int64).tolist()
+    peak: float = trace.meta["off_chip"]["peak_bytes_per_cycle"]
+    room = np.floor(np.diff(np.minimum(edges, last)) * peak).astype(np.int64).tolist()
+    if sum(spread) <= sum(room):
+        spread = _pushed(_pushed(spread[::-1], room[::-1])[::-1], room)
+    return list(map(Level, edges[:-1].tolist(), spread))
+
+
+def _pushed(amounts: list[int], room: list[int]) -> list[int]:
+    """Push what has no room on to the next; what is left at the end stays in the last."""
+    pushed, over = [], 0
+    for amount, most in zip(amounts, room, strict=True):
+        here = min(amount + over, most)
+        over += amount - here
+        pushed.append(here)
+    pushed[-1] += over
+    return pushed

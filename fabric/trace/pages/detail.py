@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Detail", "detail_of"]
 
-_LETTERS: Final = 1_400_000
-"""Of a page, for the finest level; what else is on it takes up to half a million."""
-
 _MARGIN: Final = 0.95
 _PORTS: Final = """
 SELECT unit, channel, side,
@@ -79,8 +76,11 @@ class Detail:
     all_transfers: int
 
 
-def detail_of(trace: Trace, units: Sequence[int], channels: Sequence[int]) -> Detail:
-    """Choose what fits: all, or the first of ``units`` and of ``channels``."""
+def detail_of(trace: Trace, units: Sequence[int], channels: Sequence[int], letters: int) -> Detail:
+    """Choose what takes at most so many letters: all, or the first of ``units`` and ``channels``.
+
+    Nothing of the finest level is left where ``letters`` are too few for any of it.
+    """
     first, last = trace.window
     ((all_units, all_channels),) = trace.rows(
         "SELECT (SELECT count(*) FROM units), (SELECT count(*) FROM channels)"
@@ -104,10 +104,10 @@ def detail_of(trace: Trace, units: Sequence[int], channels: Sequence[int]) -> De
             **_transfer_columns(transfers, kept_channels, origin, all_channels),
         }
         size = compressed(columns)
-        if size <= _LETTERS:
+        if size <= letters or not room:
             break
         rows = len(columns["wait.gap"]) + len(columns["transfer.gap"])
-        room = int(rows * _MARGIN * _LETTERS / size)
+        room = int(rows * _MARGIN * max(letters, 0) / size)
     return Detail(
         origin,
         columns,

@@ -78,10 +78,6 @@ def _covered(start: np.ndarray, until: np.ndarray, axis: np.ndarray) -> np.ndarr
 def memory(trace: Trace, cycles: int) -> JsonObject | None:
     """Return the bytes a cycle that the HBM moved in each stretch; None where it moved none.
 
-    The trace knows when a burst was handed over and when it was done, not when each of its bytes
-    moved. It is spread evenly over that time, but for what the memory cannot have moved then: that
-    is drawn in the nearest stretch before that has room, or else in the next after.
-
     Args:
         trace: of the run.
         cycles: of the run.
@@ -91,39 +87,25 @@ def memory(trace: Trace, cycles: int) -> JsonObject | None:
     _, last = trace.window
     width = max(1, -(-cycles // _HBM_STRETCHES))
     levels = bandwidth(trace, width)
-    at = [*(level.cycle for level in levels if level.cycle < last), last]
-    spread = [level.value for level in levels][: len(at) - 1]
+    at = [*(level.cycle for level in levels), last]
+    moved = [level.value for level in levels]
+    rates = np.round(np.array(moved) / np.diff(at), 2)
     peak: float = trace.meta["off_chip"]["peak_bytes_per_cycle"]
-    room = np.floor(np.diff(at) * peak).astype(np.int64).tolist()
     stretches = f"stretches of {width:,} cycles" if width > 1 else "single cycles"
     note = f"In {stretches}; each burst is spread evenly over its time"
-    if sum(spread) <= sum(room):
-        spread = _pushed(_pushed(spread[::-1], room[::-1])[::-1], room)
+    if rates.max() <= peak:
         note += ", but never above the peak."
     else:
         note += "; the memory moved more than its description calls its peak."
-    rates = np.round(np.array(spread) / np.diff(at), 2)
     return {
         "state": SHOWN.index(Cause.HBM),
         "edges": at,
         "rates": rates.tolist(),
-        "moved": spread,
+        "moved": moved,
         "peak": peak,
-        "mean": sum(spread) / cycles,
+        "mean": sum(moved) / cycles,
         "note": note,
     }
-
-
-def _pushed(amounts: list[int], room: list[int]) -> list[int]:
-    """Push what has no room on to the next; what is left at the end stays in the last."""
-    pushed, over = [], 0
-    for amount, most in zip(amounts, room, strict=True):
-        here = min(amount + over, most)
-        over += amount - here
-        pushed.append(here)
-    if over:
-        pushed[-1] += over
-    return pushed
 
 
 def most_held(trace: Trace, channels: Sequence[int], at: np.ndarray) -> list[JsonObject]:

@@ -35,6 +35,9 @@ _SCRIPTS: Final = (
     "tables", "main",
 )  # fmt: skip
 _UPLOT_VERSION: Final = "1.6.32"
+_LETTERS: Final = 1_900_000
+"""Of a page, at most, but for what is needed whatever a run is."""
+
 _OCCUPANCY: Final = 8
 """Channels with a chart of what they held."""
 
@@ -47,16 +50,18 @@ def write_page(trace: Trace, output: Path) -> None:
     """
     accounts = Accounts(trace)
     report = analysed(trace)
+    frame = _read("page.html")
     parts = {
         "title": escape(visible(str(trace.meta.get("name")))),
         "style": _read("vendor/uPlot.min.css") + _read("style.css"),
         "deadlock": _deadlock(report) if report else "",
-        "data": _data(trace, accounts, report),
         "uplot_version": _UPLOT_VERSION,
         "uplot": _read("vendor/uPlot.iife.min.js"),
         "script": "".join(_read(f"script/{name}.js") for name in _SCRIPTS),
     }
-    page = re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], _read("page.html"))
+    room = _LETTERS - len(frame) - sum(map(len, parts.values()))
+    parts["data"] = _data(trace, accounts, report, room)
+    page = re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], frame)
     with output_file(output, encoding="utf-8") as file:
         file.write(page)
 
@@ -65,8 +70,8 @@ def _read(name: str) -> str:
     return (_PARTS / name).read_text(encoding="utf-8")
 
 
-def _data(trace: Trace, accounts: Accounts, report: DeadlockReport | None) -> str:
-    """Return all figures, the graph and the levels, packed."""
+def _data(trace: Trace, accounts: Accounts, report: DeadlockReport | None, room: int) -> str:
+    """Return figures, the graph and the levels, packed; in ``room`` letters where that can be."""
     names = accounts.names
     in_loop = {unit.unit for loop in report.loops for unit in loop.units} if report else set()
     stuck = [unit for unit, name in enumerate(names.units) if name in in_loop]
@@ -80,7 +85,6 @@ def _data(trace: Trace, accounts: Accounts, report: DeadlockReport | None) -> st
     )
     waited = [each for each in by_waits if for_slots[each] or for_elements[each]]
     path = steps(accounts)
-    detail = detail_of(trace, told["units"]["ranked"], by_waits)
     told |= {
         "in_loop": stuck,
         "graphs": graphs(names, set(stuck)),
@@ -88,6 +92,11 @@ def _data(trace: Trace, accounts: Accounts, report: DeadlockReport | None) -> st
         "shares": np.round(shares, 2).tolist(),
         "memory": memory(trace, accounts.cycles),
         "held": most_held(trace, waited[:_OCCUPANCY], at),
+    }
+    columns = {"states": mostly.reshape(-1), **path}
+    rest = room - len(packed(told, columns))
+    detail = detail_of(trace, told["units"]["ranked"], by_waits, rest)
+    told |= {
         "detail": {
             "origin": detail.origin,
             "waits": detail.waits,
@@ -95,24 +104,29 @@ def _data(trace: Trace, accounts: Accounts, report: DeadlockReport | None) -> st
         },
         "left_out": list(_left_out(detail, path, int(at[1] - at[0]))),
     }
-    return packed(told, {"states": mostly.reshape(-1), **path, **detail.columns})
+    return packed(told, {**columns, **detail.columns})
 
 
 def _left_out(detail: Detail, path: dict[str, np.ndarray], stretch: int) -> Iterator[str]:
     """Yield sentences about what the trace has and the page does not."""
-    for what, counts, every in (
-        ("waits", detail.waits, detail.all_waits),
-        ("transfers", detail.transfers, detail.all_transfers),
-    ):
+    held = f"in stretches of {stretch:,} cycles"
+    for what, owners, counts, every, which, others in (
+        (
+            "waits", "units", detail.waits, detail.all_waits,
+            "the critical path's and the most stalled", f"what they mostly did {held}",
+        ),
+        (
+            "transfers", "channels", detail.transfers, detail.all_transfers,
+            "where units wait longest", f"sums, and of eight how many elements they held {held}",
+        ),
+    ):  # fmt: skip
         kept = sum(count or 0 for count in counts)
         if kept < every:
-            owner = "units" if what == "waits" else "channels"
             having = sum(count is not None for count in counts)
             yield (
                 f"This page has {kept:,} of {every:,} single {what}, those of {having:,} of "
-                f"{len(counts):,} {owner}: the critical path's and the most stalled. Of the others "
-                f"it has what they mostly did in stretches of {stretch:,} cycles; `trace query` "
-                "has all."
+                f"{len(counts):,} {owners}: {which}. Of the others it has {others}; "
+                "`trace query` has all."
             )
     if not len(path["step.cycles"]) and detail.all_waits:
         yield "The single steps of the critical path are too many for this page."

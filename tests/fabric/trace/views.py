@@ -307,13 +307,13 @@ def _perfetto(folder: Path, told: Told) -> Seen:
                 spent[name][_cause(title)] += cycle - start
             else:
                 ran = title, cycle - start
-        elif event.type == TrackEvent.TYPE_INSTANT:
+        elif event.type == TrackEvent.TYPE_INSTANT and not event.terminating_flow_ids:
             found = re.search(r", since ([\d,]+), when the run stopped$", event.name)
             assert found is not None
             still[name], since[name] = _cause(event.name), _number(found[1])
         elif name.startswith("HBM: "):
             moved += event.counter_value
-        else:
+        elif event.type == TrackEvent.TYPE_COUNTER:
             held[name] = event.counter_value
     status, _, cycles = ran[0].partition(", ")
     assert not ran[0] or cycles == f"{ran[1]:,} cycles"

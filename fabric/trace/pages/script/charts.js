@@ -2,8 +2,12 @@
 
 const charts = [];
 
-/** Makes a chart of steps below the same axis as the lanes, linked to the shared cursor. */
-function makeChart(place, { height, series, values, most, digits = number }) {
+/**
+ * Makes a chart of steps over the same cycles as the lanes, linked to the shared cursor.
+ *
+ * values() are asked for again with every range where `isMoving`.
+ */
+function makeChart(place, { height, series, values, most, digits = number, isMoving = false }) {
   const axis = { stroke: () => css("--muted"), grid: { stroke: () => css("--grid"), width: 1 }, ticks: { show: false }, font: `11px ${css("--font")}` };
   const options = {
     height, padding: [8, RIGHT, 0, 0],
@@ -29,7 +33,7 @@ function makeChart(place, { height, series, values, most, digits = number }) {
       }],
     },
   };
-  const entry = { values, place };
+  const entry = { values, place, isMoving };
   // Anew where colours change: the marks of a legend keep theirs.
   entry.draw = () => {
     entry.chart?.destroy();
@@ -46,13 +50,13 @@ function makeChart(place, { height, series, values, most, digits = number }) {
 function watchCharts() {
   watch((what) => {
     for (const entry of charts) {
-      const { values, place } = entry;
+      const { values, place, isMoving } = entry;
       if (what.has("theme")) entry.draw();
       const { chart } = entry;
       const width = place.clientWidth;
       if (what.has("size") && width && width !== chart.width) chart.setSize({ width, height: chart.height });
       if (what.has("range") || what.has("theme")) {
-        chart.setData(values(), false);
+        if (isMoving) chart.setData(values(), false);
         chart.setScale("x", { min: view.from, max: view.to });
       }
       const left = view.cursor === null ? -10 : chart.valToPos(view.cursor, "x");
@@ -146,7 +150,7 @@ function makeOccupancy() {
     place.append(title, frame);
     const most = Math.max(depth[channel], ...entry.most);
     makeChart(frame, {
-      height: 92, values: () => heldBy(entry), most: () => most * 1.08,
+      height: 92, isMoving: true, values: () => heldBy(entry), most: () => most * 1.08,
       series: [{ label: "held", stroke: () => css("--bar"), fill: () => css("--bar") + "88", width: 1,
         paths: stepped({ align: 1 }), points: { show: false }, value: (_, value) => (value === null ? "–" : number(value)) }],
     });
