@@ -31,7 +31,7 @@ __all__ = ["main"]
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What goes wrong with a file that could be opened."""
 
-_COMMANDS: Final = ("run", "check", "graph", "trace")
+_COMMANDS: Final = ("run", "check", "graph", "trace", "operators")
 
 
 class _Commands(click.Group):

@@ -32,7 +32,7 @@ def behaving_as(kind: type[Operator]) -> type[Operator]:
 
 def _is_unchanged(kind: type[Operator], base: type[Operator]) -> bool:
     defaults = {field.name for field in fields(base)}
-    for name in dir(base):
+    for name in type.__dir__(base):  # all of it: dir() lists what users need
         if name in _BESIDES:
             continue
         found = _found(kind, name)
