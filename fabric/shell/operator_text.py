@@ -12,9 +12,9 @@ from rich.text import Text
 from fabric.arguments.documented import Parameter, parameters
 from fabric.shell.library import Entry, families
 
-__all__ = ["parameter_text", "print_entry", "print_families"]
+__all__ = ["SECTIONS", "parameter_text", "print_entry", "print_families"]
 
-_SECTIONS = ("Shapes", "Timing", "Memory")
+SECTIONS = ("Shapes", "Timing", "Memory")
 _WIDEST = 100
 _LEAST = 24
 """So much room a text has beside a name, on the narrowest console."""
@@ -37,7 +37,7 @@ def print_entry(entry: Entry, console: Console) -> None:
     console.print(Text(f"{entry.family}: {entry.origin}", "dim"), soft_wrap=True)
     _print_paragraphs(entry.text.summary, console)
     _print_paragraphs(entry.text.details, console)
-    for title in _SECTIONS:
+    for title in SECTIONS:
         if title in entry.text.sections:
             console.print()
             _print_title(title.lower(), console)
