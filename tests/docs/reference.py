@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -27,6 +28,8 @@ ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = ROOT / "docs" / "pages"
 
 _GENERATED: Final = "<!-- Written by `poe reference` from the code. -->\n"
+_WIDTH: Final = 80
+_PARAMETERS: Final = re.compile(r", (?=[*\w]+(?::|,|$))")
 _CODE: Final = re.compile(r"(`+[^`]+`+)")
 
 
@@ -42,7 +45,7 @@ def pages() -> dict[str, str]:
 
 
 def _index(members: Mapping[str, list[Entry]]) -> str:
-    lines = [_GENERATED, "# Operators and functions\n"]
+    lines = ["# Operators and functions\n", _GENERATED]
     lines.append(
         "What programs are built from. `python -m fabric operators` prints this list, and\n"
         "`python -m fabric operators NAME` one of them; `help(Map)` says the same in Python.\n"
@@ -59,14 +62,14 @@ def _index(members: Mapping[str, list[Entry]]) -> str:
 
 
 def _family(family: str, group: list[Entry]) -> str:
-    return "\n".join([_GENERATED, f"# {family}\n", *(line for each in group for line in _of(each))])
+    return "\n".join([f"# {family}\n", _GENERATED, *(line for each in group for line in _of(each))])
 
 
 def _of(entry: Entry) -> Iterator[str]:
     yield f"## {entry.name}\n"
     yield "```python"
     yield f"{entry.origin}\n"
-    yield f"{entry.name}{inspect.signature(entry.cls)}{entry.call or ''}"
+    yield _call(entry)
     yield "```\n"
     yield f"{_prose(entry.text.summary)}\n"
     if entry.text.details:
@@ -86,9 +89,18 @@ def _of(entry: Entry) -> Iterator[str]:
     yield "```\n"
 
 
+def _call(entry: Entry) -> str:
+    """Return how it is made and called, a line for each parameter where one line is too long."""
+    given = str(inspect.signature(entry.cls))
+    if len(entry.name + given) > _WIDTH:
+        inner = "".join(f"    {each},\n" for each in _PARAMETERS.split(given[1:-1]))
+        given = f"(\n{inner})"
+    return f"{entry.name}{given}{entry.call or ''}"
+
+
 def _commands() -> Iterator[str]:
-    yield _GENERATED
     yield "# Commands\n"
+    yield _GENERATED
     yield "`step-fabric` is the same as `python -m fabric`. Each command prints its part of this"
     yield "page with `--help`.\n"
     yield from _command(command_line, "python -m fabric", None)
@@ -116,8 +128,8 @@ def _command(command: click.Command, name: str, parent: click.Context | None) ->
 
 def _library() -> Iterator[str]:
     """Yield a page of directives: mkdocstrings puts the docstrings in their places."""
-    yield _GENERATED
     yield "# Library\n"
+    yield _GENERATED
     yield "What `import fabric` offers, room by room, and what `import operators` offers besides"
     yield "[operators and functions](../operators/index.md).\n"
     rooms: dict[str, list[str]] = {}
@@ -127,7 +139,7 @@ def _library() -> Iterator[str]:
         room, _, _ = str(statement.module).partition(".")
         rooms.setdefault(room, []).extend(each.name for each in statement.names)
     shown = {each.name for each in installed()}
-    for room, names in sorted(rooms.items()):
+    for room, names in sorted(rooms.items(), key=lambda each: _floor(each[0])):
         text = ast.get_docstring(
             ast.parse((ROOT / "fabric" / room / "__init__.py").read_text(encoding="utf-8"))
         )
@@ -139,6 +151,13 @@ def _library() -> Iterator[str]:
     for name in operators.__all__:
         if name not in shown:
             yield f"::: operators.{name}\n"
+
+
+def _floor(room: str) -> int:
+    """Return how far down a room is: what users meet first is above."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers: list[str] = settings["tool"]["importlinter"]["contracts"][-1]["layers"]
+    return next(floor for floor, rooms in enumerate(layers) if room in rooms.split(" | "))
 
 
 def _prose(text: str) -> str:
