@@ -148,7 +148,7 @@ def _library() -> Iterator[str]:
             if name not in shown:
                 yield f"::: fabric.{name}\n"
     yield "## Tensors, integers and the bases of functions\n"
-    for name in operators.__all__:
+    for name in dir(operators):
         if name not in shown:
             yield f"::: operators.{name}\n"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fabric.deadlock.document import KINDS
 from tests.docs.reference import PAGES, pages
 from tests.docs.transcripts import blocks, check_block, clone
 
@@ -52,3 +53,10 @@ def test_images_are_small() -> None:
     """A clone stays small."""
     large = [file.name for file in PAGES.rglob("*.png") if file.stat().st_size > 200_000]
     assert [] == large
+
+
+def test_every_kind_of_deadlock_is_explained() -> None:
+    """Who looks a code up finds it."""
+    page = (PAGES / "how-to" / "read-a-deadlock.md").read_text(encoding="utf-8")
+
+    assert [] == [code for code in KINDS if f"| `{code}` " not in page]
