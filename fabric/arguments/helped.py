@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from abc import ABCMeta
 from collections.abc import Callable, Iterable
 from typing import Final, cast
 
@@ -23,8 +24,11 @@ class Verbatim(str):
     __repr__ = str.__str__
 
 
-class Helped(type):
-    """The class of descriptions: it lists and signs them as their users need them."""
+class Helped(ABCMeta):
+    """The class of descriptions: it lists and signs them as their users need them.
+
+    That of abstract classes is its base, so that a description may be one of these, too.
+    """
 
     @override
     def __dir__(cls) -> Iterable[str]:

@@ -6,6 +6,8 @@ import contextlib
 import doctest
 import io
 import pydoc
+from abc import ABC
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,8 @@ from fabric import Operator, Program
 from fabric.arguments.documented import parameters
 from fabric.shell.cli import main
 from fabric.shell.library import Entry, families, installed
-from operators import Function, Reduction, Split
+from fabric.wiring.behaviour import is_conducted
+from operators import Function, Map, Reduction, Split
 
 ENTRIES = {each.name: each for each in installed()}
 TABLES = {
@@ -136,6 +139,17 @@ def test_help_of_bases() -> None:
     for wanted in ("infer(self", "costs(self", "run(self", "wire(self", "conducted = False"):
         assert wanted in shown
     assert "__dataclass_fields__" not in shown
+
+
+@dataclass(frozen=True)
+class _Abstract(Map, ABC):
+    """An operator that is an abstract class, too."""
+
+
+def test_abstract_classes() -> None:
+    """An operator may be one of Python's abstract classes besides, and is conducted as before."""
+    assert is_conducted(_Abstract)
+    assert "__call__(self" in pydoc.plain(pydoc.render_doc(_Abstract))
 
 
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:
