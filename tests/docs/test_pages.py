@@ -9,7 +9,7 @@ import pytest
 
 from fabric.deadlock.document import KINDS
 from tests.docs.reference import PAGES, pages
-from tests.docs.transcripts import blocks, check_block, clone
+from tests.docs.transcripts import blocks, clone, happened
 
 GENERATED = pages()
 WRITTEN = sorted(str(file.relative_to(PAGES)) for file in PAGES.rglob("*.md"))
@@ -18,12 +18,17 @@ LINK = re.compile(r"!?\[[^\]]*\]\((?!https?://)([^)#]*)(?:#([^)]*))?\)")
 
 
 @pytest.mark.parametrize("page", BY_HAND)
-def test_transcripts(page: str, tmp_path: Path) -> None:
+def test_transcripts(page: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """What a page shows happens so, from its beginning to its end, in a clone with no runs yet."""
-    here = clone(tmp_path)
+    here, file = clone(tmp_path), PAGES / page
     entered: list[str] = []
-    for block in blocks((PAGES / page).read_text(encoding="utf-8")):
-        check_block(block, here, entered)
+    for block in blocks(text := file.read_text(encoding="utf-8")):
+        found = happened(block, here, entered)
+        if pytestconfig.getoption("--write-golden"):
+            text = text.replace(block.text, found)
+            file.write_text(text, encoding="utf-8")
+        else:
+            assert block.text == found
 
 
 @pytest.mark.parametrize("page", GENERATED)
