@@ -115,9 +115,9 @@ class RecordedRun:
         """Return the rows of a query; ``$name`` in it is the parameter called so."""
         return self.cursor().execute(query, parameters or None).fetchall()
 
-    def numpy(self, query: str) -> dict[str, np.ndarray]:
-        """Return the columns of a query as numpy arrays."""
-        return self.cursor().execute(query).fetchnumpy()
+    def numpy(self, query: str, **parameters: int) -> dict[str, np.ndarray]:
+        """Return the columns of a query as numpy arrays; ``$name`` is a parameter here, too."""
+        return self.cursor().execute(query, parameters or None).fetchnumpy()
 
     def close(self) -> None:
         """Give the memory back; what is asked afterwards is refused, what is under way ends."""
