@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from typing_extensions import override
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import checked
-from fabric.deadlock.document import DeadlockReport
 from fabric.telling.vocabulary import TABLES
-from fabric.trace.analysis.diff import TraceDiff, diff_of
-from fabric.trace.analysis.moment import Moment, moment_of
-from fabric.trace.analysis.path import CriticalPath, path_of
-from fabric.trace.analysis.stalled import Stalls, stalls_of
-from fabric.trace.analysis.stuck import analysed
-from fabric.trace.analysis.summary import TraceSummary, summary_of
 from fabric.trace.reading.queries import QUERIES
 from fabric.trace.reading.reader import RecordedRun
 from fabric.trace.reading.tables import Table
+
+if TYPE_CHECKING:
+    from fabric.deadlock.document import DeadlockReport
+    from fabric.trace.analysis.diff import TraceDiff
+    from fabric.trace.analysis.moment import Moment
+    from fabric.trace.analysis.path import CriticalPath
+    from fabric.trace.analysis.stalled import Stalls
+    from fabric.trace.analysis.summary import TraceSummary
+
+# Analyses are imported by whoever asks for them: a command asks for one.
 
 __all__ = ["Trace", "open_trace"]
 
@@ -64,14 +67,20 @@ class Trace(RecordedRun):
 
     def summary(self) -> TraceSummary:
         """Return how the run ended, how much was recorded, and who had not ended."""
+        from fabric.trace.analysis.summary import summary_of
+
         return summary_of(self)
 
     def stalls(self) -> Stalls:
         """Return where each unit's cycles went, whom it waited for, and what bounds the run."""
+        from fabric.trace.analysis.stalled import stalls_of
+
         return stalls_of(self)
 
     def critical_path(self) -> CriticalPath:
         """Return what the run went through from its first cycle to its last, without a gap."""
+        from fabric.trace.analysis.path import path_of
+
         return path_of(self)
 
     def deadlock(self) -> DeadlockReport | None:
@@ -80,6 +89,8 @@ class Trace(RecordedRun):
         Of a run that was run again with deeper channels, the first one is explained where the
         trace was opened with ``first=True``. The remedy is that of the run, if it found one.
         """
+        from fabric.trace.analysis.stuck import analysed
+
         return analysed(self)
 
     @checked
@@ -89,6 +100,8 @@ class Trace(RecordedRun):
         Raises:
             ConfigurationError: the cycle was not recorded.
         """
+        from fabric.trace.analysis.moment import moment_of
+
         return moment_of(self, cycle)
 
     @checked
@@ -97,6 +110,8 @@ class Trace(RecordedRun):
 
         Units and channels are matched by name.
         """
+        from fabric.trace.analysis.diff import diff_of
+
         return diff_of(self, other)
 
     def __enter__(self) -> Self:
