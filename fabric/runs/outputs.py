@@ -58,6 +58,17 @@ class Outputs(Mapping[str, Output]):
     run that did not complete has none; one whose result is wrong has those it stored.
 
     Two of them are equal where they have the same names, shapes, element types and bytes.
+
+    Examples:
+        >>> import numpy as np
+        >>> from fabric import Program, simulate
+        >>> from operators import LinearOffChipLoad, LinearOffChipStore
+        >>> with Program("copy") as program:
+        ...     LinearOffChipStore("y")(LinearOffChipLoad(np.eye(32), tile=(1, 32))())
+        >>> simulate(program, mode="functional").outputs["y"].sum()
+        32
+        >>> simulate(program, mode="timing").outputs["y"].shape
+        (32, 32)
     """
 
     def __init__(self, outputs: Mapping[str, Output]) -> None:

@@ -49,6 +49,25 @@ class Trace(RecordedRun):
         problems: sentences about what is missing.
         has_state: it says what units waited for, and for which elements.
         window: the cycles that were traced, the last one not included.
+
+    Examples:
+        >>> import numpy as np
+        >>> from fabric import Program, simulate
+        >>> from operators import Exp, LinearOffChipLoad, LinearOffChipStore, Map
+        >>> with Program("exp") as program:
+        ...     x = LinearOffChipLoad(np.eye(32), tile=(1, 32))()
+        ...     LinearOffChipStore("y")(Map(Exp())(x))
+        >>> trace = simulate(program, trace="events").trace()
+        >>> trace
+        Trace(name='exp', status='completed', cycles=633)
+        >>> trace.stalls().critical_path.shares[0].root.name
+        'the HBM for linear_off_chip_store_1'
+        >>> trace.at(100).units[1].doing
+        'empty, waits for linear_off_chip_load_1'
+        >>> trace.query("SELECT count(*) AS transfers FROM transfers").rows()
+        [(64,)]
+        >>> int(trace.tables["bursts"].numpy()["bytes"].sum())
+        4096
     """
 
     @property
