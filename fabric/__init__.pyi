@@ -39,6 +39,11 @@ from .telling.errors import OperatorError as OperatorError
 from .telling.errors import ProgramError as ProgramError
 from .telling.errors import ShapeError as ShapeError
 from .telling.errors import VerificationError as VerificationError
+from .trace.analysis.diff import TraceDiff as TraceDiff
+from .trace.analysis.moment import Moment as Moment
+from .trace.analysis.path import CriticalPath as CriticalPath
+from .trace.analysis.stalled import Stalls as Stalls
+from .trace.analysis.summary import TraceSummary as TraceSummary
 from .trace.export.forms import export_form as export_form
 from .trace.export.forms import export_trace as export_trace
 from .trace.opened import Trace as Trace
