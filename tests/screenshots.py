@@ -1,7 +1,7 @@
 """Takes the documentation's screenshots: ``poe screenshots``, which needs chromium.
 
-They are ``docs/images/run-page-light.png`` and ``run-page-dark.png``: the page of Qwen's layer, a
-unit chosen.
+In ``docs/pages/images``, ``run-page-light.png`` and ``run-page-dark.png`` are the page of Qwen's
+layer, a unit chosen.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fabric.shell.loader import load_program
 from tests.fabric.trace.browsing import Shown, browsing
 from tests.fabric.trace.recording import record
 
-_IMAGES: Final = Path(__file__).parents[1] / "docs" / "images"
+_IMAGES: Final = Path(__file__).parents[1] / "docs" / "pages" / "images"
 _ROUTING: Final = "programs/data/traces/expert_routing/qwen_b64/032_012.npz"
 _UNIT: Final = "up_104"
 _CYCLE: Final = 400_000
