@@ -17,7 +17,7 @@ from fabric.telling.wording import outcome, visible
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
 
-__all__ = ["render"]
+__all__ = ["render", "totals"]
 
 _UNITS_SHOWN: Final = 8
 _WIDE: Final = 100
@@ -65,13 +65,14 @@ def _totals(report: Report) -> Table:
     table.add_column()
     table.add_column(justify="right")
     table.add_column()
-    for name, value, unit in _rows(report):
+    for name, value, unit in totals(report):
         if value is not None:
             table.add_row(name, value, unit)
     return table
 
 
-def _rows(report: Report) -> Iterator[tuple[str, str | None, str]]:
+def totals(report: Report) -> Iterator[tuple[str, str | None, str]]:
+    """Yield what was counted: its name, its value as text and its unit; None for no value."""
     yield "cycles", _number(report.cycles), ""
     yield "off-chip traffic", _number(report.off_chip_traffic_bytes), "bytes"
     yield "moved by the HBM", _number(report.hbm_bytes_moved), "bytes"
