@@ -69,7 +69,7 @@ class VirtualClock:
         # A wait that an element has ended stays until it comes up; the number parts equal cycles.
         self._reaching: list[tuple[int, int, int, Unit, Wait]] = []
         self._numbers: Final = itertools.count()
-        self.pace_cycle = _NEVER
+        self.pace_cycle = self._watch_cycle = self._bound_cycle = _NEVER
         self._pace_cycles = 0
         self._pacing: list[Unit] = []
         self._on_pace: Callable[[], None] | None = None
@@ -80,7 +80,26 @@ class VirtualClock:
         It changes no clock: units that are that far ahead stop until the others rest too.
         """
         self._on_pace = on_pace
-        self._pace_cycles = self.pace_cycle = pace_cycles
+        self._pace_cycles = self._watch_cycle = pace_cycles
+        self.bound(None)
+
+    def bound(self, cycle: int | None) -> None:
+        """Let no unit whose clock is at ``cycle`` or past it run ahead; None takes that back.
+
+        It changes no clock either.
+        """
+        self._bound_cycle = _NEVER if cycle is None else cycle
+        self.pace_cycle = pace_cycle = min(self._watch_cycle, self._bound_cycle)
+        behind = [unit for unit in self._pacing if unit.now < pace_cycle]
+        self._pacing = [unit for unit in self._pacing if unit.now >= pace_cycle]
+        for unit in behind:
+            self.wake(unit)
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing will happen any more, but for what units that can run still do."""
+        pending = self.memory is not None and self.memory.pending
+        return not (pending or self._pacing or self._next_reach())
 
     def pace_after(self, cycle: int) -> int:
         """Return the first cycle after ``cycle`` up to which units keep pace.
@@ -172,9 +191,7 @@ class VirtualClock:
         if self.stopping:
             self._on_quiescence()
             return
-        reaching = self._reaching
-        while reaching and reaching[0][3].wait is not reaching[0][4]:
-            heapq.heappop(reaching)
+        reaching = self._next_reach()
         if self.now >= self._next_beat:
             self._next_beat = (self.now // self._beat_cycles + 1) * self._beat_cycles
             self._on_heartbeat()
@@ -200,6 +217,13 @@ class VirtualClock:
         else:
             self._on_quiescence()
 
+    def _next_reach(self) -> list[tuple[int, int, int, Unit, Wait]]:
+        """Return the heap of who waits for a cycle, without waits at its head that have ended."""
+        reaching = self._reaching
+        while reaching and reaching[0][3].wait is not reaching[0][4]:
+            heapq.heappop(reaching)
+        return reaching
+
     def _let_pace(self) -> None:
         """Let the units that are far ahead go on, unless whoever watches wants to stop."""
         if self._on_pace is not None:
@@ -209,6 +233,7 @@ class VirtualClock:
             return
         self.now = max(self.now, self.pace_cycle)
         pacing, self._pacing = self._pacing, []
-        self.pace_cycle = self.pace_after(min(unit.now for unit in pacing))
+        self._watch_cycle = self.pace_after(min(unit.now for unit in pacing))
+        self.pace_cycle = min(self._watch_cycle, self._bound_cycle)
         for unit in pacing:
             self.wake(unit)

@@ -186,6 +186,7 @@ class Ports:
         No input waits for another one's end, and the clock moves only when all have ended.
         """
         cycle = self.unit.now
+        self.unit.drains = True
         while True:
             for source in self.inputs:
                 source.discard(cycle)

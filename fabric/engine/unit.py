@@ -75,6 +75,7 @@ class Unit:
         off_chip_bytes: of tiles it loaded from or stored to off-chip memory.
         flops: floating-point operations done.
         wait: set while the unit is parked.
+        drains: its operator has done its work, and discards what still comes.
         finished: its operator has ended.
         strand: the task its operator runs in.
     """
@@ -85,6 +86,7 @@ class Unit:
         "busy_cycles",
         "bytes_per_cycle",
         "capacity_cycles",
+        "drains",
         "finished",
         "flops",
         "index",
@@ -110,6 +112,7 @@ class Unit:
         self.capacity_cycles = 0
         self.flops = 0
         self.wait: Wait | None = None
+        self.drains = False
         self.finished = False
         self.strand = Strand()
 

@@ -44,7 +44,7 @@ class Runtime:
     async def run(self) -> None:
         """Let the operators run until all have ended, or until they are cancelled."""
         machine = self.machine
-        machine.clock.running = len(machine.units)
+        machine.clock.running += len(machine.units)
         async with open_nursery() as host:
             host.start_soon(machine.clock.conductor.run)
             with self._scope:
@@ -148,6 +148,7 @@ class Runtime:
         """Stop the run once no unit that is behind ``unit`` can fail at an earlier cycle."""
         clock = self.machine.clock
         with suppress(Stopped):
+            clock.bound(None)
             await clock.reach(unit, unit.now)
             clock.stopping = True
             clock.leave()

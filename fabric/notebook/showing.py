@@ -20,7 +20,7 @@ from fabric.notebook.parts import (
     table,
 )
 from fabric.runs.report import Report, UnitCounters
-from fabric.shell.render import totals
+from fabric.runs.totals import totals
 from fabric.telling.causes import SHOWN, Cause
 from fabric.telling.errors import ProgramError
 from fabric.telling.wording import outcome

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from fabric.deadlock.livelock import LivelockWatch
 from fabric.deadlock.waits import find_stuck
+from fabric.machine.companion import Companion
 from fabric.machine.ending import Ending
 from fabric.machine.machine import Machine
 from fabric.machine.runner import Runner
@@ -204,6 +205,10 @@ class Execution:
             yield lambda: progress.run(self._snapshot)
         if self._recorder is not None:
             yield self._recorder.run
+        for each in self.settings.observers:
+            if isinstance(each, Companion):
+                each.attach(self.machine, self._interrupts.come)
+                yield each.run
 
     def _beat(self) -> None:
         if not self.log.is_kept:

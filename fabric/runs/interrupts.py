@@ -61,6 +61,12 @@ class Interrupts:
 
         self._end = end
 
+    def come(self) -> None:
+        """Do what the first signal does; from any thread, while the run goes on."""
+        self.seen = True
+        if self._end is not None:
+            self._end()
+
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:
         """Handle the signals that nobody else does, where this is the main thread."""

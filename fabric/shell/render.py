@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,13 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from fabric.runs.report import Failure, Report, UnitCounters
+from fabric.runs.totals import totals
 from fabric.telling.causes import COUNTED, Cause
 from fabric.telling.wording import outcome, visible
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
 
-__all__ = ["render", "totals"]
+__all__ = ["render"]
 
 _UNITS_SHOWN: Final = 8
 _WIDE: Final = 100
@@ -71,23 +72,6 @@ def _totals(report: Report) -> Table:
     return table
 
 
-def totals(report: Report) -> Iterator[tuple[str, str | None, str]]:
-    """Yield what was counted: its name, its value as text and its unit; None for no value."""
-    yield "cycles", _number(report.cycles), ""
-    yield "off-chip traffic", _number(report.off_chip_traffic_bytes), "bytes"
-    yield "moved by the HBM", _number(report.hbm_bytes_moved), "bytes"
-    yield "on-chip requirement", _number(report.on_chip_requirement_bytes), "bytes"
-    yield "FLOPs", _number(report.flops), ""
-    yield "allocated compute", _number(report.allocated_flops_per_cycle), "FLOPs/cycle"
-    yield "compute utilisation", _percent(report.compute_utilization), "%"
-    yield "off-chip bandwidth used", _percent(report.off_chip_bandwidth_utilization), "%"
-    yield "operators", _number(report.operators), ""
-    yield "channels", _number(report.channels), ""
-    yield "elements", _number(report.elements), ""
-    for name, value in (report.extra or {}).items():
-        yield name, _number(value), ""
-
-
 def _comparison(report: Report, console: Console) -> None:
     """Print what was known before the run beside what it measured."""
     comparison = report.comparison
@@ -108,16 +92,6 @@ def _comparison(report: Report, console: Console) -> None:
     table.add_row("channels with these elements", channels, f"{as_expected:,}")
     console.print()
     console.print(table)
-
-
-def _number(value: object) -> str | None:
-    if value is None:
-        return None
-    return f"{value:,}" if isinstance(value, int | float) else str(value)
-
-
-def _percent(fraction: float | None) -> str | None:
-    return None if fraction is None else f"{100 * fraction:.1f}"
 
 
 def _stalled(unit: UnitCounters) -> int:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 __all__ = [
     "a_or_an",
+    "close_to",
     "file_name",
     "folded_sum",
     "found_text",
@@ -27,6 +28,8 @@ _NUMBER: Final = re.compile(r"\d+(?:\.\.\d+)?")
 """A number, or a range of them."""
 
 _TERMS_SHOWN: Final = 4
+
+_NAMES_SHOWN: Final = 8
 
 _FILE_NAME_BYTES: Final = 100
 """At most in the part of a file's name that users choose; file systems take 255 in all."""
@@ -67,6 +70,14 @@ def one_of(known: Sequence[str], found: str) -> str:
     close = difflib.get_close_matches(found, known, n=1)
     question = f" (did you mean {close[0]}?)" if close else ""
     return f"one of {', '.join(known)}{question}"
+
+
+def close_to(known: Sequence[str], found: str) -> str:
+    """Return what ``one_of`` does, of many ``known`` names with those most like ``found`` only."""
+    if len(known) > _NAMES_SHOWN:
+        like = set(difflib.get_close_matches(found, known, _NAMES_SHOWN, cutoff=0))
+        known = [name for name in known if name in like]
+    return one_of(known, found)
 
 
 def listed(words: Sequence[str]) -> str:

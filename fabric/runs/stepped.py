@@ -1,0 +1,286 @@
+"""A run that is held wherever one likes, looked at, and let go on."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Final, Self
+
+from fabric.arguments.checks import Bounds
+from fabric.arguments.described import checked, refuse
+from fabric.runs.thread import RunThread
+from fabric.stepping.goals import AtCycle, AtElement, AtNext, Goal
+from fabric.stepping.named import channel_number, element_goal, unit_number
+from fabric.stepping.stepper import FINISH, Stepper
+from fabric.telling.errors import ConfigurationError, FabricError
+from fabric.wiring.program import Program
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from fabric.machine.machine import Machine
+    from fabric.runs.report import Report
+    from fabric.state.run_state import ChannelState, RunState, UnitState
+    from fabric.stepping.carried import Held
+
+__all__ = ["SteppedRun"]
+
+
+class SteppedRun:
+    """A run that is held in a cycle; ``open_run`` makes it.
+
+    It is held in cycle 0 first. In cycle C everything with a stamp up to C has happened and nothing
+    later, whatever the units have done ahead of it: the state is the same however one came there,
+    under every schedule, and that of ``state_in`` of a recorded run but for what only the future
+    tells. Holding a run changes none of its cycles.
+
+    Attributes:
+        report: of the run, once it is finished.
+    """
+
+    def __init__(self, program: Program, stepper: Stepper, thread: RunThread) -> None:
+        """Stand for a run that is held in cycle 0."""
+        self.report: Report | None = None
+        self._program: Final = program
+        self._stepper: Final = stepper
+        self._thread: Final = thread
+        self._closed = False
+        self._using: Final = threading.Lock()
+        # A run that nobody has any more does not wait for ever.
+        self._forgotten: Final = weakref.finalize(self, stepper.ask, None)
+        self._forgotten.atexit = False
+        self._go("open_run()", AtCycle(0))
+
+    def __enter__(self) -> Self:
+        """Return the run."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the run."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Name, cycle and what can be done with it."""
+        how = "held"
+        if self._closed:
+            how = "closed"
+        elif self.over:
+            how = "over"
+        return f"<run of {self._program.name!r}, {how} at cycle {self.cycle:,}>"
+
+    @property
+    def cycle(self) -> int:
+        """The cycle in which it is held."""
+        return self._stepper.cycle
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing will happen any more: it has ended, is stuck, or has failed here."""
+        return self._stepper.over
+
+    @property
+    def state(self) -> RunState:
+        """What units, channels and memories are and have done in the cycle it is held in."""
+        self._check_open("state")
+        return self._stepper.state()
+
+    def unit(self, name: str) -> UnitState:
+        """Return the unit called ``name``: its clock, and what it waits for.
+
+        Raises:
+            ConfigurationError: there is none.
+        """
+        return self.state.units[unit_number(self._machine, name)]
+
+    def channel(self, name: str) -> ChannelState:
+        """Return the channel that ``--depth`` calls ``name``, ``OPERATOR.INPUT``, or a report does.
+
+        Raises:
+            ConfigurationError: there is none.
+        """
+        return self.state.channels[channel_number(self._machine, name)]
+
+    def held(self, channel: str) -> tuple[Held, ...]:
+        """Return the elements that a channel holds, oldest first: values, stops and stamps.
+
+        Tiles have data in functional mode; nobody may write to it.
+
+        Raises:
+            ConfigurationError: there is no such channel.
+        """
+        self._check_open("held()")
+        return tuple(self._stepper.held(channel_number(self._machine, channel)))
+
+    @checked
+    def until(
+        self,
+        *,
+        cycle: Annotated[int, Bounds(0)] | None = None,
+        unit: str | None = None,
+        element: Annotated[int, Bounds(1)] | None = None,
+    ) -> Self:
+        """Go on to a cycle, or to an element of a unit, and return the run.
+
+        Where the run is over before ``cycle``, it is held in its last one.
+
+        Args:
+            cycle: where to hold; this one or a later one.
+            unit: a name, together with ``element``.
+            element: hold in the cycle in which the unit takes so many values from its first input,
+                as errors count them; sends them, where it has no input.
+
+        Raises:
+            ConfigurationError: neither or both are given, the cycle is past, there is no such unit,
+                the unit has had the element before, or the run is closed.
+            FabricError: the run is over, and the element has not come.
+            KeyboardInterrupt: by Ctrl-C; the run is held where it then was.
+        """
+        if (cycle is None) == (unit is None) or (unit is None) != (element is None):
+            refuse(
+                "until() is given neither a cycle nor an element, or both: "
+                "expected until(cycle=...) or until(unit=..., element=...)",
+                ConfigurationError,
+            )
+        if cycle is not None:
+            if cycle < self.cycle:
+                refuse(
+                    f"until: cycle {cycle:,} is past: expected one from {self.cycle:,} on, where "
+                    "the run is held; open it again to go back",
+                    ConfigurationError,
+                )
+            self._go("until()", AtCycle(cycle))
+            return self
+        assert unit is not None
+        assert element is not None
+        goal = element_goal(self._machine, unit, element)
+        had = self._had(goal)
+        if had >= element:
+            what = "sent" if goal.sent else "taken"
+            refuse(
+                f"until: {unit} has {what} {had:,} elements by cycle {self.cycle:,}: expected an "
+                f"element after number {had:,}",
+                ConfigurationError,
+            )
+        self._go("until()", goal)
+        had = self._had(goal)
+        if self.over and had < element:
+            what = "sent" if goal.sent else "taken"
+            refuse(
+                f"until: element {element:,} of {unit} does not come: the run is over at cycle "
+                f"{self.cycle:,}, and it has {what} {had:,}",
+                FabricError,
+            )
+        return self
+
+    @checked
+    def step(self, count: Annotated[int, Bounds(1)] = 1) -> Self:
+        """Go on to the next cycle in which something moves, ``count`` times; return the run.
+
+        That is: an element is sent or dequeued, or the off-chip memory answers. Cycle by cycle one
+        goes with ``until(cycle=run.cycle + 1)``.
+        """
+        for _ in range(count):
+            if self.over:
+                break
+            self._go("step()", AtNext())
+        return self
+
+    def finish(self) -> Report:
+        """Go on to the end and return the report, that of ``simulate`` but for its seconds."""
+        if self.report is None:
+            with self._in_use("finish()"):
+                self._finish()
+            self._ended()
+        assert self.report is not None
+        return self.report
+
+    def close(self) -> None:
+        """Abandon what is left of the run; one that is finished can still be looked at."""
+        if self._closed:
+            return
+        if self.report is None:
+            self._closed = True
+            self._stepper.ask(None)
+            self._forgotten.detach()
+            self._thread.end(self._stepper.interrupt)
+
+    def _finish(self) -> None:
+        """Let the run go on to its end; Ctrl-C interrupts it, as it does ``simulate``."""
+        stepper, thread = self._stepper, self._thread
+        if thread.ended:
+            return
+        try:
+            stepper.ask(FINISH)
+            stepper.wait()
+        except KeyboardInterrupt:
+            thread.end(stepper.interrupt)
+            if not thread.ended:
+                self._closed = True
+                raise
+
+    def _go(self, what: str, goal: Goal) -> None:
+        """Let the run go on to ``goal``, unless it is over."""
+        with self._in_use(what):
+            if self.over:
+                return
+            self._stepper.ask(goal)
+            self._wait()
+        # Another thread may have closed it meanwhile.
+        self._check_open(what)
+        if self._thread.ended:
+            self._ended()
+
+    def _wait(self) -> None:
+        """Wait until the run is held again; Ctrl-C holds it soon, a second one abandons it."""
+        stepper = self._stepper
+        stepper.pausing = False
+        try:
+            stepper.wait()
+        except KeyboardInterrupt:
+            stepper.pausing = True
+            try:
+                stepper.wait()
+            except KeyboardInterrupt:
+                self.close()
+            raise
+
+    def _ended(self) -> None:
+        """Take what the thread has come to."""
+        self._forgotten.detach()
+        self.report = self._thread.result()
+        self._stepper.end()
+
+    @contextmanager
+    def _in_use(self, what: str) -> Iterator[None]:
+        """Let one thread at a time go on, and only an open run."""
+        self._check_open(what)
+        with self._using:
+            yield
+
+    def _check_open(self, what: str) -> None:
+        of = f"{what} of the run of {self._program.name!r}"
+        if self._closed:
+            refuse(
+                f"{of}, which is closed: expected it before close(), or inside of its `with`",
+                ConfigurationError,
+            )
+        if self._using.locked():
+            refuse(f"{of} while it goes on: expected one call after the other", ConfigurationError)
+
+    @property
+    def _machine(self) -> Machine:
+        machine = self._stepper.machine
+        assert machine is not None
+        return machine
+
+    def _had(self, goal: AtElement) -> int:
+        """Return how many values a unit has taken, or sent, where ``goal`` counts them."""
+        channel = self.state.channels[goal.channel]
+        return channel.sent if goal.sent else channel.taken - channel.left_over

@@ -1,0 +1,69 @@
+"""The thread of a run that another thread holds."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from fabric.runs.report import Report
+
+__all__ = ["RunThread"]
+
+_GRACE_SECONDS: Final = 0.4
+_PATIENCE_SECONDS: Final = 1.0
+_MOST_ALARMS: Final = 3
+"""How often a user's code may catch a KeyboardInterrupt and go on, and how soon the next comes."""
+
+
+class RunThread:
+    """Runs a program; of what it raises, whoever holds it is told.
+
+    Attributes:
+        ended: the run has ended, or could not begin.
+    """
+
+    def __init__(self, run: Callable[[], Report], tell: Callable[[object], object]) -> None:
+        """Begin ``run``; ``tell`` who waits for it that it has ended."""
+        self.ended = False
+        self._run: Final = run
+        self._tell: Final = tell
+        self._report: Report | None = None
+        self._error: BaseException | None = None
+        self._thread: Final = threading.Thread(target=self._main, name="run", daemon=True)
+        self._thread.start()
+
+    def _main(self) -> None:
+        try:
+            self._report = self._run()
+        except BaseException as error:  # noqa: BLE001 - raised where somebody waits for it
+            self._error = error
+        self.ended = True
+        self._tell(self)
+
+    def result(self) -> Report:
+        """Return the report, or raise what was raised instead."""
+        if self._error is not None:
+            raise self._error
+        assert self._report is not None
+        return self._report
+
+    def end(self, interrupt: Callable[[], object]) -> None:
+        """Wait until the run, which was asked to end, has done so; ``interrupt`` what computes on.
+
+        A user's code that lets nothing end it is left alone: it ends with the process.
+        """
+        self._thread.join(_GRACE_SECONDS)
+        if self._thread.is_alive():
+            interrupt()
+            self._thread.join(_GRACE_SECONDS)
+        for _ in range(_MOST_ALARMS):
+            if not self._thread.is_alive():
+                return
+            # As a signal does in the main thread.
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(self._thread.ident or 0), ctypes.py_object(KeyboardInterrupt)
+            )
+            self._thread.join(_PATIENCE_SECONDS)

@@ -1,0 +1,291 @@
+"""Held runs go on and end as others do, wherever they are opened."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+import trio
+from typing_extensions import override
+
+from fabric import (
+    ConfigurationError,
+    Element,
+    FabricError,
+    Observer,
+    Ports,
+    Program,
+    Report,
+    Watched,
+    open_run,
+    simulate,
+)
+from tests.bases import Sink
+from tests.deadlock.cases import CASES
+from tests.fabric import small_program
+from tests.fabric.trace.recording import program
+from tests.fabric.users import endless
+
+
+def told(report: Report) -> Report:
+    """Return what does not depend on the host."""
+    return replace(report, wall_seconds=None, log_dir=None)
+
+
+def same_end(wired: Program, **settings: object) -> Report:
+    """Hold a run of ``wired`` now and then; it ends as another does. Return its report."""
+    expected = simulate(wired, **settings)  # type: ignore[arg-type]
+    with open_run(wired, **settings) as run:  # type: ignore[arg-type]
+        found = run.until(cycle=3).step(5).finish()
+        assert run.over
+        assert run.finish() is found
+    assert told(found) == told(expected)
+    return found
+
+
+@pytest.mark.parametrize("fault", ["none", "wrong", "raises", "stuck"])
+def test_ends(fault: small_program.Fault) -> None:
+    """A run that completes, is wrong, fails, or is stuck."""
+    found = same_end(small_program.build(fault=fault))
+    ends = {"none": "completed", "wrong": "completed", "raises": "error", "stuck": "deadlock"}
+    assert found.status == ends[fault]
+
+
+@pytest.mark.parametrize("how", sorted(endless.LIVELOCKS))
+def test_livelock(how: str) -> None:
+    """A run that is given up."""
+    assert same_end(endless.build(how), livelock_cycles=1_000).status == "livelock"
+
+
+def test_grown() -> None:
+    """The run with depths that help is not held."""
+    found = same_end(program("pack_rows"), on_deadlock="grow", depths=CASES["pack_rows"].given)
+    assert found.status == "completed"
+
+
+def test_failure_is_where_it_is() -> None:
+    """An operator that raises ends the run in its cycle, whatever was asked for."""
+    with open_run(small_program.build(stop=9, fault="raises")) as run:
+        run.until(cycle=30)
+        assert not run.over
+        run.until(cycle=1_000)
+        assert (run.cycle, run.over) == (31, True)
+        assert run.channel("total_1.0").taken == 3
+        assert run.report is not None
+        assert run.report.error is not None
+        assert "ValueError: odd" in str(run.report.error["message"])
+
+
+def test_elements() -> None:
+    """A unit is held where it takes an element, or, where it has no input, sends one."""
+    with open_run(small_program.build(stop=5, period=10)) as run:
+        assert run.until(unit="count_1", element=2).cycle == 20
+        assert [each.number for each in run.held("total_1.0")] == [1]
+        assert run.until(unit="total_1", element=2).cycle == 21
+        assert run.held("total_1.0") == ()
+        (held,) = run.until(unit="count_1", element=3).held("count_1.0 -> total_1.0")
+        assert (held.sent_cycle, held.visible_cycle, held.stop) == (30, 31, 0)
+        assert held.value.data.item() == 2  # type: ignore[attr-defined]
+        assert run.unit("total_1").cycle == 21
+        assert [run.step().cycle for _ in range(5)] == [31, 40, 41, 50, 51]
+
+
+def test_an_element_that_never_comes() -> None:
+    """That is said, with what has come."""
+    with open_run(small_program.build(stop=5)) as run:
+        with pytest.raises(FabricError, match=r"element 6 of total_1 does not come: .* taken 5"):
+            run.until(unit="total_1", element=6)
+        assert run.over
+        with pytest.raises(ConfigurationError, match=r"has taken 5 elements by cycle 51"):
+            run.until(unit="total_1", element=4)
+        assert run.step() is run
+        assert run.finish().status == "completed"
+
+
+@pytest.mark.parametrize(
+    ("use", "said"),
+    [
+        (lambda run: run.until(cycle=1), "until: cycle 1 is past: expected one from 20 on"),
+        (lambda run: run.until(), "neither a cycle nor an element, or both"),
+        (lambda run: run.until(cycle=30, unit="total_1", element=9), "or both"),
+        (lambda run: run.until(unit="total_1"), "neither a cycle nor an element"),
+        (lambda run: run.until(cycle=-1), "cycle is -1: expected an integer of at least 0"),
+        (lambda run: run.until(unit="total_1", element=0), "element is 0"),
+        (lambda run: run.until(unit="totl_1", element=3), r"did you mean total_1\?"),
+        (lambda run: run.unit("count"), r"expected one of count_1, total_1 \(did you mean count_1"),
+        (lambda run: run.channel("total_1.1"), r"OPERATOR.INPUT, one of total_1.0"),
+        (lambda run: run.held("nothing"), "no channel is called 'nothing'"),
+        (lambda run: run.step(0), "count is 0"),
+        (lambda run: run.until(unit="count_1", element=1), "count_1 has sent 2 elements by"),
+    ],
+)
+def test_wrong_use(use: Callable[[object], object], said: str) -> None:
+    """Mistakes are told at the user's line, and the run stays where it is."""
+    with open_run(small_program.build(stop=5, period=10)) as run:
+        run.until(cycle=20)
+        with pytest.raises(FabricError, match=said) as caught:
+            use(run)
+        assert caught.value.file == __file__
+        assert run.cycle == 20
+        assert run.finish().status == "completed"
+
+
+def test_after_close() -> None:
+    """What is closed cannot go on; what is finished can still be looked at."""
+    with open_run(small_program.build()) as run:
+        run.until(cycle=5)
+    assert repr(run) == "<run of 'small', closed at cycle 5>"
+    for use in (run.step, run.finish, lambda: run.state, lambda: run.held("total_1.0")):
+        with pytest.raises(ConfigurationError, match=r"of the run of 'small', which is closed"):
+            use()
+    run.close()
+    with open_run(small_program.build()) as run:
+        run.finish()
+    assert run.state.cycles == run.cycle == 31
+
+
+def test_cannot_begin() -> None:
+    """What cannot be run is said where it is opened."""
+    with pytest.raises(ConfigurationError, match=r"no channel has that name") as caught:
+        open_run(small_program.build(), depths={"nobody.0": 2})
+    assert caught.value.file == __file__
+    with pytest.raises(ConfigurationError, match=r"mode is 'fast'") as caught:
+        open_run(small_program.build(), mode="fast")
+    assert caught.value.file == __file__
+
+
+def test_no_thread_stays() -> None:
+    """Of runs that are left, closed, finished or forgotten."""
+    before = threading.active_count()
+    with open_run(small_program.build()) as run:
+        run.step()
+    with pytest.raises(ZeroDivisionError), open_run(small_program.build()) as run:
+        raise ZeroDivisionError
+    open_run(small_program.build()).finish()
+    del run
+    thread = open_run(small_program.build())._thread._thread
+    gc.collect()
+    thread.join(60)
+    assert threading.active_count() == before
+
+
+@dataclass(frozen=True)
+class Spins(Sink):
+    """Take five elements, then compute for ever."""
+
+    began: ClassVar = threading.Event()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for _ in range(5):
+            await ports.source.receive()
+        self.began.set()
+        while True:
+            pass
+
+
+def test_an_operator_that_lets_nobody_go_on() -> None:
+    """A run is abandoned while an operator computes for ever."""
+    with Program("spins") as wired:
+        Spins()(small_program.Count(9, 10)())
+    run = open_run(wired).until(cycle=12)
+    other = threading.Thread(target=_until_error, args=(run,))
+    other.start()
+    Spins.began.wait()
+    with pytest.raises(ConfigurationError, match="while it goes on"):
+        _ = run.state
+    run.close()
+    other.join(60)
+    assert not other.is_alive()
+
+
+def _until_error(run: object) -> None:
+    with pytest.raises(ConfigurationError, match="is closed"):
+        run.until(cycle=1_000)  # type: ignore[attr-defined]
+
+
+def test_beside_asyncio_and_trio() -> None:
+    """As in a notebook, whose loop runs."""
+
+    async def cell() -> int | None:
+        with open_run(small_program.build()) as run:
+            run.until(cycle=12)
+            return run.finish().cycles
+
+    assert asyncio.run(cell()) == trio.run(cell) == simulate(small_program.build()).cycles
+
+
+def test_several_at_once() -> None:
+    """In threads, and one beside the other in one thread."""
+    wired = program("simplified_moe")
+    expected = told(simulate(wired))
+
+    def steps(seed: int) -> Report:
+        with open_run(wired) as run:
+            for cycle in range(seed, 1_400, 101 + seed):
+                run.until(cycle=cycle)
+            return told(run.finish())
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(each == expected for each in pool.map(steps, range(8)))
+    with open_run(wired) as one, open_run(wired, depths={"reassemble_1.2": 2}) as other:
+        for cycle in range(0, 200, 10):
+            assert one.until(cycle=cycle).cycle == other.until(cycle=min(cycle, 60)).cycle or (
+                cycle > 60
+            )
+        assert told(simulate(wired)) == expected == told(one.finish())
+        assert other.finish().status == "deadlock"
+
+
+def test_log_and_trace(tmp_path: Path) -> None:
+    """A held run is logged and recorded; one that is left early was interrupted."""
+    with open_run(small_program.build(), log_dir=tmp_path, trace="events") as run:
+        run.until(cycle=12)
+        assert run.finish().log_dir is not None
+    with open_run(small_program.build(), log_dir=tmp_path, trace="events") as run:
+        run.until(cycle=12)
+    ends = [(tmp_path / f"small-{n}" / "report.json").read_text("utf-8") for n in (1, 2)]
+    assert ['"completed"' in ends[0], '"interrupted"' in ends[1]] == [True, True]
+    assert (tmp_path / "small-1" / "trace" / "end.json").exists()
+
+
+class Presses(Observer):
+    """Sends Ctrl-C to the main thread at the hundredth element."""
+
+    left = 100
+
+    @override
+    def watch(self, channel: Watched) -> Callable[..., None]:
+        def transferred(_element: Element, *_stamps: object) -> None:
+            self.left -= 1
+            if not self.left:
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+        return transferred
+
+
+def test_interrupt_pauses() -> None:
+    """Ctrl-C leaves a run where it is; it goes on, and its report is as ever."""
+    wired = small_program.build(stop=200_000)
+    with open_run(wired, observers=[Presses()]) as run:
+        with pytest.raises(KeyboardInterrupt):
+            run.until(cycle=10**9)
+        assert not run.over
+        assert 0 < run.cycle < 2_000_000
+        assert run.state.cycles == run.cycle
+        report = run.finish()
+    assert told(report) == told(simulate(wired))
+
+
+def test_interrupt_ends_the_last_stretch() -> None:
+    """Ctrl-C in finish() is Ctrl-C in simulate(): a report of what there is."""
+    with open_run(small_program.build(fault="endless"), observers=[Presses()]) as run:
+        assert run.finish().status == "interrupted"

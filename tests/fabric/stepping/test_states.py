@@ -1,0 +1,172 @@
+"""The state of a held run is that of a recorded one, however one came there."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from fabric import Hop, Program, Report, open_run
+from fabric.state.run_state import ChannelState, RunState, UnitState, WaitState
+from fabric.telling.causes import Operation
+from fabric.trace.reading.state_in import state_in
+from fabric.wiring.elaborate import elaborate
+from tests.deadlock.cases import CASES
+from tests.deadlock.test_random import Network, networks
+from tests.fabric.trace.chains import chain
+from tests.fabric.trace.recording import program, record
+from tests.schedules import SCHEDULES, schedule
+
+PROGRAMS = (
+    "simplified_moe", "swiglu", "moe dynamic", "attention",
+    "pack_rows", "ring_of_7", "two_buffers", "lost_buffer", "leaking_slots", "merge_in_a_loop",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name: str, tmp_path: Path) -> None:
+    """Programs that complete and that deadlock, with channels of several cycles."""
+    wired = program(name)
+    source = random.Random(name)
+    hops = {
+        edge.key: Hop(source.randint(1, 3), source.randint(1, 3)) for edge in elaborate(wired).edges
+    }
+    depths = CASES[name].given if name in CASES else {}
+    check(wired, tmp_path, source, depths, hops, cycles=30)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@given(networks(merging=True))
+def test_random_networks(network: Network) -> None:
+    """Random networks, some of which get stuck."""
+    with tempfile.TemporaryDirectory() as folder:
+        check(network.program, Path(folder), random.Random(1), network.depths, {}, cycles=10)
+
+
+def test_left_over(tmp_path: Path) -> None:
+    """Elements that come after the reader's end are dequeued on their own, later than the run."""
+    wired = chain(("s0", "c3"), ("r0", "s0", "s0", "s0"), ("r0",), elements=5)
+    check(wired, tmp_path, random.Random(1), {}, {}, cycles=20)
+
+
+@pytest.mark.parametrize("name", ["simplified_moe", "merge_in_a_loop", "attention", "pack_rows"])
+def test_no_schedule_is_seen(name: str) -> None:
+    """The states on a way, and at its end, do not depend on the order of tasks."""
+    wired = program(name)
+    seen = set()
+    for order in SCHEDULES:
+        with schedule(order), open_run(wired) as run:
+            states = [run.step(7).state for _ in range(20)]
+            seen.add((tuple(states), run.finish().cycles, run.state))
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("name", ["simplified_moe", "merge_in_a_loop", "attention"])
+def test_no_way_is_seen(name: str) -> None:
+    """One state in one cycle: come to in steps, cycle by cycle, or at once; elements, too."""
+    wired = program(name)
+    with open_run(wired) as slow, open_run(wired) as steps:
+        for _ in range(40):
+            cycle = steps.step(3).cycle
+            while slow.cycle < cycle:
+                slow.until(cycle=slow.cycle + 1)
+            with open_run(wired) as fast:
+                fast.until(cycle=cycle)
+                assert fast.state == slow.state == steps.state
+                for channel in fast.state.channels:
+                    found = [run.held(channel.option) for run in (fast, slow, steps)]
+                    assert str(found[0]) == str(found[1]) == str(found[2])
+                    assert len(found[0]) == channel.held
+
+
+def check(
+    wired: Program,
+    folder: Path,
+    source: random.Random,
+    depths: Mapping[str, int],
+    hops: Mapping[str, Hop],
+    cycles: int,
+) -> None:
+    """Record ``wired``, and hold it in some cycles, its last one and later ones among them."""
+    report, trace = record(wired, folder, depths=depths, hops=hops)
+    last = trace.cycles
+    chosen = sorted(
+        {0, min(1, last), max(0, last - 1), last, *source.choices(range(last + 1), k=cycles)}
+    )
+    states = {}
+    with open_run(wired, depths=depths, hops=hops) as run:
+        for cycle in chosen:
+            states[cycle] = run.until(cycle=cycle).state
+            assert (run.cycle, run.over) == (cycle, cycle == last)
+        run.until(cycle=last + 1_000)
+        assert run.cycle == last
+        again = run.finish()
+        assert run.state == states[last]
+    assert told(again) == told(report)
+    machine = run._machine
+    # Of several streams whose ends they wait for they see those that come when all have come.
+    draining = {unit.index for unit in machine.units if unit.drains and not unit.finished}
+    for cycle, state in states.items():
+        compare(state, state_in(trace, None if cycle == last else cycle), cycle, draining)
+
+
+def told(report: Report) -> Report:
+    """Return what does not depend on the host."""
+    return replace(report, wall_seconds=None, log_dir=None)
+
+
+def compare(found: RunState, expected: RunState, cycle: int, draining: set[int]) -> None:
+    """Compare all but what only the future tells, and what no trace has.
+
+    Args:
+        found: of a held run.
+        expected: of a recorded one.
+        cycle: in which.
+        draining: units that wait for the ends of their inputs in vain.
+    """
+    for unit, other in zip(found.units, expected.units, strict=True):
+        if unit.number not in draining or unit.wait is None:
+            assert _told(unit, found, other) == other, f"cycle {cycle}"
+    for channel, wanted in zip(found.channels, expected.channels, strict=True):
+        if channel.consumer in draining:
+            channel = channel._replace(empty_cycles=wanted.empty_cycles)  # noqa: PLW2901
+        assert _recorded(channel, wanted) == wanted, f"cycle {cycle}"
+    assert found.on_chip == expected.on_chip or expected.on_chip.held is not None
+    assert found.on_chip.requests == expected.on_chip.requests
+    assert (found.program, found.cycles, found.hbm_bytes_moved) == (
+        expected.program, expected.cycles, expected.hbm_bytes_moved,
+    )  # fmt: skip
+
+
+def _told(unit: UnitState, state: RunState, recorded: UnitState) -> UnitState:
+    """Return ``unit`` with what ``recorded`` knows of the future, where it does not gainsay it."""
+    wait, other = unit.wait, recorded.wait
+    if wait is not None and other is not None:
+        unit = unit._replace(wait=_same_wait(wait, other, unit, state))
+    return unit if recorded.flops is not None else unit._replace(flops=None)
+
+
+def _same_wait(wait: WaitState, recorded: WaitState, unit: UnitState, state: RunState) -> WaitState:
+    """Return ``recorded`` where it says the same of a wait for whichever stream comes first."""
+    several = wait.any_of or recorded.any_of or recorded.operation is Operation.REACH
+    if not several or wait.since_cycle != recorded.since_cycle:
+        return wait
+    if wait.operation is Operation.CAPACITY:
+        return recorded
+    assert wait.operation is Operation.RECEIVE
+    # Of several, the one that came first, in the end; at the end those that were empty.
+    assert set(recorded.channels) <= set(wait.channels)
+    assert all(state.channels[each].consumer == unit.number for each in wait.channels)
+    return recorded
+
+
+def _recorded(channel: ChannelState, recorded: ChannelState) -> ChannelState:
+    """Return ``channel`` without what the trace has not recorded: when its stream ended."""
+    if recorded.closed_cycle is None:
+        return channel._replace(closed_cycle=None)
+    return channel
