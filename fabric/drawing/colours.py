@@ -1,7 +1,8 @@
 """Colours of pictures: as attributes for white paper, and by a style sheet for dark paper.
 
 Attributes are what every program that reads SVG understands; browsers and notebooks with a dark
-theme follow the style sheet. Colours of causes are the same on both.
+theme follow the style sheet. Colours of causes are the same on both,
+but for that of idle units.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ __all__ = [
     "LINE",
     "PAPER",
     "RED",
+    "REST",
     "SCOPE",
     "Paint",
     "shade",
@@ -77,7 +79,10 @@ KIND: Final = {
 }
 """Edges of boxes by the kind of unit."""
 
-_PAINTS: Final = (PAPER, INK, FAINT, LINE, RED, *BOX.values(), *KIND.values())
+REST: Final = Paint("rest", Cause.IDLE.colour, "#39414a")
+"""Of idle units: it does not stand out."""
+
+_PAINTS: Final = (PAPER, INK, FAINT, LINE, RED, REST, *BOX.values(), *KIND.values())
 
 _DARKEST: Final = 0.7
 """How much of the colour a unit has that is always busy: dark text can be read on it."""

@@ -23,6 +23,7 @@ from fabric.runs.report import Report, UnitCounters
 from fabric.runs.totals import totals
 from fabric.telling.causes import SHOWN, Cause
 from fabric.telling.errors import ProgramError
+from fabric.telling.place import Place
 from fabric.telling.wording import outcome
 from fabric.trace.analysis.stalls import Accounts
 from fabric.trace.reading.reader import Trace
@@ -72,7 +73,7 @@ def _stream(stream: Stream) -> str:
     node = stream.node
     producer = "a feedback" if node is None else node.name
     if isinstance(node, Node):
-        producer = f"{node.name}: {type(node.operator).__name__} at {_place(node)}"
+        producer = f"{node.name}: {type(node.operator).__name__} at {node.place.brief}"
     shape, _, value = str(stream.type).partition(" of ")
     rows = [("stream", stream.name), ("shape", shape), ("element", value), ("from", producer)]
     return document(table(("", ""), rows))
@@ -159,7 +160,7 @@ def _operators(nodes: Iterable[Node]) -> str:
             type(node.operator).__name__,
             node.operator.kind,
             "; ".join(map(str, node.output_types)),
-            _place(node),
+            node.place.brief,
         )
         for node in nodes
     ]
@@ -184,11 +185,7 @@ def _units(units: Iterable[UnitCounters], cycles: int) -> str:
         counted = {cause: getattr(unit, cause.column) for cause in SHOWN}
         counted[Cause.FULL] += unit.credit_cycles
         shares = {cause: part / cycles for cause, part in counted.items()}
-        place = f"{unit.file.rpartition('/')[2]}:{unit.line}"
+        place = Place(unit.file, unit.line).brief
         rows.append((unit.name, bar(shares), 100 * shares[Cause.BUSY], unit.elements, place))
     titles = ("unit", "cycles", "busy, %", "elements", "wired at")
     return legend(SHOWN) + table(titles, rows)
-
-
-def _place(node: Node) -> str:
-    return f"{node.place.file.rpartition('/')[2]}:{node.place.line}"

@@ -213,6 +213,7 @@ class TestExecuted:
         for output in shown:
             assert ["execute_result"] == [each["output_type"] for each in output]
             assert {"text/html"} <= output[0]["data"].keys() <= {"text/html", "image/svg+xml"}
+        assert "LinearOffChipLoad at In[1]:12" in shown[2][0]["data"]["text/html"]
         assert ["1"] == [each["data"]["text/plain"] for each in threads]
 
     def test_tour(self) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fabric.telling.causes import MEMORIES, Cause
+from fabric.telling.place import Place
 
 if TYPE_CHECKING:
     from fabric.trace.analysis.roots import Root
@@ -29,7 +29,7 @@ class Names:
         """Read them."""
         rows = trace.rows("SELECT name, operator, file, line FROM units ORDER BY unit")
         self.units: Final[list[str]] = [name for name, *_ in rows]
-        self.places: Final = [f"{Path(file).name}:{line}" for *_, file, line in rows]
+        self.places: Final = [Place(file, line).brief for *_, file, line in rows]
         self.operators: Final[list[str]] = [operator for _, operator, *_ in rows]
         rows = trace.rows("SELECT name, producer, consumer FROM channels ORDER BY channel")
         self.channels: Final[list[str]] = [name for name, _, _ in rows]
