@@ -28,7 +28,7 @@ def graphs(names: Names, stuck: set[int]) -> list[JsonObject]:
     """Return the graph with alike units folded, where there are many, and unfolded, where few.
 
     Each has ``boxes``, with their centres and their units; ``arrows``, with the boxes at their
-    ends, their channels and the points of their Bezier curve; the ``box`` and the ``size`` of all.
+    ends, their channels and their points; and the ``box`` and the ``size`` of all.
     """
     units = len(names.units)
     found = []
@@ -105,7 +105,7 @@ def _placed(groups: list[list[int]], names: Names) -> JsonObject:
                     {
                         "ends": pair,
                         "channels": channels,
-                        "points": [_rounded(point[::turn]) for curve in route for point in curve],
+                        "curves": [[_rounded(point[::turn]) for point in each] for each in route],
                     }
                     for (pair, channels), route in zip(between.items(), layout.routes, strict=True)
                 ],

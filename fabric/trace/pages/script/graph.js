@@ -37,8 +37,8 @@ function drawnGraph(graph) {
   return { svg, boxes: drawn, fit };
 }
 
-function drawnArrow(graph, { ends, channels, points }) {
-  const d = `M${points[0]}C${points.slice(1).join(" ")}`;
+function drawnArrow(graph, { ends, channels, curves }) {
+  const d = curves.map(([start, ...bends]) => `M${start}C${bends.join(" ")}`).join("");
   const { name, depth } = data.channels;
   const more = channels.length > 1 ? `\nand ${number(channels.length - 1)} more` : "";
   const stuck = ends.every((box) => graph.boxes[box].units.some((unit) => data.in_loop.includes(unit)));
