@@ -20,6 +20,7 @@ from fabric.notebook import parts
 from fabric.telling.causes import Cause
 from operators import LinearOffChipLoad, LinearOffChipStore
 from tests.deadlock.cases import CASES
+from tests.fabric.trace.browsing import browsing
 from tests.notebooks import TOUR, executed, outputs, page, stored
 from tests.symbolic.programs import wired
 
@@ -233,3 +234,27 @@ class TestExecuted:
 
         assert 2 == len(re.findall(r"<svg [^>]*class=\"step-picture\"", text))
         assert f'data-jp-theme-light="{str(theme == "light").lower()}"' in text
+
+    @pytest.mark.parametrize(("theme", "host"), [("light", "dark"), ("dark", "light")])
+    def test_in_a_browser(self, theme: Any, host: Any, tmp_path: Path) -> None:
+        """Sections unfold; text and pictures have the notebook's theme, whatever the host's is."""
+        file = tmp_path / "tour.html"
+        file.write_text(page(nbformat.read(TOUR, as_version=4), theme), encoding="utf-8")
+        with browsing() as browser:
+            shown = browser.new_page(color_scheme=host)
+            shown.goto(file.as_uri(), wait_until="domcontentloaded")
+            operators = shown.locator("details", has_text="Operators").first
+            assert not operators.locator("table").is_visible()
+            operators.locator("summary").click()
+            assert operators.locator("table").is_visible()
+            assert ["LinearOffChipLoad", "Map", "LinearOffChipStore"] == (
+                operators.locator("tbody tr td:nth-child(2)").all_inner_texts()
+            )
+            paint = "(each, name) => parseInt(getComputedStyle(each)[name].match(/\\d+/)[0])"
+            paper = shown.locator(".step-picture > rect.paper").first.evaluate(paint, "fill")
+            title = shown.locator(".step-picture > text.ink").first.evaluate(paint, "fill")
+            text = shown.locator(".step-shown b").first.evaluate(paint, "color")
+
+        light, dark = (paper, (title, text)) if theme == "light" else (min(title, text), (paper,))
+        assert light > 200
+        assert max(dark) < 100
