@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from signal import SIGINT
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 import click
 
+from fabric.runs.terminations import was_terminated
 from fabric.shell.commands.options import NamedPath, numbers, program_options
+from fabric.telling.errors import ConfigurationError, FabricError
 
 if TYPE_CHECKING:
     from fabric.runs.report import Report
     from fabric.runs.simulation import OnDeadlock
+    from fabric.shell.breaks import Break
     from fabric.terminal.progress import Progress
     from fabric.trace.recording.options import TraceOptions
+    from fabric.wiring.program import Program
 
 __all__ = ["command"]
 
@@ -75,6 +81,11 @@ __all__ = ["command"]
     show_default=True,
     help="Let operators go on in compiled code where that is possible, or each in a task.",
 )
+@click.option(
+    "--break-at",
+    metavar="CYCLE|UNIT:ELEMENT",
+    help="Hold the run there and ask what to look at; `help` at the prompt lists the commands.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.pass_obj
 def command(
@@ -91,11 +102,14 @@ def command(
     livelock_cycles: int,
     log_dir: Path,
     engine: Literal["compiled", "tasks"],
+    break_at: str | None,
     as_json: bool,
 ) -> int:
     """Run PROGRAM.py, a file that defines build() -> Program, and print its report."""
     known.update(program=program, mode=mode)
     options = _trace_options(trace, trace_window, trace_nodes)
+
+    place = None if break_at is None else _break(break_at, as_json=as_json)
 
     from fabric.engine.machine_code import was_compiled_now
     from fabric.runs.report import ExitStatus
@@ -108,20 +122,24 @@ def command(
     progress = _progress()
     with program_prints(as_json=as_json):
         loaded = load_on(hardware_file, program, parameters, known)
-        report = simulate(
-            loaded.program,
-            mode=mode,
-            depths=depths,
-            log_dir=log_dir,
-            parameters=loaded.parameters,
-            program_file=program,
-            progress=progress,
-            trace=options,
-            on_deadlock=on_deadlock,
-            livelock_cycles=livelock_cycles,
-            engine=engine,
-            notify=lambda text: tell(f"fabric: {text}"),
-        )
+        settings: _Settings = {
+            "mode": mode,
+            "depths": depths,
+            "log_dir": log_dir,
+            "parameters": loaded.parameters,
+            "program_file": program,
+            "trace": options,
+            "on_deadlock": on_deadlock,
+            "livelock_cycles": livelock_cycles,
+            "notify": lambda text: tell(f"fabric: {text}"),
+        }
+        if place is None:
+            report = simulate(loaded.program, progress=progress, engine=engine, **settings)
+        else:
+            held = _held(loaded.program, place, settings)
+            if held is None:
+                return ExitStatus.interrupted(SIGINT)
+            report = held
     status = report.exit_status
     try:
         (_print_object if as_json else _print_report)(report)
@@ -131,6 +149,49 @@ def command(
     if was_compiled_now():
         tell("fabric: compiled its loops; the next runs start seconds sooner")
     return status
+
+
+class _Settings(TypedDict):
+    """What runs take that are held, and those that are not."""
+
+    mode: str | None
+    depths: dict[str, int]
+    log_dir: Path
+    parameters: dict[str, object]
+    program_file: str
+    trace: TraceOptions | None
+    on_deadlock: OnDeadlock
+    livelock_cycles: int
+    notify: Callable[[str], object]
+
+
+def _break(text: str, *, as_json: bool) -> Break:
+    if as_json:
+        raise click.UsageError("--break-at asks at a prompt: expected it without --json.")
+    from fabric.shell.breaks import Break
+
+    return Break.parse(text)
+
+
+def _held(program: Program, place: Break, settings: _Settings) -> Report | None:
+    """Return the report of a run that is held at ``place`` first; None where it was left."""
+    from fabric.runs.opening import open_run
+    from fabric.shell.prompt import Prompt
+    from fabric.terminal.output import tell
+
+    with open_run(program, **settings) as run:
+        try:
+            place.go(run)
+        except FabricError as error:
+            if isinstance(error, ConfigurationError):
+                raise ConfigurationError(f"--break-at: {error.message}") from None
+            tell(f"fabric: {error.message}")
+        except KeyboardInterrupt:
+            if was_terminated():
+                raise
+        prompt = Prompt(run)
+        prompt.ask()
+        return None if prompt.left else run.finish()
 
 
 def _trace_options(level: str, window: str | None, nodes: str | None) -> TraceOptions | None:
