@@ -1,6 +1,6 @@
 """Accum: fold the inner dimensions of a stream into one value per group.
 
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 5.
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
 
 from __future__ import annotations
@@ -37,6 +37,23 @@ class Accum(Accumulating):
         reduction: the accumulator.
         rank: dimensions folded away, at least 1.
         to_memory: the output is written to a memory unit, and its readers load it from there.
+
+    Example:
+        >>> x = np.arange(16.0).reshape(4, 4)
+        >>> with Program("example", mode="functional") as program:
+        ...     rows = LinearOffChipLoad(x, tile=(1, 4))()
+        ...     total = Accum(Sum(), rank=2)(rows)
+        ...     LinearOffChipStore("y")(total)
+        >>> program.expect(y=lambda: x.sum(axis=0, keepdims=True))
+        >>> print(rows.type)
+        [1, 4, 1] of 1x4 bfloat16
+        >>> print(total.type)
+        [1] of 1x4 bfloat16
+        >>> print(simulate(program).verified)
+        True
+
+    Family:
+        Higher-order (Table 5).
     """
 
     conducted: ClassVar[bool] = True

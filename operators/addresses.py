@@ -51,8 +51,22 @@ class ExpertAddresses(_Generator):
     Timing:
         No cycles.
 
+    Memory:
+        None.
+
     Attributes:
         tiles: of one expert, at least 1.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     route = Selectors(np.array([[1], [0]]), width=2)()
+        ...     places = ExpertAddresses(2)(route)
+        ...     weights = RandomOffChipLoad(np.ones((128, 64)), tile=(32, 64))(places)
+        ...     Consumer()(weights)
+        >>> print(weights.type)
+        [1, 2, 2, 1] of 32x64 bfloat16
+        >>> print(simulate(program).off_chip_traffic_bytes)
+        16384
     """
 
     conducted: ClassVar[bool] = True
@@ -100,8 +114,21 @@ class CacheReadAddresses(_Generator):
     Timing:
         The addresses of a request are one cycle apart; the next request does not wait for them.
 
+    Memory:
+        None.
+
     Attributes:
         stride: tiles from one request's cache to the next one's.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     requests, lengths = Metadata(np.array([0, 1]))(), Metadata(np.array([3, 1]))()
+        ...     places = CacheReadAddresses(stride=4)(requests, lengths)
+        ...     Consumer()(RandomOffChipLoad(np.ones((128, 64)), tile=(16, 64))(places))
+        >>> print(places.type)
+        [1, 2, D_cache_read_addresses_1~] of 1x1 uint64
+        >>> print(simulate(program).off_chip_traffic_bytes)
+        8192
     """
 
     conducted: ClassVar[bool] = True
@@ -151,6 +178,18 @@ class FilterLastTile(_Generator):
 
     Timing:
         No cycles.
+
+    Memory:
+        None.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     route = FilterLastTile()(Metadata(np.array([3, 1]))())
+        ...     Consumer()(route)
+        >>> print(route.type)
+        [1, 2, D_filter_last_tile_1~] of selector of 2
+        >>> print(simulate(program).elements)
+        6
     """
 
     conducted: ClassVar[bool] = True

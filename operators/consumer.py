@@ -24,6 +24,15 @@ class Consumer(Operator):
 
     Timing:
         One cycle an element.
+
+    Memory:
+        None.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     Consumer()(Metadata(np.arange(100))())
+        >>> print(simulate(program).cycles)
+        101
     """
 
     conducted: ClassVar[bool] = True

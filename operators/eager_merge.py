@@ -1,6 +1,6 @@
 """EagerMerge: several streams become one, sub-tensor by sub-tensor, first come first served.
 
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 6; the clock is the
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2; the clock is the
 deterministic restatement of the authors' polling loop.
 """
 
@@ -50,8 +50,28 @@ class EagerMerge(Operator):
         of one sub-tensor. Of several, the one that became visible first goes first, at equal
         cycles the one of the lowest input.
 
+    Memory:
+        None.
+
     Attributes:
         rank: of the sub-tensors.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     near = Flatten(0, 2)(LinearOffChipLoad(np.ones((2, 64)), tile=(1, 64))())
+        ...     far = Flatten(0, 2)(LinearOffChipLoad(np.ones((3, 64)), tile=(1, 64))())
+        ...     data, source = EagerMerge()([near, far])
+        ...     Consumer()(data)
+        ...     Consumer()(source)
+        >>> print(data.type)
+        [5] of 1x64 bfloat16
+        >>> print(source.type)
+        [5] of selector of 2
+        >>> print(simulate(program).cycles)
+        64
+
+    Family:
+        Routing and merging (Table 6).
     """
 
     conducted: ClassVar[bool] = True

@@ -1,6 +1,6 @@
 """Expand: repeat every element as a reference stream says, or a fixed number of times.
 
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 7.
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
 
 from __future__ import annotations
@@ -59,8 +59,26 @@ class Repeat(_Repetition):
         One copy a cycle, the second together with the first; the input is released ``count``
         cycles after the element came.
 
+    Memory:
+        On chip, one element.
+
     Attributes:
         count: at least 1.
+
+    Example:
+        >>> x = np.arange(8.0).reshape(2, 4)
+        >>> with Program("example", mode="functional") as program:
+        ...     rows = Flatten(0, 1)(LinearOffChipLoad(x, tile=(1, 4))())
+        ...     thrice = Repeat(3)(rows)
+        ...     LinearOffChipStore("y")(thrice)
+        >>> program.expect(y=lambda: np.tile(x, 3))
+        >>> print(thrice.type)
+        [1, 2, 3] of 1x4 bfloat16
+        >>> print(simulate(program).verified)
+        True
+
+    Family:
+        Shape (Table 7).
     """
 
     conducted: ClassVar[bool] = True
@@ -106,8 +124,27 @@ class Expand(_Repetition):
     Timing:
         No cycles.
 
+    Memory:
+        On chip, one element.
+
     Attributes:
         rank: dimensions of 1 that are expanded, at least 1.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     scale = LinearOffChipLoad(np.ones((2, 64)), tile=(1, 64))()
+        ...     rows = LinearOffChipLoad(np.ones((2, 192)), tile=(1, 64))()
+        ...     repeated = Expand()(scale, rows)
+        ...     LinearOffChipStore("y")(Map(Mul())(repeated, rows))
+        >>> print(scale.type)
+        [1, 2, 1] of 1x64 bfloat16
+        >>> print(repeated.type)
+        [1, 2, 3] of 1x64 bfloat16
+        >>> print(simulate(program).cycles)
+        151
+
+    Family:
+        Shape (Table 7).
     """
 
     conducted: ClassVar[bool] = True

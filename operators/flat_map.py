@@ -1,6 +1,6 @@
 """FlatMap: every element becomes a stream, and the streams are concatenated.
 
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 5.
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
 
 from __future__ import annotations
@@ -29,8 +29,26 @@ class FlatMap(Operator):
     Timing:
         No cycles.
 
+    Memory:
+        None.
+
     Attributes:
         split: from a tile to its parts.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     tiles = LinearOffChipLoad(np.ones((8, 64)), tile=(4, 64))()
+        ...     rows = FlatMap(SplitRows())(tiles)
+        ...     LinearOffChipStore("y")(rows)
+        >>> print(tiles.type)
+        [1, 2, 1] of 4x64 bfloat16
+        >>> print(rows.type)
+        [1, 2, 4] of 1x64 bfloat16
+        >>> print(simulate(program).cycles)
+        191
+
+    Family:
+        Higher-order (Table 5).
     """
 
     conducted: ClassVar[bool] = True

@@ -1,6 +1,6 @@
 """Flatten: several neighbouring dimensions become one.
 
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 7.
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
 
 from __future__ import annotations
@@ -37,8 +37,26 @@ class Flatten(Operator):
     Timing:
         No cycles.
 
+    Memory:
+        None.
+
     Attributes:
         inner, outer: the dimensions, 0 <= inner < outer <= rank.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     tiles = LinearOffChipLoad(np.ones((8, 256)), tile=(4, 64))()
+        ...     flat = Flatten(0, 1)(tiles)
+        ...     LinearOffChipStore("y")(flat)
+        >>> print(tiles.type)
+        [1, 2, 4] of 4x64 bfloat16
+        >>> print(flat.type)
+        [1, 8] of 4x64 bfloat16
+        >>> print(simulate(program).cycles)
+        239
+
+    Family:
+        Shape (Table 7).
     """
 
     conducted: ClassVar[bool] = True

@@ -1,6 +1,6 @@
 """LinearOffChipLoad: read a tensor from off-chip memory, affinely, tile by tile.
 
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 3.
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
 
 from __future__ import annotations
@@ -53,6 +53,18 @@ class LinearOffChipLoad(Load):
         tile: rows and columns; they divide the tensor's last two dimensions.
         shape: of the view, in tiles, outermost first; the whole tensor where None.
         strides: in tiles, one for each dimension of ``shape``; row-major where None.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     tiles = LinearOffChipLoad(np.ones((64, 256)), tile=(64, 64))()
+        ...     Consumer()(tiles)
+        >>> print(tiles.type)
+        [1, 1, 4] of 64x64 bfloat16
+        >>> print(simulate(program).cycles)
+        587
+
+    Family:
+        Off-chip memory (Table 3).
     """
 
     conducted: ClassVar[bool] = True

@@ -1,6 +1,6 @@
 """LinearOffChipStore: write a stream of tiles to off-chip memory, in order.
 
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 3.
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
 
 from __future__ import annotations
@@ -47,6 +47,17 @@ class LinearOffChipStore(Operator):
 
     Attributes:
         output: the name of what is stored, which no other operator stores.
+
+    Example:
+        >>> x = np.arange(16.0).reshape(4, 4)
+        >>> with Program("example", mode="functional") as program:
+        ...     LinearOffChipStore("y")(LinearOffChipLoad(x, tile=(2, 4))())
+        >>> program.expect(y=lambda: x)
+        >>> print(simulate(program).verified)
+        True
+
+    Family:
+        Off-chip memory (Table 3).
     """
 
     conducted: ClassVar[bool] = True

@@ -1,6 +1,6 @@
 """Map: apply a function to every element of one stream, or of several of one shape.
 
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 5.
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
 
 from __future__ import annotations
@@ -39,9 +39,29 @@ class Map(ComputeOperator):
         Per element, the longest of loading the inputs that are in memory (added up), computing,
         and storing the output where ``to_memory``. Inputs are released when the output is sent.
 
+    Memory:
+        On chip, what the function holds: Matmul its second operand and 16 numbers for each column
+        of its first.
+
     Attributes:
         function: from the operands to a value.
         to_memory: the output is written to a memory unit, and its readers load it from there.
+
+    Example:
+        >>> a, b = np.ones((16, 64)), np.ones((64, 32))
+        >>> with Program("example", mode="functional") as program:
+        ...     left = LinearOffChipLoad(a, tile=(16, 64))()
+        ...     right = LinearOffChipLoad(b, tile=(64, 32))()
+        ...     product = Map(Matmul(), flops_per_cycle=1024)(left, right)
+        ...     LinearOffChipStore("y")(product)
+        >>> program.expect(y=lambda: a @ b)
+        >>> print(product.type)
+        [1, 1, 1] of 16x32 bfloat16
+        >>> print(simulate(program).verified)
+        True
+
+    Family:
+        Higher-order (Table 5).
     """
 
     conducted: ClassVar[bool] = True

@@ -29,8 +29,20 @@ class Metadata(Operator):
     Timing:
         Element k is visible at cycle k, or later where its reader holds it up.
 
+    Memory:
+        None.
+
     Attributes:
         values: integers, none below 0.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     lengths = Metadata(np.array([5, 0, 3]))()
+        ...     Consumer()(lengths)
+        >>> print(lengths.type)
+        [1, 3] of 1x1 uint64
+        >>> print(simulate(program).cycles)
+        4
     """
 
     conducted: ClassVar[bool] = True

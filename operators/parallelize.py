@@ -37,10 +37,26 @@ class Parallelize(Operator):
     Timing:
         No cycles; an element is visible ``switch_cycles`` after it came at the earliest.
 
+    Memory:
+        None.
+
     Attributes:
         consumers: how many outputs, at least 1.
         rank: of the sub-tensors, the source's rank.
         switch_cycles: latency to a consumer.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((5, 64)), tile=(1, 64))())
+        ...     first, second = Parallelize(2)(rows)
+        ...     LinearOffChipStore("even")(Promote(0)(first))
+        ...     LinearOffChipStore("odd")(Promote(0)(second))
+        >>> print(first.type)
+        [3] of 1x64 bfloat16
+        >>> print(second.type)
+        [2] of 1x64 bfloat16
+        >>> print(simulate(program).cycles)
+        127
     """
 
     conducted: ClassVar[bool] = True

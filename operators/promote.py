@@ -1,6 +1,6 @@
 """Promote: a new dimension of 1.
 
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 7.
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
 
 from __future__ import annotations
@@ -39,8 +39,26 @@ class Promote(Operator):
         No cycles. For a new outermost dimension the last element of each of the outermost
         sub-tensors waits for the next element or the end, since its stop depends on that.
 
+    Memory:
+        None.
+
     Attributes:
         dimension: how many dimensions the new one has inside of it; all where None.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((4, 64)), tile=(1, 64))())
+        ...     column = Promote(0)(rows)
+        ...     LinearOffChipStore("y")(column)
+        >>> print(rows.type)
+        [4] of 1x64 bfloat16
+        >>> print(column.type)
+        [4, 1] of 1x64 bfloat16
+        >>> print(simulate(program).cycles)
+        106
+
+    Family:
+        Shape (Table 7).
     """
 
     conducted: ClassVar[bool] = True

@@ -31,8 +31,20 @@ class RaggedIntegers(Operator):
     Timing:
         One cycle an element.
 
+    Memory:
+        None.
+
     Attributes:
         lists: integers, none below 0; a list may be empty.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     places = RaggedIntegers([[0, 3], [], [7]])()
+        ...     Consumer()(places)
+        >>> print(places.type)
+        [1, 3, D_ragged_integers_1~] of 1x1 uint64
+        >>> print(simulate(program).elements)
+        3
     """
 
     conducted: ClassVar[bool] = True

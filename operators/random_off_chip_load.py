@@ -1,6 +1,6 @@
 """RandomOffChipLoad: read the tiles of a tensor that a stream of addresses names.
 
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 3.
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
 
 from __future__ import annotations
@@ -43,6 +43,20 @@ class RandomOffChipLoad(Load):
     Attributes:
         tensor: a Tensor, or an array.
         tile: rows and columns; they divide the tensor's last two dimensions.
+
+    Example:
+        >>> x = np.arange(256.0).reshape(8, 32)
+        >>> with Program("example", mode="functional") as program:
+        ...     rows = RandomOffChipLoad(x, tile=(1, 32))(Metadata(np.array([[6], [0], [6]]))())
+        ...     LinearOffChipStore("y")(rows)
+        >>> program.expect(y=lambda: x[[6, 0, 6]])
+        >>> print(rows.type)
+        [1, 3, 1] of 1x32 bfloat16
+        >>> print(simulate(program).verified)
+        True
+
+    Family:
+        Off-chip memory (Table 3).
     """
 
     conducted: ClassVar[bool] = True

@@ -1,6 +1,6 @@
 """RandomOffChipStore: write tiles to the places in a tensor that a stream of addresses names.
 
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 3.
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
 
 from __future__ import annotations
@@ -59,6 +59,18 @@ class RandomOffChipStore(Operator):
         tensor: what is there before: a Tensor, or an array.
         tile: rows and columns; they divide the tensor's last two dimensions.
         buffered: tiles that the authors' accounting sets aside.
+
+    Example:
+        >>> with Program("example", mode="functional") as program:
+        ...     rows = Flatten(0, 1)(LinearOffChipLoad(np.ones((2, 32)), tile=(1, 32))())
+        ...     places = Metadata(np.array([3, 1]))()
+        ...     RandomOffChipStore("y", np.zeros((4, 32)), tile=(1, 32))(places, rows)
+        >>> program.expect(y=lambda: np.array([0, 1, 0, 1])[:, None] * np.ones((4, 32)))
+        >>> print(simulate(program).verified)
+        True
+
+    Family:
+        Off-chip memory (Table 3).
     """
 
     conducted: ClassVar[bool] = True

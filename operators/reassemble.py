@@ -1,6 +1,6 @@
 """Reassemble: put sub-tensors of several streams together as selectors say.
 
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 6.
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
 
 from __future__ import annotations
@@ -47,9 +47,28 @@ class Reassemble(Operator):
         It waits until every selected stream has shown an element. An element leaves
         ``switch_cycles`` after the first of its sub-tensor came, or at once when it is late.
 
+    Memory:
+        None.
+
     Attributes:
         rank: of the sub-tensors.
         switch_cycles: latency of a stream's elements.
+
+    Example:
+        >>> x = np.arange(16.0).reshape(4, 4)
+        >>> with Program("example", mode="functional") as program:
+        ...     rows = Flatten(0, 2)(LinearOffChipLoad(x, tile=(1, 4))())
+        ...     route = Flatten(0, 1)(Selectors(np.array([[0], [1], [1], [0]]), width=2)())
+        ...     merged = Reassemble()(Partition(2)(rows, route), route)
+        ...     LinearOffChipStore("y")(merged)
+        >>> program.expect(y=lambda: x)
+        >>> print(merged.type)
+        [4, 1] of 1x4 bfloat16
+        >>> print(simulate(program).verified)
+        True
+
+    Family:
+        Routing and merging (Table 6).
     """
 
     conducted: ClassVar[bool] = True

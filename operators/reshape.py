@@ -1,6 +1,6 @@
 """Reshape: split a dimension into chunks, padding the last one where needed.
 
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 7.
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
 
 from __future__ import annotations
@@ -50,12 +50,30 @@ class Reshape(Operator):
         No cycles. With ``outermost`` the last element of a chunk waits for the next element or
         the end of the stream, since its stop depends on that.
 
+    Memory:
+        None.
+
     Attributes:
         chunk: elements in a chunk, at least 1.
         dimension: which dimension is split, counted from the innermost. Only the innermost may
             need padding; another one has to be static and divisible.
         pad: what padding tiles are filled with; None where none shall be needed.
         outermost: add an outermost dimension.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((10, 64)), tile=(1, 64))())
+        ...     chunks, padding = Reshape(chunk=4, pad=0.0)(rows)
+        ...     LinearOffChipStore("y")(chunks)
+        >>> print(rows.type)
+        [10] of 1x64 bfloat16
+        >>> print(chunks.type)
+        [3, 4] of 1x64 bfloat16
+        >>> print(simulate(program).cycles)
+        266
+
+    Family:
+        Shape (Table 7).
     """
 
     conducted: ClassVar[bool] = True

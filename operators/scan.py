@@ -1,6 +1,6 @@
 """Scan: the state of an accumulator at every element.
 
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 5.
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
 
 from __future__ import annotations
@@ -36,6 +36,18 @@ class Scan(Accumulating):
         reduction: the accumulator.
         rank: dimensions of a group, at least 1.
         to_memory: the output is written to a memory unit, and its readers load it from there.
+
+    Example:
+        >>> x = np.arange(16.0).reshape(4, 4)
+        >>> with Program("example", mode="functional") as program:
+        ...     rows = LinearOffChipLoad(x, tile=(1, 4))()
+        ...     LinearOffChipStore("y")(Scan(Sum(), rank=2)(rows))
+        >>> program.expect(y=lambda: x.cumsum(axis=0))
+        >>> print(simulate(program).verified)
+        True
+
+    Family:
+        Higher-order (Table 5).
     """
 
     conducted: ClassVar[bool] = True

@@ -39,9 +39,21 @@ class Selectors(Operator):
     Timing:
         One cycle an element.
 
+    Memory:
+        None.
+
     Attributes:
         choice: integers [..., k]: which streams a selector names; no stream twice in a row.
         width: how many streams there are to select from.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     route = Selectors(np.array([[0, 2], [1, 2]]), width=3)()
+        ...     Consumer()(route)
+        >>> print(route.type)
+        [1, 2] of selector of 3
+        >>> print(simulate(program).cycles)
+        3
     """
 
     conducted: ClassVar[bool] = True

@@ -1,6 +1,6 @@
 """Streamify: read on-chip buffers, once for each element of a reference or so many times.
 
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 4.
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
 
 from __future__ import annotations
@@ -53,10 +53,28 @@ class Streamify(Operator):
     Timing:
         One cycle a tile; a buffer is released when it has been read for the last time.
 
+    Memory:
+        None of its own: the tiles lie in the buffers that it reads.
+
     Attributes:
         repeats: how often every buffer is read where there is no reference, outermost first.
         shape: of what is read at a time, outermost first; the buffer's where None.
         strides: in tiles, one for each dimension of ``shape``; only static buffers have any.
+
+    Example:
+        >>> x = np.arange(16.0).reshape(4, 4)
+        >>> with Program("example", mode="functional") as program:
+        ...     buffers = Bufferize(rank=2)(LinearOffChipLoad(x, tile=(2, 4))())
+        ...     twice = Streamify(repeats=(2,))(buffers)
+        ...     LinearOffChipStore("y")(twice)
+        >>> program.expect(y=lambda: np.concatenate([x, x]))
+        >>> print(twice.type)
+        [1, 2, 2, 1] of 2x4 bfloat16
+        >>> print(simulate(program).verified)
+        True
+
+    Family:
+        On-chip memory (Table 4).
     """
 
     conducted: ClassVar[bool] = True

@@ -1,6 +1,6 @@
 """Zip: several streams of one shape become one of tuples.
 
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2, Table 7.
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
 
 from __future__ import annotations
@@ -36,6 +36,23 @@ class Zip(Operator):
 
     Timing:
         No cycles.
+
+    Memory:
+        None.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     a = LinearOffChipLoad(np.ones((4, 64)), tile=(1, 64))()
+        ...     b = LinearOffChipLoad(np.ones((4, 64)), tile=(1, 64))()
+        ...     pairs = Zip()(a, b)
+        ...     LinearOffChipStore("y")(Map(Add())(pairs))
+        >>> print(pairs.type)
+        [1, 4, 1] of (1x64 bfloat16, 1x64 bfloat16)
+        >>> print(simulate(program).cycles)
+        110
+
+    Family:
+        Shape (Table 7).
     """
 
     conducted: ClassVar[bool] = True

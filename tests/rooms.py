@@ -9,13 +9,12 @@ import ast
 import textwrap
 from collections.abc import Iterator, Mapping
 from html import escape
-from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import networkx as nx
 
-from fabric.drawing.layout import Layout, Point, layered
+from fabric.drawing.layout import Curve, Layout, layered
 from tests.circles import imports_under
 
 __all__ = ["PICTURE", "picture", "rooms"]
@@ -71,7 +70,7 @@ def picture(imports: Mapping[str, set[str]]) -> str:
         )
         for name, lines in zip(names, told, strict=True)
     ]
-    layout = layered(sizes, arrows, [(4.0, 4.0)] * len(arrows))
+    layout = layered(sizes, arrows, [None] * len(arrows))
     return "\n".join(_document(names, told, sizes, layout)) + "\n"
 
 
@@ -113,14 +112,11 @@ def _document(
     yield "</g></svg>"
 
 
-def _line(route: tuple[Point, ...]) -> str:
-    """Return a curve that leaves and meets every point of ``route`` straight down."""
-    (x, y), *_ = route
-    parts = [f"M{x:.1f} {y:.1f}"]
-    for (x0, y0), (x1, y1) in pairwise(route):
-        middle = (y0 + y1) / 2
-        parts.append(f"C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}")
-    return "".join(parts)
+def _line(route: tuple[Curve, ...]) -> str:
+    """Return a curve as the data of a path."""
+    ((start, *rest),) = route
+    points = " ".join(f"{x:.1f} {y:.1f}" for x, y in rest)
+    return f"M{start[0]:.1f} {start[1]:.1f}C{points}"
 
 
 if __name__ == "__main__":

@@ -2,57 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text()
+from tests.docs.transcripts import ROOT, Block, blocks, clone, happened
+
+FILE = ROOT / "README.md"
+README = FILE.read_text(encoding="utf-8")
 BLOCKS = [
-    block
-    for block in re.findall(r"^```console\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-    if block.startswith("$ ")
+    each for each in blocks(README) if each.language == "console" and each.text.startswith("$ ")
 ]
 """Transcripts: commands after ``$``, and what they print on standard output."""
 
 
-def _commands(block: str) -> list[tuple[str, str]]:
-    """Return the commands of a transcript with their output."""
-    found = re.findall(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
-    assert found
-    return found
-
-
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.splitlines()[0][2:])
-def test_transcript(block: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.text.splitlines()[0][2:])
+def test_transcript(block: Block, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """Each command prints what the README shows, 100 columns wide, in a clone with no runs yet."""
-    here = tmp_path / "step-fabric"
-    here.mkdir()
-    (here / "programs").symlink_to(ROOT / "programs")
-    environment = os.environ | {
-        "COLUMNS": "100",
-        "PYTHONPATH": str(ROOT),
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    }
-    status = 0
-    for command, expected in _commands(block):
-        if command == "echo $?":
-            assert f"{status}\n" == expected
-            continue
-        done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=here,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        status = done.returncode
-        assert expected == done.stdout, done.stderr
+    found = happened(block, clone(tmp_path), [])
+    if pytestconfig.getoption("--write-golden"):
+        FILE.write_text(FILE.read_text(encoding="utf-8").replace(block.text, found), "utf-8")
+    else:
+        assert block.text == found
 
 
 def test_set_up() -> None:
@@ -64,3 +36,11 @@ def test_set_up() -> None:
     assert 2 == len(lines)
     assert lines[0].endswith("python -m fabric run programs/simplified_moe.py")
     assert "python -m pytest" in lines[1]
+
+
+def test_links() -> None:
+    """Files that the README leads to are there, and the documentation is one of them."""
+    links = re.findall(r"\]\((?!https?://)([^)#]+)", README)
+
+    assert "docs/pages/index.md" in links
+    assert [] == [link for link in links if not (ROOT / link).exists()]

@@ -20,6 +20,12 @@ FABRIC: Final = ROOT / "fabric"
 TABLE: Final = FABRIC / "telling" / "causes.py"
 SHOWN_FILES: Final = (ROOT / "README.md", *sorted(ROOT.glob("tests/**/golden/*.*")))
 
+PAGE_FILES: Final = sorted(
+    file
+    for file in (FABRIC / "trace" / "pages").rglob("*")
+    if file.suffix in (".js", ".css", ".html") and file.parent.name != "vendor"
+)
+
 RETIRED: Final = re.compile(
     r"starv(ed|ing)|back-?pressur|room on chip|ROOM none|working|off-chip memory"
     r"|waits for (input|room)|waiting for the HBM",
@@ -93,7 +99,7 @@ class TestColours:
     def test_alike(self) -> None:
         """A cause has one colour in the page, in the graph and in the picture of a deadlock."""
         box = r'<rect [^>]*fill="(#\w+)"/>\n?<text [^>]*>(\w+)</text>'
-        page = _legend("fabric/trace/golden/pack_rows.html", r'background:(#\w+)"></i>(\w+)')
+        page = _legend("fabric/trace/golden/pack_rows.txt", r'"colour": "(#\w+)", "label": "(\w+)"')
         graph = _legend("drawing/golden/by_hand_measured.svg", box)
         deadlock = _legend("deadlock/golden/pack_rows.svg", box)
 
@@ -118,6 +124,13 @@ class TestWords:
             if RETIRED.search(text)
         ]
         assert not found
+
+    @pytest.mark.parametrize("file", PAGE_FILES, ids=lambda file: file.name)
+    def test_on_the_page(self, file: Path) -> None:
+        """So has the page of a run; labels and colours of causes come to it from the table."""
+        text = file.read_text(encoding="utf-8")
+        assert not [each.group() for each in RETIRED.finditer(text)]
+        assert not [cause for cause in Cause if cause.colour in text or f'"{cause}"' in text]
 
     def test_one_table(self) -> None:
         """Causes and their colours are spelled in one place."""

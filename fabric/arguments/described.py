@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 
 from fabric.arguments.annotated import check_of, several
 from fabric.arguments.checks import Check, Instance, Unfit
+from fabric.arguments.helped import Helped, Verbatim, lacks
 from fabric.telling.errors import FabricError, ProgramError
 from fabric.telling.place import calling_place, raising_place
 from fabric.telling.wording import found_text, one_of
@@ -40,7 +41,7 @@ _known: Final[WeakKeyDictionary[type, tuple[tuple[str, Check], ...]]] = WeakKeyD
 """The fields of classes with their checks."""
 
 
-class Described:
+class Described(metaclass=Helped):
     """A base of frozen dataclasses that refuses values that are not what the fields say.
 
     Attributes:
@@ -134,7 +135,7 @@ def _evaluated(annotation: object, names: dict[str, object]) -> Check:
 
 def _check_class(cls: type[Described]) -> None:
     """Refuse a class that lacks what makes it one of its kind."""
-    missing = _lacks(cls)
+    missing = lacks(cls)
     if missing:
         wanted = ", ".join(cls.duties)
         refuse(f"{cls.__name__} does not define {', '.join(missing)}: expected {wanted}")
@@ -146,18 +147,6 @@ def _check_class(cls: type[Described]) -> None:
                 f"{cls.__name__} has a field {name} and is no dataclass: "
                 "expected @dataclass(frozen=True) above the class"
             )
-
-
-def _lacks(cls: type[Described]) -> list[str]:
-    """Return what ``cls`` would have to define."""
-    return [
-        duty for duty in cls.duties if not any(_defines(cls, name) for name in duty.split(" or "))
-    ]
-
-
-def _defines(cls: type, name: str) -> bool:
-    owner = next((each for each in cls.__mro__ if name in vars(each)), None)
-    return owner is not None and "duties" not in vars(owner)
 
 
 def refuse(message: str, kind: type[FabricError] = ProgramError) -> NoReturn:
@@ -230,20 +219,12 @@ def _arguments_fit(
         default = parameter.default
         if default is not parameter.empty:
             names[f"default_{name}"] = default
-            default = _Verbatim(f"default_{name}")
+            default = Verbatim(f"default_{name}")
         parameters.append(parameter.replace(annotation=parameter.empty, default=default))
     head = str(inspect.Signature(parameters))[1:-1]
     tests = [check.test(name, names) for name, check in checks.items()]
     fits: Callable[..., bool] = eval(f"lambda {head}: {' and '.join(tests)}", names)
     return fits
-
-
-class _Verbatim(str):
-    """A name that is shown as it is."""
-
-    __slots__ = ()
-
-    __repr__ = str.__str__
 
 
 def _text(who: str, name: str, value: object, check: Check) -> str:
@@ -259,7 +240,7 @@ def _takers(kind: type[Described]) -> str:
     found = {
         cls.__name__
         for cls in _descriptions()
-        if cls.__module__.partition(".")[0] == home and cls.duties and not _lacks(cls)
+        if cls.__module__.partition(".")[0] == home and cls.duties and not lacks(cls)
         for _, check in field_checks(cls)
         if isinstance(check, Instance) and issubclass(kind, check.kind)
     }
@@ -326,7 +307,7 @@ def _call_text(who: str, what: str, signature: inspect.Signature) -> str:
     parameters = [
         each.replace(
             annotation=each.empty,
-            default=each.empty if each.default is each.empty else _Verbatim("..."),
+            default=each.empty if each.default is each.empty else Verbatim("..."),
         )
         for each in signature.parameters.values()
         if each.name != "self"

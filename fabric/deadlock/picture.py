@@ -1,173 +1,179 @@
-"""Pictures of a deadlock: who waits for whom, the loops in red, for Graphviz and as SVG."""
+"""Pictures of a deadlock: who waits for whom on which channel, the loops in red."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from html import escape
 from typing import Final
-from xml.sax.saxutils import escape
 
 from fabric.deadlock.document import BlockedUnit, DeadlockReport
+from fabric.drawing.colours import FAINT, INK, LINE, PAPER, RED
+from fabric.drawing.layout import Point, Size, layered
+from fabric.drawing.lines import LEADING, arrow, document, extent, shortened, words
 from fabric.telling.causes import STUCK, Cause, Operation
 
 __all__ = ["dot", "svg"]
 
-_BEHIND_SHOWN: Final = 200
-"""Units behind the loops that are drawn."""
+_SHOWN: Final = 200
+"""Units of loops that are drawn, and as many behind them: nobody could read more."""
 
-_BOX: Final = (220, 40)
-_GAP: Final = 20
-_TOP: Final = 60
-_ROW_WIDTH: Final = 1_200
-"""Loops, and the units behind them, are set in rows about this wide."""
-
-_GREY: Final = "#666666"
-_CAPTION: Final = "red: a loop; grey: behind it; an arrow goes from who waits to whom it waits for"
+_TITLE: Final = 12
+_SMALL: Final = 10
+_AROUND: Final = 12.0
+_SWATCH: Final = 6.0
 _CAUSES: Final = (Cause.EMPTY, Cause.FULL, Cause.CAPACITY)
 """What units in a loop wait for."""
-_SWATCH: Final = 8
+
+_GREY: Final = "#666666"
+
+
+@dataclass(frozen=True)
+class _Wait:
+    """One unit waits for another.
+
+    Attributes:
+        source, target: the names of the one that waits and of the other.
+        label: the channel, and how much it holds where that is known.
+        core: whether it is part of a loop.
+    """
+
+    source: str
+    target: str
+    label: tuple[str, ...]
+    core: bool
 
 
 def dot(report: DeadlockReport) -> str:
     """Return the waits as a Graphviz digraph."""
     lines = ["digraph deadlock {", "  rankdir=LR;", "  node [shape=box, fontname=monospace];"]
-    for loop in report.loops:
-        lines += [
-            f'  "{_quoted(unit.unit)}" [color="{STUCK}", label="{_label(unit)}"];'
-            for unit in loop.units
-        ]
-    lines += [f'  "{_quoted(unit.unit)}" [label="{_label(unit)}"];' for unit in _behind(report)]
+    core, behind = _units(report)
     lines += [
-        f'  "{_quoted(unit.unit)}" -> "{_quoted(peer)}" [color="{STUCK if core else _GREY}"];'
-        for unit, peer, core in _arrows(report)
+        f'  "{_quoted(unit.unit)}" [color="{STUCK}", label="{_label(unit)}"];' for unit in core
     ]
+    lines += [f'  "{_quoted(unit.unit)}" [label="{_label(unit)}"];' for unit in behind]
+    for wait in _waits(report, core, behind):
+        label = "\\n".join(map(_quoted, wait.label))
+        colour = STUCK if wait.core else _GREY
+        lines.append(
+            f'  "{_quoted(wait.source)}" -> "{_quoted(wait.target)}" '
+            f'[color="{colour}", label="{label}"];'
+        )
     return "\n".join([*lines, "}", ""])
 
 
 def svg(report: DeadlockReport) -> str:
-    """Return the loops as rings of boxes, the units behind them in rows below."""
-    places, width, height = _places(report)
-    box_width, box_height = _BOX
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" font-family="monospace" font-size="11">',
-        f"<title>{escape(report.summary)}</title>",
-        *(
-            f'<defs><marker id="tip{colour[1:]}" viewBox="0 0 8 8" refX="8" refY="4" '
-            f'markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0 L8 4 L0 8 z" '
-            f'fill="{colour}"/></marker></defs>'
-            for colour in (STUCK, _GREY)
-        ),
-        f'<rect width="{width}" height="{height}" fill="white"/>',
-        f'<text x="{_GAP}" y="20" fill="{_GREY}">{_CAPTION}</text>',
-        *_legend(),
-    ]
-    for unit, peer, core in _arrows(report):
-        if peer in places:
-            (x1, y1), (x2, y2) = _ends(places[unit.unit], places[peer])
-            colour = STUCK if core else _GREY
-            parts.append(
-                f'<line x1="{x1:.0f}" y1="{y1:.0f}" x2="{x2:.0f}" y2="{y2:.0f}" '
-                f'stroke="{colour}" marker-end="url(#tip{colour[1:]})"/>'
-            )
-    core_names = {unit.unit for loop in report.loops for unit in loop.units}
-    shown = [*(unit for loop in report.loops for unit in loop.units), *_behind(report)]
-    for unit in shown:
-        x, y = places[unit.unit]
-        colour = STUCK if unit.unit in core_names else _GREY
-        parts.append(
-            f"<g><title>{escape(unit.unit)}: needs {escape(unit.needs)}</title>"
-            f'<rect x="{x - box_width / 2:.0f}" y="{y - box_height / 2:.0f}" width="{box_width}" '
-            f'height="{box_height}" fill="white" stroke="{colour}"/>'
-            f'<text x="{x:.0f}" y="{y - 4:.0f}" text-anchor="middle"{_squeezed(unit.unit)}>'
-            f"{escape(unit.unit)}</text>"
-            f'<text x="{x:.0f}" y="{y + 12:.0f}" text-anchor="middle" fill="{colour}">'
-            f"{escape(_state(unit))}</text>{_swatch(unit, x, y)}</g>"
-        )
-    return "\n".join([*parts, "</svg>", ""])
-
-
-def _legend() -> Iterator[str]:
-    """Yield the colours of what units wait for."""
-    for number, cause in enumerate(_CAUSES):
-        x = _GAP + 90 * number
-        yield (
-            f'<rect x="{x}" y="32" width="{_SWATCH}" height="{_SWATCH}" fill="{cause.colour}"/>'
-            f'<text x="{x + _SWATCH + 6}" y="40" fill="{_GREY}">{cause.label}</text>'
-        )
-
-
-def _swatch(unit: BlockedUnit, x: float, y: float) -> str:
-    """Return the edge of a box in the colour of what its unit waits for."""
-    cause = Operation(unit.operation).cause
-    if cause is None:
-        return ""
-    width, height = _BOX
-    return (
-        f'<rect x="{x - width / 2 + 1:.0f}" y="{y - height / 2 + 1:.0f}" width="{_SWATCH - 2}" '
-        f'height="{height - 2}" fill="{cause.colour}"/>'
+    """Return the waits as SVG: arrows go from who waits to whom it waits for."""
+    core, behind = _units(report)
+    units = [*core, *behind]
+    number = {unit.unit: index for index, unit in enumerate(units)}
+    waits = [wait for wait in _waits(report, core, behind) if wait.target in number]
+    layout = layered(
+        [_size(unit) for unit in units],
+        [(number[wait.source], number[wait.target]) for wait in waits],
+        [_room(wait.label) for wait in waits],
     )
 
+    def body() -> Iterator[str]:
+        for wait, route in zip(waits, layout.routes, strict=True):
+            yield arrow(route, RED if wait.core else LINE, width=1.6 if wait.core else 1.0)
+        for wait, place in zip(waits, layout.labels, strict=True):
+            if place is not None:
+                yield from words(wait.label, place, _SMALL, INK if wait.core else FAINT)
+        for unit, place in zip(units, layout.nodes, strict=True):
+            yield from _box(unit, place, core=number[unit.unit] < len(core))
 
-def _places(report: DeadlockReport) -> tuple[dict[str, tuple[float, float]], int, int]:
-    """Place the middle of every box; return places, width and height of the picture."""
-    box_width, box_height = _BOX
-    places: dict[str, tuple[float, float]] = {}
-    left, top, bottom, right = float(_GAP), float(_TOP), float(_TOP), 0.0
-    for loop in report.loops:
-        count = len(loop.units)
-        radius = 70.0 * (count - 1) if count < 3 else max(140.0, count * (box_width + _GAP) / 6)
-        if left > _GAP and left + 2 * radius + box_width > _ROW_WIDTH:
-            left, top = float(_GAP), bottom + _GAP
-        middle = left + radius + box_width / 2, top + radius + box_height / 2
-        for number, unit in enumerate(loop.units):
-            angle = 2 * math.pi * number / count
-            places[unit.unit] = (
-                middle[0] + radius * math.sin(angle),
-                middle[1] - radius * math.cos(angle),
-            )
-        left += 2 * radius + box_width + 2 * _GAP
-        right = max(right, left - _GAP)
-        bottom = max(bottom, middle[1] + radius + box_height / 2)
-    behind = _behind(report)
-    columns = max(3, round(max(right, _ROW_WIDTH)) // (box_width + _GAP))
-    for number, unit in enumerate(behind):
-        row, column = divmod(number, columns)
-        x = _GAP + box_width / 2 + column * (box_width + _GAP)
-        places[unit.unit] = x, bottom + box_height * 1.5 + row * (box_height + 30)
-        right = max(right, x + box_width / 2 + _GAP)
-    rows = -(-len(behind) // columns)
-    width = max(right, len(_CAPTION) * 7.0)
-    return places, round(width), round(bottom + rows * (box_height + 30) + box_height)
+    title = f"{report.kind} at cycle {report.cycle:,}"
+    return document(title, _legend(report, len(core), len(behind)), layout.size, body())
 
 
-def _ends(
-    start: tuple[float, float], end: tuple[float, float]
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return where the line between two boxes leaves the one and meets the other."""
-    (x1, y1), (x2, y2) = start, end
-    dx, dy = x2 - x1, y2 - y1
-    across = abs(dx) / (_BOX[0] / 2) if dx else 0.0
-    down = abs(dy) / (_BOX[1] / 2) if dy else 0.0
-    scale = 1 / max(across, down, 1.0)
-    return (x1 + dx * scale, y1 + dy * scale), (x2 - dx * scale, y2 - dy * scale)
+def _legend(report: DeadlockReport, core: int, behind: int) -> list[tuple[str, str]]:
+    in_loops = sum(len(loop.units) for loop in report.loops)
+    return [
+        *((f'fill="{cause.colour}"', cause.label) for cause in _CAUSES),
+        (RED.fill, "waits in a loop" + _of(core, in_loops)),
+        (PAPER.fill, "waits behind it" + _of(behind, len(report.behind))),
+        ("", "\N{RIGHTWARDS ARROW} to what is waited for"),
+    ]
 
 
-def _arrows(report: DeadlockReport) -> Iterator[tuple[BlockedUnit, str, bool]]:
-    for loop in report.loops:
-        yield from ((unit, peer, True) for unit in loop.units for peer in unit.waits_for)
-    yield from ((unit, peer, False) for unit in _behind(report) for peer in unit.waits_for)
+def _of(shown: int, total: int) -> str:
+    return "" if shown == total else f" ({shown:,} of {total:,} drawn)"
 
 
-def _behind(report: DeadlockReport) -> list[BlockedUnit]:
-    return report.behind[:_BEHIND_SHOWN]
+def _units(report: DeadlockReport) -> tuple[list[BlockedUnit], list[BlockedUnit]]:
+    """Return the units of loops and those behind them, as far as they are drawn."""
+    core = [unit for loop in report.loops for unit in loop.units]
+    return core[:_SHOWN], report.behind[:_SHOWN]
 
 
-def _squeezed(name: str) -> str:
-    """Return what lets a long name fit into its box."""
-    fits = (_BOX[0] - 10) // 7
-    room = f' textLength="{_BOX[0] - 10}" lengthAdjust="spacingAndGlyphs"'
-    return room if len(name) > fits else ""
+def _waits(
+    report: DeadlockReport, core: Iterable[BlockedUnit], behind: Iterable[BlockedUnit]
+) -> Iterator[_Wait]:
+    held = {
+        channel.name: f"{channel.held:,} of {channel.depth:,} held"
+        for loop in report.loops
+        for channel in loop.channels
+    }
+    for units, is_core in ((core, True), (behind, False)):
+        for unit in units:
+            for peer in unit.waits_for:
+                yield _Wait(unit.unit, peer, _told(unit, peer, held), is_core)
+
+
+def _told(unit: BlockedUnit, peer: str, held: dict[str, str]) -> tuple[str, ...]:
+    """Return the channels that ``unit`` waits for ``peer`` on, or what it needs besides."""
+    between = [
+        name for name in unit.channels if name.startswith(f"{peer}.") or f" -> {peer}." in name
+    ]
+    if not between:
+        cause = Operation(unit.operation).cause
+        return () if cause is None else (cause.awaits,)
+    # As ``--depth`` calls it: by the end of its consumer.
+    first = shortened(between[0].rpartition(" -> ")[2])
+    lines = [first, held[between[0]]] if between[0] in held else [first]
+    return (*lines, f"and {len(between) - 1:,} more") if len(between) > 1 else tuple(lines)
+
+
+def _room(label: tuple[str, ...]) -> Size | None:
+    if not label:
+        return None
+    width, height = extent(label, _SMALL)
+    return width + 6, height + 2
+
+
+def _texts(unit: BlockedUnit) -> tuple[list[str], list[str]]:
+    """Return what is said large in a box, and what small."""
+    place = f"{unit.file.rpartition('/')[2]}:{unit.line}"
+    return [shortened(unit.unit)], [_state(unit), shortened(f"{unit.operator}  {place}")]
+
+
+def _size(unit: BlockedUnit) -> Size:
+    large, small = _texts(unit)
+    (wide, high), (width, height) = extent(large, _TITLE), extent(small, _SMALL)
+    return max(wide, width) + 2 * _AROUND, high + height + 10
+
+
+def _box(unit: BlockedUnit, centre: Point, *, core: bool) -> Iterator[str]:
+    (x, y), (width, height) = centre, _size(unit)
+    left, top = x - width / 2, y - height / 2
+    large, small = _texts(unit)
+    edge = f'{RED.stroke} stroke-width="2"' if core else f'{LINE.stroke} stroke-width="1"'
+    shape = f'<rect x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}" rx="5"'
+    yield f"<g><title>{escape(unit.unit)}: needs {escape(unit.needs)}</title>"
+    yield f"{shape} {PAPER.fill}/>"
+    yield f'{shape} fill="none" {edge}/>'
+    cause = Operation(unit.operation).cause
+    if cause is not None:
+        yield (
+            f'<rect fill="{cause.colour}" x="{left + 3:.1f}" y="{top + 4:.1f}" width="{_SWATCH}" '
+            f'height="{height - 8:.1f}"/>'
+        )
+    middle = x + _SWATCH / 2, top + 5 + _TITLE * LEADING / 2
+    yield from words(large, middle, _TITLE, INK, bold=True)
+    middle = middle[0], middle[1] + (_TITLE + 2 * _SMALL) * LEADING / 2
+    yield from words(small, middle, _SMALL, FAINT)
+    yield "</g>"
 
 
 def _state(unit: BlockedUnit) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fabric.drawing.colours import KIND_FILL
+from fabric.drawing.colours import BOX
 from fabric.drawing.picture import Box, Picture
 from fabric.telling.causes import Cause
 
@@ -27,7 +27,7 @@ def _dot(picture: Picture) -> Iterator[str]:
     yield '  edge [fontname="monospace", fontsize=9];'
     for number, box in enumerate(picture.boxes):
         label = "\\n".join(map(_escaped, _lines(box)))
-        yield f'  n{number} [label="{label}", fillcolor="{KIND_FILL[box.kind]}"];'
+        yield f'  n{number} [label="{label}", fillcolor="{BOX[box.kind].light}"];'
     for arrow in picture.arrows:
         many = f" x{arrow.count}" if arrow.count > 1 else ""
         yield f"  n{arrow.source} -> n{arrow.target} [label={_quoted(arrow.label + many)}];"
@@ -41,8 +41,8 @@ def _mermaid(picture: Picture) -> Iterator[str]:
     for arrow in picture.arrows:
         many = f" x{arrow.count}" if arrow.count > 1 else ""
         yield f'  n{arrow.source} -->|"{_entities(arrow.label + many)}"| n{arrow.target}'
-    for kind, fill in KIND_FILL.items():
-        yield f"  classDef {kind} fill:{fill}"
+    for kind, paint in BOX.items():
+        yield f"  classDef {kind} fill:{paint.light}"
 
 
 def _lines(box: Box) -> list[str]:

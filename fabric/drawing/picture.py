@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from fabric.symbolic.folding import alike, operator_text
+from fabric.symbolic.folding import folded, operator_text
 from fabric.telling.causes import SHOWN, Cause
 from fabric.telling.wording import merged_text, without_numbers
 from fabric.values.stream_type import TileType
+from fabric.wiring.broadcast import Broadcast
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.operator import Node
 
 __all__ = ["Arrow", "Box", "Picture", "Shares", "picture_of"]
+
+_MOST_BOXES: Final = 150
+"""More are folded further: nobody could read them."""
 
 Shares: TypeAlias = Mapping[Cause, float]
 """Fractions of all cycles by the causes of ``SHOWN``."""
@@ -31,6 +35,7 @@ class Box:
         kind: compute, memory or routing.
         place: ``file:line`` in the user's program.
         shares: of a finished run, the mean over the operators; None without one.
+        copies: whether it is a Broadcast: what leaves it is what comes in.
     """
 
     title: str
@@ -39,6 +44,7 @@ class Box:
     kind: str
     place: str
     shares: Shares | None
+    copies: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,7 +91,7 @@ def picture_of(
         unfold: a box for every operator, also where many are alike.
         shares: of a finished run, by operator.
     """
-    groups = [(node,) for node in plan.nodes] if unfold else alike(plan)
+    groups = [(node,) for node in plan.nodes] if unfold else folded(plan, _MOST_BOXES)
     box_of = {node: index for index, group in enumerate(groups) for node in group}
     labels: dict[tuple[int, int, str], list[str]] = defaultdict(list)
     for edge in plan.edges:
@@ -119,4 +125,5 @@ def _box(group: Sequence[Node], shares: Mapping[str, Shares] | None) -> Box:
         kind=first.operator.kind,
         place=f"{first.place.file.rsplit('/', 1)[-1]}:{first.place.line}",
         shares=mean,
+        copies=isinstance(first.operator, Broadcast),
     )

@@ -27,13 +27,12 @@ from fabric.shell.objects import check_object, run_object
 from fabric.telling.errors import FabricError
 from fabric.terminal.output import flush_stdout, print_json, tell
 
-__all__ = ["main"]
+__all__ = ["command_line", "main"]
 
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What goes wrong with a file that could be opened."""
 
-_COMMANDS: Final = ("new", "run", "check", "graph", "trace")
-
+_COMMANDS: Final = ("new", "run", "check", "graph", "trace", "operators")
 
 _COMPLETION: Final = """\b
 Completion for step-fabric in bash; with zsh_source or fish_source in those shells:
@@ -82,7 +81,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     callback=_print_version,
     help="Show the version and exit.",
 )
-def _commands() -> None:
+def command_line() -> None:
     """Run Streaming Tensor Programs on an emulated dataflow fabric."""
 
 
@@ -112,7 +111,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     ended = Terminations()
     try:
         with ended.handled():
-            status: int | None = _commands.main(given, standalone_mode=False, obj=known)
+            status: int | None = command_line.main(given, standalone_mode=False, obj=known)
     except (click.exceptions.Abort, KeyboardInterrupt):
         return _interrupted(given, known, ended.number)
     except click.ClickException as error:

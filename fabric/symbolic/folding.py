@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Final
 
@@ -26,24 +26,86 @@ _NUMBERS_IN_NAMES: Final = re.compile(r"(?<=_)\d+|\[\d+\]")
 def alike(plan: Plan) -> list[tuple[Node, ...]]:
     """Return the nodes of ``plan`` in groups of repeated ones, in the order of the first."""
     colours = _numbered(_signature(node) for node in plan.nodes)
-    incoming: list[list[tuple[int, int]]] = [[] for _ in plan.nodes]
-    outgoing: list[list[tuple[int, int]]] = [[] for _ in plan.nodes]
+    near: list[list[tuple[bool, int, int]]] = [[] for _ in plan.nodes]
     for edge in plan.edges:
         producer, consumer = edge.producer, edge.consumer
-        outgoing[producer.index].append((_port(producer, edge.output), consumer.index))
-        incoming[consumer.index].append((_port(consumer, edge.input), producer.index))
-    while True:
-        finer = _numbered(
-            (
-                colours[index],
-                tuple(sorted({(port, colours[other]) for port, other in incoming[index]})),
-                tuple(sorted({(port, colours[other]) for port, other in outgoing[index]})),
+        near[producer.index].append((True, _port(producer, edge.output), consumer.index))
+        near[consumer.index].append((False, _port(consumer, edge.input), producer.index))
+    _refine(colours, near)
+    return _grouped(plan, colours)
+
+
+def folded(plan: Plan, most: int) -> list[tuple[Node, ...]]:
+    """Return the groups of ``alike``, coarser ones where these are more than ``most``.
+
+    Then neighbours do not count: only what stands at one line, if need be whatever its parameters
+    are, and at last all operators of a kind.
+    """
+    groups = alike(plan)
+    coarser: tuple[Callable[[Node], Hashable], ...] = (
+        _signature,
+        lambda node: (type(node.operator).__name__, node.place),
+        lambda node: type(node.operator).__name__,
+    )
+    for key in coarser:
+        if len(groups) > most:
+            groups = _grouped(plan, _numbered(map(key, plan.nodes)))
+    return groups
+
+
+def _refine(colours: list[int], near: Sequence[Sequence[tuple[bool, int, int]]]) -> None:
+    """Split ``colours`` until nodes of one have neighbours of the same at the same ports.
+
+    Only nodes next to those whose colour has changed are looked at again: a chain of thousands of
+    operators takes no longer than it is.
+    """
+    members: dict[int, set[int]] = defaultdict(set)
+    for node, colour in enumerate(colours):
+        members[colour].add(node)
+    looked_at: dict[int, Hashable] = {}
+    changed = set(range(len(colours)))
+    while changed:
+        again: dict[int, list[int]] = defaultdict(list)
+        for node in changed:
+            looked_at[node] = frozenset(
+                (out, port, colours[other]) for out, port, other in near[node]
             )
-            for index in range(len(colours))
-        )
-        if len(set(finer)) == len(set(colours)):
-            break
-        colours = finer
+            again[colours[node]].append(node)
+        moved: set[int] = set()
+        for colour in sorted(again):
+            moved |= _split(colour, again[colour], looked_at, members, colours)
+        changed = {other for node in moved for _, _, other in near[node]}
+
+
+def _split(
+    colour: int,
+    again: Sequence[int],
+    looked_at: Mapping[int, Hashable],
+    members: dict[int, set[int]],
+    colours: list[int],
+) -> set[int]:
+    """Give nodes of ``colour`` whose neighbours differ a colour of their own; return those."""
+    parts: dict[Hashable, set[int]] = defaultdict(set)
+    for node in again:
+        parts[looked_at[node]].add(node)
+    if len(again) < len(members[colour]):
+        # The others keep it: what they are next to has not changed, so they are still alike.
+        other = next(node for node in members[colour] if node not in parts[looked_at[node]])
+        parts.pop(looked_at[other])
+    else:
+        parts.pop(max(parts, key=lambda part: len(parts[part])))
+    moved: set[int] = set()
+    for part in parts.values():
+        fresh = len(members)
+        members[fresh] = part
+        members[colour] -= part
+        for node in part:
+            colours[node] = fresh
+        moved |= part
+    return moved
+
+
+def _grouped(plan: Plan, colours: Sequence[int]) -> list[tuple[Node, ...]]:
     groups: dict[int, list[Node]] = defaultdict(list)
     for node, colour in zip(plan.nodes, colours, strict=True):
         groups[colour].append(node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Final
 
+from fabric.arguments.described import Described
 from fabric.wiring.operator import Operator
 
 __all__ = ["behaving_as", "is_conducted"]
@@ -32,7 +33,7 @@ def behaving_as(kind: type[Operator]) -> type[Operator]:
 
 def _is_unchanged(kind: type[Operator], base: type[Operator]) -> bool:
     defaults = {field.name for field in fields(base)}
-    for name in dir(base):
+    for name in type.__dir__(base):  # all of it: dir() lists what users need
         if name in _BESIDES:
             continue
         found = _found(kind, name)
@@ -50,8 +51,8 @@ def _found(kind: type, name: str) -> object:
 
 
 @dataclass(frozen=True)
-class _Plain:
-    """Has what Python and ``dataclass`` give every class, and nothing else."""
+class _Plain(Described):
+    """Has what Python and ``dataclass`` give every description, and nothing else."""
 
     field: int = 0
 
@@ -59,6 +60,6 @@ class _Plain:
 _BESIDES: Final = {
     *vars(_Plain),
     *("__post_init__", "__call__", "infer", "costs"),
-    *("duties", "refusal", "is_users", "_fits"),
+    *("duties", "refusal", "is_users"),
 }
 """What ``run`` does not use."""

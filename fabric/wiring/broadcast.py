@@ -32,8 +32,21 @@ class Broadcast(Operator):
     Timing:
         No cycles; an element waits for a slot in each output, in order.
 
+    Memory:
+        None.
+
     Attributes:
         readers: how many outputs, at least 1.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     rows = LinearOffChipLoad(np.ones((4, 64)), tile=(1, 64))()
+        ...     one, other = Broadcast(2)(rows)
+        ...     LinearOffChipStore("y")(Map(Mul())(one, other))
+        >>> print(one.type)
+        [1, 4, 1] of 1x64 bfloat16
+        >>> print(simulate(program).cycles)
+        110
     """
 
     conducted: ClassVar[bool] = True

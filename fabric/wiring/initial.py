@@ -54,10 +54,24 @@ class Initial(Operator):
         No cycles. The elements in front leave at cycle 0, as far as the channel has slots; they are
         in no memory.
 
+    Memory:
+        None.
+
     Attributes:
         value: a number, or rows x cols of them, for a tile; an index, or several, for a selector;
             a truth value; a tuple of these for a tuple.
         count: at least 1.
+
+    Example:
+        >>> with Program("example", mode="functional") as program:
+        ...     rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((2, 4)), tile=(1, 4))())
+        ...     longer = Initial(0)(rows)
+        ...     LinearOffChipStore("y")(Promote(0)(longer))
+        >>> program.expect(y=lambda: np.array([0, 1, 1])[:, None] * np.ones((3, 4)))
+        >>> print(longer.type)
+        [3] of 1x4 bfloat16
+        >>> print(simulate(program).verified)
+        True
     """
 
     conducted: ClassVar[bool] = True

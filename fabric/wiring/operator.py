@@ -114,6 +114,9 @@ class Operator(Described):
 
     Attributes:
         name: for reports; by default made of the class name and a number.
+
+    Family:
+        Beyond the paper's tables.
     """
 
     duties: ClassVar[tuple[str, ...]] = ("infer", "costs", "run", "__call__")

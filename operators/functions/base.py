@@ -1,7 +1,7 @@
 """What a hardware function is: tiles in, a tile out, and the work that takes.
 
 Users write their own the same way: a frozen dataclass with ``infer``, ``flops`` and ``apply``.
-Source: cycle counts as the authors' simulator; Streaming Tensor Programs, section 3.2, Table 5.
+Source: cycle counts as the authors' simulator; Streaming Tensor Programs, section 3.2.
 """
 
 from __future__ import annotations
@@ -58,6 +58,9 @@ class Function(Described):
     Attributes:
         operands: how many it takes; None for any number.
         mixed_types: they may be tiles of different element types.
+
+    Family:
+        Functions of Map.
     """
 
     duties: ClassVar[tuple[str, ...]] = ("infer", "flops or fixed_cycles", "apply")

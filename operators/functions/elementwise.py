@@ -40,7 +40,20 @@ class _Unary(Function):
 
 @dataclass(frozen=True)
 class SiLU(_Unary):
-    """``x / (1 + exp(-x))``, 8 operations an element."""
+    """``x / (1 + exp(-x))``, 8 operations an element.
+
+    Shapes:
+        x: R x C; result: the same.
+
+    Example:
+        >>> x = np.arange(-8.0, 8.0).reshape(4, 4) / 4
+        >>> with Program("example", mode="functional") as program:
+        ...     tiles = LinearOffChipLoad(x, tile=(2, 4))()
+        ...     LinearOffChipStore("y")(Map(SiLU())(tiles))
+        >>> program.expect(y=lambda: x / (1 + np.exp(-x)))
+        >>> print(simulate(program).verified)
+        True
+    """
 
     flops_per_element: ClassVar = 8
 
@@ -53,7 +66,20 @@ class SiLU(_Unary):
 
 @dataclass(frozen=True)
 class Exp(_Unary):
-    """``exp(x)``, 4 operations an element; 0 in columns that are not valid."""
+    """``exp(x)``, 4 operations an element; 0 in columns that are not valid.
+
+    Shapes:
+        x: R x C; result: the same.
+
+    Example:
+        >>> x = np.arange(-8.0, 8.0).reshape(4, 4) / 4
+        >>> with Program("example", mode="functional") as program:
+        ...     tiles = LinearOffChipLoad(x, tile=(2, 4))()
+        ...     LinearOffChipStore("y")(Map(Exp())(tiles))
+        >>> program.expect(y=lambda: np.exp(x))
+        >>> print(simulate(program).verified)
+        True
+    """
 
     flops_per_element: ClassVar = 4
 
@@ -114,7 +140,21 @@ class _Binary(Function):
 
 @dataclass(frozen=True)
 class Add(_Binary):
-    """``a + b``, one operation an element of the result."""
+    """``a + b``, one operation an element of the result.
+
+    Shapes:
+        a, b: R x C, where either may have 1 row or 1 column; result: R x C.
+
+    Example:
+        >>> a, b = np.arange(16.0).reshape(4, 4), np.full((4, 1), 2.0)
+        >>> with Program("example", mode="functional") as program:
+        ...     left = LinearOffChipLoad(a, tile=(2, 4))()
+        ...     right = LinearOffChipLoad(b, tile=(2, 1))()
+        ...     LinearOffChipStore("y")(Map(Add())(left, right))
+        >>> program.expect(y=lambda: a + b)
+        >>> print(simulate(program).verified)
+        True
+    """
 
     @override
     def compute(self, left: Array, right: Array) -> Array:
@@ -124,7 +164,21 @@ class Add(_Binary):
 
 @dataclass(frozen=True)
 class Mul(_Binary):
-    """``a * b``, one operation an element of the result."""
+    """``a * b``, one operation an element of the result.
+
+    Shapes:
+        a, b: R x C, where either may have 1 row or 1 column; result: R x C.
+
+    Example:
+        >>> a, b = np.arange(16.0).reshape(4, 4), np.full((4, 1), 2.0)
+        >>> with Program("example", mode="functional") as program:
+        ...     left = LinearOffChipLoad(a, tile=(2, 4))()
+        ...     right = LinearOffChipLoad(b, tile=(2, 1))()
+        ...     LinearOffChipStore("y")(Map(Mul())(left, right))
+        >>> program.expect(y=lambda: a * b)
+        >>> print(simulate(program).verified)
+        True
+    """
 
     @override
     def compute(self, left: Array, right: Array) -> Array:
@@ -134,7 +188,21 @@ class Mul(_Binary):
 
 @dataclass(frozen=True)
 class Div(_Binary):
-    """``a / b``, one operation an element of the result."""
+    """``a / b``, one operation an element of the result.
+
+    Shapes:
+        a, b: R x C, where either may have 1 row or 1 column; result: R x C.
+
+    Example:
+        >>> a, b = np.arange(16.0).reshape(4, 4), np.full((4, 1), 2.0)
+        >>> with Program("example", mode="functional") as program:
+        ...     left = LinearOffChipLoad(a, tile=(2, 4))()
+        ...     right = LinearOffChipLoad(b, tile=(2, 1))()
+        ...     LinearOffChipStore("y")(Map(Div())(left, right))
+        >>> program.expect(y=lambda: a / b)
+        >>> print(simulate(program).verified)
+        True
+    """
 
     @override
     def compute(self, left: Array, right: Array) -> Array:
@@ -144,7 +212,21 @@ class Div(_Binary):
 
 @dataclass(frozen=True)
 class Maximum(_Binary):
-    """The larger of ``a`` and ``b``, one operation an element of the result."""
+    """The larger of ``a`` and ``b``, one operation an element of the result.
+
+    Shapes:
+        a, b: R x C, where either may have 1 row or 1 column; result: R x C.
+
+    Example:
+        >>> a, b = np.arange(16.0).reshape(4, 4), np.full((4, 1), 2.0)
+        >>> with Program("example", mode="functional") as program:
+        ...     left = LinearOffChipLoad(a, tile=(2, 4))()
+        ...     right = LinearOffChipLoad(b, tile=(2, 1))()
+        ...     LinearOffChipStore("y")(Map(Maximum())(left, right))
+        >>> program.expect(y=lambda: np.maximum(a, b))
+        >>> print(simulate(program).verified)
+        True
+    """
 
     @override
     def compute(self, left: Array, right: Array) -> Array:

@@ -32,6 +32,19 @@ class Matmul(Function):
     Attributes:
         transposed: the second operand is stored by rows of its columns. Its valid rows are then
             the valid columns of the result.
+
+    Example:
+        >>> q, k = np.ones((4, 8)), np.ones((2, 8))
+        >>> with Program("example", mode="functional") as program:
+        ...     left = LinearOffChipLoad(q, tile=(4, 8))()
+        ...     right = LinearOffChipLoad(k, tile=(2, 8))()
+        ...     scores = Map(Matmul(transposed=True))(left, right)
+        ...     LinearOffChipStore("y")(scores)
+        >>> program.expect(y=lambda: q @ k.T)
+        >>> print(scores.type)
+        [1, 1, 1] of 4x2 bfloat16
+        >>> print(simulate(program).verified)
+        True
     """
 
     operands: ClassVar = 2
@@ -75,6 +88,19 @@ class MatmulSum(Reduction):
     Shapes:
         a: M x K; b: K x N; result: M x N. M may be decided by data; then the accumulator starts
         empty and the first product becomes it.
+
+    Timing:
+        2 * M * K * N operations; the addition to the sum counts none.
+
+    Example:
+        >>> a, b = np.ones((4, 16)), np.ones((16, 8))
+        >>> with Program("example", mode="functional") as program:
+        ...     left = Flatten(0, 1)(LinearOffChipLoad(a, tile=(4, 8))())
+        ...     right = Flatten(0, 1)(LinearOffChipLoad(b, tile=(8, 8))())
+        ...     LinearOffChipStore("y")(Promote(0)(Accum(MatmulSum())(left, right)))
+        >>> program.expect(y=lambda: a @ b)
+        >>> print(simulate(program).verified)
+        True
     """
 
     operands: ClassVar = 2

@@ -24,6 +24,9 @@ class Reduction(Described):
 
     Attributes:
         operands: how many it takes; None for any number.
+
+    Family:
+        Functions of Accum and Scan.
     """
 
     duties: ClassVar[tuple[str, ...]] = (

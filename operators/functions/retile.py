@@ -62,6 +62,18 @@ class RetileRow(_Retile):
 
     Shapes:
         R x C tiles in groups of G: (G * R) x C; R and G may be decided by data.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     rows = LinearOffChipLoad(np.ones((4, 64)), tile=(1, 64))()
+        ...     packed = Accum(RetileRow(), rank=2)(rows)
+        ...     LinearOffChipStore("y")(packed)
+        >>> print(rows.type)
+        [1, 4, 1] of 1x64 bfloat16
+        >>> print(packed.type)
+        [1] of 4x64 bfloat16
+        >>> print(simulate(program).cycles)
+        113
     """
 
     @override
@@ -92,6 +104,18 @@ class RetileCol(_Retile):
 
     Shapes:
         R x C tiles in groups of G: R x (G * C); C and G may be decided by data.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     parts = LinearOffChipLoad(np.ones((4, 256)), tile=(4, 64))()
+        ...     row = Accum(RetileCol())(parts)
+        ...     LinearOffChipStore("y")(row)
+        >>> print(parts.type)
+        [1, 1, 4] of 4x64 bfloat16
+        >>> print(row.type)
+        [1, 1] of 4x256 bfloat16
+        >>> print(simulate(program).cycles)
+        167
     """
 
     @override

@@ -43,7 +43,20 @@ class _RowWise(Function):
 
 @dataclass(frozen=True)
 class RowSum(_RowWise):
-    """The sum of each row's valid columns, one operation an element."""
+    """The sum of each row's valid columns, one operation an element.
+
+    Shapes:
+        x: R x C; result: R x 1.
+
+    Example:
+        >>> x = np.arange(-8.0, 8.0).reshape(4, 4) / 4
+        >>> with Program("example", mode="functional") as program:
+        ...     tiles = LinearOffChipLoad(x, tile=(2, 4))()
+        ...     LinearOffChipStore("y")(Map(RowSum())(tiles))
+        >>> program.expect(y=lambda: x.sum(axis=1, keepdims=True))
+        >>> print(simulate(program).verified)
+        True
+    """
 
     @override
     def compute(self, data: Array, tile: Tile) -> Array:
@@ -53,7 +66,20 @@ class RowSum(_RowWise):
 
 @dataclass(frozen=True)
 class RowMaximum(_RowWise):
-    """The largest of each row's valid columns, one operation an element."""
+    """The largest of each row's valid columns, one operation an element.
+
+    Shapes:
+        x: R x C; result: R x 1.
+
+    Example:
+        >>> x = np.arange(-8.0, 8.0).reshape(4, 4) / 4
+        >>> with Program("example", mode="functional") as program:
+        ...     tiles = LinearOffChipLoad(x, tile=(2, 4))()
+        ...     LinearOffChipStore("y")(Map(RowMaximum())(tiles))
+        >>> program.expect(y=lambda: x.max(axis=1, keepdims=True))
+        >>> print(simulate(program).verified)
+        True
+    """
 
     @override
     def compute(self, data: Array, tile: Tile) -> Array:
@@ -81,7 +107,21 @@ class _Bookkeeping(Function):
 
 @dataclass(frozen=True)
 class SetOffset(_Bookkeeping):
-    """Say how many rows of a tile are valid: as many as the integer beside it; one cycle."""
+    """Say how many rows of a tile are valid: as many as the integer beside it; one cycle.
+
+    Shapes:
+        tile: R x C; rows: 1 x 1, an integer; result: R x C.
+
+    Example:
+        >>> x = np.arange(8.0).reshape(4, 2)
+        >>> with Program("example", mode="functional") as program:
+        ...     tile = Flatten(0, 1)(LinearOffChipLoad(x, tile=(4, 2))())
+        ...     three = Map(SetOffset())(tile, Metadata(np.array([3]))())
+        ...     LinearOffChipStore("y")(FlatMap(SplitRows(valid_only=True))(three))
+        >>> program.expect(y=lambda: x[:3].reshape(1, 6))
+        >>> print(simulate(program).verified)
+        True
+    """
 
     @override
     def infer(self, *inputs: TileType) -> TileType:
@@ -112,7 +152,22 @@ class SetOffset(_Bookkeeping):
 
 @dataclass(frozen=True)
 class RowAppend(_Bookkeeping):
-    """Write the rows of the second tile behind the valid rows of the first; one cycle."""
+    """Write the rows of the second tile behind the valid rows of the first; one cycle.
+
+    Shapes:
+        tile: R x C; more: S x C; result: R x C.
+
+    Example:
+        >>> x, new = np.arange(8.0).reshape(4, 2), np.full((1, 2), 9.0)
+        >>> with Program("example", mode="functional") as program:
+        ...     tile = Flatten(0, 1)(LinearOffChipLoad(x, tile=(4, 2))())
+        ...     three = Map(SetOffset())(tile, Metadata(np.array([3]))())
+        ...     row = Flatten(0, 1)(LinearOffChipLoad(new, tile=(1, 2))())
+        ...     LinearOffChipStore("y")(Map(RowAppend())(three, row))
+        >>> program.expect(y=lambda: np.concatenate([x[:3], new]))
+        >>> print(simulate(program).verified)
+        True
+    """
 
     @override
     def infer(self, *inputs: TileType) -> TileType:
@@ -151,8 +206,21 @@ class RowAppend(_Bookkeeping):
 class CacheWriteAddress(_Bookkeeping):
     """The address of the last tile of a request's cache, from its index and its tiles; one cycle.
 
+    Shapes:
+        request, tiles: 1 x 1, integers; result: 1 x 1, an integer.
+
     Attributes:
         stride: tiles from one request's cache to the next one's.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     requests, tiles = Metadata(np.array([0, 1]))(), Metadata(np.array([3, 1]))()
+        ...     last = Map(CacheWriteAddress(stride=4))(requests, tiles)
+        ...     Consumer()(last)
+        >>> print(last.type)
+        [1, 2] of 1x1 uint64
+        >>> print(simulate(program).cycles)
+        5
     """
 
     stride: int

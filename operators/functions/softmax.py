@@ -28,6 +28,18 @@ class RunningMaximum(Reduction):
 
     Shapes:
         scores: R x C; result: a tuple of two R x 1.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     scores = LinearOffChipLoad(np.ones((2, 8)), tile=(2, 4))()
+        ...     running = Scan(RunningMaximum())(scores)
+        ...     Consumer()(running)
+        >>> print(scores.type)
+        [1, 1, 2] of 2x4 bfloat16
+        >>> print(running.type)
+        [1, 1, 2] of (2x1 bfloat16, 2x1 bfloat16)
+        >>> print(simulate(program).cycles)
+        44
     """
 
     operands: ClassVar = 1
@@ -90,6 +102,16 @@ class ShiftedExp(Function):
 
     Shapes:
         scores: R x C; maximum and factor, which is not used: R x 1; result: R x C.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     scores = LinearOffChipLoad(np.ones((2, 8)), tile=(2, 4))()
+        ...     weights = Map(ShiftedExp())(scores, Scan(RunningMaximum())(scores))
+        ...     LinearOffChipStore("y")(weights)
+        >>> print(weights.type)
+        [1, 1, 2] of 2x4 bfloat16
+        >>> print(simulate(program).cycles)
+        69
     """
 
     operands: ClassVar = 3
@@ -138,6 +160,19 @@ class RescaledSum(Reduction):
     Shapes:
         weights: R x C; values: C x N; maximum, which is not used, and factor: R x 1;
         result: a tuple of R x N and R x 1; of nothing: zeros and ones.
+
+    Example:
+        >>> scores, values = np.arange(16.0).reshape(2, 8) / 8, np.ones((8, 4))
+        >>> with Program("example", mode="functional") as program:
+        ...     pieces = Flatten(0, 1)(LinearOffChipLoad(scores, tile=(2, 4))())
+        ...     rows = Flatten(0, 1)(LinearOffChipLoad(values, tile=(4, 4))())
+        ...     running = Scan(RunningMaximum())(pieces)
+        ...     weights = Map(ShiftedExp())(pieces, running)
+        ...     sums = Accum(RescaledSum())(weights, rows, running)
+        ...     LinearOffChipStore("y")(Promote(0)(Map(Div())(sums)))
+        >>> program.expect(y=lambda: np.ones((2, 4)))
+        >>> print(simulate(program).verified)
+        True
     """
 
     operands: ClassVar = 4

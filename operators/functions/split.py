@@ -32,6 +32,9 @@ class Split(Described):
 
     Attributes:
         rank: of the streams.
+
+    Family:
+        Functions of FlatMap.
     """
 
     duties: ClassVar[tuple[str, ...]] = ("infer", "apply")
@@ -78,6 +81,17 @@ class SplitRows(_SplitLines):
 
     Attributes:
         valid_only: drop rows that are padding.
+
+    Example:
+        >>> x = np.arange(16.0).reshape(4, 4)
+        >>> with Program("example", mode="functional") as program:
+        ...     rows = FlatMap(SplitRows())(LinearOffChipLoad(x, tile=(2, 4))())
+        ...     LinearOffChipStore("y")(rows)
+        >>> program.expect(y=lambda: x.reshape(2, 8))
+        >>> print(rows.type)
+        [1, 2, 2] of 1x4 bfloat16
+        >>> print(simulate(program).verified)
+        True
     """
 
     @override
@@ -99,6 +113,17 @@ class SplitCols(_SplitLines):
 
     Attributes:
         valid_only: drop columns that are padding.
+
+    Example:
+        >>> x = np.arange(16.0).reshape(4, 4)
+        >>> with Program("example", mode="functional") as program:
+        ...     columns = FlatMap(SplitCols())(LinearOffChipLoad(x, tile=(4, 4))())
+        ...     LinearOffChipStore("y")(columns)
+        >>> program.expect(y=lambda: x.T.reshape(1, 16))
+        >>> print(columns.type)
+        [1, 1, 4] of 1x4 bfloat16
+        >>> print(simulate(program).verified)
+        True
     """
 
     @override
@@ -129,6 +154,18 @@ class SplitTiles(Split):
 
     Attributes:
         rows, cols: of the parts; they divide those of the tile.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     large = LinearOffChipLoad(np.ones((8, 128)), tile=(8, 128))()
+        ...     small = FlatMap(SplitTiles(rows=4, cols=64))(large)
+        ...     LinearOffChipStore("y")(small)
+        >>> print(large.type)
+        [1, 1, 1] of 8x128 bfloat16
+        >>> print(small.type)
+        [1, 1, 2, 2] of 4x64 bfloat16
+        >>> print(simulate(program).cycles)
+        159
     """
 
     rank: ClassVar[int] = 1

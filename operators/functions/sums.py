@@ -18,7 +18,20 @@ __all__ = ["SignalAllRead", "Sum"]
 
 @dataclass(frozen=True)
 class Sum(Reduction):
-    """The sum of the tiles of a group, one operation an element; in float32 until it is emitted."""
+    """The sum of the tiles of a group, one operation an element; in float32 until it is emitted.
+
+    Shapes:
+        tiles of a group: R x C; result: R x C.
+
+    Example:
+        >>> x = np.arange(16.0).reshape(4, 4)
+        >>> with Program("example", mode="functional") as program:
+        ...     rows = LinearOffChipLoad(x, tile=(1, 4))()
+        ...     LinearOffChipStore("y")(Accum(Sum(), rank=2)(rows))
+        >>> program.expect(y=lambda: x.sum(axis=0, keepdims=True))
+        >>> print(simulate(program).verified)
+        True
+    """
 
     operands: ClassVar = 1
 
@@ -60,7 +73,21 @@ class Sum(Reduction):
 
 @dataclass(frozen=True)
 class SignalAllRead(Reduction):
-    """The number 1 when all tiles of a group have come; one cycle a tile."""
+    """The number 1 when all tiles of a group have come; one cycle a tile.
+
+    Shapes:
+        tiles of a group: any; result: 1 x 1, an integer.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     rows = LinearOffChipLoad(np.ones((4, 64)), tile=(1, 64))()
+        ...     signal = Accum(SignalAllRead(), rank=2)(rows)
+        ...     Consumer()(signal)
+        >>> print(signal.type)
+        [1] of 1x1 uint64
+        >>> print(simulate(program).cycles)
+        85
+    """
 
     operands: ClassVar = 1
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -23,6 +25,7 @@ from fabric.wiring.elaborate import elaborate
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.deadlock.cases import CASES, fork_join, ring, round_and_round
 from tests.deadlock.parts import Script, feedback, gather, relay, sink, source
+from tests.drawing.geometry import clashes, drawn
 from tests.schedules import SCHEDULES, schedule
 
 PROGRAM = str(Path(__file__).parent / "pack_rows_program.py")
@@ -85,6 +88,8 @@ class TestFiles:
         dot = (folder / "deadlock.dot").read_text(encoding="utf-8")
         assert report.deadlock == written
         assert names == names & set(boxes)
+        text = (folder / "deadlock.svg").read_text(encoding="utf-8")
+        assert [] == list(clashes(drawn(text)))
         (graph,) = pydot.graph_from_dot_data(dot) or []
         assert names == {node.get_name().strip('"') for node in graph.get_nodes()} - {"node"}
 
@@ -92,12 +97,41 @@ class TestFiles:
         "name", ["long_tail", "loop_of_40", "pack_rows", "ring_of_1", "ring_of_2", "three_rings"]
     )
     def test_golden_pictures(self, name: str, golden: Callable[[str, str], None]) -> None:
-        """Rings of several sizes beside each other and what waits behind them, as looked at."""
+        """Rings and what waits behind them, as looked at; no line runs through a box."""
         report = simulate(CASES[name].build())
         found = msgspec.convert(report.deadlock, DeadlockReport)
 
+        looked_at = drawn(picture.svg(found))
+        assert looked_at.boxes
+        assert [] == list(clashes(looked_at))
         golden(f"{name}.svg", picture.svg(found).replace(found.summary, "SUMMARY"))
         golden(f"{name}.dot", picture.dot(found))
+
+    def test_channels(self) -> None:
+        """Every wait in a loop names its channel, and how much that holds."""
+        report = simulate(CASES["pack_rows"].build())
+        found = msgspec.convert(report.deadlock, DeadlockReport)
+        texts = [text for text, _ in drawn(picture.svg(found)).texts]
+
+        told = {"a_join.1": "2 of 2 held", "a_relay_0.0": "0 of 2 held", "a_pack.0": "0 of 2 held"}
+        assert told.items() <= dict(pairwise(texts)).items()
+        assert r'label="a_join.1\n2 of 2 held"' in picture.dot(found)
+
+    def test_many(self) -> None:
+        """Of very many units some are drawn, and how many is said."""
+        report = simulate(CASES["three_rings"].build())
+        found = msgspec.convert(report.deadlock, DeadlockReport)
+        (first, *_) = found.loops[0].units
+        units = [
+            replace(first, unit=f"u{k}", waits_for=[f"u{(k + 1) % 5_000}"]) for k in range(5_000)
+        ]
+        waiting = [replace(first, unit=f"v{k}", waits_for=["u0"]) for k in range(5_000)]
+        many = replace(found, loops=[replace(found.loops[0], units=units)], behind=waiting)
+        boxes = drawn(picture.svg(many)).boxes
+
+        assert 400 == len(boxes)
+        assert "waits in a loop (200 of 5,000 drawn)" in picture.svg(many)
+        assert "waits behind it (200 of 5,000 drawn)" in picture.svg(many)
 
     def test_events(self, tmp_path: Path) -> None:
         """The run's log has the deadlock in one line."""

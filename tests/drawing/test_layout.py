@@ -1,21 +1,136 @@
-"""Where things are in a picture."""
+"""Where things are in a picture: nothing lies on anything else, in any graph."""
 
 from __future__ import annotations
 
-from fabric.drawing.layout import layered
+from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations, pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabric.drawing.layout import Layout, Size, layered
+from fabric.drawing.picture import picture_of
+from fabric.drawing.svg import svg
+from fabric.wiring.elaborate import elaborate
+from tests.drawing.geometry import clashes, drawn, sampled
+from tests.symbolic.programs import PROGRAMS, wired
+
+SHIPPED = sorted(file.stem for file in PROGRAMS.glob("*.py"))
 
 
-def test_a_cycle_hangs_from_its_first_node() -> None:
-    """Of a cycle the arrow back to where it begins points up, and no other."""
-    layout = layered([(10, 10)] * 3, [(0, 1), (1, 2), (2, 0)], [(5, 5)] * 3)
+def inside(layout: Layout, sizes: list[Size]) -> bool:
+    """Whether all boxes lie in the drawing."""
+    return all(
+        -0.01 <= x - w / 2
+        and x + w / 2 <= layout.size[0] + 0.01
+        and -0.01 <= y - h / 2
+        and y + h / 2 <= layout.size[1] + 0.01
+        for (x, y), (w, h) in zip(layout.nodes, sizes, strict=True)
+    )
 
-    first, second, third = (y for _, y in layout.nodes)
-    assert first < second < third
+
+class TestLayered:
+    @settings(max_examples=30, deadline=None)
+    @given(
+        sizes=st.lists(st.tuples(st.floats(10, 200), st.floats(10, 60)), min_size=1, max_size=12),
+        data=st.data(),
+    )
+    def test_any_graph(self, sizes: list[Size], data: st.DataObject) -> None:
+        """Nodes and labels of any graph do not overlap; routes run from box to box by the label."""
+        number = st.integers(0, len(sizes) - 1)
+        arrows = data.draw(st.lists(st.tuples(number, number), max_size=20))
+        label = st.none() | st.just((50.0, 14.0))
+        labels: list[Size | None] = [data.draw(label) for _ in arrows]
+        found = layered(sizes, arrows, labels)
+        named = [
+            (place, size)
+            for place, size in zip(found.labels, labels, strict=True)
+            if place is not None and size is not None
+        ]
+        boxes = [*zip(found.nodes, sizes, strict=True), *named]
+
+        assert [label is None for label in labels] == [place is None for place in found.labels]
+        assert inside(found, sizes)
+        for ((x0, y0), (w0, h0)), ((x1, y1), (w1, h1)) in combinations(boxes, 2):
+            assert abs(x0 - x1) > (w0 + w1) / 2 - 0.1 or abs(y0 - y1) > (h0 + h1) / 2 - 0.1
+        for (source, target), place, size, route in zip(
+            arrows, found.labels, labels, found.routes, strict=True
+        ):
+            stops = [(found.nodes[source], sizes[source]), (found.nodes[target], sizes[target])]
+            if place is not None and size is not None:
+                stops.insert(1, (place, size))
+            assert len(stops) - 1 == len(route)
+            for curve, (start, end) in zip(route, pairwise(stops), strict=True):
+                assert self.meets(curve[0], *start)
+                assert self.meets(curve[-1], *end)
+                assert len(sampled(curve)) > 1
+
+    @staticmethod
+    def meets(point: tuple[float, float], centre: tuple[float, float], size: Size) -> bool:
+        """Whether a point lies on the edge of a box; lines have a width."""
+        across = abs(point[0] - centre[0]) - size[0] / 2
+        down = abs(point[1] - centre[1]) - size[1] / 2
+        return -1.5 < max(across, down) < 1.5
+
+    def test_arrows_point_down(self) -> None:
+        """Of a cycle the arrow back to where it begins points up, and no other."""
+        layout = layered([(10, 10)] * 3, [(0, 1), (1, 2), (2, 0)], [(5, 5)] * 3)
+
+        first, second, third = (y for _, y in layout.nodes)
+        assert first < second < third
+
+    def test_nothing(self) -> None:
+        """A graph without nodes has a place, too."""
+        assert Layout((0.0, 0.0), (), (), ()) == layered([], [], [])
+
+    def test_far_to_the_right(self) -> None:
+        """Places are exact where they have six digits: neighbours stay apart."""
+        count = 1_500
+        layout = layered([(100.0, 20.0)] * count, [(0, k) for k in range(1, count)], [None] * 1_499)
+
+        across = sorted(x for x, _ in layout.nodes[1:])
+        assert across[-1] > 100_000
+        gaps = [after - before for before, after in pairwise(across)]
+        assert 113 < min(gaps)
+
+    def test_in_threads(self) -> None:
+        """Several threads may draw at once, and each gets its own picture."""
+        graphs = [
+            ([(20.0 + each, 10.0)] * 30, [(k, (k * each) % 30) for k in range(29)], [None] * 29)
+            for each in range(2, 10)
+        ]
+        alone = [layered(*graph) for graph in graphs]
+        with ThreadPoolExecutor(4) as threads:
+            together = list(threads.map(lambda graph: layered(*graph), graphs * 4))
+        assert alone * 4 == together
 
 
-def test_one_node_feeds_itself() -> None:
-    """Its arrow has somewhere to go, and is no cycle to be turned round."""
-    layout = layered([(10, 10)] * 2, [(0, 0), (0, 1)], [(5, 5)] * 2)
+class TestShipped:
+    @pytest.mark.parametrize("program", SHIPPED)
+    def test_nothing_on_anything(self, program: str) -> None:
+        """Labels cover no line, lines run through no box: in the SVG of every shipped program."""
+        picture = picture_of(elaborate(wired(program)))
+        found = drawn(svg(picture))
 
-    (_, first), (_, second) = layout.nodes
-    assert first < second
+        assert len(picture.boxes) == len(found.boxes)
+        assert len(picture.arrows) == len(found.lines)
+        assert [] == list(clashes(found))
+
+    @pytest.mark.parametrize("program", ["attention", "simplified_moe", "top2_moe"])
+    def test_unfolded(self, program: str) -> None:
+        """Nor where every operator has its box."""
+        assert [] == list(clashes(drawn(svg(picture_of(elaborate(wired(program)), unfold=True)))))
+
+    def test_a_clash_is_seen(self) -> None:
+        """The geometry of the tests finds what it looks for."""
+        text = svg(picture_of(elaborate(wired("simplified_moe"))))
+        found = drawn(text)
+        (name, (left, top, right, bottom)), *_ = found.boxes.items()
+        found.texts.append(("moved", (left + 5, top + 5, right, bottom)))
+        middle = (left + right) / 2, (top + bottom) / 2
+        found.lines.append([[(0.0, 0.0), (0.0, 0.0), middle, middle]])
+
+        assert {f"{name} on moved", f"a line from (0.0, 0.0) to {middle} through {name}"} <= set(
+            clashes(found)
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.telling.causes import WAITS, Cause
@@ -25,6 +25,7 @@ class Slice(NamedTuple):
         state: one of ``STATES``.
         channel: -1 where it waits for none.
         open: a wait that had not ended when the run stopped; it may be 0 cycles long.
+        until: when the unit at the other end of the channel ended the wait; -1 for all others.
     """
 
     start: int
@@ -32,6 +33,7 @@ class Slice(NamedTuple):
     state: Cause
     channel: int
     open: bool = False
+    until: int = -1
 
 
 class Level(NamedTuple):
@@ -50,21 +52,31 @@ def slices(lines: Timelines, unit: int) -> Iterator[Slice]:
             continue
         if start > cycle:
             yield Slice(cycle, start, Cause.BUSY, -1)
-        yield Slice(start, end, wait.cause, wait.channel, wait.open)
+        until = wait.until if wait.channel >= 0 and not wait.open else -1
+        yield Slice(start, end, wait.cause, wait.channel, wait.open, until)
         cycle = end
     end = min(lines.final[unit], lines.last)
     if end > cycle:
         yield Slice(cycle, end, Cause.BUSY, -1)
 
 
-def occupancy(trace: Trace) -> Iterator[tuple[int, list[Level]]]:
-    """Yield each channel's number and how many elements it held from which cycle on."""
+def occupancy(
+    trace: Trace, channels: Iterable[int] | None = None
+) -> Iterator[tuple[int, list[Level]]]:
+    """Yield each channel's number and how many elements it held from which cycle on.
+
+    Args:
+        trace: of the run.
+        channels: only of these.
+    """
     first, last = trace.window
+    chosen = "" if channels is None else f"AND channel IN ({', '.join(map(str, channels))})"
     rows = trace.rows(
         f"SELECT channel, least(greatest(cycle, {first}), {last}) AS since, "
         "sum(change)::BIGINT FROM ("
         "SELECT channel, sent_cycle AS cycle, 1 AS change FROM transfers UNION ALL "
         "SELECT channel, taken_cycle, -1 FROM transfers WHERE taken_cycle IS NOT NULL) "
+        f"WHERE true {chosen} "
         "GROUP BY channel, since HAVING sum(change) <> 0 ORDER BY channel, since"
     )
     channel, levels = -1, list[Level]()
@@ -79,7 +91,13 @@ def occupancy(trace: Trace) -> Iterator[tuple[int, list[Level]]]:
 
 
 def bandwidth(trace: Trace, width: int) -> list[Level]:
-    """Return bytes moved by bursts in every ``width`` cycles, each burst spread over its time."""
+    """Return bytes that the HBM moved in every ``width`` cycles.
+
+    The trace knows when a burst was handed over and when it was done, not when each of its bytes
+    moved. It is spread evenly over that time, but for what would be above the peak: that counts in
+    the nearest stretch before that has room, or else in the next after. Only where a memory moved
+    more in all than its description calls its peak, stretches are above it.
+    """
     import numpy as np
 
     first, last = trace.window
@@ -95,5 +113,20 @@ def bandwidth(trace: Trace, width: int) -> list[Level]:
     moved = np.concatenate([[0.0], np.cumsum(np.cumsum(change)[:-1] * np.diff(cycles))])
     edges = first + width * np.arange(bins + 1)
     # Whole bytes up to each edge: what is rounded in one stretch is made up for in the next.
-    per_bin = np.diff(np.rint(np.interp(edges, cycles, moved)))
-    return [Level(int(edge), int(value)) for edge, value in zip(edges[:-1], per_bin, strict=True)]
+    spread = np.diff(np.rint(np.interp(edges, cycles, moved))).astype(np.int64).tolist()
+    peak: float = trace.meta["off_chip"]["peak_bytes_per_cycle"]
+    room = np.floor(np.diff(np.minimum(edges, last)) * peak).astype(np.int64).tolist()
+    if sum(spread) <= sum(room):
+        spread = _pushed(_pushed(spread[::-1], room[::-1])[::-1], room)
+    return list(map(Level, edges[:-1].tolist(), spread))
+
+
+def _pushed(amounts: list[int], room: list[int]) -> list[int]:
+    """Push what has no room on to the next; what is left at the end stays in the last."""
+    pushed, over = [], 0
+    for amount, most in zip(amounts, room, strict=True):
+        here = min(amount + over, most)
+        over += amount - here
+        pushed.append(here)
+    pushed[-1] += over
+    return pushed

@@ -1,6 +1,7 @@
 """The trace as Perfetto's protobuf: a track a unit, counters for channels and the HBM.
 
-1 cycle is written as 1 ns, and the root track says so.
+Arrows lead from each wait to where the unit at the other end ended it. 1 cycle is written as 1 ns,
+and the root track says so.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class _Writer:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._message: Any = TraceMessage()
+        self._arrows = 0
         self.events = 0
 
     def packet(self) -> Any:
@@ -67,10 +69,22 @@ class _Writer:
         self.events += 1
         return packet.track_event
 
-    def slice(self, track: int, start: int, end: int, name: str) -> None:
-        if start < end:
-            self.event(start, track, TrackEvent.TYPE_SLICE_BEGIN).name = name
-            self.event(end, track, TrackEvent.TYPE_SLICE_END)
+    def slice(self, track: int, start: int, end: int, name: str) -> Any:
+        """Write both ends; return the first, or None where there is nothing between."""
+        if start >= end:
+            return None
+        begin = self.event(start, track, TrackEvent.TYPE_SLICE_BEGIN)
+        begin.name = name
+        self.event(end, track, TrackEvent.TYPE_SLICE_END)
+        return begin
+
+    def arrow(self, begin: Any, track: int, cycle: int, name: str) -> None:
+        """Lead from the slice that begins with ``begin`` to something that is written here."""
+        self._arrows += 1
+        begin.flow_ids.append(self._arrows)
+        instant = self.event(cycle, track, TrackEvent.TYPE_INSTANT)
+        instant.name = name
+        instant.terminating_flow_ids.append(self._arrows)
 
     def levels(self, track: int, levels: list[Level]) -> None:
         for level in levels:
@@ -95,7 +109,10 @@ def write_perfetto(trace: Trace, output: Path) -> int:
                 title = piece.state.label
                 if piece.channel >= 0:
                     title += f" {names.far_end(unit, piece.channel)}"
-                writer.slice(track, piece.start, piece.end, title)
+                begin = writer.slice(track, piece.start, piece.end, title)
+                if begin is not None and piece.until >= piece.start:
+                    peer = _FIRST_UNIT + names.peer(unit, piece.channel)
+                    writer.arrow(begin, peer, piece.until, f"ends a wait of {name}")
                 if piece.open:
                     instant = writer.event(piece.end, track, TrackEvent.TYPE_INSTANT)
                     instant.name = f"{title}, since {piece.start:,}, when the run stopped"
@@ -105,6 +122,6 @@ def write_perfetto(trace: Trace, output: Path) -> int:
             writer.levels(track, levels)
         width = max(1, (lines.last - lines.first) // _BINS)
         writer.track(_HBM, f"{Cause.HBM.label}: bytes in {width:,} cycles", _ROOT, "bytes")
-        writer.levels(_HBM, bandwidth(trace, width))
+        writer.levels(_HBM, [*bandwidth(trace, width), Level(lines.last, 0)])
         writer.flush()
     return writer.events

@@ -1,48 +1,45 @@
-"""``trace report``: the page that holds all of it."""
+"""``trace report``: the page that holds all of it, in one file that loads nothing."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from fabric.deadlock.picture import svg
 from fabric.deadlock.text import report_lines
-from fabric.telling.causes import SHOWN, STUCK
 from fabric.telling.whole_file import output_file
 from fabric.telling.wording import visible
-from fabric.trace.analysis.critical import phases
 from fabric.trace.analysis.stalls import Accounts
 from fabric.trace.analysis.stuck import analysed
-from fabric.trace.pages.charts import bandwidth_chart, legend, occupancy_charts, timeline_chart
-from fabric.trace.pages.graph import graph
-from fabric.trace.pages.svg import element, table
+from fabric.trace.pages.detail import detail_of
+from fabric.trace.pages.figures import AT_CHANNELS, figures, steps
+from fabric.trace.pages.graph import graphs
+from fabric.trace.pages.levels import edges, memory, most_held, states
+from fabric.trace.pages.packed import packed
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
+    from fabric.trace.pages.detail import Detail
     from fabric.trace.reading.reader import Trace
 
 __all__ = ["write_page"]
 
-_ROWS: Final = 200
-_STYLE: Final = """
-body{font:14px/1.45 system-ui,"DejaVu Sans",sans-serif;color:#1c2733;background:#fff;
-  margin:24px auto;max-width:1240px;padding:0 20px}
-h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:34px 0 8px;
-  border-bottom:1px solid #d8e0e8;padding-bottom:4px}
-svg text{font-family:system-ui,"DejaVu Sans",sans-serif}
-.verdict{font-size:16px;font-weight:600;background:#eef3f8;border-left:4px solid #2f6fb2;
-  padding:10px 14px;margin:16px 0}
-.bad{background:#fdecee;border-color:STUCK}
-.scroll{overflow:auto;max-width:100%}.graph{max-height:640px;border:1px solid #d8e0e8;
-  border-radius:6px}
-table{border-collapse:collapse;font-size:13px}td,th{padding:3px 14px 3px 0;text-align:left;
-  vertical-align:top}th{color:#5b6875;font-weight:600;border-bottom:1px solid #d8e0e8}
-tr:hover td{background:#f6f8fa}.n{text-align:right;font-variant-numeric:tabular-nums}
-.legend span{margin-right:18px;white-space:nowrap}.legend i{display:inline-block;width:12px;
-  height:12px;border-radius:2px;margin-right:6px;vertical-align:-1px}
-.quiet{color:#5b6875}
-""".replace("STUCK", STUCK)
+_PARTS: Final = Path(__file__).parent
+_SCRIPTS: Final = (
+    "common", "view", "data", "unit", "strip", "lanes", "bands", "charts", "graph", "details",
+    "tables", "main",
+)  # fmt: skip
+_UPLOT_VERSION: Final = "1.6.32"
+_LETTERS: Final = 1_900_000
+"""Of a page, at most, but for what is needed whatever a run is."""
+
+_OCCUPANCY: Final = 8
+"""Channels with a chart of what they held."""
 
 
 def write_page(trace: Trace, output: Path) -> None:
@@ -53,101 +50,91 @@ def write_page(trace: Trace, output: Path) -> None:
     """
     accounts = Accounts(trace)
     report = analysed(trace)
-    in_loop = {unit.unit for loop in report.loops for unit in loop.units} if report else set()
-    stuck = {unit for unit, name in enumerate(accounts.names.units) if name in in_loop}
-    sections = [
-        _head(trace, accounts),
-        *(_section("Why it does not move", _deadlock(report)) if report else ()),
-        *_section(
-            "The program",
-            element("p", "Darker units are busier; the bar below a name is its whole run.")
-            + legend()
-            + graph(accounts, stuck),
-        ),
-        *_section("Units over time", legend() + timeline_chart(accounts)),
-        *_section("Bytes the HBM moved a cycle", bandwidth_chart(trace, accounts)),
-        *_section("Elements held, where units wait longest", occupancy_charts(trace, accounts)),
-        *_section("Where the cycles went", _units(accounts)),
-        *_section("Whom they were waiting for", _roots(accounts)),
-        *_section("Critical path", element("p", accounts.path_note) + _path(accounts)),
-    ]
-    title = escape(str(trace.meta.get("name")))
-    page = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f"<title>{title}</title><style>{_STYLE}</style></head>"
-        f"<body>{''.join(sections)}</body></html>\n"
-    )
+    frame = _read("page.html")
+    parts = {
+        "title": escape(visible(str(trace.meta.get("name")))),
+        "style": _read("vendor/uPlot.min.css") + _read("style.css"),
+        "deadlock": _deadlock(report) if report else "",
+        "uplot_version": _UPLOT_VERSION,
+        "uplot": _read("vendor/uPlot.iife.min.js"),
+        "script": "".join(_read(f"script/{name}.js") for name in _SCRIPTS),
+    }
+    room = _LETTERS - len(frame) - sum(map(len, parts.values()))
+    parts["data"] = _data(trace, accounts, report, room)
+    page = re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], frame)
     with output_file(output, encoding="utf-8") as file:
         file.write(page)
 
 
-def _section(title: str, content: str) -> tuple[str, str]:
-    return element("h2", escape(title)), content
+def _read(name: str) -> str:
+    return (_PARTS / name).read_text(encoding="utf-8")
 
 
-def _head(trace: Trace, accounts: Accounts) -> str:
-    meta = trace.meta
-    given = ", ".join(f"{name}={value}" for name, value in meta.get("parameters", {}).items())
-    ran = f"{trace.outcome} in {meta.get('mode')} mode, {trace.cycles:,} cycles"
-    program = " ".join(str(each) for each in (meta.get("program"), given) if each)
-    verdict = accounts.verdict()
-    notes = "".join(element("p", escape(problem), class_="quiet") for problem in trace.problems)
-    if meta.get("window") is not None or meta.get("nodes") is not None:
-        first, last = trace.window
-        kept = f"Traced: cycles {first:,} to {last:,}, units {meta.get('nodes') or 'all'}."
-        notes += element("p", escape(kept), class_="quiet")
-    return (
-        element("h1", escape(str(meta.get("name"))))
-        + element("div", escape(visible(program)), class_="quiet")
-        + element("div", escape(ran))
-        + element("div", escape(verdict), class_="verdict bad" if trace.failed else "verdict")
-        + notes
+def _data(trace: Trace, accounts: Accounts, report: DeadlockReport | None, room: int) -> str:
+    """Return figures, the graph and the levels, packed; in ``room`` letters where that can be."""
+    names = accounts.names
+    in_loop = {unit.unit for loop in report.loops for unit in loop.units} if report else set()
+    stuck = [unit for unit, name in enumerate(names.units) if name in in_loop]
+    told = figures(trace, accounts)
+    channels = told["channels"]
+    at = edges(*trace.window, len(names.units))
+    mostly, shares = states(trace, accounts.timelines, at)
+    for_elements, for_slots = (channels[cause] for cause in AT_CHANNELS)
+    by_waits = sorted(
+        range(len(names.channels)), key=lambda each: (-for_slots[each], -for_elements[each])
     )
+    waited = [each for each in by_waits if for_slots[each] or for_elements[each]]
+    path = steps(accounts)
+    told |= {
+        "in_loop": stuck,
+        "graphs": graphs(names, set(stuck)),
+        "edges": at.tolist(),
+        "shares": np.round(shares, 2).tolist(),
+        "memory": memory(trace, accounts.cycles),
+        "held": most_held(trace, waited[:_OCCUPANCY], at),
+    }
+    columns = {"states": mostly.reshape(-1), **path}
+    rest = room - len(packed(told, columns))
+    detail = detail_of(trace, told["units"]["ranked"], by_waits, rest)
+    told |= {
+        "detail": {
+            "origin": detail.origin,
+            "waits": detail.waits,
+            "transfers": detail.transfers,
+        },
+        "left_out": list(_left_out(detail, path, int(at[1] - at[0]))),
+    }
+    return packed(told, {**columns, **detail.columns})
+
+
+def _left_out(detail: Detail, path: dict[str, np.ndarray], stretch: int) -> Iterator[str]:
+    """Yield sentences about what the trace has and the page does not."""
+    held = f"in stretches of {stretch:,} cycles"
+    for what, owners, counts, every, which, others in (
+        (
+            "waits", "units", detail.waits, detail.all_waits,
+            "the critical path's and the most stalled", f"what they mostly did {held}",
+        ),
+        (
+            "transfers", "channels", detail.transfers, detail.all_transfers,
+            "where units wait longest", f"sums, and of eight how many elements they held {held}",
+        ),
+    ):  # fmt: skip
+        kept = sum(count or 0 for count in counts)
+        if kept < every:
+            having = sum(count is not None for count in counts)
+            yield (
+                f"This page has {kept:,} of {every:,} single {what}, those of {having:,} of "
+                f"{len(counts):,} {owners}: {which}. Of the others it has {others}; "
+                "`trace query` has all."
+            )
+    if not len(path["step.cycles"]) and detail.all_waits:
+        yield "The single steps of the critical path are too many for this page."
 
 
 def _deadlock(report: DeadlockReport) -> str:
-    text = element("pre", escape("\n".join(report_lines(report))))
-    return element("div", svg(report) + text, class_="scroll")
-
-
-def _units(accounts: Accounts) -> str:
-    ranked = accounts.ranked()
-    names = accounts.names
-    rows: list[tuple[object, ...]] = [
-        (
-            names.units[unit.unit],
-            *(getattr(unit, cause) for cause in SHOWN),
-            "" if unit.worst is None else names.far_end(unit.unit, unit.worst[0]),
-            names.places[unit.unit],
-        )
-        for unit in ranked
-    ]
-    note = f"Each row sums to {accounts.cycles:,} cycles."
-    if len(rows) > _ROWS:
-        note += f" {_ROWS} of {len(rows):,} units, the critical path's and the most stalled."
-    titles = ["unit", *(cause.label for cause in SHOWN), "mostly", "wired at"]
-    return element("p", note) + table(titles, rows[:_ROWS])
-
-
-def _roots(accounts: Accounts) -> str:
-    stalled = sum(accounts.charged.values())
-    rows: list[tuple[object, ...]] = [
-        (accounts.names.root(root), cycles, 100 * cycles / stalled)
-        for root, cycles in sorted(accounts.charged.items(), key=lambda item: (-item[1], item[0]))
-    ]
-    note = f"{stalled:,} stalled cycles of all units, each charged to the end of its chain."
-    return element("p", note) + table(["root", "cycles", "%"], rows[:_ROWS])
-
-
-def _path(accounts: Accounts) -> str:
-    rows: list[tuple[object, ...]] = [
-        (accounts.names.root(root), cycles, 100 * cycles / max(1, accounts.cycles))
-        for root, cycles in sorted(accounts.on_path().items(), key=lambda item: (-item[1], item[0]))
-    ]
-    stretches: list[tuple[object, ...]] = [
-        (start, end, 100 * share, accounts.names.root(root))
-        for start, end, root, share in phases(accounts.timelines, accounts.path)
-    ]
-    return table(["through", "cycles", "%"], rows[:_ROWS]) + table(
-        ["from", "to", "% of it", "mostly through"], stretches
+    lines = escape("\n".join(report_lines(report)))
+    return (
+        "<section><h2>Why it does not move</h2>"
+        f'<div class="deadlock">{svg(report)}<pre>{lines}</pre></div></section>'
     )

@@ -92,9 +92,9 @@ class Trace:
         """Return the rows of a query; ``$name`` in it is the parameter called so."""
         return self.database.execute(query, parameters or None).fetchall()
 
-    def numpy(self, query: str) -> dict[str, np.ndarray]:
-        """Return the columns of a query as numpy arrays."""
-        return self.database.execute(query).fetchnumpy()
+    def numpy(self, query: str, **parameters: int) -> dict[str, np.ndarray]:
+        """Return the columns of a query as numpy arrays; ``$name`` is a parameter here, too."""
+        return self.database.execute(query, parameters or None).fetchnumpy()
 
     def unit_names(self) -> list[str]:
         """Return the names of units, by number."""

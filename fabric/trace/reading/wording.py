@@ -37,10 +37,15 @@ class Names:
             (producer, consumer) for _, producer, consumer in rows
         ]
 
+    def peer(self, unit: int, channel: int) -> int:
+        """Return the unit at the end of ``channel`` that ``unit`` is not at."""
+        producer, consumer = self.ends[channel]
+        return producer if consumer == unit else consumer
+
     def far_end(self, unit: int, channel: int) -> str:
         """Return ``from`` the producer, or ``to`` the consumer: whichever ``unit`` is not."""
-        producer, consumer = self.ends[channel]
-        return f"from {self.units[producer]}" if consumer == unit else f"to {self.units[consumer]}"
+        way = "from" if self.ends[channel][1] == unit else "to"
+        return f"{way} {self.units[self.peer(unit, channel)]}"
 
     def root(self, root: Root) -> str:
         """Return what a root is called."""

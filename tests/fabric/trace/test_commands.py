@@ -13,13 +13,8 @@ from fabric import simulate
 from fabric.shell.cli import main
 from fabric.telling.vocabulary import TABLES
 from fabric.trace.reading.queries import QUERIES
-from fabric.trace.reading.reader import Trace
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import program, record
-
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 
 
 class Printed:
@@ -214,44 +209,6 @@ class TestRefusals:
         )
 
         assert "" == run.stdout.splitlines()[-1]
-
-
-class TestPage:
-    @pytest.mark.parametrize("name", ["simplified_moe", "pack_rows", "moe static"])
-    def test_in_a_browser(
-        self, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """A browser without a network shows every section, and reports no error."""
-        if BROWSER is None:
-            pytest.skip("no browser: chromium is not installed")
-        _, trace = record(program(name), tmp_path)
-        page = tmp_path / "run.html"
-        assert 0 == Printed(capsys, "report", trace.folder, "-o", page).status
-        run = subprocess.run(
-            [
-                BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
-                "--no-first-run", "--disable-background-networking", "--disable-sync",
-                "--disable-component-update", f"--user-data-dir={tmp_path / 'profile'}",
-                "--window-size=1300,2400", f"--screenshot={tmp_path / 'run.png'}", "--dump-dom",
-                page.as_uri(),
-            ],
-            capture_output=True, text=True, timeout=120, check=True,
-        )  # fmt: skip
-
-        titles = ["The program", "Units over time", "Where the cycles went", "Critical path"]
-        for title in titles:
-            assert f"<h2>{title}</h2>" in run.stdout
-        assert (tmp_path / "run.png").stat().st_size > 30_000
-        for unit in Trace(trace.folder).unit_names()[:10]:
-            assert unit in run.stdout
-
-    def test_offline(self, tmp_path: Path, slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """The page loads nothing: it has no scripts and names no address."""
-        page = tmp_path / "run.html"
-        Printed(capsys, "report", slow, "-o", page)
-
-        text = page.read_text(encoding="utf-8")
-        assert not any(word in text for word in ("http:", "https:", "<script", "src=", "@import"))
 
 
 STALLS = """\

@@ -10,13 +10,14 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMessage
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
 from vcdvcd import VCDVCD
+
+from tests.fabric.trace.page_data import page_data, transfers_of, waits_of
 
 __all__ = ["CAUSES", "VIEWS", "Seen", "Told"]
 
@@ -201,62 +202,46 @@ def _query(folder: Path, told: Told) -> Seen:
     )
 
 
-class _Page(HTMLParser):
-    """The texts of a page: headings, cells, and what is said when the mouse rests on a box."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.section = ""
-        self.rows: defaultdict[str, list[list[str]]] = defaultdict(list)
-        self.texts: defaultdict[str, list[str]] = defaultdict(list)
-        self._tag = ""
-
-    def handle_starttag(self, tag: str, _attrs: list[tuple[str, str | None]]) -> None:
-        self._tag = tag
-        if tag == "h2":
-            self.section = ""
-        if tag == "tr":
-            self.rows[self.section].append([])
-        if tag in ("td", "th"):
-            self.rows[self.section][-1].append("")
-
-    def handle_endtag(self, _tag: str) -> None:
-        self._tag = ""
-
-    def handle_data(self, data: str) -> None:
-        if self._tag == "h2":
-            self.section = data
-        elif self._tag in ("td", "th"):
-            self.rows[self.section][-1][-1] = data
-        else:
-            self.texts[self.section].append(data)
-
-
 def _page(folder: Path, told: Told) -> Seen:
+    """What the page has inside; ``test_page_in_browser`` compares it with what is shown."""
     told("trace", "report", folder, "-o", folder / "run.html")
-    page = _Page()
-    page.feed((folder / "run.html").read_text("utf-8"))
-    ran = next(each for each in page.texts[""] if re.search(r"mode, [\d,]+ cycles$", each))
-    cycles = _number(ran.split()[-2])
-    titles, *rows = page.rows["Where the cycles went"]
+    data = page_data((folder / "run.html").read_text("utf-8"))
+    units, run = data["units"], data["run"]
     columns = {
-        row[0]: _kept(
-            {
-                _COLUMNS[title]: _number(cell)
-                for title, cell in zip(titles, row, strict=True)
-                if title in _COLUMNS
-            }
-        )
-        for row in rows
+        name: _kept({cause: units[cause][unit] for cause in ("busy", *CAUSES, "idle")})
+        for unit, name in enumerate(units["name"])
     }
-    boxes = [each for each in page.texts["The program"] if ": busy " in each]
-    shares = {each.split(" (")[0]: re.split(r": busy | %", each)[1] for each in boxes}
+    waits: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    still, since, held = {}, {}, {}
+    for unit, name in enumerate(units["name"]):
+        found = waits_of(data, unit)
+        assert found is not None
+        for start, end, _, cause, _channel in found:
+            waits[name][cause] += end - start
+        if units["still"][unit]:
+            still[name], since[name] = found[-1][3], found[-1][0]
+    elements = {}
+    for channel, name in enumerate(data["channels"]["name"]):
+        moves = transfers_of(data, channel)
+        assert moves is not None
+        elements[name] = sum(taken is not None and not bare for _, taken, _, bare, *_ in moves)
+        assert elements[name] == data["channels"]["elements"][channel]
+        held[name] = sum(taken is None for _, taken, *_ in moves)
+    assert {name: kept for name, each in waits.items() if (kept := _kept(each))} == {
+        name: each
+        for name, spent in columns.items()
+        if (each := {cause: cycles for cause, cycles in spent.items() if cause in CAUSES})
+    }
     return Seen(
-        status=re.split(r"[ ,]", ran)[0],
-        cycles=cycles,
+        status=re.split(r"[ ,]", run["ran"])[0],
+        cycles=run["cycles"],
         columns=columns,
-        shares=shares,
-        verdict=next(filter(re.compile("Bound|Not completed|The run").match, page.texts[""])),
+        still=still,
+        since=since,
+        elements=elements,
+        held=_kept(held),
+        moved_bytes=sum(data["memory"]["moved"]) if data["memory"] else 0,
+        verdict=run["verdict"],
     )
 
 
@@ -322,13 +307,13 @@ def _perfetto(folder: Path, told: Told) -> Seen:
                 spent[name][_cause(title)] += cycle - start
             else:
                 ran = title, cycle - start
-        elif event.type == TrackEvent.TYPE_INSTANT:
+        elif event.type == TrackEvent.TYPE_INSTANT and not event.terminating_flow_ids:
             found = re.search(r", since ([\d,]+), when the run stopped$", event.name)
             assert found is not None
             still[name], since[name] = _cause(event.name), _number(found[1])
         elif name.startswith("HBM: "):
             moved += event.counter_value
-        else:
+        elif event.type == TrackEvent.TYPE_COUNTER:
             held[name] = event.counter_value
     status, _, cycles = ran[0].partition(", ")
     assert not ran[0] or cycles == f"{ran[1]:,} cycles"

@@ -1,0 +1,158 @@
+// Charts over the same cycles, by uPlot: all units by state, the HBM, elements in channels.
+
+const charts = [];
+
+/**
+ * Makes a chart of steps over the same cycles as the lanes, linked to the shared cursor.
+ *
+ * values() are asked for again with every range where `isMoving`.
+ */
+function makeChart(place, { height, series, values, most, digits = number, isMoving = false }) {
+  const axis = { stroke: () => css("--muted"), grid: { stroke: () => css("--grid"), width: 1 }, ticks: { show: false }, font: `11px ${css("--font")}` };
+  const options = {
+    height, padding: [8, RIGHT, 0, 0],
+    scales: { x: { time: false }, y: { range: () => [0, most()] } },
+    axes: [
+      { ...axis, size: 24, space: 110, values: (_, cycles) => cycles.map(number) },
+      { ...axis, size: gutter, space: 26, values: (_, found) => found.map(digits) },
+    ],
+    series: [
+      { label: "cycle", value: (_, cycle) => (cycle === null ? "–" : number(cycle)) },
+      ...series,
+    ],
+    cursor: {
+      y: false, drag: { x: true, y: false, setScale: false }, points: { show: false },
+      bind: { dblclick: () => () => { showAll(); return null; } },
+    },
+    legend: { live: true },
+    hooks: {
+      setSelect: [(chart) => {
+        const { left, width } = chart.select;
+        if (width > 4) show(chart.posToVal(left, "x"), chart.posToVal(left + width, "x"));
+        chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+      }],
+    },
+  };
+  const entry = { values, place, isMoving };
+  // Anew where colours change: the marks of a legend keep theirs.
+  entry.draw = () => {
+    entry.chart?.destroy();
+    const chart = new uPlot({ ...options, width: place.clientWidth }, values(), place);
+    chart.over.addEventListener("pointermove", (event) => pointAt(Math.floor(chart.posToVal(event.offsetX, "x"))));
+    chart.over.addEventListener("pointerleave", () => pointAt(null));
+    zoomsByWheel(chart.over, (event) => chart.posToVal(event.offsetX, "x"));
+    entry.chart = chart;
+  };
+  entry.draw();
+  charts.push(entry);
+}
+
+function watchCharts() {
+  watch((what) => {
+    for (const entry of charts) {
+      const { values, place, isMoving } = entry;
+      if (what.has("theme")) entry.draw();
+      const { chart } = entry;
+      const width = place.clientWidth;
+      if (what.has("size") && width && width !== chart.width) chart.setSize({ width, height: chart.height });
+      if (what.has("range") || what.has("theme")) {
+        if (isMoving) chart.setData(values(), false);
+        chart.setScale("x", { min: view.from, max: view.to });
+      }
+      const left = view.cursor === null ? -10 : chart.valToPos(view.cursor, "x");
+      chart.setCursor({ left, top: left < 0 ? -10 : 1 }, false);
+    }
+  });
+}
+
+const stepped = (options) => uPlot.paths.stepped(options);
+/** Steps from each edge on; the last value is repeated at the end of the run. */
+const overEdges = (edges, values) => [edges, [...values, values[values.length - 1] ?? 0]];
+
+/** Which part of all units was busy, waited and so on: areas one on the other. */
+function makeOverview() {
+  const { edges, shares } = data;
+  const bins = edges.length - 1;
+  const order = data.causes.map((_, state) => state);
+  const tops = order.map(() => new Float64Array(bins + 1));
+  for (let bin = 0; bin <= bins; bin++) {
+    const at = Math.min(bin, bins - 1);
+    let top = 0;
+    for (const state of order) {
+      top += shares[state][at];
+      tops[state][bin] = top;
+    }
+  }
+  const series = [...order].reverse().map((state) => ({
+    label: data.causes[state].label,
+    stroke: () => colours[state], fill: () => colours[state], width: 0,
+    paths: stepped({ align: 1 }), points: { show: false },
+    value: (_, value, __, bin) => (bin === null || bin === undefined ? "–" : `${shares[state][Math.min(bin, bins - 1)].toFixed(1)} %`),
+  }));
+  const columns = [edges, ...[...order].reverse().map((state) => tops[state])];
+  makeChart(byId("overview"), { height: 190, series, values: () => columns, most: () => 100, digits: (share) => `${share} %` });
+}
+
+function makeMemory() {
+  const { memory } = data;
+  const place = byId("memory");
+  if (!memory) {
+    place.replaceChildren(make("p", { class: "quiet" }, "The program does not use the HBM."));
+    return;
+  }
+  byId("memory-note").textContent = memory.note;
+  const columns = overEdges(memory.edges, memory.rates);
+  const { state, peak, mean } = memory;
+  const tall = Math.max(peak, ...memory.rates) * 1.06 || 1;
+  makeChart(place, {
+    height: 190,
+    series: [
+      { label: "bytes a cycle", stroke: () => colours[state], fill: () => colours[state] + "99", width: 1,
+        paths: stepped({ align: 1 }), points: { show: false }, value: (_, value) => (value === null ? "–" : value.toFixed(1)) },
+      { label: `peak ${number(peak)}`, stroke: () => css("--text"), dash: [6, 4], width: 1, points: { show: false }, value: () => "" },
+      { label: `mean ${mean.toFixed(1)}`, stroke: () => colours[state], dash: [2, 3], width: 1, points: { show: false }, value: () => "" },
+    ],
+    values: () => [...columns, columns[0].map(() => peak), columns[0].map(() => mean)],
+    most: () => tall,
+  });
+}
+
+/** Elements held by a channel at each change in the shown range; coarse where there are many. */
+function heldBy(entry) {
+  const [begin, end] = transfersShown(entry.channel);
+  if (data.transfer.rows[entry.channel][0] < 0 || end - begin > MANY) return overEdges(data.edges, entry.most);
+  const { sent, taken } = data.transfer;
+  const cycles = [view.from];
+  const held = [0];
+  let [coming, going] = [begin, begin];
+  while (coming < end || (going < end && taken[going] <= view.to)) {
+    const cycle = Math.min(coming < end ? sent[coming] : Infinity, going < end ? taken[going] : Infinity);
+    let level = held[held.length - 1];
+    while (coming < end && sent[coming] === cycle) { coming++; level++; }
+    while (going < end && taken[going] === cycle) { going++; level--; }
+    if (cycle <= view.from) held[0] = level;
+    else { cycles.push(cycle); held.push(level); }
+  }
+  cycles.push(Math.max(view.to, cycles[cycles.length - 1] + 1));
+  held.push(held[held.length - 1]);
+  return [cycles, held];
+}
+
+function makeOccupancy() {
+  const place = byId("occupancy");
+  const { producer, consumer, depth, name } = data.channels;
+  if (!data.held.length) place.append(make("p", { class: "quiet" }, "No unit waits at a channel."));
+  for (const entry of data.held) {
+    const { channel } = entry;
+    const title = make("h3", {}, unitLink(producer[channel]), " → ", unitLink(consumer[channel]),
+      make("span", { class: "quiet" }, ` depth ${number(depth[channel])}, waited at for ${number(data.channels.empty[channel])} cycles empty, ${number(data.channels.full[channel])} full`));
+    const frame = make("div", { class: "chart", title: name[channel] });
+    place.append(title, frame);
+    const most = Math.max(depth[channel], ...entry.most);
+    makeChart(frame, {
+      height: 92, isMoving: true, values: () => heldBy(entry), most: () => most * 1.08,
+      series: [{ label: "held", stroke: () => css("--bar"), fill: () => css("--bar") + "88", width: 1,
+        paths: stepped({ align: 1 }), points: { show: false }, value: (_, value) => (value === null ? "–" : number(value)) }],
+    });
+  }
+}

@@ -1,0 +1,110 @@
+// What is known of the chosen unit, or of a box of alike ones.
+
+const LISTED = 200;
+
+function chooseGroup(units, title) {
+  narrow(units, view.query);
+  const list = make("ul", { class: "units" }, ...units.slice(0, LISTED).map((unit) => make("li", {}, unitLink(unit), shareBar([unit]))));
+  const more = units.length > LISTED ? [make("p", { class: "quiet" }, `and ${number(units.length - LISTED)} more: they are in the timeline`)] : [];
+  openDetails(`${title} × ${number(units.length)}`, `${data.units.operator[units[0]]}, ${data.units.place[units[0]]}`, shareBar(units), list, ...more);
+}
+
+function openDetails(title, subtitle, ...content) {
+  byId("details-title").textContent = title;
+  byId("details-place").textContent = subtitle;
+  byId("details-body").replaceChildren(...content);
+  byId("details").hidden = false;
+  document.body.classList.add("with-details");
+  changed("size");
+}
+
+function closeDetails() {
+  byId("details").hidden = true;
+  document.body.classList.remove("with-details");
+  narrow(null, view.query);
+  choose(null);
+  changed("size");
+}
+
+function shareBar(units) {
+  const bar = make("span", { class: "shares" });
+  sharesOf(units).forEach((share, state) => {
+    if (share <= 0) return;
+    bar.append(make("i", { style: `width:${100 * share}%;background:${colours[state]}`, title: `${data.causes[state].label} ${(100 * share).toFixed(1)} %` }));
+  });
+  return bar;
+}
+
+function detailsOf(unit) {
+  const { name, operator, kind, place } = data.units;
+  const subtitle = `${operator[unit]}, ${kind[unit]} unit, ${place[unit]}`;
+  if (!isTraced(unit)) {
+    openDetails(name[unit], subtitle, make("p", {}, "It was not traced."), channelTable(unit));
+    return;
+  }
+  const longest = longestWait(unit);
+  const cycle = view.cycle ?? (data.units.still[unit] ? data.run.last : longest ? Math.max(longest.from, (longest.until ?? longest.to) - 1) : null);
+  openDetails(name[unit], subtitle, shareBar([unit]), cyclesTable(unit),
+    ...(cycle === null ? [] : chainList(unit, cycle, view.cycle === null)),
+    ...rootList(unit), make("h3", {}, "Channels"), channelTable(unit));
+}
+
+function cyclesTable(unit) {
+  const rows = data.causes.filter(({ id }) => data.units[id][unit]).map(({ id, label }, _n) => {
+    const cycles = data.units[id][unit];
+    const state = data.causes.findIndex((cause) => cause.id === id);
+    return make("tr", {}, make("td", {}, make("i", { class: "swatch", style: `background:${colours[state]}` }), label),
+      make("td", { class: "n" }, number(cycles)), make("td", { class: "n" }, `${percent(cycles, data.run.cycles)} %`));
+  });
+  return make("table", { class: "cycles" }, make("tbody", {}, ...rows));
+}
+
+function chainList(unit, cycle, isChosen) {
+  const items = chainOf(unit, cycle).map(({ unit: each, now, end }) => {
+    const item = make("li", {}, unitLink(each, cycle));
+    if (now) {
+      item.append(" ", make("i", { class: "swatch", style: `background:${colours[now.state]}` }), data.causes[now.state].label);
+      if (now.channel >= 0) item.append(now.state === data.waits[0] ? " from " : " to ", unitLink(now.peer, cycle));
+      item.append(`, since ${number(now.from)}`);
+    }
+    if (end) item.append(make("span", { class: "quiet" }, `: ${end}`));
+    return item;
+  });
+  const why = !isChosen ? "" : data.units.still[unit] ? " (the last)" : " (of its longest wait)";
+  return [make("h3", {}, `Chain of waits in cycle ${number(cycle)}${why}`), make("ol", { class: "chain" }, ...items),
+    make("p", { class: "quiet" }, "Click a row of the timeline for another cycle.")];
+}
+
+function rootList(unit) {
+  const charged = data.charged_by_unit[unit] ?? [];
+  if (!charged.length) return [];
+  const rows = charged.map(([root, cycles]) => make("tr", {}, make("td", {}, rootName(root)), make("td", { class: "n" }, number(cycles))));
+  return [make("h3", {}, "Whom it was waiting for, in the end"), make("table", {}, make("tbody", {}, ...rows))];
+}
+
+function rootName(root) {
+  const { name, unit } = data.roots[root];
+  return unit < 0 ? name : unitLink(unit, null, name);
+}
+
+function channelTable(unit) {
+  const { producer, consumer, depth, elements, empty, full } = data.channels;
+  const rows = [];
+  for (const [side, channels, peers, waited] of [["from", data.inputs[unit], producer, empty], ["to", data.outputs[unit], consumer, full]]) {
+    for (const channel of channels) {
+      rows.push(make("tr", { title: data.channels.name[channel] }, make("td", {}, `${side} `, unitLink(peers[channel], view.cycle)),
+        make("td", { class: "n" }, number(depth[channel])), make("td", { class: "n" }, number(elements[channel])),
+        make("td", { class: "n" }, number(waited[channel]))));
+    }
+  }
+  const head = ["channel", "depth", "elements", "waited here"].map((title, n) => make("th", { class: n ? "n" : "" }, title));
+  return make("table", { class: "channels" }, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));
+}
+
+function watchDetails() {
+  byId("details-close").addEventListener("click", closeDetails);
+  watch((what) => {
+    if (what.has("unit") && view.unit !== null) detailsOf(view.unit);
+    else if (what.has("theme") && view.unit !== null) detailsOf(view.unit);
+  });
+}

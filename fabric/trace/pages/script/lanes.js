@@ -1,0 +1,232 @@
+// A row a unit: each pixel in the colour of what took most of it, down to single waits.
+
+const LANE = 17;
+let shownUnits = [];
+
+/** How long each state lasts in each pixel of a row. */
+let spent = new Float64Array(0);
+
+function spend(width, from, perPixel, start, end, state) {
+  const a = Math.max((start - from) / perPixel, 0);
+  const b = Math.min((end - from) / perPixel, width);
+  if (b <= a) return;
+  const states = data.causes.length;
+  const first = Math.floor(a);
+  const last = Math.floor(b);
+  if (first === last) {
+    spent[first * states + state] += b - a;
+    return;
+  }
+  spent[first * states + state] += first + 1 - a;
+  for (let pixel = first + 1; pixel < last; pixel++) spent[pixel * states + state] += 1;
+  if (last < width) spent[last * states + state] += b - last;
+}
+
+/** Paints the row of `unit`. */
+function paintUnit(strip, unit, top, height) {
+  const { ctx, ratio } = strip;
+  const width = Math.floor(strip.width * ratio);
+  const perPixel = (view.to - view.from) / width;
+  const size = width * data.causes.length;
+  if (spent.length < size) spent = new Float64Array(size);
+  else spent.fill(0, 0, size);
+  const [first, last] = data.wait.rows[unit];
+  const stretch = data.edges[1] - data.edges[0];
+  const labels = [];
+  const count = first < 0 ? Infinity : waitsShown(first, last);
+  const coarse = first < 0 || (count > 4 * width && stretch <= 2 * perPixel);
+  if (coarse) spendStretches(unit, width, perPixel);
+  else spendWaits(unit, width, perPixel, labels);
+  paintSpent(strip, width, top, height);
+  if (first < 0 && stretch > 6 * perPixel) paintHatch(strip, top, height);
+  ctx.font = `10px ${css("--font")}`;
+  ctx.textAlign = "left";
+  ctx.textBaseline = "middle";
+  for (const { from, to, state, text } of labels) {
+    const left = Math.max(strip.x(from), gutter()) + 4;
+    const room = Math.min(strip.x(to), gutter() + strip.width) - left - 2;
+    ctx.fillStyle = textOn(colours[state]);
+    if (room > 30) ctx.fillText(short(text, Math.floor(room / 5.9)), left, top + height / 2);
+  }
+}
+
+const waitsShown = (first, last) => {
+  const { start, end } = data.wait;
+  return after(start, view.to, first, last) - after(end, view.from, first, last);
+};
+
+function spendStretches(unit, width, perPixel) {
+  const bins = data.edges.length - 1;
+  const begin = Math.max(0, after(data.edges, view.from) - 1);
+  for (let bin = begin; bin < bins && data.edges[bin] < view.to; bin++) {
+    const state = data.columns.states[unit * bins + bin];
+    spend(width, view.from, perPixel, data.edges[bin], data.edges[bin + 1], state);
+  }
+}
+
+function spendWaits(unit, width, perPixel, labels) {
+  const { start, end, port } = data.wait;
+  const [first, last] = data.wait.rows[unit];
+  let n = after(end, view.from, first, last);
+  let cycle = n > first ? end[n - 1] : data.run.first;
+  const put = (from, to, state, channel) => {
+    spend(width, view.from, perPixel, from, to, state);
+    if (to - from < 60 * perPixel) return;
+    const text = channel < 0 ? data.causes[state].label : `${data.causes[state].label} ${farEnd(unit, channel)}`;
+    labels.push({ from, to, state, text });
+  };
+  for (; n < last && start[n] < view.to; n++) {
+    put(cycle, start[n], BUSY, -1);
+    const state = causeOfPort(unit, port[n]);
+    put(start[n], end[n], state, end[n] - start[n] < 60 * perPixel ? -1 : awaited(unit, port[n]).channel);
+    cycle = end[n];
+  }
+  if (n < last) {
+    put(cycle, Math.min(start[n], view.to), BUSY, -1);
+    return;
+  }
+  const worksTo = Math.max(cycle, Math.min(data.units.end[unit], data.run.last));
+  put(cycle, worksTo, BUSY, -1);
+  put(worksTo, data.run.last, IDLE, -1);
+}
+
+/** Neighbouring pixels of one colour are one rectangle. */
+function paintSpent({ ctx, ratio }, width, top, height) {
+  const states = data.causes.length;
+  const left = gutter();
+  let begun = 0;
+  let before = -1;
+  for (let pixel = 0; pixel <= width; pixel++) {
+    let state = -1;
+    if (pixel < width) {
+      let most = 1e-9;
+      for (let each = 0; each < states; each++) {
+        const time = spent[pixel * states + each];
+        if (time > most) [most, state] = [time, each];
+      }
+    }
+    if (state === before && pixel < width) continue;
+    if (before >= 0) {
+      ctx.fillStyle = colours[before];
+      ctx.fillRect(left + begun / ratio, top + 1, (pixel - begun) / ratio, height - 2);
+    }
+    [begun, before] = [pixel, state];
+  }
+}
+
+/** Marks a row of which the page has nothing finer. */
+function paintHatch(strip, top, height) {
+  const { ctx } = strip;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(gutter(), top + 1, strip.width, height - 2);
+  ctx.clip();
+  ctx.strokeStyle = css("--ground");
+  ctx.globalAlpha = 0.5;
+  ctx.beginPath();
+  for (let x = gutter() - height; x < gutter() + strip.width; x += 7) {
+    ctx.moveTo(x, top + height);
+    ctx.lineTo(x + height, top);
+  }
+  ctx.stroke();
+  ctx.restore();
+}
+
+/** The critical path as a row: work in its colour, memories in theirs, the way between units grey. */
+function paintPath(strip, top, height) {
+  const width = Math.floor(strip.width * strip.ratio);
+  const perPixel = (view.to - view.from) / width;
+  const { end, root } = data.step;
+  const size = width * data.causes.length;
+  if (spent.length < size) spent = new Float64Array(size);
+  else spent.fill(0, 0, size);
+  for (let n = after(end, view.from); n < end.length; n++) {
+    const start = n ? end[n - 1] : data.run.first;
+    if (start >= view.to) break;
+    spend(width, view.from, perPixel, start, end[n], data.roots[root[n]].state);
+  }
+  paintSpent(strip, width, top, height);
+}
+
+function stepAt(cycle) {
+  const n = after(data.step.end, cycle);
+  if (n >= data.step.end.length) return null;
+  return { from: n ? data.step.end[n - 1] : data.run.first, to: data.step.end[n], root: data.roots[data.step.root[n]] };
+}
+
+function toldOfUnit(unit, cycle) {
+  const { name, operator, place } = data.units;
+  const head = [name[unit], `${operator[unit]}, ${place[unit]}`];
+  if (cycle === null) return [...head, "click: its channels and waits"];
+  const now = doing(unit, cycle);
+  if (!now) {
+    const bin = Math.min(after(data.edges, cycle), data.edges.length - 1) - 1;
+    const state = data.columns.states[unit * (data.edges.length - 1) + bin];
+    return [...head, `cycles ${number(data.edges[bin])} to ${number(data.edges[bin + 1])}: mostly ${data.causes[state].label}`,
+      "its single waits are not in this page"];
+  }
+  const what = data.causes[now.state].label + (now.channel < 0 ? "" : ` ${farEnd(unit, now.channel)}`);
+  const lines = [...head, what, `cycles ${number(now.from)} to ${number(now.to)}: ${number(now.to - now.from)}`];
+  if (now.open) lines.push("to the end of the run");
+  else if (now.channel >= 0 && now.until < now.to) lines.push(`what ended it was on its way from ${number(now.until)} on`);
+  return lines;
+}
+
+function makePath() {
+  const path = makeStrip(byId("path-lane"), {
+    title: "What the critical path goes through", height: LANE, most: LANE, hasAxis: false,
+    rows: () => 1,
+    label: () => ["critical path"],
+    marked: () => true,
+    paint: (strip, _, top) => paintPath(strip, top, LANE),
+    told: (_, cycle) => {
+      const step = cycle === null ? null : stepAt(cycle);
+      return step ? ["critical path", `through ${step.root.name}`,
+        `cycles ${number(step.from)} to ${number(step.to)}: ${number(step.to - step.from)}`] : ["critical path"];
+    },
+    clicked: (_, cycle) => {
+      const step = cycle === null ? null : stepAt(cycle);
+      if (step && step.root.unit >= 0) choose(step.root.unit, cycle);
+    },
+  });
+  watch(() => path.draw());
+}
+
+function makeLanes() {
+  const lanes = makeStrip(byId("lanes"), {
+    title: "What each unit did over the cycles of the run",
+    height: LANE, most: 30 * LANE,
+    rows: () => shownUnits.length,
+    label: (row) => [data.units.name[shownUnits[row]]],
+    marked: (row) => shownUnits[row] === view.unit,
+    paint: (strip, row, top) => paintUnit(strip, shownUnits[row], top, LANE),
+    told: (row, cycle) => toldOfUnit(shownUnits[row], cycle),
+    clicked: (row, cycle) => choose(shownUnits[row], cycle),
+  });
+  byId("rows-all").addEventListener("click", () => {
+    byId("search").value = "";
+    narrow(null, "");
+  });
+  watch((what) => {
+    if (what.has("rows")) {
+      shownUnits = unitsShown();
+      const all = data.units.name.length;
+      const shown = shownUnits.length;
+      byId("rows").textContent = shown === all ? `${number(all)} units` : `${number(shown)} of ${number(all)} units`;
+      byId("rows-all").hidden = !view.group && !view.query.trim();
+      lanes.sized();
+      lanes.place.scrollTop = 0;
+    }
+    if (what.has("size")) lanes.sized();
+    if (what.has("unit")) scrollTo(lanes);
+    lanes.draw();
+  });
+}
+
+/** Brings the chosen unit's row to where it is seen. */
+function scrollTo({ place, strip }) {
+  const top = shownUnits.indexOf(view.unit) * LANE;
+  if (top >= 0 && (top < place.scrollTop || top + LANE > place.scrollTop + strip.height - AXIS)) {
+    place.scrollTop = top - strip.height / 2;
+  }
+}

@@ -1,0 +1,82 @@
+// What is looked at: a range of cycles, a cursor, a unit, and what is searched for.
+
+let data;
+const view = {
+  from: 0, to: 1, cursor: null, unit: null, cycle: null, group: null, query: "", order: "ranked",
+};
+const watchers = [];
+let dirty = new Set();
+
+/** Calls `draw` with what changed, once a frame: "range", "cursor", "unit", "rows", "theme", "size". */
+function watch(draw) {
+  watchers.push(draw);
+}
+
+function changed(...what) {
+  if (!dirty.size) requestAnimationFrame(redraw);
+  for (const each of what) dirty.add(each);
+}
+
+function redraw() {
+  const what = dirty;
+  dirty = new Set();
+  for (const draw of watchers) draw(what);
+}
+
+/** Shows the cycles between two, at least a few, all inside of the run. */
+function show(from, to) {
+  const { first, last } = data.run;
+  const least = Math.min(last - first, 8);
+  const width = Math.min(Math.max(to - from, least), last - first);
+  from = Math.min(Math.max((from + to - width) / 2, first), last - width);
+  view.from = from;
+  view.to = Math.max(from + width, from + 1);
+  changed("range");
+}
+
+/** Shows `factor` times as many cycles, with `at` where it is. */
+function zoom(factor, at = (view.from + view.to) / 2) {
+  show(at - (at - view.from) * factor, at + (view.to - at) * factor);
+}
+
+function pan(share) {
+  const by = (view.to - view.from) * share;
+  const kept = Math.min(Math.max(by, data.run.first - view.from), data.run.last - view.to);
+  show(view.from + kept, view.to + kept);
+}
+
+const showAll = () => show(data.run.first, data.run.last);
+
+function pointAt(cycle) {
+  view.cursor = cycle;
+  changed("cursor");
+}
+
+/** Chooses a unit, and the cycle in which to follow its waits. */
+function choose(unit, cycle = null) {
+  view.unit = unit;
+  view.cycle = cycle;
+  changed("unit");
+}
+
+function narrow(group, query) {
+  view.group = group;
+  view.query = query;
+  changed("rows");
+}
+
+/** Whether a unit is one of those searched for. */
+function isFound(unit) {
+  const words = view.query.toLowerCase().split(/\s+/).filter(Boolean);
+  if (!words.length) return true;
+  const { name, operator, place } = data.units;
+  const text = `${name[unit]} ${operator[unit]} ${place[unit]}`.toLowerCase();
+  return words.every((word) => text.includes(word));
+}
+
+/** The units to show, in the order asked for. */
+function unitsShown() {
+  const order = view.order === "ranked" ? data.units.ranked : data.units.name.map((_, unit) => unit);
+  const group = view.group && new Set(view.group);
+  return order.filter((unit) => isTraced(unit) && (!group || group.has(unit)) && isFound(unit));
+}

@@ -1,0 +1,1 @@
+"""The documentation: its generated pages, its transcripts and the site made of it."""

@@ -1,0 +1,67 @@
+"""Pages of the documentation: what they show happens, and what code writes is fresh."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fabric.deadlock.document import KINDS
+from tests.docs.reference import PAGES, pages
+from tests.docs.transcripts import blocks, clone, happened
+
+GENERATED = pages()
+WRITTEN = sorted(str(file.relative_to(PAGES)) for file in PAGES.rglob("*.md"))
+BY_HAND = [page for page in WRITTEN if page not in GENERATED]
+LINK = re.compile(r"!?\[[^\]]*\]\((?!https?://)([^)#]*)(?:#([^)]*))?\)")
+
+
+@pytest.mark.parametrize("page", BY_HAND)
+def test_transcripts(page: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """What a page shows happens so, from its beginning to its end, in a clone with no runs yet."""
+    here, file = clone(tmp_path), PAGES / page
+    entered: list[str] = []
+    for block in blocks(text := file.read_text(encoding="utf-8")):
+        found = happened(block, here, entered)
+        if pytestconfig.getoption("--write-golden"):
+            text = text.replace(block.text, found)
+            file.write_text(text, encoding="utf-8")
+        else:
+            assert block.text == found
+
+
+@pytest.mark.parametrize("page", GENERATED)
+def test_generated(page: str) -> None:
+    """A page that is written from the code says what the code says; see ``poe reference``."""
+    assert GENERATED[page] == (PAGES / page).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", WRITTEN)
+def test_links(page: str) -> None:
+    """Every link of a page leads to a file that is there, also where a code host shows the page."""
+    file = PAGES / page
+    links = [target for target, _ in LINK.findall(file.read_text(encoding="utf-8")) if target]
+
+    assert [] == [link for link in links if not (file.parent / link).exists()]
+
+
+def test_every_page_is_reached() -> None:
+    """The site's table of contents has every page."""
+    contents = (PAGES.parent / "mkdocs.yml").read_text(encoding="utf-8")
+
+    assert [] == [page for page in WRITTEN if f" {page}\n" not in contents]
+    assert set(GENERATED) <= set(WRITTEN)
+
+
+def test_images_are_small() -> None:
+    """A clone stays small."""
+    large = [file.name for file in PAGES.rglob("*.png") if file.stat().st_size > 200_000]
+    assert [] == large
+
+
+def test_every_kind_of_deadlock_is_explained() -> None:
+    """Who looks a code up finds it."""
+    page = (PAGES / "how-to" / "read-a-deadlock.md").read_text(encoding="utf-8")
+
+    assert [] == [code for code in KINDS if f"| `{code}` " not in page]

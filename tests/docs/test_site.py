@@ -1,0 +1,71 @@
+"""The site: it is built without a warning, and a browser needs nothing from elsewhere for it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.transcripts import ROOT
+
+pytest.importorskip("mkdocs", reason="the site needs step-fabric[docs]")
+pytest.importorskip("mkdocstrings", reason="the site needs step-fabric[docs]")
+
+CONFIGURATION = ROOT / "docs" / "mkdocs.yml"
+
+FETCHED = re.compile(
+    r"""<(?:script|img|iframe|source)[^>]*\bsrc=["']?(?:https?:)?//"""
+    r"""|<link[^>]*\brel=["']?(?:stylesheet|preconnect|preload|icon)["']?[^>]*"""
+    r"""\bhref=["']?(?:https?:)?//|@import|url\(["']?https?://"""
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site."""
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mkdocs",
+            "build",
+            "--strict",
+            "-q",
+            "-f",
+            CONFIGURATION,
+            "-d",
+            folder,
+        ],
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert 0 == done.returncode, done.stderr
+    assert "WARNING" not in done.stderr
+    return folder
+
+
+def test_nothing_from_elsewhere(site: Path) -> None:
+    """No page asks another host for anything."""
+    pages = sorted(site.rglob("*.html"))
+
+    assert len(pages) > 20
+    assert [] == [page.name for page in pages if FETCHED.search(page.read_text(encoding="utf-8"))]
+    styles = "".join(file.read_text(encoding="utf-8") for file in site.rglob("*.css"))
+    assert not re.search(r"@import|url\(\s*[\"']?https?://", styles)
+
+
+def test_found(site: Path) -> None:
+    """The search knows the operators, and the library shows what docstrings say."""
+    index = (site / "search" / "search_index.json").read_text(encoding="utf-8")
+    library = (site / "reference" / "library.html").read_text(encoding="utf-8")
+
+    assert "operators/higher-order.html#map" in index
+    assert 'id="fabric.simulate"' in library
+    assert "Shapes:" not in library

@@ -1,0 +1,104 @@
+"""Transcripts in documents: every command in them prints what the document says.
+
+In a page, ``python`` and ``toml`` blocks with a title are files, which the commands behind them
+find; ``console`` blocks are commands after ``$`` with their output; ``pycon`` blocks are entered at
+Python's prompt, one session a page.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+__all__ = ["ROOT", "Block", "blocks", "clone", "happened"]
+
+ROOT: Final = Path(__file__).parents[2]
+
+_BLOCK: Final = re.compile(
+    r'^```(\w*)(?: title="([^"]+)")?[^\n]*\n(.*?)^```', re.MULTILINE | re.DOTALL
+)
+
+
+class Block(NamedTuple):
+    """A block of code in a document.
+
+    Attributes:
+        language: as it is marked.
+        title: the file it is; empty where it is none.
+        text: what stands in it.
+    """
+
+    language: str
+    title: str
+    text: str
+
+
+def blocks(document: str) -> Iterator[Block]:
+    """Yield the blocks of a document from its beginning."""
+    return (Block(*found) for found in _BLOCK.findall(document))
+
+
+def clone(folder: Path) -> Path:
+    """Return a new folder with the programs in it and no runs yet."""
+    here = folder / "step-fabric"
+    here.mkdir()
+    (here / "programs").symlink_to(ROOT / "programs")
+    return here
+
+
+def happened(block: Block, here: Path, entered: list[str]) -> str:
+    """Write the file, run the commands, or enter what a block says; return it as it came out.
+
+    Args:
+        block: of the document.
+        here: the folder in which all blocks of the document run.
+        entered: the blocks that were entered at Python's prompt before; this one is added.
+    """
+    if block.title:
+        (here / block.title).write_text(block.text, encoding="utf-8")
+    elif block.language == "console":
+        return _commands(block.text, here)
+    elif block.language == "pycon":
+        entered.append(block.text)
+        session = here / "session.txt"
+        session.write_text("\n".join(entered), encoding="utf-8")
+        done = _run([sys.executable, "-m", "doctest", str(session)], here)
+        session.unlink()
+        assert 0 == done.returncode, done.stdout
+    else:
+        assert block.language == "text", f"{block.language}: not a file, a transcript or a text"
+    return block.text
+
+
+def _run(command: list[str], here: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command as in an activated environment, 100 columns wide."""
+    environment = os.environ | {
+        "COLUMNS": "100",
+        "PYTHONPATH": str(ROOT),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    return subprocess.run(
+        command, cwd=here, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def _commands(text: str, here: Path) -> str:
+    """Return the commands of a transcript with what each prints."""
+    found = re.findall(r"^\$ ((?:.*\\\n)*.*)\n", text, re.MULTILINE)
+    assert found
+    status, printed = 0, ""
+    for command in found:
+        printed += f"$ {command}\n"
+        if command == "echo $?":
+            printed += f"{status}\n"
+            continue
+        done = _run(["bash", "-c", command], here)
+        status = done.returncode
+        printed += done.stdout
+        sys.stderr.write(done.stderr)
+    return printed

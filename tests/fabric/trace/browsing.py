@@ -1,0 +1,146 @@
+"""Pages of runs in a browser that has no window: what is clicked, and what is read then."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from fabric.trace.pages.page import write_page
+from tests.fabric.trace.page_data import page_data
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+    from fabric.trace.reading.reader import Trace
+
+__all__ = ["Shown", "browsing"]
+
+_NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
+_GUTTER: Final = 210
+_RIGHT: Final = 14
+_LANE: Final = 17
+
+
+@contextmanager
+def browsing() -> Iterator[Browser]:
+    """Give a browser; skip the test where there is none."""
+    driver = pytest.importorskip("playwright.sync_api", reason="no playwright")
+    found = next(filter(None, map(shutil.which, _NAMES)), None)
+    if found is None:
+        pytest.skip("no browser: chromium is not installed")
+    with driver.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=found, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+class Shown:
+    """The page of a run, as a browser shows it.
+
+    Attributes:
+        page: of the browser.
+        data: what is inside, unpacked by the tests.
+        troubles: errors, warnings and requests: none are expected.
+    """
+
+    def __init__(self, browser: Browser, trace: Trace, folder: Path, **settings: Any) -> None:
+        """Write the page of ``trace`` and open it."""
+        file = folder / "run.html"
+        write_page(trace, file)
+        self.text: Final = file.read_text(encoding="utf-8")
+        self.data: Final = page_data(self.text)
+        self.troubles: Final[list[str]] = []
+        settings = {"viewport": {"width": 1300, "height": 900}} | settings
+        self.page: Final[Page] = browser.new_page(**settings)
+        self.page.on("console", lambda message: self.troubles.append(message.text))
+        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.troubles.append(dialog.message))
+        self.page.on("request", lambda request: self._requested(request.url, file.as_uri()))
+        self.page.goto(file.as_uri())
+        self.page.wait_for_selector("body.drawn")
+        self.settle()
+
+    def _requested(self, address: str, own: str) -> None:
+        if address != own:
+            self.troubles.append(address)
+
+    def settle(self) -> None:
+        """Wait until what was asked for is drawn."""
+        self.page.evaluate(
+            "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
+
+    def read(self, selector: str) -> str:
+        """Return what an element says."""
+        return self.page.locator(selector).inner_text()
+
+    def rows(self, selector: str) -> list[list[str]]:
+        """Return the cells of a table's rows that are shown."""
+        return [
+            row.locator("td").all_inner_texts()
+            for row in self.page.locator(f"{selector} tbody tr").all()
+        ]
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The cycles that are shown."""
+        found = re.search(r"cycles ([\d,]+) to ([\d,]+)", self.read("#range"))
+        assert found is not None
+        return _number(found[1]), _number(found[2])
+
+    @property
+    def units(self) -> list[str]:
+        """The units of the timeline, in order, when none is searched for."""
+        return [self.data["units"]["name"][unit] for unit in self.data["units"]["ranked"]]
+
+    def point(self, unit: str, cycle: float) -> tuple[float, float]:
+        """Return where ``unit`` is in ``cycle``, if the first rows of all units are shown."""
+        return self.x("#lanes", cycle), self.top("#lanes") + _LANE * (self.units.index(unit) + 0.5)
+
+    def x(self, place: str, cycle: float) -> float:
+        """Scroll to a canvas, and return where a cycle is in it."""
+        self.page.eval_on_selector(place, "(it) => it.scrollIntoView({ block: 'center' })")
+        left, width = self.page.eval_on_selector(
+            place, "(it) => [it.getBoundingClientRect().left, it.clientWidth]"
+        )
+        first, last = self.range
+        return float(left + _GUTTER + (width - _GUTTER - _RIGHT) * (cycle - first) / (last - first))
+
+    def top(self, place: str) -> float:
+        """Return where an element begins."""
+        return float(self.page.eval_on_selector(place, "(it) => it.getBoundingClientRect().top"))
+
+    def hover(self, x: float, y: float) -> list[str]:
+        """Move the mouse there, and return the lines of the tip."""
+        self.page.mouse.move(x - 1, y)
+        self.page.mouse.move(x, y)
+        self.settle()
+        return self.read("#tip").splitlines() if self.page.locator("#tip").is_visible() else []
+
+    def choose(self, unit: str) -> None:
+        """Search for ``unit``, and choose the first that is found."""
+        self.page.fill("#search", unit)
+        self.page.press("#search", "Enter")
+        self.settle()
+
+    def press(self, *keys: str) -> None:
+        """Press keys, outside of any field."""
+        self.page.evaluate("document.activeElement.blur()")
+        for key in keys:
+            self.page.keyboard.press(key)
+        self.settle()
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+Opened = Callable[..., Shown]

@@ -1,0 +1,122 @@
+"""The levels of a page against what they were made of, and how much of the finest one fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fabric.telling.causes import SHOWN, Cause
+from fabric.trace.analysis.slices import bandwidth, occupancy, slices
+from fabric.trace.analysis.timeline import timelines
+from fabric.trace.pages import page
+from fabric.trace.pages.levels import edges, most_held, states
+from fabric.trace.pages.page import write_page
+from fabric.trace.reading.reader import Trace
+from tests.fabric.trace.page_data import Data, page_data, transfers_of, waits_of
+from tests.fabric.trace.recording import PROGRAMS, program, record
+
+
+@pytest.fixture(scope="module", params=[*PROGRAMS, "pack_rows", "ring_of_7"])
+def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """Return the trace of each program."""
+    return record(program(request.param), tmp_path_factory.mktemp("run"))[1]
+
+
+def test_states(trace: Trace) -> None:
+    """A stretch has the state that takes most of it, and the units' shares are those of all."""
+    lines = timelines(trace)
+    at = np.unique(np.linspace(lines.first, lines.last, 38).astype(np.int64))
+    mostly, shares = states(trace, lines, at)
+    cycles = np.zeros((len(SHOWN), len(lines.names), len(at) - 1))
+    for unit in range(len(lines.names)):
+        idle = np.diff(at).astype(float)
+        for piece in slices(lines, unit):
+            part = np.clip(
+                np.minimum(piece.end, at[1:]) - np.maximum(piece.start, at[:-1]), 0, None
+            )
+            cycles[SHOWN.index(piece.state), unit] += part
+            idle -= part
+        cycles[SHOWN.index(Cause.IDLE), unit] += idle
+
+    assert (cycles.argmax(0) == mostly).all()
+    assert shares == pytest.approx(100 * cycles.sum(1) / cycles.sum((0, 1)))
+
+
+@pytest.mark.parametrize("width", [1, 7, 100, 100_000])
+def test_bandwidth(trace: Trace, width: int) -> None:
+    """No stretch is above the peak, and all together are what was moved."""
+    levels = bandwidth(trace, width)
+    peak = trace.meta["off_chip"]["peak_bytes_per_cycle"]
+    ((moved,),) = trace.rows("SELECT coalesce(sum(bytes), 0)::BIGINT FROM bursts")
+
+    assert moved == sum(level.value for level in levels)
+    for level in levels:
+        assert 0 <= level.value <= peak * min(width, trace.cycles - level.cycle)
+
+
+def test_bandwidth_has_room_to_make(tmp_path: Path) -> None:
+    """Of a program whose bursts overlap, even spreading alone would come above the peak."""
+    _, trace = record(program("moe static"), tmp_path)
+    bursts = trace.rows("SELECT submitted_cycle, end_cycle, bytes FROM bursts")
+    spread = np.zeros(trace.cycles)
+    for start, end, count in bursts:
+        spread[start:end] += count / (end - start)
+    peak = trace.meta["off_chip"]["peak_bytes_per_cycle"]
+
+    assert spread.max() > peak
+    assert peak == max(level.value for level in bandwidth(trace, 1))
+
+
+def test_most_held(trace: Trace) -> None:
+    """A stretch has the highest level that a channel had in it."""
+    levels = dict(occupancy(trace))
+    at = edges(*trace.window, 20_000)
+    for entry in most_held(trace, [0, 1], at):
+        held = np.zeros(trace.cycles + 1, np.int64)
+        for level in levels.get(entry["channel"], []):
+            held[level.cycle :] = level.value
+        assert entry["most"] == [
+            int(held[start : max(end, start + 1)].max()) for start, end in pairwise(at)
+        ]
+
+
+def test_what_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less room leaves fewer units and channels, each with all or nothing of it; it is said."""
+    _, trace = record(program("moe static"), tmp_path)
+    whole = _data(trace, tmp_path)
+    size = (tmp_path / "run.html").stat().st_size
+    kept = [sum(whole["detail"]["waits"]) + sum(whole["detail"]["transfers"])]
+    for letters in (size - 1_000, size - 3_000, 0):
+        monkeypatch.setattr(page, "_LETTERS", letters)
+        data = _data(trace, tmp_path)
+        counts = [data["detail"][each] for each in ("waits", "transfers")]
+        sums = [sum(count or 0 for count in each) for each in counts]
+        less = [each for each, of in zip(sums, counts, strict=True) if None in of]
+        kept.append(sum(sums))
+        for each, note in zip(less, data["left_out"], strict=True):
+            assert note.startswith(f"This page has {each:,} of ")
+        _assert_same(whole, data)
+
+    assert not whole["left_out"]
+    assert kept == sorted({*kept}, reverse=True)
+    assert not kept[-1]
+
+
+def _data(trace: Trace, folder: Path) -> Data:
+    write_page(trace, folder / "run.html")
+    return page_data((folder / "run.html").read_text(encoding="utf-8"))
+
+
+def _assert_same(whole: Data, part: Data) -> None:
+    """What is left is what was there, and no figure is another."""
+    for read, counts in ((waits_of, "waits"), (transfers_of, "transfers")):
+        kept: Sequence[int | None] = part["detail"][counts]
+        for owner, count in enumerate(kept):
+            if count is not None:
+                assert read(part, owner) == read(whole, owner)
+    for figures in ("units", "channels", "charged", "path", "phases", "shares", "memory"):
+        assert whole[figures] == part[figures]

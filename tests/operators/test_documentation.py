@@ -1,0 +1,220 @@
+"""What is said of each operator: in its docstring, by ``help`` and by the command line."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import pydoc
+from abc import ABC
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fabric
+import operators
+from fabric import Operator, Program
+from fabric.arguments.documented import parameters
+from fabric.shell.cli import main
+from fabric.shell.library import Entry, families, installed
+from fabric.wiring.behaviour import is_conducted
+from operators import Function, Map, Reduction, Split
+
+ENTRIES = {each.name: each for each in installed()}
+TABLES = {
+    "Off-chip memory (Table 3)": 4,
+    "On-chip memory (Table 4)": 2,
+    "Higher-order (Table 5)": 4,
+    "Routing and merging (Table 6)": 3,
+    "Shape (Table 7)": 6,
+}
+"""The paper's tables, with how many operators stand in each; Repeat is the static Expand."""
+
+OWN = '''
+from dataclasses import dataclass
+from fabric import Operator
+from operators import Accum, Function
+
+class Silent(Operator):
+    def __call__(self, source): return self.wire(source)[0]
+    def infer(self, wiring, source): return (source.type,)
+    def costs(self, inputs, outputs): ...
+    async def run(self, ports): ...
+
+@dataclass(frozen=True)
+class Clip(Function):
+    """Limit [bold]every[/bold] number; ``limit`` is kept.
+
+    Attributes:
+        limit: the largest.
+    """
+    limit: float = 0.5
+    def infer(self, x): return x
+    def flops(self, x): return 1
+    def apply(self, x): return x
+
+class _Hidden(Silent): ...
+'''
+
+
+def test_every_one() -> None:
+    """Whatever the packages offer that programs are made of stands in the list."""
+    kinds = (Operator, Function, Reduction, Split)
+    offered = {
+        name
+        for module in (fabric, operators)
+        for name in module.__all__
+        if isinstance(each := getattr(module, name), type) and issubclass(each, kinds)
+    }
+    assert offered - set(ENTRIES) == {"Operator", "ComputeOperator", *(k.__name__ for k in kinds)}
+    assert set(ENTRIES) <= offered
+
+
+def test_families() -> None:
+    """The five tables come first, in the paper's order; nobody else says that they are in one."""
+    found = {family: len(group) for family, group in families(ENTRIES.values()).items()}
+
+    assert list(TABLES.items()) == list(found.items())[:5]
+    assert not [family for family in list(found)[5:] if "Table" in family]
+
+
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=lambda entry: entry.name)
+def test_said(entry: Entry) -> None:
+    """Each says what users need, of every parameter, too, and in these sections only."""
+    wanted = {"Shapes", "Example"}
+    if issubclass(entry.cls, Operator):
+        wanted |= {"Timing", "Memory"}
+    sections = set(entry.text.sections)
+
+    assert entry.text.summary.endswith(".")
+    assert wanted <= sections <= {"Shapes", "Timing", "Memory", "Attributes", "Example", "Family"}
+    assert [] == [each.name for each in parameters(entry.cls) if not each.meaning]
+
+
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=lambda entry: entry.name)
+def test_example(entry: Entry) -> None:
+    """The example runs as it is printed, prints what it says, and uses what it is an example of.
+
+    An operator that costs memory there says so, and one that does not says that.
+    """
+    text = entry.text.sections["Example"]
+    names: dict[str, Any] = {}
+    printed = io.StringIO()
+    assert entry.example is not None
+    with contextlib.redirect_stdout(printed):
+        exec(compile(entry.example, f"{entry.name}.py", "exec"), names)
+    said = "".join(each.want for each in doctest.DocTestParser().get_examples(text))
+    assert said == printed.getvalue() != ""
+    assert [] == [line for line in entry.example.splitlines() if len(line) > 100]
+    program = names["program"]
+    assert isinstance(program, Program)
+    nodes = [node for node in program.nodes if type(node.operator) is entry.cls]
+    if not issubclass(entry.cls, Operator):
+        assert any(f"{entry.name}(" in line for line in text.splitlines())
+        return
+    costs = [node.operator.costs(node.input_types, node.output_types) for node in nodes]
+    assert costs
+    costs_memory = any(each.on_chip_bytes or each.load_bytes or each.store_bytes for each in costs)
+    assert costs_memory is not entry.text.sections["Memory"].startswith("None")
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_help(name: str) -> None:
+    """``help`` shows the docstring and how to call it, not what a dataclass has."""
+    cls = ENTRIES[name].cls
+    shown = pydoc.plain(pydoc.render_doc(cls))
+
+    assert "Example:" in shown
+    assert issubclass(cls, Operator) is ("__call__(self" in shown)
+    for hidden in ("__eq__", "__dataclass", "__match_args__", "infer(", "is_users", "Annotated["):
+        assert hidden not in shown
+
+
+def test_help_of_bases() -> None:
+    """Who writes an operator is shown what there is to define and to use."""
+    shown = pydoc.plain(pydoc.render_doc(Operator))
+
+    for wanted in ("infer(self", "costs(self", "run(self", "wire(self", "conducted = False"):
+        assert wanted in shown
+    assert "__dataclass_fields__" not in shown
+
+
+@dataclass(frozen=True)
+class _Abstract(Map, ABC):
+    """An operator that is an abstract class, too."""
+
+
+def test_abstract_classes() -> None:
+    """An operator may be one of Python's abstract classes besides, and is conducted as before."""
+    assert is_conducted(_Abstract)
+    assert "__call__(self" in pydoc.plain(pydoc.render_doc(_Abstract))
+
+
+def test_list(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a name, all are listed by family."""
+    assert 0 == main(["operators"])
+    out = capsys.readouterr().out
+
+    for name in ENTRIES:
+        assert f"\n  {name} " in out
+    assert out.startswith("Off-chip memory (Table 3)\n  LinearOffChipLoad ")
+
+
+def test_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """With names, in capitals or not, each is told in full."""
+    assert 0 == main(["operators", "map", "Zip"])
+    out = capsys.readouterr().out
+
+    assert out.startswith("Map(function: Function, to_memory: bool = False, *, name: str | None")
+    for title in ("shapes", "timing", "memory", "parameters", "example"):
+        assert 2 == out.count(f"\n{title}\n") or title == "parameters"
+    assert "\n\nZip(*, name" in out
+    assert "flops_per_cycle  an integer of at least 1 or None, by default None; compute" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("Mapp", "did you mean Map?"),
+        ("OffChipLoad", "did you mean RandomOffChipLoad, LinearOffChipLoad"),
+        ("concat", "see python -m fabric operators"),
+        ("maxima", "did you mean Maximum"),
+    ],
+)
+def test_unknown(name: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A name that is not there is a mistake; those near it are named."""
+    assert 2 == main(["operators", name])
+    told = capsys.readouterr().err
+
+    assert told.startswith(f"fabric: {name}: there is no operator or function of that name: ")
+    assert hint in told
+
+
+def test_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of a user's file are told the same way, as far as they say anything."""
+    file = tmp_path / "own.py"
+    file.write_text(OWN, encoding="utf-8")
+    assert 0 == main(["operators", str(file)])
+    assert (
+        "Beyond the paper's tables\n  Silent\n\n"
+        "Functions of Map\n  Clip  Limit [bold]every[/bold] number; `limit` is kept.\n"
+    ) == capsys.readouterr().out
+    assert 0 == main(["operators", str(file), "Clip"])
+    assert (
+        f"Clip(limit: float = 0.5)\nFunctions of Map: {file}\n\n"
+        "Limit [bold]every[/bold] number; `limit` is kept.\n\n"
+        "parameters\n  limit  a number, by default 0.5; the largest.\n"
+    ) == capsys.readouterr().out
+    assert 2 == main(["operators", str(file), "Map"])
+
+
+def test_narrow(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """On 40 columns texts are broken between words; examples are not."""
+    monkeypatch.setenv("COLUMNS", "40")
+    assert 0 == main(["operators", "RandomOffChipStore"])
+    told, _, example = capsys.readouterr().out.partition("\nexample\n")
+
+    assert [] == [line for line in told.splitlines()[2:] if len(line) > 40]
+    assert "  import numpy as np\n" in example
