@@ -26,7 +26,6 @@ from .hardware.description import OffChipDescription as OffChipDescription
 from .hardware.description import OnChipDescription as OnChipDescription
 from .hardware.description import TileDescription as TileDescription
 from .hardware.file import load_hardware as load_hardware
-from .magic import load_ipython_extension as load_ipython_extension
 from .runs.completing import assert_completes as assert_completes
 from .runs.opening import open_run as open_run
 from .runs.report import Report as Report

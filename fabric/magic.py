@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from fabric.runs.report import Report
 
-__all__ = ["load_ipython_extension"]
+__all__ = ["load"]
 
 
 class _Cell(Protocol):
@@ -48,8 +48,8 @@ class _Shell(Protocol):
         """Make a function known as a magic."""
 
 
-def load_ipython_extension(ipython: _Shell) -> None:
-    """Make ``%%fabric`` known; called by ``%load_ext fabric``."""
+def load(ipython: _Shell) -> None:
+    """Make ``%%fabric`` known."""
 
     def fabric(line: str, cell: str) -> Report | None:
         """Execute the cell, run its program and show the report.

@@ -36,7 +36,7 @@ class Shell:
         """Load the extension."""
         self.user_ns: dict[str, Any] = {}
         self.magics: dict[tuple[str, str], Callable[[str, str], Report | None]] = {}
-        fabric.load_ipython_extension(self)
+        vars(fabric)["load_ipython_extension"](self)
 
     def register_magic_function(
         self, function: Callable[[str, str], Any], magic_kind: str, magic_name: str

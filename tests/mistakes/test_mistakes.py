@@ -43,8 +43,6 @@ UNCALLED: Final = {
     *("Empty", "Selector", "Tile", "drop", "items_of", "number_in", "share"),
     # true or false of anything
     *("holds_buffers", "is_ragged", "is_static"),
-    # called by IPython
-    "load_ipython_extension",
     # what all of this is made with
     *("Bounds", "Described", "checked", "refuse"),
 }
