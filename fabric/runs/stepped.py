@@ -230,8 +230,9 @@ class SteppedRun:
         with self._in_use(what):
             if self.over:
                 return
-            self._stepper.ask(goal)
-            self._wait()
+            if not self._thread.ended:
+                self._stepper.ask(goal)
+                self._wait()
         # Another thread may have closed it meanwhile.
         self._check_open(what)
         if self._thread.ended:

@@ -25,11 +25,11 @@ class RunThread:
         ended: the run has ended, or could not begin.
     """
 
-    def __init__(self, run: Callable[[], Report], tell: Callable[[object], object]) -> None:
-        """Begin ``run``; ``tell`` who waits for it that it has ended."""
+    def __init__(self, run: Callable[[], Report], at_end: Callable[[], object]) -> None:
+        """Begin ``run``, and call ``at_end`` once it has ended."""
         self.ended = False
         self._run: Final = run
-        self._tell: Final = tell
+        self._at_end: Final = at_end
         self._report: Report | None = None
         self._error: BaseException | None = None
         self._thread: Final = threading.Thread(target=self._main, name="run", daemon=True)
@@ -41,7 +41,7 @@ class RunThread:
         except BaseException as error:  # noqa: BLE001 - raised where somebody waits for it
             self._error = error
         self.ended = True
-        self._tell(self)
+        self._at_end()
 
     def result(self) -> Report:
         """Return the report, or raise what was raised instead."""
