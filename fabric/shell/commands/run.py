@@ -142,7 +142,10 @@ def command(
             report = held
     status = report.exit_status
     try:
-        (_print_object if as_json else _print_report)(report)
+        if as_json:
+            _print_object(report)
+        else:
+            _print_report(report, timed=place is None)
     except OSError as error:
         tell(f"fabric: {error.filename}: {error.strerror}")
         status = status or ExitStatus.UNWRITTEN
@@ -224,13 +227,13 @@ def _print_object(report: Report) -> None:
         tell(f"fabric: warning: {warning}")
 
 
-def _print_report(report: Report) -> None:
+def _print_report(report: Report, *, timed: bool) -> None:
     from fabric.shell.render import render
     from fabric.terminal.output import print_text, printed, tell
 
     text = printed(lambda console: render(report, console))
     print_text("".join(f"{line.rstrip()}\n" for line in text.splitlines()))
-    if report.wall_seconds is not None and report.cycles is not None:
+    if timed and report.wall_seconds is not None and report.cycles is not None:
         rate = report.cycles / max(report.wall_seconds, 1e-9)
         tell(f"{report.wall_seconds:.2f} s, {rate:,.0f} cycles per second")
     if report.log_dir is not None:
