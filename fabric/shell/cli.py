@@ -12,7 +12,6 @@ import errno
 import gc
 import importlib
 import os
-import platform
 import sys
 import traceback
 from collections.abc import Sequence
@@ -66,7 +65,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
         text = version("step-fabric")
     except PackageNotFoundError:
         text = "as its folder has it, not installed"
-    click.echo(f"step-fabric {text}, Python {platform.python_version()}")
+    click.echo(f"step-fabric {text}, Python {sys.version.split()[0]}")
     context.exit()
 
 

@@ -28,11 +28,11 @@ _ROWS: Final = 30
 
 
 def print_where(run: SteppedRun, console: Console) -> None:
-    """Print what units do: first those that work, then those that wait, those longest first."""
+    """Print what units do: first those that work, then those that wait, the latest first."""
     state = run.state
     waits = open_waits(state)
     going = [unit for unit in state.units if not unit.finished]
-    going.sort(key=lambda unit: (unit.wait is not None, unit.cycle if unit.wait else 0))
+    going.sort(key=lambda unit: (unit.wait is not None, -unit.cycle))
     waiting = state.waiting
     ended = len(state.units) - len(going)
     console.print(
