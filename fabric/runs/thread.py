@@ -50,20 +50,22 @@ class RunThread:
         assert self._report is not None
         return self._report
 
-    def end(self, interrupt: Callable[[], object]) -> None:
+    def end(self, interrupt: Callable[[], bool]) -> None:
         """Wait until the run, which was asked to end, has done so; ``interrupt`` what computes on.
 
         A user's code that lets nothing end it is left alone: it ends with the process.
+
+        Args:
+            interrupt: says whether the run still goes on; else its report is being made.
         """
         self._thread.join(_GRACE_SECONDS)
-        if self._thread.is_alive():
-            interrupt()
-            self._thread.join(_GRACE_SECONDS)
-        for _ in range(_MOST_ALARMS):
-            if not self._thread.is_alive():
+        for alarm in (False, *[True] * _MOST_ALARMS):
+            if not interrupt():
+                self._thread.join()
                 return
-            # As a signal does in the main thread.
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(self._thread.ident or 0), ctypes.py_object(KeyboardInterrupt)
-            )
-            self._thread.join(_PATIENCE_SECONDS)
+            if alarm:
+                # As a signal does in the main thread.
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(self._thread.ident or 0), ctypes.py_object(KeyboardInterrupt)
+                )
+            self._thread.join(_PATIENCE_SECONDS if alarm else _GRACE_SECONDS)

@@ -54,7 +54,7 @@ class Stepper(Ledger, Companion):
         over: nothing will happen any more, or the run has failed.
         pausing: set from outside, it lets the run be held soon, wherever it is.
         machine: that is held; None before the run.
-        interrupt: abandons the run, from any thread; to be called once there is a machine.
+        interrupt: abandons the run, from any thread; says whether it still goes on.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Stepper(Ledger, Companion):
         self.over = False
         self.pausing = False
         self.machine: Machine | None = None
-        self.interrupt: Callable[[], object] = lambda: None
+        self.interrupt: Callable[[], bool] = lambda: False
         self._known_cycle = -1
         self._chunk_cycles = _CHUNK_CYCLES
         self._let_go = False
@@ -85,7 +85,7 @@ class Stepper(Ledger, Companion):
         self._resting.set()
 
     @override
-    def attach(self, machine: Machine, interrupt: Callable[[], object]) -> None:
+    def attach(self, machine: Machine, interrupt: Callable[[], bool]) -> None:
         self.machine = machine
         self.interrupt = interrupt
         # The clock does not advance before ``run`` has asked for its turn.
