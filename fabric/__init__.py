@@ -6,6 +6,9 @@ line answers without waiting for trio, numpy or sympy.
 
 from __future__ import annotations
 
+# Any: the shell of a notebook, which need not be there.
+from typing import Any
+
 import lazy_loader
 
 from fabric.telling.shown import Form, draws
@@ -20,3 +23,10 @@ def _drawn(thing: object, form: Form) -> str | None:
 
 
 draws(_drawn)
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """Make ``%%fabric`` known; what ``%load_ext fabric`` calls."""
+    from fabric.magic import load
+
+    load(ipython)

@@ -26,6 +26,7 @@ from .hardware.description import OffChipDescription as OffChipDescription
 from .hardware.description import OnChipDescription as OnChipDescription
 from .hardware.description import TileDescription as TileDescription
 from .hardware.file import load_hardware as load_hardware
+from .runs.completing import assert_completes as assert_completes
 from .runs.opening import open_run as open_run
 from .runs.outputs import Outputs as Outputs
 from .runs.outputs import OutputShape as OutputShape

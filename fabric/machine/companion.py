@@ -17,8 +17,13 @@ __all__ = ["Companion"]
 class Companion(Observer):
     """An observer with a task of its own."""
 
-    def attach(self, machine: Machine, interrupt: Callable[[], object]) -> None:
-        """``machine`` is about to run; ``interrupt`` abandons the run, from any thread."""
+    def attach(self, machine: Machine, interrupt: Callable[[], bool]) -> None:
+        """``machine`` is about to run.
+
+        Args:
+            machine: on which nothing has happened.
+            interrupt: abandons the run, from any thread; says whether it still goes on.
+        """
         raise NotImplementedError
 
     async def run(self) -> None:

@@ -61,11 +61,16 @@ class Interrupts:
 
         self._end = end
 
-    def come(self) -> None:
-        """Do what the first signal does; from any thread, while the run goes on."""
+    def come(self) -> bool:
+        """Do what the first signal does, from any thread; return whether the run still goes on."""
         self.seen = True
-        if self._end is not None:
+        if self._end is None:
+            return False
+        try:
             self._end()
+        except trio.RunFinishedError:
+            return False
+        return True
 
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:

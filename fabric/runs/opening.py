@@ -88,7 +88,7 @@ def open_run(
         engine="tasks",
     )
     try:
-        return SteppedRun(program, stepper, RunThread(begin, stepper.tell))
+        return SteppedRun(program, stepper, RunThread(begin, stepper.rest))
     except FabricError as error:
         if error.file == threading.__file__:
             error.file, error.line = calling_place()

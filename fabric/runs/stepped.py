@@ -6,10 +6,12 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from signal import SIGINT
 from typing import TYPE_CHECKING, Annotated, Final, Self
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import checked, refuse
+from fabric.runs.terminations import free_ones, handling
 from fabric.runs.thread import RunThread
 from fabric.stepping.goals import AtCycle, AtElement, AtNext, Goal
 from fabric.stepping.named import channel_number, element_goal, unit_number
@@ -18,7 +20,7 @@ from fabric.telling.errors import ConfigurationError, FabricError
 from fabric.wiring.program import Program
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    from types import FrameType, TracebackType
 
     from fabric.machine.machine import Machine
     from fabric.runs.report import Report
@@ -220,6 +222,7 @@ class SteppedRun:
             stepper.ask(FINISH)
             stepper.wait()
         except KeyboardInterrupt:
+            stepper.ask(None)
             thread.end(stepper.interrupt)
             if not thread.ended:
                 self._closed = True
@@ -230,26 +233,35 @@ class SteppedRun:
         with self._in_use(what):
             if self.over:
                 return
-            self._stepper.ask(goal)
-            self._wait()
+            if not self._thread.ended:
+                self._wait(goal)
         # Another thread may have closed it meanwhile.
         self._check_open(what)
         if self._thread.ended:
             self._ended()
 
-    def _wait(self) -> None:
-        """Wait until the run is held again; Ctrl-C holds it soon, a second one abandons it."""
+    def _wait(self, goal: Goal) -> None:
+        """Let the run go on and be held; Ctrl-C holds it soon, a second one abandons it."""
         stepper = self._stepper
         stepper.pausing = False
-        try:
-            stepper.wait()
-        except KeyboardInterrupt:
+        presses = 0
+
+        def press(_number: int, _frame: FrameType | None) -> None:
+            nonlocal presses
+            presses += 1
             stepper.pausing = True
-            try:
+            if presses > 1:
+                raise KeyboardInterrupt
+
+        try:
+            with handling(free_ones((SIGINT,)), press):
+                stepper.ask(goal)
                 stepper.wait()
-            except KeyboardInterrupt:
-                self.close()
+        except KeyboardInterrupt:
+            self.close()
             raise
+        if presses:
+            raise KeyboardInterrupt
 
     def _ended(self) -> None:
         """Take what the thread has come to."""

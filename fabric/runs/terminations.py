@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Final
 
-__all__ = ["SIGNALS", "Terminations", "free_ones", "handling"]
+__all__ = ["SIGNALS", "Terminations", "free_ones", "handling", "was_terminated"]
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What asks a command to end; another way would be SIGKILL."""
@@ -58,6 +58,12 @@ def free_ones(numbers: Sequence[int]) -> list[int]:
     """
     main = threading.current_thread() is threading.main_thread()
     return [number for number in numbers if main and _is_free(number)]
+
+
+def was_terminated() -> bool:
+    """Whether a KeyboardInterrupt is SIGTERM's or SIGHUP's, which end a command, not Ctrl-C's."""
+    owner = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
+    return isinstance(owner, Terminations) and owner.number != signal.SIGINT
 
 
 def _is_free(number: int) -> bool:

@@ -25,11 +25,11 @@ class RunThread:
         ended: the run has ended, or could not begin.
     """
 
-    def __init__(self, run: Callable[[], Report], tell: Callable[[object], object]) -> None:
-        """Begin ``run``; ``tell`` who waits for it that it has ended."""
+    def __init__(self, run: Callable[[], Report], at_end: Callable[[], object]) -> None:
+        """Begin ``run``, and call ``at_end`` once it has ended."""
         self.ended = False
         self._run: Final = run
-        self._tell: Final = tell
+        self._at_end: Final = at_end
         self._report: Report | None = None
         self._error: BaseException | None = None
         self._thread: Final = threading.Thread(target=self._main, name="run", daemon=True)
@@ -41,7 +41,7 @@ class RunThread:
         except BaseException as error:  # noqa: BLE001 - raised where somebody waits for it
             self._error = error
         self.ended = True
-        self._tell(self)
+        self._at_end()
 
     def result(self) -> Report:
         """Return the report, or raise what was raised instead."""
@@ -50,20 +50,22 @@ class RunThread:
         assert self._report is not None
         return self._report
 
-    def end(self, interrupt: Callable[[], object]) -> None:
+    def end(self, interrupt: Callable[[], bool]) -> None:
         """Wait until the run, which was asked to end, has done so; ``interrupt`` what computes on.
 
         A user's code that lets nothing end it is left alone: it ends with the process.
+
+        Args:
+            interrupt: says whether the run still goes on; else its report is being made.
         """
         self._thread.join(_GRACE_SECONDS)
-        if self._thread.is_alive():
-            interrupt()
-            self._thread.join(_GRACE_SECONDS)
-        for _ in range(_MOST_ALARMS):
-            if not self._thread.is_alive():
+        for alarm in (False, *[True] * _MOST_ALARMS):
+            if not interrupt():
+                self._thread.join()
                 return
-            # As a signal does in the main thread.
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(self._thread.ident or 0), ctypes.py_object(KeyboardInterrupt)
-            )
-            self._thread.join(_PATIENCE_SECONDS)
+            if alarm:
+                # As a signal does in the main thread.
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(self._thread.ident or 0), ctypes.py_object(KeyboardInterrupt)
+                )
+            self._thread.join(_PATIENCE_SECONDS if alarm else _GRACE_SECONDS)

@@ -31,7 +31,12 @@ __all__ = ["command_line", "main"]
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What goes wrong with a file that could be opened."""
 
-_COMMANDS: Final = ("run", "check", "graph", "trace", "operators")
+_COMMANDS: Final = ("new", "run", "check", "graph", "trace", "operators")
+
+_COMPLETION: Final = """\b
+Completion for step-fabric in bash; with zsh_source or fish_source in those shells:
+  eval "$(_STEP_FABRIC_COMPLETE=bash_source step-fabric)"
+"""
 
 
 class _Commands(click.Group):
@@ -50,7 +55,31 @@ class _Commands(click.Group):
         return command
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted:
+        return
+    # Reading what is installed takes milliseconds.
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        text = version("step-fabric")
+    except PackageNotFoundError:
+        text = "as its folder has it, not installed"
+    click.echo(f"step-fabric {text}, Python {sys.version.split()[0]}")
+    context.exit()
+
+
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_COMPLETION
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
 def command_line() -> None:
     """Run Streaming Tensor Programs on an emulated dataflow fabric."""
 

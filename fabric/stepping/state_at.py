@@ -34,7 +34,7 @@ def state_at(ledger: Ledger, machine: Machine, cycle: int) -> RunState:
     A unit that works has come to ``cycle``; one that waits stands where it began to, and the wait
     counts once it is over. What is to come is not known: a unit that takes what comes first, of
     several streams, waits for all that are open; who holds room on chip is not known in between,
-    nor what a unit has computed that has gone on.
+    nor what a unit has computed before it has ended.
     """
     return _Moment(ledger, machine, cycle).state()
 
@@ -158,7 +158,7 @@ class _Moment:
             now - sum(waited.values()),
             waited[Cause.HBM],
             waited[Cause.CAPACITY],
-            unit.flops if unit.now <= self._cycle else None,
+            unit.flops if finished else None,
         )
 
     def _channel(self, fixed: FixedChannel, channel: Channel, carried: Carried) -> ChannelState:

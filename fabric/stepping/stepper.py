@@ -7,6 +7,7 @@ nobody's clock was touched.
 
 from __future__ import annotations
 
+import threading
 import time
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
@@ -36,6 +37,7 @@ FINISH: Final = "finish"
 
 _NEVER: Final = 1 << 62
 
+_FIRST_CYCLES: Final = 64
 _CHUNK_CYCLES: Final = 1_024
 _SHORT_SECONDS: Final = 0.02
 _LONG_SECONDS: Final = 0.1
@@ -52,7 +54,7 @@ class Stepper(Ledger, Companion):
         over: nothing will happen any more, or the run has failed.
         pausing: set from outside, it lets the run be held soon, wherever it is.
         machine: that is held; None before the run.
-        interrupt: abandons the run, from any thread; to be called once there is a machine.
+        interrupt: abandons the run, from any thread; says whether it still goes on.
     """
 
     def __init__(self) -> None:
@@ -62,27 +64,28 @@ class Stepper(Ledger, Companion):
         self.over = False
         self.pausing = False
         self.machine: Machine | None = None
-        self.interrupt: Callable[[], object] = lambda: None
+        self.interrupt: Callable[[], bool] = lambda: False
         self._known_cycle = -1
         self._chunk_cycles = _CHUNK_CYCLES
         self._let_go = False
         self._asked: Final[SimpleQueue[Goal | str | None]] = SimpleQueue()
-        self._held: Final[SimpleQueue[object]] = SimpleQueue()
+        self._resting: Final = threading.Event()
 
     def ask(self, goal: Goal | str | None) -> None:
         """Let the run go on to ``goal``, to the end with ``FINISH``; None abandons it."""
+        self._resting.clear()
         self._asked.put(goal)
 
-    def wait(self) -> object:
-        """Wait until the run is held, and return None; or what ``tell`` was told."""
-        return self._held.get()
+    def wait(self) -> None:
+        """Wait until the run is held, or has ended; a wait that was interrupted can be repeated."""
+        self._resting.wait()
 
-    def tell(self, what: object) -> None:
-        """Let who waits for the run to be held have ``what``: it has ended."""
-        self._held.put(what)
+    def rest(self) -> None:
+        """Let who waits go on: the run is held, or has ended."""
+        self._resting.set()
 
     @override
-    def attach(self, machine: Machine, interrupt: Callable[[], object]) -> None:
+    def attach(self, machine: Machine, interrupt: Callable[[], bool]) -> None:
         self.machine = machine
         self.interrupt = interrupt
         # The clock does not advance before ``run`` has asked for its turn.
@@ -104,14 +107,14 @@ class Stepper(Ledger, Companion):
                 self._let_go = True
             else:
                 await self._go(goal, machine, unit)
-                self.tell(None)
+                self.rest()
         clock.bound(None)
         clock.leave()
 
     async def _go(self, goal: Goal, machine: Machine, unit: Unit) -> None:
         clock = machine.clock
         spent = clock.spent and self._known_cycle >= 0
-        chunk = 1
+        chunk = _FIRST_CYCLES
         while True:
             found = goal.cycle(self, self.cycle)
             last = cycles_of(machine) if spent else None
@@ -126,8 +129,8 @@ class Stepper(Ledger, Companion):
                 self._view(self._known_cycle, machine)
             if self.pausing:
                 return
-            chunk = min(2 * chunk, self._chunk_cycles)
             cycle = self._known_cycle + chunk
+            chunk = min(2 * chunk, self._chunk_cycles)
             await self._advance(cycle if found is None else min(found, cycle), machine, unit)
             spent = clock.spent
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from signal import SIGINT
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 import click
 
+from fabric.runs.terminations import was_terminated
 from fabric.shell.commands.options import NamedPath, numbers, program_options
+from fabric.telling.errors import ConfigurationError, FabricError
 
 if TYPE_CHECKING:
     from fabric.runs.report import Report
     from fabric.runs.simulation import OnDeadlock
+    from fabric.shell.breaks import Break
     from fabric.terminal.progress import Progress
     from fabric.trace.recording.options import TraceOptions
+    from fabric.wiring.program import Program
 
 __all__ = ["command"]
 
@@ -82,6 +88,11 @@ __all__ = ["command"]
     type=NamedPath(path_type=Path, dir_okay=False),
     help="Write the outputs as numpy arrays; in functional mode.",
 )
+@click.option(
+    "--break-at",
+    metavar="CYCLE|UNIT:ELEMENT",
+    help="Hold the run there and ask what to look at; `help` at the prompt lists the commands.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.pass_obj
 def command(
@@ -99,11 +110,14 @@ def command(
     log_dir: Path,
     engine: Literal["compiled", "tasks"],
     saved: Path | None,
+    break_at: str | None,
     as_json: bool,
 ) -> int:
     """Run PROGRAM.py, a file that defines build() -> Program, and print its report."""
     known.update(program=program, mode=mode)
     options = _trace_options(trace, trace_window, trace_nodes)
+
+    place = None if break_at is None else _break(break_at, as_json=as_json)
 
     from fabric.engine.machine_code import was_compiled_now
     from fabric.runs.report import ExitStatus
@@ -117,23 +131,30 @@ def command(
     with program_prints(as_json=as_json):
         loaded = load_on(hardware_file, program, parameters, known)
         _check_saved(saved, mode or loaded.program.mode)
-        report = simulate(
-            loaded.program,
-            mode=mode,
-            depths=depths,
-            log_dir=log_dir,
-            parameters=loaded.parameters,
-            program_file=program,
-            progress=progress,
-            trace=options,
-            on_deadlock=on_deadlock,
-            livelock_cycles=livelock_cycles,
-            engine=engine,
-            notify=lambda text: tell(f"fabric: {text}"),
-        )
+        settings: _Settings = {
+            "mode": mode,
+            "depths": depths,
+            "log_dir": log_dir,
+            "parameters": loaded.parameters,
+            "program_file": program,
+            "trace": options,
+            "on_deadlock": on_deadlock,
+            "livelock_cycles": livelock_cycles,
+            "notify": lambda text: tell(f"fabric: {text}"),
+        }
+        if place is None:
+            report = simulate(loaded.program, progress=progress, engine=engine, **settings)
+        else:
+            held = _held(loaded.program, place, settings)
+            if held is None:
+                return ExitStatus.interrupted(SIGINT)
+            report = held
     status = report.exit_status
     try:
-        (_print_object if as_json else _print_report)(report)
+        if as_json:
+            _print_object(report)
+        else:
+            _print_report(report, timed=place is None)
     except OSError as error:
         tell(f"fabric: {error.filename}: {error.strerror}")
         status = status or ExitStatus.UNWRITTEN
@@ -142,6 +163,49 @@ def command(
     if was_compiled_now():
         tell("fabric: compiled its loops; the next runs start seconds sooner")
     return status
+
+
+class _Settings(TypedDict):
+    """What runs take that are held, and those that are not."""
+
+    mode: str | None
+    depths: dict[str, int]
+    log_dir: Path
+    parameters: dict[str, object]
+    program_file: str
+    trace: TraceOptions | None
+    on_deadlock: OnDeadlock
+    livelock_cycles: int
+    notify: Callable[[str], object]
+
+
+def _break(text: str, *, as_json: bool) -> Break:
+    if as_json:
+        raise click.UsageError("--break-at asks at a prompt: expected it without --json.")
+    from fabric.shell.breaks import Break
+
+    return Break.parse(text)
+
+
+def _held(program: Program, place: Break, settings: _Settings) -> Report | None:
+    """Return the report of a run that is held at ``place`` first; None where it was left."""
+    from fabric.runs.opening import open_run
+    from fabric.shell.prompt import Prompt
+    from fabric.terminal.output import tell
+
+    with open_run(program, **settings) as run:
+        try:
+            place.go(run)
+        except FabricError as error:
+            if isinstance(error, ConfigurationError):
+                raise ConfigurationError(f"--break-at: {error.message}") from None
+            tell(f"fabric: {error.message}")
+        except KeyboardInterrupt:
+            if was_terminated():
+                raise
+        prompt = Prompt(run)
+        prompt.ask()
+        return None if prompt.left else run.finish()
 
 
 def _trace_options(level: str, window: str | None, nodes: str | None) -> TraceOptions | None:
@@ -200,13 +264,13 @@ def _print_object(report: Report) -> None:
         tell(f"fabric: warning: {warning}")
 
 
-def _print_report(report: Report) -> None:
+def _print_report(report: Report, *, timed: bool) -> None:
     from fabric.shell.render import render
     from fabric.terminal.output import print_text, printed, tell
 
     text = printed(lambda console: render(report, console))
     print_text("".join(f"{line.rstrip()}\n" for line in text.splitlines()))
-    if report.wall_seconds is not None and report.cycles is not None:
+    if timed and report.wall_seconds is not None and report.cycles is not None:
         rate = report.cycles / max(report.wall_seconds, 1e-9)
         tell(f"{report.wall_seconds:.2f} s, {rate:,.0f} cycles per second")
     if report.log_dir is not None:

@@ -1,0 +1,106 @@
+"""``%load_ext fabric``: the cell magic ``%%fabric`` runs the program that its cell wires."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+from types import ModuleType
+
+# Any: whatever a notebook's names stand for.
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+
+from fabric.hardware.description import Hardware
+from fabric.runs.simulation import simulate
+from fabric.shell.commands.options import numbers
+from fabric.shell.loader import Loaded, wired
+from fabric.telling.errors import ProgramError
+from fabric.wiring.program import Program
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fabric.runs.report import Report
+
+__all__ = ["load"]
+
+
+class _Cell(Protocol):
+    """How running a cell went."""
+
+    def raise_error(self) -> None:
+        """Raise what it raised."""
+
+
+class _Shell(Protocol):
+    """The shell of a notebook, as far as it is used."""
+
+    user_ns: dict[str, Any]
+
+    def run_cell(self, raw_cell: str) -> _Cell:
+        """Execute a cell."""
+        ...
+
+    def register_magic_function(
+        self, function: Callable[[str, str], object], magic_kind: str, magic_name: str
+    ) -> None:
+        """Make a function known as a magic."""
+
+
+def load(ipython: _Shell) -> None:
+    """Make ``%%fabric`` known."""
+
+    def fabric(line: str, cell: str) -> Report | None:
+        """Execute the cell, run its program and show the report.
+
+        The cell defines build(), or wires one with Program(...). On the line there may be
+        --mode timing|functional, -p NAME=VALUE of build(), --depth CHANNEL=N.
+        """
+        before = dict(ipython.user_ns)
+        done = ipython.run_cell(cell)
+        try:
+            done.raise_error()
+        except Exception:  # noqa: BLE001 - the shell has shown it
+            return None
+        made = {
+            name: value
+            for name, value in ipython.user_ns.items()
+            if before.get(name) is not value and not name.startswith("_")
+        }
+        report: Report = _run.main(shlex.split(line), standalone_mode=False, obj=made)
+        return report
+
+    ipython.register_magic_function(fabric, magic_kind="cell", magic_name="fabric")
+
+
+@click.command("%%fabric")
+@click.option("--mode", type=click.Choice(["timing", "functional"]))
+@click.option("-p", "parameters", metavar="NAME=VALUE", multiple=True)
+@click.option("--depth", "depths", metavar="CHANNEL=N", multiple=True, callback=numbers(least=1))
+@click.pass_obj
+def _run(
+    made: dict[str, Any], mode: str | None, parameters: tuple[str, ...], depths: dict[str, int]
+) -> Report:
+    """Run the program that a cell has made."""
+    loaded = _program(made, parameters)
+    return simulate(loaded.program, mode=mode, depths=depths, parameters=loaded.parameters)
+
+
+def _program(made: dict[str, Any], parameters: tuple[str, ...]) -> Loaded:
+    """Return the program that a cell's names are, or build."""
+    build = made.get("build")
+    if inspect.isfunction(build):
+        cell = ModuleType("cell")
+        cell.__file__ = build.__code__.co_filename
+        vars(cell)["build"] = build
+        return wired(cell, parameters, Hardware())
+    programs = [each for each in made.values() if isinstance(each, Program)]
+    if len(programs) != 1:
+        raise ProgramError(
+            f"%%fabric: the cell has made {len(programs)} programs: expected build(), or one "
+            "`with Program(...) as program`"
+        )
+    if parameters:
+        raise ProgramError("%%fabric -p: the cell defines no build(): expected one that takes it")
+    return Loaded(programs[0], {})

@@ -1,0 +1,186 @@
+"""``run --break-at``: a prompt for people, and commands for scripts."""
+
+from __future__ import annotations
+
+import io
+import signal
+from pathlib import Path
+
+import pytest
+from typing_extensions import override
+
+from fabric.shell.cli import main
+from fabric.shell.prompt import Prompt
+
+SMALL = str(Path(__file__).parents[1] / "small_program.py")
+
+
+class Input(io.StringIO):
+    """Standard input: lines, among them presses of Ctrl-C."""
+
+    @override
+    def readline(self, *_: object) -> str:  # type: ignore[override]  # of text
+        line = super().readline()
+        if line == "Ctrl-C\n":
+            raise KeyboardInterrupt
+        return line
+
+
+def ask(
+    commands: str, capsys: pytest.CaptureFixture[str], place: str = "12", *options: str
+) -> tuple[int, str, str]:
+    """Hold a run at ``place``, say ``commands``; return its status and what it prints."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdin", Input(commands))
+        status = main(
+            ["run", SMALL, "--mode", "functional", "-p", "stop=5", "--break-at", place, *options]
+        )
+    printed = capsys.readouterr()
+    return status, printed.out, printed.err
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def lines(text: str) -> list[str]:
+    """Return the lines up to the report."""
+    return text[: text.find("small  ")].splitlines() if "small  " in text else text.splitlines()
+
+
+def test_looking(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where units are, what a channel and a tile are, and the report at the end of input."""
+    commands = "where\nunit total_1\ngo count_1:3\nchannel total_1.0\ntile total_1.0\n"
+    status, out, _ = ask(commands, capsys)
+
+    assert status == 0
+    assert lines(out) == [
+        "small is held at cycle 12",
+        "cycle 12; units: 1 busy, 1 waiting, 0 ended; elements: 1 taken, 0 held",
+        "unit     is                        since  wired at",
+        "count_1  busy                             small_program.py:115",
+        "total_1  empty, waits for count_1     11  small_program.py:115",
+        "unit     is                        since  wired at",
+        "total_1  empty, waits for count_1     11  small_program.py:115",
+        "cycles: empty 12",
+        "channel                 held  sent  taken  bare stops",
+        "count_1.0 -> total_1.0  0/2      1      1           0",
+        "small is held at cycle 30",
+        "channel                 held  sent  taken  bare stops",
+        "count_1.0 -> total_1.0  1/2      3      2           0",
+        "element  value             stop  sent  visible",
+        "      2  Tile(1x1 uint64)     0    30       31",
+        "element 2: Tile(1x1 uint64)",
+        "[[2]]",
+    ]
+    assert "completed, verified in functional mode" in out
+
+
+def test_going(capsys: pytest.CaptureFixture[str]) -> None:
+    """On by what moves, to cycles and elements, and to the end."""
+    _, out, _ = ask("step\nstep 2\ngo 1,000\nwhere\ngo\nwhere\n", capsys, "count_1:2")
+    assert lines(out) == [
+        "small is held at cycle 20",
+        "small is held at cycle 21",
+        "small is held at cycle 31",
+        "small is held at cycle 51, where it is over",
+        "cycle 51; units: 0 busy, 0 waiting, 2 ended; elements: 5 taken, 0 held",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("wher", "'wher': expected one of where, unit, channel, tile, step, go, quit, help"),
+        ("go x", "'x': expected CYCLE or UNIT:ELEMENT, such as 1000 or map_1:3"),
+        ("go total_1:0", "'total_1:0': expected CYCLE or UNIT:ELEMENT"),
+        ("go 5", "until: cycle 5 is past: expected one from 12 on"),
+        ("go total_1:9", "until: element 9 of total_1 does not come: the run is over at cycle 51"),
+        ("unit total", "(did you mean total_1?)"),
+        ("unit", "no unit is called ''"),
+        ("channel total_1", "(did you mean total_1.0?)"),
+        ("tile total_1.0", "total_1.0 holds no element: expected a channel that holds one"),
+        ("tile total_1.0 7", "total_1.0 holds no element 7"),
+        ("step 0", "step 0: expected a number of steps"),
+        ("help", "go UNIT:ELEMENT     go on until a unit takes so many elements"),
+        ("Ctrl-C", "held at cycle 12; quit leaves"),
+        ("", "small is held at cycle 12"),
+    ],
+)
+def test_what_is_said(command: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Mistakes are told, and the prompt goes on."""
+    status, out, err = ask(f"{command}\nwhere\n", capsys)
+    assert status == 0
+    assert said in out
+    assert "units: " in out
+    assert "Traceback" not in out + err
+
+
+def test_leaving(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """``quit`` abandons the run: its log says so, and there is no report."""
+    status, out, _ = ask("quit\n", capsys)
+    assert (status, out) == (130, "small is held at cycle 12\n")
+    assert '"interrupted"' in (tmp_path / "logs" / "small-1" / "report.json").read_text("utf-8")
+
+
+def test_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    """A run that fails, or is stuck, can be looked at where it did; its status is the usual one."""
+    status, out, _ = ask("where\n", capsys, "900", "-p", "fault=raises")
+    assert status == 1
+    assert "small is held at cycle 31, where it is over" in out
+    assert "ValueError: odd" in out
+    status, out, _ = ask("unit relay_1\n", capsys, "900", "-p", "fault=stuck")
+    assert status == 3
+    assert "empty, waits for relay_1" in out
+
+
+@pytest.mark.parametrize(
+    ("place", "options", "said"),
+    [
+        ("x", (), "'x': expected CYCLE or UNIT:ELEMENT"),
+        ("totl_1:3", (), "--break-at: no unit is called 'totl_1'"),
+        ("3", ("--json",), "expected it without --json"),
+        ("3", ("--depth", "x.0=2"), "--depth x.0: no channel has that name"),
+    ],
+)
+def test_wrong_options(
+    place: str, options: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Refused before anything runs."""
+    status, _, err = ask("", capsys, place, *options)
+    assert status == 2
+    assert said in err
+
+
+def test_a_terminal_is_asked(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where somebody types, the prompt has the cycle; names of commands are completed."""
+    asked: list[str] = []
+    answers = iter(["step", "quit"])
+
+    def typed(prompt: str) -> str:
+        asked.append(prompt)
+        return next(answers)
+
+    monkeypatch.setattr("builtins.input", typed)
+    monkeypatch.setattr(Input, "isatty", lambda _: True)
+    assert ask("", capsys)[0] == 130
+    assert asked == ["(cycle 12) ", "(cycle 20) "]
+    assert Prompt.completenames(None, "ch") == ["channel"]  # type: ignore[arg-type]
+
+
+def test_termination_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    """SIGTERM is not Ctrl-C: it ends the command, also at the prompt."""
+
+    class Terminated(Input):
+        @override
+        def readline(self, *_: object) -> str:  # type: ignore[override]  # of text
+            signal.raise_signal(signal.SIGTERM)
+            return ""
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdin", Terminated())
+        assert main(["run", SMALL, "--break-at", "3"]) == 128 + signal.SIGTERM
+    assert "interrupted" in capsys.readouterr().err

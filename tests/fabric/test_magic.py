@@ -1,0 +1,105 @@
+"""``%load_ext fabric`` and ``%%fabric``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+import pytest
+
+import fabric
+from fabric import FabricError, Report
+
+CELL = """
+from tests.fabric.small_program import build as small
+def build(stop: int = 3):
+    return small(stop)
+"""
+
+
+class Cell:
+    """How running a cell went."""
+
+    error: Exception | None = None
+
+    def raise_error(self) -> None:
+        """Raise what it raised."""
+        if self.error is not None:
+            raise self.error
+
+
+class Shell:
+    """A notebook's shell, as far as the magic uses it."""
+
+    def __init__(self) -> None:
+        """Load the extension."""
+        self.user_ns: dict[str, Any] = {}
+        self.magics: dict[tuple[str, str], Callable[[str, str], Report | None]] = {}
+        vars(fabric)["load_ipython_extension"](self)
+
+    def register_magic_function(
+        self, function: Callable[[str, str], Any], magic_kind: str, magic_name: str
+    ) -> None:
+        """Make a function known."""
+        self.magics[magic_kind, magic_name] = function
+
+    def run_cell(self, raw_cell: str) -> Cell:
+        """Execute a cell."""
+        done = Cell()
+        try:
+            exec(compile(raw_cell, "<cell>", "exec"), self.user_ns)
+        except Exception as error:  # noqa: BLE001 - as a notebook does
+            done.error = error
+        return done
+
+    def magic(self, line: str, cell: str) -> Report | None:
+        """Run ``%%fabric`` with ``line`` and ``cell``."""
+        return self.magics["cell", "fabric"](line, cell)
+
+
+def test_a_cell_with_build() -> None:
+    """It runs build(), with parameters from the line."""
+    report = Shell().magic("-p stop=5 --mode functional --depth total_1.0=4", CELL)
+    assert report is not None
+    assert (report.cycles, report.verified, report.parameters) == (51, True, {"stop": 5})
+    assert report.channels_counters[0].depth == 4
+
+
+def test_a_cell_that_wires() -> None:
+    """It runs the program that the cell has made, also when it is made again."""
+    shell = Shell()
+    for stop in (4, 6):
+        report = shell.magic("", f"{CELL}\nprogram = build({stop})\ndel build, small")
+        assert report is not None
+        assert report.cycles == 10 * stop + 1
+
+
+def test_a_cell_that_fails() -> None:
+    """The shell has shown the error; nothing is run."""
+    assert Shell().magic("", "1 / 0") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "cell", "said"),
+    [
+        ("", "x = 3", "the cell has made 0 programs: expected build"),
+        ("", f"{CELL}\na, b = build(), build()\ndel build", "the cell has made 2 programs"),
+        ("-p stop=3", f"{CELL}\na = build()\ndel build", "the cell defines no build"),
+        ("-p stp=3", CELL, r"did you mean stop\?"),
+        ("--mode fast", CELL, "'fast' is not one of"),
+        ("--depth x.0=3", CELL, "no channel has that name"),
+    ],
+)
+def test_mistakes(line: str, cell: str, said: str) -> None:
+    """What cannot be run is said."""
+    with pytest.raises((FabricError, click.UsageError), match=said):
+        Shell().magic(line, cell)
+
+
+def test_in_ipython() -> None:
+    """Where IPython is there, it finds the extension."""
+    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell()
+    shell.extension_manager.load_extension("fabric")
+    report = shell.run_cell_magic("fabric", "-p stop=5", CELL)
+    assert report.cycles == 51

@@ -1,0 +1,114 @@
+"""``new``: a first program that runs and whose test passes; ``--version``; completion."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fabric.shell.cli import main
+
+ROOT = Path(__file__).parents[2]
+_ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
+
+
+def python(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in ``folder``."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env=_ENVIRONMENT | environment,
+    )
+
+
+def written(folder: Path) -> set[str]:
+    """Return the names of what is in ``folder``."""
+    return {file.name for file in folder.iterdir()}
+
+
+def test_runs_and_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a fresh folder, at once."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "my-first program.py"]) == 0
+    assert {"my_first_program.py", "test_my_first_program.py"} == written(tmp_path)
+
+    ran = python(tmp_path, "-m", "fabric", "run", "my_first_program.py", "-p", "rows=128")
+    assert ran.returncode == 0
+    assert "completed, verified in functional mode" in ran.stdout
+    tested = python(tmp_path, "-m", "pytest", "-q", "-W", "error", "-p", "fabric.pytest_plugin")
+    assert "2 passed" in tested.stdout
+    for file in sorted(tmp_path.glob("*.py")):
+        assert all(len(line) <= 100 for line in file.read_text("utf-8").splitlines())
+
+
+def test_overwrites_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One file that is there is enough."""
+    monkeypatch.chdir(tmp_path)
+    Path("test_one.py").write_text("mine", encoding="utf-8")
+    assert main(["new", "one"]) == 2
+    assert "test_one.py: expected a name that is not taken here" in capsys.readouterr().err
+    assert written(tmp_path) == {"test_one.py"}
+    assert Path("test_one.py").read_text("utf-8") == "mine"
+
+
+@pytest.mark.parametrize("name", ["", "3d", "../up", "a/b", "class", "é", "a.b", "--", "test/"])
+def test_odd_names(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What is no name of a module is refused."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "--", name]) == 2
+    assert "expected a name of letters, digits and _" in capsys.readouterr().err
+    assert not written(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["numpy", "fabric", "json", "Operators"])
+def test_taken_names(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A file that hides a module would break the program."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", name]) == 2
+    assert f"would hide the module {name}: expected another name" in capsys.readouterr().err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the package and of Python."""
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("step-fabric ")
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [("step-fabric ne", "plain,new"), ("step-fabric run --break", "plain,--break-at")],
+)
+def test_completion(words: str, completed: str, tmp_path: Path) -> None:
+    """As ``--help`` says: click's own."""
+    code = (
+        "import sys; sys.argv = ['step-fabric']; from fabric.__main__ import run; sys.exit(run())"
+    )
+    found = python(
+        tmp_path,
+        "-c",
+        code,
+        _STEP_FABRIC_COMPLETE="bash_complete",
+        COMP_WORDS=words,
+        COMP_CWORD=str(words.count(" ")),
+    )
+    assert completed in found.stdout.splitlines()
+    source = python(tmp_path, "-c", code, _STEP_FABRIC_COMPLETE="bash_source")
+    assert "complete -o nosort -F _step_fabric_completion step-fabric" in source.stdout

@@ -1,0 +1,118 @@
+"""What tests of users' programs have: ``step_report`` and ``assert_completes``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from fabric import FabricError, assert_completes
+from tests.deadlock.cases import CASES
+from tests.fabric import small_program
+
+pytest_plugins = ["pytester"]
+
+_HEAD = """
+import pytest
+from fabric import assert_completes
+from tests.deadlock.cases import CASES
+from tests.fabric.small_program import build
+"""
+
+
+def run(pytester: pytest.Pytester, body: str) -> pytest.RunResult:
+    """Run a file of tests with the plugin."""
+    pytester.makepyfile(_HEAD + body)
+    pytester.syspathinsert(Path(__file__).parents[2])
+    return pytester.runpytest_inprocess("-p", "fabric.pytest_plugin", "-p", "no:cacheprovider")
+
+
+def test_passing(pytester: pytest.Pytester) -> None:
+    """A program that completes; its report can be looked at, and nothing is printed of it."""
+    found = run(
+        pytester,
+        "def test_it(step_report):\n"
+        "    assert assert_completes(build(), mode='functional').verified\n"
+        "    assert step_report(build(stop=5)).cycles == 51\n",
+    )
+    found.assert_outcomes(passed=1)
+    found.stdout.no_fnmatch_line("*completed*")
+
+
+def test_a_deadlock(pytester: pytest.Pytester) -> None:
+    """Its one line is the failure; none of the fabric's own lines are shown."""
+    found = run(
+        pytester,
+        "def test_it():\n"
+        "    case = CASES['pack_rows']\n"
+        "    assert_completes(case.build(), depths=case.given)\n",
+    )
+    found.assert_outcomes(failed=1)
+    found.stdout.fnmatch_lines(
+        ["E*AssertionError: program * does not complete: deadlock", "E*FAB-D001 cycle 5 loop *"]
+    )
+    found.stdout.no_fnmatch_line("*completing.py*")
+
+
+def test_wrong_data(pytester: pytest.Pytester) -> None:
+    """The places of wrong data are the failure."""
+    found = run(
+        pytester,
+        "def test_it():\n    assert_completes(build(fault='wrong'), mode='functional')\n",
+    )
+    found.assert_outcomes(failed=1)
+    found.stdout.fnmatch_lines(
+        ["E*AssertionError: program 'small': the result is wrong", "E*output 'total': 1 of 1*"]
+    )
+
+
+def test_what_is_shown_of_a_failing_test(pytester: pytest.Pytester) -> None:
+    """All runs of the fixture, each as ``run`` prints it."""
+    found = run(
+        pytester,
+        "def test_it(step_report):\n"
+        "    step_report(build(stop=5))\n"
+        "    report = step_report(CASES['pack_rows'].build(), depths=CASES['pack_rows'].given)\n"
+        "    assert report.status == 'completed'\n",
+    )
+    found.assert_outcomes(failed=1)
+    found.stdout.fnmatch_lines(
+        ["*Captured report call*", "completed*", "*Captured report call*", "error?FAB-D001?:*"]
+    )
+
+
+def test_failures_of_programs() -> None:
+    """An operator's error and what cannot be run are told apart."""
+    with pytest.raises(AssertionError, match=r"not complete: error\n.*ValueError: odd"):
+        assert_completes(small_program.build(fault="raises"))
+    with pytest.raises(AssertionError, match=r"not complete: deadlock\nFAB-D"):
+        assert_completes(CASES["ring_of_7"].build())
+    with pytest.raises(FabricError, match="no channel has that name"):
+        assert_completes(small_program.build(), depths={"x.0": 2})
+
+
+def test_loads_nothing_unused() -> None:
+    """Every run of pytest loads the plugin, most of them for nothing."""
+    code = "import sys, fabric.pytest_plugin; print(*sorted(sys.modules))"
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    loaded = set(found.stdout.split())
+    assert "fabric.pytest_plugin" in loaded
+    assert not loaded & {"numpy", "trio", "sympy", "numba", "duckdb", "rich", "fabric.runs"}
+
+
+def test_entry_point() -> None:
+    """What the package is installed with names the plugin."""
+    root = Path(__file__).parents[2]
+    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+    (module,) = project["entry-points"]["pytest11"].values()
+    assert callable(import_module(module).step_report)
