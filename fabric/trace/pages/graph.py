@@ -80,7 +80,7 @@ def _placed(groups: list[list[int]], names: Names) -> JsonObject:
     for channel, (producer, consumer) in enumerate(names.ends):
         if box_of[producer] != box_of[consumer]:
             between[box_of[producer], box_of[consumer]].append(channel)
-    no_labels = [(0.0, 0.0)] * len(between)
+    no_labels = [None] * len(between)
     found = []
     for across in (False, True):
         size = _BOX[::-1] if across else _BOX
@@ -105,7 +105,7 @@ def _placed(groups: list[list[int]], names: Names) -> JsonObject:
                     {
                         "ends": pair,
                         "channels": channels,
-                        "points": [_rounded(point[::turn]) for point in route],
+                        "curves": [[_rounded(point[::turn]) for point in each] for each in route],
                     }
                     for (pair, channels), route in zip(between.items(), layout.routes, strict=True)
                 ],

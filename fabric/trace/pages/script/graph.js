@@ -37,24 +37,8 @@ function drawnGraph(graph) {
   return { svg, boxes: drawn, fit };
 }
 
-/** The point where a line to the middle of a box meets its edge. */
-function atEdge([x, y], [fromX, fromY], [width, height]) {
-  const [dx, dy] = [fromX - x, fromY - y];
-  const scale = Math.min(width / 2 / Math.abs(dx || 1e-9), height / 2 / Math.abs(dy || 1e-9), 1);
-  return [x + dx * scale, y + dy * scale];
-}
-
-function drawnArrow(graph, { ends, channels, points }) {
-  const path = points.slice();
-  path[0] = atEdge(points[0], points[1], graph.box);
-  path[path.length - 1] = atEdge(points[points.length - 1], points[points.length - 2], graph.box);
-  let d = `M${path[0]}`;
-  for (let n = 1; n < path.length; n++) {
-    const [[x0, y0], [x1, y1]] = [path[n - 1], path[n]];
-    d += graph.across
-      ? `C${(x0 + x1) / 2} ${y0} ${(x0 + x1) / 2} ${y1} ${x1} ${y1}`
-      : `C${x0} ${(y0 + y1) / 2} ${x1} ${(y0 + y1) / 2} ${x1} ${y1}`;
-  }
+function drawnArrow(graph, { ends, channels, curves }) {
+  const d = curves.map(([start, ...bends]) => `M${start}C${bends.join(" ")}`).join("");
   const { name, depth } = data.channels;
   const more = channels.length > 1 ? `\nand ${number(channels.length - 1)} more` : "";
   const stuck = ends.every((box) => graph.boxes[box].units.some((unit) => data.in_loop.includes(unit)));
