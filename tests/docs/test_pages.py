@@ -67,7 +67,8 @@ def test_images_are_small() -> None:
     """A clone stays small."""
     images = list((PAGES / "images").iterdir())
     large = [file.name for file in images if file.stat().st_size > 200_000]
-    assert images and not large
+    assert images
+    assert not large
 
 
 def test_every_kind_of_deadlock_is_explained() -> None:
