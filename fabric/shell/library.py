@@ -82,10 +82,10 @@ def entries_of(module: ModuleType) -> list[Entry]:
     Raises:
         ProgramError: that is nothing.
     """
-    found = _entries(each for each in vars(module).values() if _home(each) == module.__name__)
-    if not found:
+    own = _entries(each for each in vars(module).values() if _home(each) == module.__name__)
+    if not own:
         raise ProgramError("defines no operator and no function", file=str(module.__file__))
-    return found
+    return own
 
 
 def families(entries: Iterable[Entry]) -> Mapping[str, list[Entry]]:
