@@ -75,6 +75,13 @@ __all__ = ["command"]
     show_default=True,
     help="Let operators go on in compiled code where that is possible, or each in a task.",
 )
+@click.option(
+    "--save",
+    "saved",
+    metavar="FILE.npz",
+    type=NamedPath(path_type=Path, dir_okay=False),
+    help="Write the outputs as numpy arrays; in functional mode.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.pass_obj
 def command(
@@ -91,6 +98,7 @@ def command(
     livelock_cycles: int,
     log_dir: Path,
     engine: Literal["compiled", "tasks"],
+    saved: Path | None,
     as_json: bool,
 ) -> int:
     """Run PROGRAM.py, a file that defines build() -> Program, and print its report."""
@@ -108,6 +116,7 @@ def command(
     progress = _progress()
     with program_prints(as_json=as_json):
         loaded = load_on(hardware_file, program, parameters, known)
+        _check_saved(saved, mode or loaded.program.mode)
         report = simulate(
             loaded.program,
             mode=mode,
@@ -127,6 +136,8 @@ def command(
         (_print_object if as_json else _print_report)(report)
     except OSError as error:
         tell(f"fabric: {error.filename}: {error.strerror}")
+        status = status or ExitStatus.UNWRITTEN
+    if saved is not None and not _save(report, saved):
         status = status or ExitStatus.UNWRITTEN
     if was_compiled_now():
         tell("fabric: compiled its loops; the next runs start seconds sooner")
@@ -151,6 +162,32 @@ def _progress() -> Progress | None:
     from fabric.terminal.progress import Progress
 
     return Progress(Console(stderr=True))
+
+
+def _check_saved(saved: Path | None, mode: str) -> None:
+    """Refuse, before the run, what there will be no data for."""
+    if saved is not None and mode == "timing":
+        from fabric.telling.errors import ConfigurationError
+
+        raise ConfigurationError(
+            f"--save {saved}: timing mode has no data: expected --mode functional"
+        )
+
+
+def _save(report: Report, saved: Path) -> bool:
+    """Write the outputs of a run that completed; say why where that was not possible."""
+    from fabric.telling.errors import ConfigurationError
+    from fabric.terminal.output import tell
+
+    try:
+        report.outputs.save(saved)
+    except OSError as error:
+        tell(f"fabric: {error.filename}: {error.strerror}")
+    except ConfigurationError as error:
+        tell(f"fabric: {error.message}")
+    else:
+        return True
+    return False
 
 
 def _print_object(report: Report) -> None:

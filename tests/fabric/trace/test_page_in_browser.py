@@ -24,7 +24,7 @@ from tests.fabric.trace.recording import program, record
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-    from fabric.trace.reading.reader import Trace
+    from fabric.trace.opened import Trace
 
 NAMES: Final = ("simplified_moe", "moe static", "pack_rows")
 
