@@ -95,7 +95,9 @@ def _data(trace: RecordedRun, accounts: Accounts, report: DeadlockReport | None,
     }
     columns = {"states": mostly.reshape(-1), **path}
     rest = room - len(packed(told, columns))
-    detail = detail_of(trace, told["units"]["ranked"], by_waits, rest)
+    ranked = told["units"]["ranked"]
+    units = [*ranked, *sorted({*range(len(names.units))} - {*ranked})]
+    detail = detail_of(trace, units, by_waits, rest)
     told |= {
         "detail": {
             "origin": detail.origin,
@@ -136,5 +138,5 @@ def _deadlock(report: DeadlockReport) -> str:
     lines = escape("\n".join(report_lines(report)))
     return (
         "<section><h2>Why it does not move</h2>"
-        f'<div class="deadlock">{svg(report)}<pre>{lines}</pre></div></section>'
+        f'<pre>{lines}</pre><div class="deadlock">{svg(report)}</div></section>'
     )
