@@ -28,6 +28,8 @@ from .hardware.description import TileDescription as TileDescription
 from .hardware.file import load_hardware as load_hardware
 from .runs.completing import assert_completes as assert_completes
 from .runs.opening import open_run as open_run
+from .runs.outputs import Outputs as Outputs
+from .runs.outputs import OutputShape as OutputShape
 from .runs.report import Report as Report
 from .runs.simulation import simulate as simulate
 from .telling.errors import CapacityError as CapacityError
@@ -38,9 +40,16 @@ from .telling.errors import OperatorError as OperatorError
 from .telling.errors import ProgramError as ProgramError
 from .telling.errors import ShapeError as ShapeError
 from .telling.errors import VerificationError as VerificationError
+from .trace.analysis.diff import TraceDiff as TraceDiff
+from .trace.analysis.moment import Moment as Moment
+from .trace.analysis.path import CriticalPath as CriticalPath
+from .trace.analysis.stalled import Stalls as Stalls
+from .trace.analysis.summary import TraceSummary as TraceSummary
 from .trace.export.forms import export_form as export_form
 from .trace.export.forms import export_trace as export_trace
-from .trace.reading.reader import Trace as Trace
+from .trace.opened import Trace as Trace
+from .trace.opened import open_trace as open_trace
+from .trace.reading.tables import Table as Table
 from .values.dims import Dim as Dim
 from .values.dims import at_least_one as at_least_one
 from .values.dims import ceil_div as ceil_div

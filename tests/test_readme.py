@@ -11,10 +11,8 @@ from tests.docs.transcripts import ROOT, Block, blocks, clone, happened
 
 FILE = ROOT / "README.md"
 README = FILE.read_text(encoding="utf-8")
-BLOCKS = [
-    each for each in blocks(README) if each.language == "console" and each.text.startswith("$ ")
-]
-"""Transcripts: commands after ``$``, and what they print on standard output."""
+BLOCKS = [each for each in blocks(README) if each.text.startswith(("$ ", ">>> "))]
+"""Transcripts: commands after ``$`` or ``>>>``, and what they print on standard output."""
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.text.splitlines()[0][2:])

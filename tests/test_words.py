@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from fabric.runs.report import UnitCounters
+from fabric.runs.counters import UnitCounters
 from fabric.telling.causes import SHOWN, STUCK, Cause, Operation
 
 ROOT: Final = Path(__file__).parents[1]

@@ -5,7 +5,10 @@ Runs of a user and runs in which a remedy is tried both go here.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import contextlib
+import signal
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -23,6 +26,23 @@ if TYPE_CHECKING:
     from fabric.wiring.elaborate import Plan
 
 __all__ = ["Runner"]
+
+
+@contextlib.contextmanager
+def _no_wakeups() -> Iterator[None]:
+    """Keep from trio where another event loop of this thread, a notebook's, is told of signals.
+
+    It would take that for a collision, and warn of it; that loop does not go on meanwhile.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.set_wakeup_fd(-1)
+    try:
+        yield
+    finally:
+        if before != -1:
+            signal.set_wakeup_fd(before)
 
 
 class Runner:
@@ -92,7 +112,7 @@ class Runner:
             beside: tasks that go on as long as the operators do.
         """
         foreign = Foreign(self.runtime)
-        with unawaited(foreign.dropped):
+        with _no_wakeups(), unawaited(foreign.dropped):
             trio.run(
                 self._main,
                 on_start,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from fabric.runs.report import ChannelCounters, Totals, UnitCounters
+from fabric.runs.counters import ChannelCounters, Totals, UnitCounters
 from fabric.state.open_waits import OpenWait, open_waits
 from fabric.telling.causes import Cause
 

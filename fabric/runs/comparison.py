@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fabric.runs.report import Compared, Comparison
+from fabric.runs.counters import Compared, Comparison
 from fabric.symbolic.metrics import Metrics
 from fabric.symbolic.substitution import Size, Substitution, followed
 from fabric.telling.errors import ProgramError

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
     from fabric.engine.hop import Hop
     from fabric.engine.observer import Observer
-    from fabric.runs.report import UnitCounters
+    from fabric.runs.counters import UnitCounters
     from fabric.state.run_state import RunState
     from fabric.trace.recording.options import TraceOptions
     from fabric.trace.recording.recorder import Recorder

@@ -7,24 +7,31 @@ from dataclasses import asdict, dataclass, field, fields
 from signal import SIGINT
 from typing import TYPE_CHECKING, Final
 
+from typing_extensions import override
+
+from fabric.arguments.described import checked, refuse
 from fabric.machine.ending import Ending
+from fabric.runs.counters import ChannelCounters, Comparison, UnitCounters
+from fabric.runs.outputs import Outputs
 from fabric.runs.verification import Verification
-from fabric.telling.errors import Deadlock, FabricError, VerificationError
+from fabric.telling.errors import (
+    ConfigurationError,
+    Deadlock,
+    FabricError,
+    VerificationError,
+)
 from fabric.telling.plain import JsonObject
-from fabric.telling.shown import shown
+from fabric.telling.shown import in_short, shown
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
+    from fabric.runs.folders import RunFolder
+    from fabric.trace.opened import Trace
 
 __all__ = [
-    "ChannelCounters",
-    "Compared",
-    "Comparison",
     "ExitStatus",
     "Failure",
     "Report",
-    "Totals",
-    "UnitCounters",
 ]
 
 
@@ -41,122 +48,6 @@ class ExitStatus:
     def interrupted(number: int) -> int:
         """Return 128 and the signal's number: 130 for SIGINT, 143 for SIGTERM, 129 for SIGHUP."""
         return 128 + number
-
-
-@dataclass(frozen=True)
-class UnitCounters:
-    """Where a unit's cycles went; the columns sum to the run's cycles.
-
-    Attributes:
-        name, operator, kind, file, line: which unit, and where it was wired.
-        elements: values it dequeued.
-        busy_cycles: charged for work.
-        empty_cycles: waited for an element or the end of a stream.
-        full_cycles: waited for a reader to take an element.
-        credit_cycles: waited for a credit on its way back.
-        hbm_cycles: waited for the HBM.
-        capacity_cycles: waited for on-chip capacity.
-        idle_cycles: between its end, or where the run was stopped under it, and the run's end; a
-            wait that had not ended then counts as a wait to the last cycle.
-        flops: floating-point operations done.
-        flops_per_cycle: its compute bandwidth; 0 where it has no arithmetic.
-    """
-
-    name: str
-    operator: str
-    kind: str
-    file: str
-    line: int
-    elements: int
-    busy_cycles: int
-    empty_cycles: int
-    full_cycles: int
-    credit_cycles: int
-    hbm_cycles: int
-    capacity_cycles: int
-    idle_cycles: int
-    flops: int
-    flops_per_cycle: int
-
-
-@dataclass(frozen=True)
-class ChannelCounters:
-    """What went through a channel and who waited for it.
-
-    Attributes:
-        name: ``producer.output -> consumer.input``.
-        depth: slots.
-        elements: values dequeued.
-        peak_occupancy: the most slots in use at once, credits on their way back included.
-        empty_cycles: its consumer waited.
-        full_cycles, credit_cycles: its producer waited.
-        left_over: values nobody read.
-    """
-
-    name: str
-    depth: int
-    elements: int
-    peak_occupancy: int
-    empty_cycles: int
-    full_cycles: int
-    credit_cycles: int
-    left_over: int
-
-
-@dataclass(frozen=True)
-class Totals:
-    """The fields of ``run --json`` that are sums over the machine, under the same names."""
-
-    cycles: int
-    off_chip_traffic_bytes: int
-    on_chip_requirement_bytes: int
-    off_chip_traffic_artifact_bytes: int
-    on_chip_requirement_artifact_bytes: int
-    hbm_bytes_moved: int
-    flops: int
-    allocated_flops_per_cycle: int
-    compute_utilization: float | None
-    off_chip_bandwidth_utilization: float | None
-    operators: int
-    channels: int
-    elements: int
-
-
-@dataclass(frozen=True)
-class Compared:
-    """One quantity, as it was known before the run and as it came out.
-
-    Attributes:
-        what: in words.
-        expected: the program's metric with the sizes of this run.
-        measured: in the run.
-        at_most: the measured one may be smaller.
-    """
-
-    what: str
-    expected: int
-    measured: int
-    at_most: bool = False
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the run was as expected."""
-        return self.measured <= self.expected if self.at_most else self.measured == self.expected
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What was known before a run beside what the run measured.
-
-    Attributes:
-        totals: of the program.
-        channel_elements: expected per channel, in edge order.
-        warnings: a sentence for every difference.
-    """
-
-    totals: tuple[Compared, ...] = ()
-    channel_elements: tuple[int, ...] = ()
-    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -183,20 +74,36 @@ class Failure:
 
 
 _BESIDE_THE_TABLE: Final = frozenset(
-    {"name", "units", "channels_counters", "comparison", "unwritten", "signal"}
+    {
+        "name",
+        "units",
+        "channels_counters",
+        "comparison",
+        "unwritten",
+        "signal",
+        "outputs",
+        "traced_in",
+    }
 )
+
+_OF_THE_HOST: Final = frozenset({"wall_seconds", "log_dir", "warnings", "unwritten", "traced_in"})
+"""Fields that two runs of one thing may differ in; of the warnings, what could not be written."""
 
 
 _SPELLED: Final = {"explained": "deadlock", "failure": "error"}
 """Fields that ``run --json`` has as plain data, and what it calls them."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Report:
     """One run. The attributes without a comment are the fields of ``run --json``.
 
+    Reports are equal where the runs did the same, whatever they took and wherever they are kept:
+    ``wall_seconds``, ``log_dir`` and ``unwritten`` do not count. They are hashed accordingly.
+
     Attributes:
         name: of the program.
+        outputs: what it stored, by name; none where it did not complete.
         units, channels_counters: in node and edge order.
         comparison: what was known before the run beside what it measured.
         verification: the outputs beside what the program expects; None where it expects nothing.
@@ -205,6 +112,7 @@ class Report:
         warnings: sentences about a run that completed all the same.
         unwritten: sentences about what of its log and trace could not be written.
         signal: the one that interrupted it; None where none did.
+        traced_in: the folder that ``trace()`` opens; None where the run was not traced.
     """
 
     program: str
@@ -236,9 +144,29 @@ class Report:
     name: str = ""
     units: tuple[UnitCounters, ...] = ()
     channels_counters: tuple[ChannelCounters, ...] = ()
-    comparison: Comparison = Comparison()
+    comparison: Comparison = Comparison()  # noqa: RUF009 - the same
     unwritten: tuple[str, ...] = ()
     signal: int | None = None
+    outputs: Outputs = Outputs({})  # noqa: RUF009 - it cannot be changed
+    traced_in: RunFolder | None = None
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Report):
+            return NotImplemented
+        return self._warned() == other._warned() and all(
+            _same(getattr(self, each.name), getattr(other, each.name))
+            for each in fields(self)
+            if each.name not in _OF_THE_HOST
+        )
+
+    @override
+    def __hash__(self) -> int:
+        did = (self.status, self.cycles, self.elements, self.flops, self.hbm_bytes_moved)
+        return hash((self.name, self.mode, *did, self.outputs))
+
+    def _warned(self) -> list[str]:
+        return [each for each in self.warnings if each not in self.unwritten]
 
     @property
     def deadlock(self) -> JsonObject | None:
@@ -265,6 +193,32 @@ class Report:
             case "error":
                 return ExitStatus.WRONG
 
+    @checked
+    def trace(self, *, first: bool = False) -> Trace:
+        """Open what was recorded of the run, which ``simulate(..., trace="events")`` does.
+
+        Args:
+            first: of a run that stopped and was run again with deeper channels, the one that
+                stopped; else it is the second one, which this report is about.
+
+        Raises:
+            ConfigurationError: nothing was recorded, or it is not there any more.
+        """
+        expected = 'simulate(..., trace="events")'
+        if self.traced_in is None:
+            refuse(f"{self!r} has no trace: expected that of {expected}", ConfigurationError)
+        path = self.traced_in.path
+        if not path.is_dir():
+            refuse(
+                f"the trace of {self!r} is gone, with {path}: expected {expected} with log_dir, "
+                "to keep it",
+                ConfigurationError,
+            )
+        # Most runs are not traced.
+        from fabric.trace.opened import open_trace
+
+        return open_trace(path, first=first)
+
     def raise_for_status(self) -> None:
         """Raise what kept the program from completing with the right outputs, where something did.
 
@@ -285,6 +239,10 @@ class Report:
                 "\n".join((f"program {self.name!r}: the result is wrong", *found.lines())),
                 verification=found.as_json(),
             )
+
+    @override
+    def __repr__(self) -> str:
+        return in_short(self)
 
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
         """What rich shows of it."""
@@ -307,3 +265,15 @@ class Report:
         if self.verification is not None:
             known["verification"] = self.verification.as_json()
         return known | {"warnings": list(self.warnings)}
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two values are equal; arrays, which users may give as parameters, are as a whole."""
+    if hasattr(one, "__array__") or hasattr(other, "__array__"):
+        # A report of a program that could not be loaded is made without numpy.
+        import numpy as np
+
+        return np.array_equal(np.asarray(one), np.asarray(other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
+    return one == other

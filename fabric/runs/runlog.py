@@ -11,7 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TextIO
 
-from fabric.runs.report import Report, UnitCounters
+from fabric.runs.counters import UnitCounters
+from fabric.runs.report import Report
 from fabric.telling.causes import COUNTED
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.events import event_line, event_logger

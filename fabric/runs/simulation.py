@@ -18,10 +18,14 @@ from fabric.machine.ending import Ending
 from fabric.machine.state_of import memory_use
 from fabric.runs import accounting
 from fabric.runs.comparison import check_assumptions, compare
+from fabric.runs.counters import Comparison
 from fabric.runs.execution import Execution, Progress, Settings
-from fabric.runs.report import Comparison, Failure, Report
+from fabric.runs.folders import RunFolder, passing_folder
+from fabric.runs.outputs import Outputs
+from fabric.runs.report import Failure, Report
 from fabric.runs.runlog import RunLog, new_run_folder
 from fabric.runs.sizes import measured_sizes
+from fabric.runs.storing import stored_arrays, stored_shapes
 from fabric.runs.verification import Verification
 from fabric.runs.verify import verify
 from fabric.symbolic.metrics import metrics_of
@@ -69,15 +73,16 @@ def simulate(
         mode: ``timing`` or ``functional``; what the program states where None.
         depths: of single channels, by ``consumer.input``.
         hops: latencies of single channels, by ``consumer.input``; one cycle each way elsewhere.
-        log_dir: parent of the run's own folder; None writes nothing.
+        log_dir: parent of the run's own folder; None writes nothing that stays.
         parameters: for the report.
         program_file: for the report.
         progress: shows the run while it goes on.
         on_deadlock: ``report`` it, with depths that help, or ``grow``: run again with those.
         livelock_cycles: how long nothing has to get done before the run is given up.
-        trace: ``events`` records every transfer and wait in the run's folder, TraceOptions a part
-            of them, ``counters`` (as None) none; a run with other depths is recorded beside it, in
-            ``trace-grown``.
+        trace: ``events`` records every transfer and wait, TraceOptions a part of them, ``counters``
+            (as None) none; ``report.trace()`` opens what was recorded. It is in the run's folder,
+            or without ``log_dir`` in a temporary one that is removed with the report; a run with
+            other depths is recorded beside it, in ``trace-grown``.
         notify: told which operators do not end, what takes its time after a run that stopped, and
             at once what of the log or the trace cannot be written. Standard error has the first
             where None.
@@ -94,7 +99,7 @@ def simulate(
     mode = mode or program.mode
     if isinstance(trace, str):
         trace = TraceOptions() if trace == "events" else None
-    _check_options(mode, log_dir, trace, observers)
+    _check_options(mode, log_dir, observers)
     settings = Settings(
         mode == "functional",
         dict(depths or {}),
@@ -106,14 +111,18 @@ def simulate(
         engine == "compiled",
     )
     run = _execution(program, settings, program_file, notify)
-    folder = None if log_dir is None else new_run_folder(Path(log_dir), program.name)
+    kept = None if log_dir is None else new_run_folder(Path(log_dir), program.name)
+    traced_in = None
+    if trace is not None:
+        traced_in = passing_folder() if kept is None else RunFolder(kept)
+    folder = kept if traced_in is None else traced_in.path
     head = {
         "program": program_file,
         "parameters": dict(parameters or {}),
         "hardware": program.hardware.as_dict(),
         "mode": mode,
         "name": program.name,
-        "log_dir": None if folder is None else str(folder),
+        "log_dir": None if kept is None else str(kept),
     }
     unwritten: list[str] = []
 
@@ -122,7 +131,7 @@ def simulate(
         if notify is not None:
             notify(sentence)
 
-    with RunLog(folder, missing) as log:
+    with RunLog(kept, missing) as log:
         log.event(
             "run_started",
             0,
@@ -164,18 +173,19 @@ def simulate(
             elements=report.elements,
         )
         log.write_report(report)
-    return replace(report, warnings=(*report.warnings, *unwritten), unwritten=tuple(unwritten))
+    return replace(
+        report,
+        warnings=(*report.warnings, *unwritten),
+        unwritten=tuple(unwritten),
+        traced_in=traced_in,
+    )
 
 
-def _check_options(
-    mode: str, log_dir: Path | str | None, trace: TraceOptions | None, observers: object
-) -> None:
+def _check_options(mode: str, log_dir: Path | str | None, observers: object) -> None:
     """Refuse what cannot be run so."""
     wrong = None
     if mode not in ("timing", "functional"):
         wrong = f"simulate: mode is {mode!r}: expected timing or functional"
-    elif trace is not None and log_dir is None:
-        wrong = "simulate: a trace is asked for without a log folder: expected log_dir"
     elif not (
         isinstance(observers, Sequence) and all(isinstance(each, Observer) for each in observers)
     ):
@@ -239,6 +249,7 @@ def _report(
     metrics = metrics_of(plan, Substitution(sizes))
     totals = accounting.totals(state, program.hardware.hbm, metrics)
     extra: JsonObject = {}
+    outputs = Outputs({})
     comparison = Comparison()
     warnings = [*notes, *accounting.warnings(state)]
     verification = _not_verified(run, status)
@@ -259,6 +270,11 @@ def _report(
             status, error = "error", failure
             verification = _not_verified(run, status)
         else:
+            outputs = (
+                stored_arrays(plan, machine.stored)
+                if run.settings.functional
+                else stored_shapes(plan, sizes, measured.guessed)
+            )
             warnings += comparison.warnings
             warnings += [] if verification is None else verification.warnings()
     return Report(
@@ -288,6 +304,7 @@ def _report(
         comparison=comparison,
         warnings=tuple(warnings),
         signal=signal,
+        outputs=outputs,
     )
 
 

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fabric.runs.report import Failure, Report, UnitCounters
+from fabric.runs.counters import UnitCounters
+from fabric.runs.report import Failure, Report
 from fabric.telling.causes import COUNTED, Cause
 from fabric.telling.wording import outcome, visible
 

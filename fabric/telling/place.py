@@ -19,6 +19,7 @@ __all__ = [
     "calling_place",
     "deepest_place",
     "defining_place",
+    "is_installed",
     "is_ours",
     "is_own",
     "line_in",
@@ -82,12 +83,12 @@ def deepest_place(frames: Iterable[tuple[FrameType, int]]) -> Place | None:
     for frame, line in frames:
         file = frame.f_code.co_filename
         # Compiled libraries name sources that are not there.
-        if os.path.isfile(file) and not file.startswith(_OWN) and not _in_library(file):
+        if os.path.isfile(file) and not file.startswith(_OWN) and not is_installed(file):
             place = Place(visible(file), line)
     return place
 
 
-def _in_library(file: str) -> bool:
+def is_installed(file: str) -> bool:
     """Whether ``file`` was installed, here or in an environment that this one shares."""
     return file.startswith(_LIBRARIES) or f"{os.sep}site-packages{os.sep}" in file
 

@@ -13,7 +13,7 @@ from fabric.arguments.described import called_wrongly, checked, refuse
 from fabric.hardware.description import Hardware
 from fabric.telling.errors import ConfigurationError, ProgramError, ShapeError, said
 from fabric.telling.place import Place, calling_place, raising_place
-from fabric.telling.shown import shown
+from fabric.telling.shown import in_short, shown
 from fabric.telling.wording import visible
 from fabric.values.dims import Dim, Symbol, dim_text, is_polynomial_in, is_ragged, symbol
 from fabric.values.equality import undecided_in
@@ -152,6 +152,10 @@ class Program:
         mistake = None if error is None else called_wrongly(error)
         if mistake is not None:
             raise mistake from error
+
+    def __repr__(self) -> str:
+        """Its name and how large it is."""
+        return in_short(self)
 
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
         """What rich shows of it."""

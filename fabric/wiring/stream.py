@@ -14,6 +14,7 @@ from typing_extensions import override
 from fabric.arguments.described import checked, refuse, settle
 from fabric.telling.errors import ProgramError, ShapeError
 from fabric.telling.place import Place, calling_place
+from fabric.telling.shown import in_short
 from fabric.values.claim import Claim
 from fabric.values.dims import Dim
 from fabric.values.equality import same
@@ -112,6 +113,10 @@ class Stream:
             ShapeError: the number of dimensions differs, or one is known to have another size.
         """
         return Assumed(self, shape, calling_place())
+
+    def __repr__(self) -> str:
+        """Name, shape and element."""
+        return in_short(self)
 
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
         """What rich shows of it."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fabric import ConfigurationError, Trace, export_form, export_trace, simulate
+from fabric import ConfigurationError, Trace, export_form, export_trace, open_trace, simulate
 from tests.fabric.trace.chains import chain
 
 
@@ -29,7 +29,7 @@ def test_own_form(tmp_path: Path) -> None:
     report = simulate(wired, trace="events", log_dir=tmp_path)
     assert report.log_dir is not None
     output = tmp_path / "run.folded"
-    count = export_trace(Trace(Path(report.log_dir)), "folded", output)
+    count = export_trace(open_trace(report.log_dir), "folded", output)
 
     lines = output.read_text().splitlines()
     assert len(lines) == count
@@ -48,6 +48,6 @@ def test_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"form 'csv': there is one already: expected"):
         export_form("csv")
     wired = chain(("s0",), ("r0",), elements=1)
-    report = simulate(wired, trace="events", log_dir=tmp_path)
+    report = simulate(wired, trace="events")
     with pytest.raises(ConfigurationError, match=r"form 'foldd': expected .*mean folded\?"):
-        export_trace(Trace(Path(str(report.log_dir))), "foldd", tmp_path / "x")
+        export_trace(report.trace(), "foldd", tmp_path / "x")

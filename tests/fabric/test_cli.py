@@ -19,7 +19,7 @@ import pytest
 import fabric.runs.simulation
 from fabric.runs.report import Report
 from fabric.shell.cli import main
-from fabric.trace.reading.reader import Trace
+from fabric.trace.opened import Trace
 
 PROGRAM = str(Path(__file__).with_name("small_program.py"))
 COMMAND = [sys.executable, "-m", "fabric"]

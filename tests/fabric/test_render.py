@@ -9,7 +9,8 @@ import pytest
 from rich.console import Console
 
 from fabric.deadlock.document import BlockedUnit, DeadlockReport, Loop, Remedy
-from fabric.runs.report import Failure, Report, UnitCounters
+from fabric.runs.counters import UnitCounters
+from fabric.runs.report import Failure, Report
 from fabric.shell.render import render
 
 

@@ -19,7 +19,7 @@ import pytest
 from typing_extensions import override
 
 from fabric import Ports, Program, Tile, simulate
-from fabric.trace.reading.reader import Trace
+from fabric.trace.opened import Trace
 from fabric.trace.recording.options import TraceOptions
 from tests.fabric.small_program import NUMBER, Count, Total
 from tests.fabric.trace.chains import chain

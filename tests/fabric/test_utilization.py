@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from fabric import FlatDescription, Hardware, Program, Trace, hardware_scope, simulate
-from fabric.trace.analysis.summary import print_summary
+from fabric.trace.printing.summary import print_summary
 from operators import LinearOffChipLoad, LinearOffChipStore
 
 
@@ -41,7 +41,7 @@ def test_parameters(given: dict[str, int], shown: list[str], tmp_path: Path) -> 
     """A summary has a line for the parameters where there are any."""
     report = simulate(_copied(), parameters=given, trace="events", log_dir=tmp_path)
     console = Console(file=io.StringIO(), width=200)
-    print_summary(Trace(Path(str(report.log_dir))), console)
+    print_summary(Trace(Path(str(report.log_dir))).summary(), console)
 
     assert isinstance(console.file, io.StringIO)
     lines = console.file.getvalue().splitlines()

@@ -30,13 +30,19 @@ UNCALLED: Final = {
         "MemoryUnit",
         "Observer",
         "OffChip",
+        "OutputShape",
+        "Outputs",
         "Ports",
         "Report",
         "Source",
         "Stream",
+        "Table",
+        "Trace",
         "Unit",
     ),
     *("Unit", "Wait", "Watched", "Wiring"),
+    # answers of a trace
+    *("CriticalPath", "Moment", "Stalls", "TraceDiff", "TraceSummary"),
     # made by Tensor.elements
     "Elements",
     # sent or applied while a program runs: what is wrong there is the operator's, or its function's

@@ -86,6 +86,13 @@ __all__ = ["command"]
     metavar="CYCLE|UNIT:ELEMENT",
     help="Hold the run there and ask what to look at; `help` at the prompt lists the commands.",
 )
+@click.option(
+    "--save",
+    "saved",
+    metavar="FILE.npz",
+    type=NamedPath(path_type=Path, dir_okay=False),
+    help="Write the outputs as numpy arrays; in functional mode.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.pass_obj
 def command(
@@ -103,6 +110,7 @@ def command(
     log_dir: Path,
     engine: Literal["compiled", "tasks"],
     break_at: str | None,
+    saved: Path | None,
     as_json: bool,
 ) -> int:
     """Run PROGRAM.py, a file that defines build() -> Program, and print its report."""
@@ -122,6 +130,7 @@ def command(
     progress = _progress()
     with program_prints(as_json=as_json):
         loaded = load_on(hardware_file, program, parameters, known)
+        _check_saved(saved, mode or loaded.program.mode)
         settings: _Settings = {
             "mode": mode,
             "depths": depths,
@@ -148,6 +157,8 @@ def command(
             _print_report(report, timed=place is None)
     except OSError as error:
         tell(f"fabric: {error.filename}: {error.strerror}")
+        status = status or ExitStatus.UNWRITTEN
+    if saved is not None and not _save(report, saved):
         status = status or ExitStatus.UNWRITTEN
     if was_compiled_now():
         tell("fabric: compiled its loops; the next runs start seconds sooner")
@@ -215,6 +226,32 @@ def _progress() -> Progress | None:
     from fabric.terminal.progress import Progress
 
     return Progress(Console(stderr=True))
+
+
+def _check_saved(saved: Path | None, mode: str) -> None:
+    """Refuse, before the run, what there will be no data for."""
+    if saved is not None and mode == "timing":
+        from fabric.telling.errors import ConfigurationError
+
+        raise ConfigurationError(
+            f"--save {saved}: timing mode has no data: expected --mode functional"
+        )
+
+
+def _save(report: Report, saved: Path) -> bool:
+    """Write the outputs of a run that completed; say why where that was not possible."""
+    from fabric.telling.errors import ConfigurationError
+    from fabric.terminal.output import tell
+
+    try:
+        report.outputs.save(saved)
+    except OSError as error:
+        tell(f"fabric: {error.filename}: {error.strerror}")
+    except ConfigurationError as error:
+        tell(f"fabric: {error.message}")
+    else:
+        return True
+    return False
 
 
 def _print_object(report: Report) -> None:

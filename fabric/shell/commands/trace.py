@@ -13,7 +13,7 @@ from fabric.shell.commands.options import NamedPath
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fabric.trace.reading.reader import Trace
+    from fabric.trace.opened import Trace
 
 __all__ = ["command"]
 
@@ -36,9 +36,9 @@ def command() -> None:
 @_RUN
 def summary(run: Path) -> None:
     """Say what was recorded: how the run ended, its transfers, bursts and waits."""
-    from fabric.trace.analysis.summary import print_summary
+    from fabric.trace.printing.summary import print_summary
 
-    _show(run, print_summary)
+    _show(run, lambda trace, console: print_summary(trace.summary(), console))
 
 
 @command.command("stalls")
@@ -46,9 +46,9 @@ def summary(run: Path) -> None:
 @_ROWS
 def stalls(run: Path, rows: int) -> None:
     """Say where each unit's cycles went, whom it waited for, and what bounds the run."""
-    from fabric.trace.analysis.stalls import print_stalls
+    from fabric.trace.printing.stalls import print_stalls
 
-    _show(run, lambda trace, console: print_stalls(trace, console, rows))
+    _show(run, lambda trace, console: print_stalls(trace.stalls(), console, rows))
 
 
 @command.command("deadlock")
@@ -58,9 +58,13 @@ def deadlock(run: Path) -> None:
 
     Of a run that was run again with deeper channels, it is the first one that is explained.
     """
-    from fabric.trace.analysis.stuck import print_deadlock
+    from fabric.trace.printing.deadlock import print_deadlock
 
-    _show(run, print_deadlock, first=True)
+    _show(
+        run,
+        lambda trace, console: print_deadlock(trace.deadlock(), trace.summary(), console),
+        first=True,
+    )
 
 
 @command.command("show")
@@ -69,9 +73,13 @@ def deadlock(run: Path) -> None:
 @click.option("--around", "node", metavar="NODE", help="A unit and its neighbours; else all.")
 def show(run: Path, cycle: int, node: str | None) -> None:
     """Say what everyone was doing in one cycle."""
-    from fabric.trace.analysis.moment import print_moment
+    from fabric.trace.printing.moment import print_moment
 
-    _show(run, lambda trace, console: print_moment(trace, console, cycle, node))
+    def print_around(trace: Trace, console: Console) -> None:
+        moment = trace.at(cycle)
+        print_moment(moment if node is None else moment.around(node), console)
+
+    _show(run, print_around)
 
 
 @command.command("query")
@@ -88,10 +96,10 @@ def query(run: Path | None, query: str | None, listing: bool) -> None:
         return
     if run is None or query is None:
         raise click.UsageError("Missing argument: RUN and QUERY, or --list.")
-    from fabric.trace.reading.answers import print_answer
+    from fabric.trace.printing.answers import print_answer
 
     text = query
-    _show(run, lambda trace, console: print_answer(trace, console, text))
+    _show(run, lambda trace, console: print_answer(trace.query(text), console))
 
 
 @command.command("diff")
@@ -100,10 +108,10 @@ def query(run: Path | None, query: str | None, listing: bool) -> None:
 @_ROWS
 def diff(run_a: Path, run_b: Path, rows: int) -> None:
     """Say where two runs part, and which units got slower."""
-    from fabric.trace.analysis.diff import print_diff
+    from fabric.trace.printing.diff import print_diff
 
     other = _opened(run_b)
-    _show(run_a, lambda trace, console: print_diff(trace, other, console, rows))
+    _show(run_a, lambda trace, console: print_diff(trace.diff(other), console, rows))
 
 
 @command.command("export")
@@ -168,9 +176,9 @@ def _show(run: Path, print_on: Callable[[Trace, Console], object], *, first: boo
 def _opened(run: Path, *, first: bool = False) -> Trace:
     """Open the trace, the ``first`` where there are two; say on stderr what is missing in it."""
     from fabric.terminal.output import tell
-    from fabric.trace.reading.reader import Trace
+    from fabric.trace.opened import open_trace
 
-    trace = Trace(run, first=first)
+    trace = open_trace(run, first=first)
     for problem in trace.problems:
         tell(f"fabric: warning: {run}: {problem}")
     return trace

@@ -11,7 +11,7 @@ from fabric.telling.causes import Cause
 from fabric.trace.analysis.roots import HOP, UNTRACED, Root
 from fabric.trace.analysis.timeline import Timelines
 
-__all__ = ["Step", "critical_path", "phases"]
+__all__ = ["Step", "critical_path", "path_note", "phases"]
 
 _PHASES: Final = 10
 
@@ -57,6 +57,11 @@ def critical_path(timelines: Timelines) -> list[Step]:
         unit, cycle = wait.peer, until
     steps.reverse()
     return steps
+
+
+def path_note(status: str) -> str:
+    """Return what the path is of a run that did not come to its end; nothing of one that did."""
+    return "" if status == "completed" else "of what happened until the run stopped"
 
 
 def phases(timelines: Timelines, path: list[Step]) -> list[tuple[int, int, Root, float]]:

@@ -1,106 +1,173 @@
-"""``trace diff``: where two runs part, and which units got slower."""
+"""Where two runs part, and which units got slower."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
-
-from rich.text import Text
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from fabric.telling.causes import SHOWN, Cause
-from fabric.terminal.tables import print_table, print_title
 from fabric.trace.analysis.stalls import Accounts
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from fabric.trace.reading.reader import RecordedRun
 
-    from fabric.trace.reading.reader import Trace
+__all__ = ["COMPARED", "Parting", "Setting", "Stamps", "TraceDiff", "UnitChange", "diff_of"]
 
-__all__ = ["first_difference", "print_diff"]
-
-_COLUMNS: Final = tuple(cause for cause in SHOWN if cause is not Cause.IDLE)
-_ENDS: Final = {(True, False): "not in B", (False, True): "not in A", (False, False): "in neither"}
-"""Where a unit's operator ended in A and in B, if not in both."""
-Stamps: TypeAlias = tuple[int, int | None]
-"""When an element was sent, and when it was dequeued."""
-
-Difference: TypeAlias = tuple[int, str, int, Stamps | None, Stamps | None]
+COMPARED: Final = tuple(cause for cause in SHOWN if cause is not Cause.IDLE)
+"""Causes whose cycles are compared: a unit that ends later is idle for less."""
 
 _EVENTS = (
     "SELECT c.name, element, sent_cycle, taken_cycle FROM transfers JOIN channels c USING (channel)"
 )
 
 
-def print_diff(a: Trace, b: Trace, console: Console, shown: int) -> None:
-    """Print what differs between two runs; units and channels are matched by name."""
-    console.print(f"A  {a.meta.get('name')}  {a.outcome}, {a.cycles:,} cycles")
-    console.print(f"B  {b.meta.get('name')}  {b.outcome}, {b.cycles:,} cycles")
-    for line in _settings(a.meta, b.meta):
-        console.print(Text(f"   {line}"), soft_wrap=True)
-    console.print()
-    parting = first_difference(a, b)
-    if parting is None:
-        console.print("Every transfer happened in the same cycles.")
-    else:
-        cycle, channel, element, in_a, in_b = parting
-        console.print(
-            Text(f"They part at cycle {cycle:,}: element {element:,} of {channel}"), soft_wrap=True
-        )
-        console.print(f"   in A {_stamps(in_a)}")
-        console.print(f"   in B {_stamps(in_b)}")
-    _print_units(Accounts(a), Accounts(b), console, shown)
+class Stamps(NamedTuple):
+    """When an element was on its way.
 
-
-def first_difference(a: Trace, b: Trace) -> Difference | None:
-    """Return the earliest transfer that differs: cycle, channel, element, stamps in A and in B.
-
-    Stamps are (sent, dequeued), or None where the run has no such transfer.
+    Attributes:
+        sent_cycle: its producer sent it.
+        taken_cycle: its consumer dequeued it; None where it is still held.
     """
-    found = [_events(trace) for trace in (a, b)]
-    best: Difference | None = None
-    for key in found[0].keys() | found[1].keys():
-        in_a, in_b = found[0].get(key), found[1].get(key)
-        if in_a == in_b:
-            continue
-        cycle = _parting(in_a, in_b)
-        if best is None or (cycle, *key) < best[:3]:
-            best = (cycle, *key, in_a, in_b)
-    return best
+
+    sent_cycle: int
+    taken_cycle: int | None
 
 
-def _events(trace: Trace) -> dict[tuple[str, int], Stamps]:
-    return {(name, element): (sent, taken) for name, element, sent, taken in trace.rows(_EVENTS)}
+@dataclass(frozen=True)
+class Setting:
+    """A parameter or a piece of hardware that differs.
+
+    Attributes:
+        name: such as ``hardware.channel.depth``.
+        in_a, in_b: its values; None where there is none.
+    """
+
+    name: str
+    in_a: object
+    in_b: object
 
 
-def _parting(in_a: Stamps | None, in_b: Stamps | None) -> int:
+@dataclass(frozen=True)
+class Parting:
+    """The earliest transfer that differs.
+
+    Attributes:
+        cycle: the first one in which one run did what the other did not.
+        channel: its name.
+        element: its number in the channel, from 0.
+        in_a, in_b: its stamps; None where it was not sent.
+    """
+
+    cycle: int
+    channel: str
+    element: int
+    in_a: Stamps | None
+    in_b: Stamps | None
+
+
+@dataclass(frozen=True)
+class UnitChange:
+    """What changed for a unit from A to B, in cycles more or fewer.
+
+    Attributes:
+        name, file, line: which unit, and where B has it wired.
+        ended_in_a, ended_in_b: whether its operator had ended; None where a trace does not say.
+        end_cycles: its last cycle in B is so much later.
+        busy_cycles, empty_cycles, full_cycles, hbm_cycles, capacity_cycles: it worked or waited so
+            much longer.
+    """
+
+    name: str
+    file: str
+    line: int
+    ended_in_a: bool | None
+    ended_in_b: bool | None
+    end_cycles: int
+    busy_cycles: int
+    empty_cycles: int
+    full_cycles: int
+    hbm_cycles: int
+    capacity_cycles: int
+
+
+@dataclass(frozen=True)
+class TraceDiff:
+    """Two runs beside each other; units and channels are matched by name.
+
+    Attributes:
+        names, outcomes, cycles: of the programs and the runs, A and B.
+        settings: that differ, by name.
+        parting: the first transfer that differs; None where all are alike.
+        units: of both runs that changed, the most delayed end first; one that did not end in B is
+            the most delayed of all.
+    """
+
+    names: tuple[str, str]
+    outcomes: tuple[str, str]
+    cycles: tuple[int, int]
+    settings: tuple[Setting, ...]
+    parting: Parting | None
+    units: tuple[UnitChange, ...]
+
+
+def diff_of(a: RecordedRun, b: RecordedRun) -> TraceDiff:
+    """Return what differs between two runs."""
+    return TraceDiff(
+        names=(str(a.meta.get("name")), str(b.meta.get("name"))),
+        outcomes=(a.outcome, b.outcome),
+        cycles=(a.cycles, b.cycles),
+        settings=_settings(a.meta, b.meta),
+        parting=_parting(a, b),
+        units=_changes(Accounts(a), Accounts(b)),
+    )
+
+
+_Key: TypeAlias = tuple[str, int]
+
+
+def _parting(a: RecordedRun, b: RecordedRun) -> Parting | None:
+    found_a, found_b = _events(a), _events(b)
+    keys: set[_Key] = found_a.keys() | found_b.keys()
+    parted = (
+        (_first_cycle(found_a.get(key), found_b.get(key)), *key)
+        for key in keys
+        if found_a.get(key) != found_b.get(key)
+    )
+    first = min(parted, default=None)
+    if first is None:
+        return None
+    cycle, channel, element = first
+    found = (events.get((channel, element)) for events in (found_a, found_b))
+    return Parting(cycle, channel, element, *found)
+
+
+def _events(trace: RecordedRun) -> dict[_Key, Stamps]:
+    return {
+        (name, element): Stamps(sent, taken) for name, element, sent, taken in trace.rows(_EVENTS)
+    }
+
+
+def _first_cycle(in_a: Stamps | None, in_b: Stamps | None) -> int:
     """Return the first cycle in which one run did what the other did not."""
     if in_a is None or in_b is None:
         only = in_a or in_b
         assert only is not None
-        return only[0]
-    pairs = zip(in_a, in_b, strict=True)
-    parted = next((x, y) for x, y in pairs if x != y)
+        return only.sent_cycle
+    parted = next((x, y) for x, y in zip(in_a, in_b, strict=True) if x != y)
     return min(cycle for cycle in parted if cycle is not None)
 
 
-def _stamps(stamps: Stamps | None) -> str:
-    if stamps is None:
-        return "it was not sent"
-    sent, taken = stamps
-    end = "still held" if taken is None else f"dequeued in cycle {taken:,}"
-    return f"sent in cycle {sent:,}, {end}"
-
-
-def _settings(a: dict[str, object], b: dict[str, object]) -> list[str]:
+def _settings(a: dict[str, object], b: dict[str, object]) -> tuple[Setting, ...]:
     """Return the parameters and pieces of hardware that differ."""
-    lines = []
+    found = []
     for title in ("program", "mode", "parameters", "hardware"):
         left, right = _flat(title, a.get(title)), _flat(title, b.get(title))
-        lines += [
-            f"{key}: {left.get(key)} in A, {right.get(key)} in B"
+        found += [
+            Setting(key, left.get(key), right.get(key))
             for key in sorted(left.keys() | right.keys())
             if left.get(key) != right.get(key)
         ]
-    return lines
+    return tuple(found)
 
 
 def _flat(title: str, value: object) -> dict[str, object]:
@@ -112,31 +179,25 @@ def _flat(title: str, value: object) -> dict[str, object]:
     return found
 
 
-def _print_units(a: Accounts, b: Accounts, console: Console, shown: int) -> None:
-    """Print, for units of both runs, what changed, the most delayed end first.
-
-    A unit that did not end in B is the most delayed of all.
-    """
+def _changes(a: Accounts, b: Accounts) -> tuple[UnitChange, ...]:
+    """Return what changed, for units of both runs."""
     units = {a.names.units[each.unit]: each for each in a.units}
-    rows = []
+    changes = []
     for each in b.units:
         name = b.names.units[each.unit]
         before = units.get(name)
         if before is None:
             continue
-        changes = [getattr(each, column) - getattr(before, column) for column in _COLUMNS]
-        delay = b.timelines.final[each.unit] - a.timelines.final[before.unit]
-        ended = a.timelines.finished[before.unit], b.timelines.finished[each.unit]
-        if delay or any(changes) or ended[0] != ended[1]:
-            end = delay if all(ended) else _ENDS[bool(ended[0]), bool(ended[1])]
-            place = b.names.places[each.unit]
-            rows.append((bool(ended[1]), -delay, (name, end, *changes, place)))
-    if not rows:
-        return
-    rows.sort(key=lambda each: (*each[:2], each[2][0]))
-    print_title(console, "What changed from A to B", ", cycles more (+) or fewer (-)")
-    columns = ("unit", "end", *(cause.label for cause in _COLUMNS), "wired at")
-    signed = [
-        tuple(f"{cell:+,}" if isinstance(cell, int) else cell for cell in row) for _, _, row in rows
-    ]
-    print_table(console, columns, signed, shown)
+        change = UnitChange(
+            name,
+            *b.names.wired[each.unit],
+            a.timelines.finished[before.unit],
+            b.timelines.finished[each.unit],
+            b.timelines.final[each.unit] - a.timelines.final[before.unit],
+            *(getattr(each, cause) - getattr(before, cause) for cause in COMPARED),
+        )
+        counts = (change.end_cycles, *(getattr(change, cause.column) for cause in COMPARED))
+        if any(counts) or change.ended_in_a != change.ended_in_b:
+            changes.append(change)
+    changes.sort(key=lambda change: (bool(change.ended_in_b), -change.end_cycles, change.name))
+    return tuple(changes)

@@ -1,26 +1,25 @@
-"""``trace show``: what everyone was doing in one cycle."""
+"""What everyone was doing in one cycle of a recorded run."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from fabric.arguments.described import checked
 from fabric.state.open_waits import open_waits
+from fabric.state.run_state import ChannelState, RunState
 from fabric.telling.causes import Cause
-from fabric.telling.errors import ConfigurationError
 from fabric.telling.wording import one_of
-from fabric.terminal.tables import print_table, print_title
+from fabric.trace.reading.refusals import refused
 from fabric.trace.reading.state_in import state_in
 from fabric.trace.recording.options import TraceOptions
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from fabric.state.open_waits import OpenWait
-    from fabric.state.run_state import RunState, UnitState
-    from fabric.trace.reading.reader import Trace
+    from fabric.state.run_state import UnitState
+    from fabric.trace.reading.reader import RecordedRun
 
-__all__ = ["print_moment"]
+__all__ = ["Moment", "UnitMoment", "moment_of"]
 
 _AFTER: Final = {
     True: f"{Cause.IDLE.label}, at its end",
@@ -54,66 +53,130 @@ class _Around(NamedTuple):
     last_cycle: int
 
 
-def print_moment(trace: Trace, console: Console, cycle: int, around: str | None) -> None:
-    """Print the state of ``around`` and its neighbours, or of all units, and of their channels.
+@dataclass(frozen=True)
+class UnitMoment:
+    """What a unit was doing.
+
+    Attributes:
+        name, operator, file, line: which unit, and where it was wired.
+        cause: under which the cycle counts; None where the unit was not traced.
+        awaits: what it waits for, another unit or a memory; None where it does not wait.
+        since_cycle: when it began to; None where it was not traced.
+        until_cycle: the first cycle after it; None to the end of the run.
+        ended: of an idle one, whether its operator had ended or was stopped with the run; None
+            where the trace does not say, and of all others.
+    """
+
+    name: str
+    operator: str
+    file: str
+    line: int
+    cause: Cause | None
+    awaits: str | None = None
+    since_cycle: int | None = None
+    until_cycle: int | None = None
+    ended: bool | None = None
+
+    @property
+    def doing(self) -> str:
+        """The same in a few words."""
+        if self.cause is None:
+            return "not traced"
+        if self.cause is Cause.IDLE:
+            return _AFTER[self.ended]
+        if self.awaits is None:
+            return self.cause.label
+        waiting = f"{self.cause.label}, waits for {self.awaits}"
+        return waiting if self.until_cycle is not None else f"{waiting}, to the end of the run"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A cycle of a run.
+
+    Attributes:
+        cycle: of the virtual time.
+        units: what they were doing, in node order.
+        channels: what they held, in edge order.
+        state: of the whole run in that cycle, with clocks and counters.
+    """
+
+    cycle: int
+    units: tuple[UnitMoment, ...]
+    channels: tuple[ChannelState, ...]
+    state: RunState
+
+    @checked
+    def around(self, name: str) -> Moment:
+        """Return the unit ``name`` with its neighbours and the channels to them.
+
+        Raises:
+            ConfigurationError: there is no such unit.
+        """
+        names = [unit.name for unit in self.state.units]
+        if name not in names:
+            raise refused(f"unit {name}: expected {one_of(names, name)}")
+        middle = names.index(name)
+        channels = tuple(each for each in self.channels if middle in (each.producer, each.consumer))
+        near = {middle}.union(*((each.producer, each.consumer) for each in channels))
+        kept = {names[number] for number in near}
+        units = tuple(unit for unit in self.units if unit.name in kept)
+        return replace(self, units=units, channels=channels)
+
+
+def moment_of(trace: RecordedRun, cycle: int) -> Moment:
+    """Return what everyone was doing in ``cycle``.
 
     Raises:
-        ConfigurationError: no unit is called ``around``, or the cycle was not recorded.
+        ConfigurationError: the cycle was not recorded.
     """
     first, last = trace.window
     if not first <= cycle <= last:
-        raise ConfigurationError(f"--at {cycle}: expected a cycle from {first:,} to {last:,}")
+        raise refused(f"cycle {cycle}: expected a cycle from {first:,} to {last:,}")
     state = state_in(trace, cycle)
-    units, channels = state.units, state.channels
-    if around is not None:
-        names = [unit.name for unit in units]
-        if around not in names:
-            raise ConfigurationError(f"--around {around}: expected {one_of(names, around)}")
-        middle = names.index(around)
-        channels = tuple(each for each in channels if middle in (each.producer, each.consumer))
-        near = {middle}.union(*((each.producer, each.consumer) for each in channels))
-        units = tuple(units[number] for number in sorted(near))
-    print_title(console, f"Cycle {cycle:,}")
-    rows = _units(trace, state, units, cycle)
-    print_table(console, ("unit", "is", "since", "until", "wired at"), rows, len(rows))
-    print_title(console, "Channels", ", held: sent and not dequeued")
-    found = [
-        (each.name, each.held, each.depth, sent, sent - each.held)
-        for each, sent in ((each, each.sent + each.bare_stops) for each in channels)
-    ]
-    print_table(console, ("channel", "held", "depth", "sent", "dequeued"), found, len(found))
-
-
-def _units(
-    trace: Trace, state: RunState, units: tuple[UnitState, ...], cycle: int
-) -> list[tuple[str, str, int | None, int | None, str]]:
-    """Return the rows of ``units``."""
     options = TraceOptions(nodes=trace.meta.get("nodes"))
-    waits = open_waits(state)
-    arounds = [_Around(*row) for row in trace.rows(_AROUND, at=cycle)]
-    rows = []
-    for unit in units:
-        wait, around = waits[unit.number], arounds[unit.number]
-        doing: tuple[str, int | None, int | None]
-        if not options.keeps(unit.name):
-            doing = "not traced", None, None
-        elif wait is not None:
-            doing = _waiting(state, wait, around), wait.since_cycle, around.waits_until
-        elif cycle >= around.last_cycle:
-            after = unit.finished if trace.has_state else None
-            doing = _AFTER[after], around.last_cycle, None
-        else:
-            doing = Cause.BUSY.label, around.works_since, around.works_until
-        rows.append((unit.name, *doing, f"{Path(unit.place.file).name}:{unit.place.line}"))
-    return rows
+    arounds = (_Around(*row) for row in trace.rows(_AROUND, at=cycle))
+    units = []
+    for unit, wait, around in zip(state.units, open_waits(state), arounds, strict=True):
+        still = UnitMoment(unit.name, unit.operator, *unit.place, None)
+        if options.keeps(unit.name):
+            still = _doing(still, trace, state, unit, wait, around)
+        units.append(still)
+    return Moment(cycle, tuple(units), state.channels, state)
 
 
-def _waiting(state: RunState, wait: OpenWait, around: _Around) -> str:
-    """Return what a unit waits for, and whether for ever."""
-    awaited = wait.cause.awaits
-    if wait.channel is not None:
-        channel = state.channels[wait.channel]
-        peer = channel.producer if wait.cause.peer == "producer" else channel.consumer
-        awaited = state.units[peer].name
-    waiting = f"{wait.cause.label}, waits for {awaited}"
-    return waiting if around.waits_until is not None else f"{waiting}, to the end of the run"
+def _doing(
+    still: UnitMoment,
+    trace: RecordedRun,
+    state: RunState,
+    unit: UnitState,
+    wait: OpenWait | None,
+    around: _Around,
+) -> UnitMoment:
+    """Return what ``unit`` does."""
+    if wait is not None:
+        return replace(
+            still,
+            cause=wait.cause,
+            awaits=_awaited(state, wait),
+            since_cycle=wait.since_cycle,
+            until_cycle=around.waits_until,
+        )
+    if state.cycles >= around.last_cycle:
+        ended = unit.finished if trace.has_state else None
+        return replace(still, cause=Cause.IDLE, since_cycle=around.last_cycle, ended=ended)
+    return replace(
+        still,
+        cause=Cause.BUSY,
+        since_cycle=around.works_since,
+        until_cycle=around.works_until,
+    )
+
+
+def _awaited(state: RunState, wait: OpenWait) -> str:
+    """Return the unit at the other end, or the memory."""
+    if wait.channel is None:
+        return wait.cause.awaits
+    channel = state.channels[wait.channel]
+    peer = channel.producer if wait.cause.peer == "producer" else channel.consumer
+    return state.units[peer].name

@@ -9,7 +9,7 @@ from fabric.telling.causes import WAITS, Cause
 
 if TYPE_CHECKING:
     from fabric.trace.analysis.timeline import Timelines
-    from fabric.trace.reading.reader import Trace
+    from fabric.trace.reading.reader import RecordedRun
 
 __all__ = ["STATES", "Level", "Slice", "bandwidth", "occupancy", "slices"]
 
@@ -61,7 +61,7 @@ def slices(lines: Timelines, unit: int) -> Iterator[Slice]:
 
 
 def occupancy(
-    trace: Trace, channels: Iterable[int] | None = None
+    trace: RecordedRun, channels: Iterable[int] | None = None
 ) -> Iterator[tuple[int, list[Level]]]:
     """Yield each channel's number and how many elements it held from which cycle on.
 
@@ -90,7 +90,7 @@ def occupancy(
         yield channel, levels
 
 
-def bandwidth(trace: Trace, width: int) -> list[Level]:
+def bandwidth(trace: RecordedRun, width: int) -> list[Level]:
     """Return bytes that the HBM moved in every ``width`` cycles.
 
     The trace knows when a burst was handed over and when it was done, not when each of its bytes

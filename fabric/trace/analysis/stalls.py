@@ -1,4 +1,4 @@
-"""``trace stalls``: where each unit's cycles went, for whom it waited, what bounds the run."""
+"""All cycles of a run, accounted for: where they went, for whom units waited, what bounds it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,16 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from rich.text import Text
-
-from fabric.telling.causes import MEMORIES, SHOWN, Cause
-from fabric.terminal.output import print_line
-from fabric.terminal.tables import print_table, print_title
-from fabric.trace.analysis.critical import Step, critical_path, phases
+from fabric.telling.causes import MEMORIES
+from fabric.trace.analysis.critical import Step, critical_path, path_note
 from fabric.trace.analysis.roots import Root, Roots
 from fabric.trace.analysis.timeline import Timelines, UnitStalls, timelines
 from fabric.trace.reading.wording import Names, percent
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from fabric.trace.reading.reader import RecordedRun
 
-    from fabric.trace.reading.reader import Trace
-
-__all__ = ["Accounts", "print_stalls"]
+__all__ = ["Accounts"]
 
 Key = TypeVar("Key", str, Root)
 
@@ -41,7 +35,7 @@ class Accounts:
         status: how the run ended.
     """
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: RecordedRun) -> None:
         """Account for ``trace``."""
         self.names: Final = Names(trace)
         self.status: Final = trace.status
@@ -74,7 +68,7 @@ class Accounts:
     @property
     def path_note(self) -> str:
         """What the path is of a run that did not come to its end."""
-        return "" if self.status == "completed" else "of what happened until the run stopped"
+        return path_note(self.status)
 
     def verdict(self) -> str:
         """Return the sentence that says what bounds the run, or what became of it."""
@@ -113,72 +107,6 @@ class Accounts:
         )
         share = percent(cycles, self.cycles * len(lines.names))
         return f"{sentence}. {waiting} {still}, {since}: {share} % of all units' cycles."
-
-
-def print_stalls(trace: Trace, console: Console, shown: int) -> None:
-    """Print both tables, the critical path and the verdict; ``shown`` rows of each at most."""
-    accounts = Accounts(trace)
-    print_units(accounts, console, shown)
-    print_roots(accounts, console, shown)
-    print_path(accounts, console, shown)
-    console.print()
-    print_line(console, Text(accounts.verdict(), "bold"))
-
-
-def print_units(accounts: Accounts, console: Console, shown: int) -> None:
-    """Print where each unit's cycles went."""
-    names = accounts.names
-    ranked = accounts.ranked()
-    columns = [cause for cause in SHOWN if any(getattr(unit, cause) for unit in accounts.units)]
-    rows = [
-        (
-            names.units[unit.unit],
-            *(getattr(unit, cause) for cause in columns),
-            "" if unit.worst is None else names.far_end(unit.unit, unit.worst[0]),
-            names.places[unit.unit],
-        )
-        for unit in ranked
-    ]
-    print_title(console, "Where the cycles went", f", each row sums to {accounts.cycles:,} cycles")
-    titles = ("unit", *(cause.label for cause in columns), "mostly", "wired at")
-    print_table(console, titles, rows, shown, spare=("wired at", "mostly", Cause.IDLE.label))
-
-
-def print_roots(accounts: Accounts, console: Console, shown: int) -> None:
-    """Print what the stalled cycles were really waiting for."""
-    stalled = sum(accounts.charged.values())
-    units = Counter(root for each in accounts.by_unit.values() for root in each)
-    rows = [
-        (
-            accounts.names.root(root),
-            cycles,
-            percent(cycles, stalled),
-            units[root],
-        )
-        for root, cycles in _ranked(accounts.charged)
-    ]
-    note = f", {stalled:,} stalled cycles of all units, each charged to the end of its chain"
-    print_title(console, "Whom they were waiting for", note)
-    print_table(console, ("root", "cycles", "%", "units stalled"), rows, shown, spare=())
-
-
-def print_path(accounts: Accounts, console: Console, shown: int) -> None:
-    """Print what the critical path went through, and when."""
-    names = accounts.names
-    note = accounts.path_note and f", {accounts.path_note}"
-    print_title(console, "Critical path", note)
-    rows = [
-        (names.root(root), cycles, percent(cycles, accounts.cycles))
-        for root, cycles in _ranked(accounts.on_path())
-    ]
-    print_table(console, ("through", "cycles", "%"), rows, shown, spare=())
-    print_title(console, "Critical path over time", note)
-    stretches = [
-        (start, end, f"{100 * share:.1f}", names.root(root))
-        for start, end, root, share in phases(accounts.timelines, accounts.path)
-    ]
-    columns = ("from", "to", "% of it", "mostly through")
-    print_table(console, columns, stretches, len(stretches), spare=())
 
 
 def _ranked(counted: Mapping[Key, int]) -> list[tuple[Key, int]]:

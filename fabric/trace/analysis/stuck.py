@@ -1,4 +1,4 @@
-"""``trace deadlock``: why a recorded run does not move, from its trace alone."""
+"""Why a recorded run does not move, from its trace alone."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ import msgspec
 
 from fabric.deadlock.describe import describe_deadlock
 from fabric.deadlock.document import DeadlockReport
-from fabric.deadlock.text import one_line, report_lines
+from fabric.deadlock.text import one_line
 from fabric.deadlock.waits import find_stuck
 from fabric.trace.reading.state_in import expected_in, state_in
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from fabric.trace.reading.reader import RecordedRun
 
-    from fabric.trace.reading.reader import Trace
-
-__all__ = ["analysed", "print_deadlock"]
+__all__ = ["analysed"]
 
 _WHY_NO_REMEDY: Final = "a trace cannot be run with other depths: `run` tries them"
 
 
-def analysed(trace: Trace) -> DeadlockReport | None:
+def analysed(trace: RecordedRun) -> DeadlockReport | None:
     """Return the report of the loops at the last recorded state; None where it has none.
 
     A trace cannot be run with other depths, and of a livelock it has but a piece: the remedy of a
@@ -46,33 +44,13 @@ def analysed(trace: Trace) -> DeadlockReport | None:
     return one_line(replace(found, remedy=written.remedy))
 
 
-def _written(trace: Trace) -> DeadlockReport | None:
+def _written(trace: RecordedRun) -> DeadlockReport | None:
     """Return what the run itself wrote about its end, where it came to that."""
     try:
-        text = (trace.folder.parent / "deadlock.json").read_bytes()
-        return msgspec.json.decode(text, type=DeadlockReport)
-    except (OSError, msgspec.MsgspecError):
+        return msgspec.json.decode(trace.explained or b"", type=DeadlockReport)
+    except msgspec.MsgspecError:
         return None
 
 
 def _units(report: DeadlockReport) -> list[list[str]]:
     return [[unit.unit for unit in loop.units] for loop in report.loops]
-
-
-def print_deadlock(trace: Trace, console: Console) -> None:
-    """Print the loops, or that there are none."""
-    report = analysed(trace)
-    if report is not None:
-        verdict, *lines = report_lines(report)
-        console.print(verdict, style="bold red", soft_wrap=True, markup=False)
-        for line in lines:
-            console.print(line, soft_wrap=True, markup=False)
-        return
-    if not trace.has_state:
-        console.print("The trace does not say what units waited for.")
-        return
-    ((waiting, finished, units),) = trace.rows(
-        "SELECT count(waits_for), count(*) FILTER (finished), count(*) FROM states"
-    )
-    console.print(f"No unit waits for ever: {trace.status} at cycle {trace.cycles:,}.")
-    console.print(f"{finished:,} of {units:,} units had ended, {waiting:,} waited for others.")

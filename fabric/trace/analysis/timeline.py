@@ -9,7 +9,7 @@ from fabric.telling.causes import WAITS, Cause
 from fabric.trace.recording.options import TraceOptions
 
 if TYPE_CHECKING:
-    from fabric.trace.reading.reader import Trace
+    from fabric.trace.reading.reader import RecordedRun
 
 __all__ = ["Interval", "Timelines", "UnitStalls", "timelines"]
 
@@ -113,7 +113,7 @@ class Timelines:
         return waits[-1] if waits and waits[-1].open else None
 
 
-def timelines(trace: Trace) -> Timelines:
+def timelines(trace: RecordedRun) -> Timelines:
     """Rebuild the timelines of ``trace``."""
     names = trace.unit_names()
     waits: list[list[Interval]] = [[] for _ in names]

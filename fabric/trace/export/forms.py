@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeAlias
 
+import duckdb
+
 from fabric.arguments.described import checked, refuse
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.whole_file import output_file
 from fabric.telling.wording import one_of
+from fabric.trace.opened import Trace
 from fabric.trace.reading.paths import literal, plain, system_errors
-from fabric.trace.reading.reader import Trace
 
 __all__ = ["export_form", "export_trace"]
 
@@ -38,14 +40,23 @@ def _jsonl(trace: Trace, output: Path) -> int:
 
 
 def _csv(trace: Trace, output: Path) -> int:
-    with output_file(output, "wb"), plain(output) as file, system_errors():
-        trace.database.execute(
-            "COPY (SELECT c.name AS channel, t.* EXCLUDE (channel) FROM transfers t "
-            "JOIN channels c USING (channel) ORDER BY taken_cycle NULLS LAST, t.channel, element) "
-            f"TO {literal(file)} (FORMAT csv, HEADER, COMPRESSION none, USE_TMP_FILE false)"
+    transfers = trace.query(
+        "SELECT c.name AS channel, t.* EXCLUDE (channel) FROM transfers t "
+        "JOIN channels c USING (channel) ORDER BY taken_cycle NULLS LAST, t.channel, element"
+    )
+    # The trace's own database writes no files; in one thread, rows stay in their order.
+    with (
+        duckdb.connect(config={"threads": 1}) as database,
+        output_file(output, "wb"),
+        plain(output) as file,
+        system_errors(),
+    ):
+        database.register("transfers", transfers)
+        database.execute(
+            f"COPY transfers TO {literal(file)} "
+            "(FORMAT csv, HEADER, COMPRESSION none, USE_TMP_FILE false)"
         )
-    ((count,),) = trace.rows("SELECT count(*) FROM transfers")
-    return int(count)
+    return len(transfers)
 
 
 _FORMS: Final[dict[str, Writer]] = {

@@ -17,7 +17,7 @@ from fabric.telling.whole_file import output_file
 from fabric.trace.recording.rows import END, IDLE, RESERVE
 
 if TYPE_CHECKING:
-    from fabric.trace.reading.reader import Trace
+    from fabric.trace.reading.reader import RecordedRun
 
 __all__ = ["write_json_lines"]
 
@@ -60,7 +60,7 @@ _SELECTS: Final[dict[str, str]] = {
 }
 
 
-def write_json_lines(trace: Trace, output: Path) -> int:
+def write_json_lines(trace: RecordedRun, output: Path) -> int:
     """Write one line an event and return how many there are."""
     count = 0
     streams = [_events(trace, event) for event in sorted(_SELECTS)]
@@ -72,9 +72,9 @@ def write_json_lines(trace: Trace, output: Path) -> int:
     return count
 
 
-def _events(trace: Trace, event: str) -> Iterator[tuple[tuple[int, str], dict[str, object]]]:
+def _events(trace: RecordedRun, event: str) -> Iterator[tuple[tuple[int, str], dict[str, object]]]:
     names = EVENTS[event][1:]
-    cursor = trace.database.cursor().execute(_SELECTS[event])
+    cursor = trace.cursor().execute(_SELECTS[event])
     while rows := cursor.fetchmany(_CHUNK):
         for cycle, *values in rows:
             yield (cycle, event), dict(zip(names, values, strict=True))

@@ -21,7 +21,7 @@ from fabric.trace.analysis.timeline import timelines
 from fabric.trace.reading.wording import Names
 
 if TYPE_CHECKING:
-    from fabric.trace.reading.reader import Trace
+    from fabric.trace.reading.reader import RecordedRun
 
 __all__ = ["write_perfetto"]
 
@@ -91,7 +91,7 @@ class _Writer:
             self.event(level.cycle, track, TrackEvent.TYPE_COUNTER).counter_value = level.value
 
 
-def write_perfetto(trace: Trace, output: Path) -> int:
+def write_perfetto(trace: RecordedRun, output: Path) -> int:
     """Write ``output`` for ui.perfetto.dev and return how many events it has."""
     names, lines = Names(trace), timelines(trace)
     with output_file(output, "wb") as file:

@@ -18,7 +18,7 @@ from fabric.trace.reading.wording import Names
 
 if TYPE_CHECKING:
     from fabric.trace.analysis.timeline import Timelines
-    from fabric.trace.reading.reader import Trace
+    from fabric.trace.reading.reader import RecordedRun
 
 __all__ = ["write_vcd"]
 
@@ -27,7 +27,7 @@ _STATE_BITS: Final = 3
 _LEVEL_BITS: Final = 32
 
 
-def write_vcd(trace: Trace, output: Path) -> int:
+def write_vcd(trace: RecordedRun, output: Path) -> int:
     """Write ``output`` for GTKWave and Surfer and return how many changes it has."""
     names, lines = Names(trace), timelines(trace)
     readers = [reader for (reader,) in trace.rows("SELECT reader FROM channels ORDER BY channel")]

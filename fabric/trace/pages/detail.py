@@ -13,7 +13,7 @@ from fabric.trace.pages.packed import compressed
 
 if TYPE_CHECKING:
     from fabric.trace.pages.packed import Columns
-    from fabric.trace.reading.reader import Trace
+    from fabric.trace.reading.reader import RecordedRun
 
 __all__ = ["Detail", "detail_of"]
 
@@ -76,7 +76,9 @@ class Detail:
     all_transfers: int
 
 
-def detail_of(trace: Trace, units: Sequence[int], channels: Sequence[int], letters: int) -> Detail:
+def detail_of(
+    trace: RecordedRun, units: Sequence[int], channels: Sequence[int], letters: int
+) -> Detail:
     """Choose what takes at most so many letters: all, or the first of ``units`` and ``channels``.
 
     Nothing of the finest level is left where ``letters`` are too few for any of it.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fabric.telling.plain import JsonObject
     from fabric.trace.analysis.roots import Root
     from fabric.trace.analysis.stalls import Accounts
-    from fabric.trace.reading.reader import Trace
+    from fabric.trace.reading.reader import RecordedRun
 
 __all__ = ["AT_CHANNELS", "figures", "steps"]
 
@@ -28,7 +28,7 @@ _ROOTS: Final = 5
 _STEPS: Final = 60_000
 
 
-def figures(trace: Trace, accounts: Accounts) -> JsonObject:
+def figures(trace: RecordedRun, accounts: Accounts) -> JsonObject:
     """Return all that is told of ``trace`` besides its graph and its levels.
 
     Units, channels and roots are named by their places in the lists; ``mostly`` is a channel.
@@ -46,7 +46,7 @@ def figures(trace: Trace, accounts: Accounts) -> JsonObject:
     }
 
 
-def _run(trace: Trace, accounts: Accounts) -> JsonObject:
+def _run(trace: RecordedRun, accounts: Accounts) -> JsonObject:
     meta = trace.meta
     given = ", ".join(f"{name}={value}" for name, value in meta.get("parameters", {}).items())
     first, last = trace.window
@@ -67,7 +67,7 @@ def _run(trace: Trace, accounts: Accounts) -> JsonObject:
     }
 
 
-def _units(trace: Trace, accounts: Accounts) -> JsonObject:
+def _units(trace: RecordedRun, accounts: Accounts) -> JsonObject:
     """Return columns: a row is a unit; its figures are None where it was not traced."""
     names, lines = accounts.names, accounts.timelines
     stalls = [accounts.by_number.get(unit) for unit in range(len(names.units))]
@@ -85,7 +85,7 @@ def _units(trace: Trace, accounts: Accounts) -> JsonObject:
     }
 
 
-def _channels(trace: Trace) -> JsonObject:
+def _channels(trace: RecordedRun) -> JsonObject:
     """Return columns: a row is a channel; ``empty`` and ``full`` are cycles waited at it."""
     first, last = trace.window
     columns = ("name", "producer", "consumer", "depth", "forward", *AT_CHANNELS, "elements")

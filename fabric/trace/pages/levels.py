@@ -13,7 +13,7 @@ from fabric.trace.analysis.slices import Level, bandwidth, occupancy
 if TYPE_CHECKING:
     from fabric.telling.plain import JsonObject
     from fabric.trace.analysis.timeline import Timelines
-    from fabric.trace.reading.reader import Trace
+    from fabric.trace.reading.reader import RecordedRun
 
 __all__ = ["edges", "memory", "most_held", "states"]
 
@@ -30,7 +30,7 @@ def edges(first: int, last: int, rows: int) -> np.ndarray:
     return first + np.arange(bins + 1, dtype=np.int64) * cycles // bins
 
 
-def states(trace: Trace, lines: Timelines, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def states(trace: RecordedRun, lines: Timelines, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return what each unit mostly did in each stretch, and what all of them did.
 
     Returns:
@@ -75,7 +75,7 @@ def _covered(start: np.ndarray, until: np.ndarray, axis: np.ndarray) -> np.ndarr
     return np.where(number < 0, 0, before[number] + np.where(number < 0, 0, inside))
 
 
-def memory(trace: Trace, cycles: int) -> JsonObject | None:
+def memory(trace: RecordedRun, cycles: int) -> JsonObject | None:
     """Return the bytes a cycle that the HBM moved in each stretch; None where it moved none.
 
     Args:
@@ -108,7 +108,7 @@ def memory(trace: Trace, cycles: int) -> JsonObject | None:
     }
 
 
-def most_held(trace: Trace, channels: Sequence[int], at: np.ndarray) -> list[JsonObject]:
+def most_held(trace: RecordedRun, channels: Sequence[int], at: np.ndarray) -> list[JsonObject]:
     """Return the most elements that each channel held in each stretch."""
     if not channels:
         return []

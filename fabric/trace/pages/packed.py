@@ -23,7 +23,8 @@ __all__ = ["Columns", "compressed", "packed"]
 Columns = Mapping[str, np.ndarray]
 """Whole numbers from 0 on, by name."""
 
-_LEVEL: Final = 9
+_LEVEL: Final = 6
+"""Nine takes six times as long and saves two parts in a hundred."""
 
 
 def packed(figures: JsonObject, columns: Columns) -> str:

@@ -25,7 +25,7 @@ from fabric.trace.pages.packed import packed
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
     from fabric.trace.pages.detail import Detail
-    from fabric.trace.reading.reader import Trace
+    from fabric.trace.reading.reader import RecordedRun
 
 __all__ = ["write_page"]
 
@@ -42,7 +42,7 @@ _OCCUPANCY: Final = 8
 """Channels with a chart of what they held."""
 
 
-def write_page(trace: Trace, output: Path) -> None:
+def write_page(trace: RecordedRun, output: Path) -> None:
     """Write the report of ``trace`` into ``output``.
 
     Raises:
@@ -70,7 +70,7 @@ def _read(name: str) -> str:
     return (_PARTS / name).read_text(encoding="utf-8")
 
 
-def _data(trace: Trace, accounts: Accounts, report: DeadlockReport | None, room: int) -> str:
+def _data(trace: RecordedRun, accounts: Accounts, report: DeadlockReport | None, room: int) -> str:
     """Return figures, the graph and the levels, packed; in ``room`` letters where that can be."""
     names = accounts.names
     in_loop = {unit.unit for loop in report.loops for unit in loop.units} if report else set()
@@ -95,7 +95,9 @@ def _data(trace: Trace, accounts: Accounts, report: DeadlockReport | None, room:
     }
     columns = {"states": mostly.reshape(-1), **path}
     rest = room - len(packed(told, columns))
-    detail = detail_of(trace, told["units"]["ranked"], by_waits, rest)
+    ranked = told["units"]["ranked"]
+    units = [*ranked, *sorted({*range(len(names.units))} - {*ranked})]
+    detail = detail_of(trace, units, by_waits, rest)
     told |= {
         "detail": {
             "origin": detail.origin,
@@ -136,5 +138,5 @@ def _deadlock(report: DeadlockReport) -> str:
     lines = escape("\n".join(report_lines(report)))
     return (
         "<section><h2>Why it does not move</h2>"
-        f'<div class="deadlock">{svg(report)}<pre>{lines}</pre></div></section>'
+        f'<pre>{lines}</pre><div class="deadlock">{svg(report)}</div></section>'
     )

@@ -10,23 +10,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
 
-from fabric.arguments.described import checked
-from fabric.telling.errors import ConfigurationError
 from fabric.telling.plain import JsonObject
 from fabric.telling.vocabulary import SCHEMA_VERSION, TABLES
 from fabric.telling.wording import outcome
 from fabric.trace.reading import views
 from fabric.trace.reading.paths import literal, plain
+from fabric.trace.reading.refusals import refused
 from fabric.trace.recording.rows import LONG_COLUMNS, OPERATION_COLUMNS
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Trace"]
+__all__ = ["RecordedRun"]
 
 
-class Trace:
-    """The trace of one run, as a database in memory.
+class RecordedRun:
+    """A recorded run, read into a database in memory: its folder is not needed any more.
+
+    Several may be open at once, and each may be asked from several threads. Nothing that is asked
+    changes it.
 
     Attributes:
         folder: of the trace.
@@ -39,12 +41,11 @@ class Trace:
         problems: sentences about what is missing.
         has_state: it says what units waited for, and for which elements.
         window: the cycles that were traced, the last one not included.
-        database: the tables of ``fabric.telling.vocabulary``.
+        explained: what the run itself wrote about a deadlock or a livelock; None for nothing.
     """
 
-    @checked
     def __init__(self, run: Path, *, first: bool = False) -> None:
-        """Open the trace of the run folder ``run``, or the trace folder itself.
+        """Read the trace of the run folder ``run``, or the trace folder itself.
 
         Args:
             run: the folder.
@@ -64,9 +65,10 @@ class Trace:
             )
         self.has_state = True
         self.meta: Final = self._meta(run)
-        self.database: Final = duckdb.connect(config={"python_enable_replacements": False})
+        self.explained: Final = self._text(self.folder.parent / "deadlock.json")
+        self._database = duckdb.connect(config={"python_enable_replacements": False})
         request_bytes = self.meta.get("off_chip", {}).get("request_bytes", 0)
-        self.database.execute(f"SET VARIABLE request_bytes = {int(request_bytes)}")
+        self._database.execute(f"SET VARIABLE request_bytes = {int(request_bytes)}")
         end = self._json("end.json") or {}
         with plain(self.folder) as folder:
             self._plain = folder
@@ -74,6 +76,10 @@ class Trace:
             self._static("channels", "* REPLACE (nullif(expected, -1) AS expected)")
             self._static("columns", "*")
             self._segments(end, None if end else self._broken_off())
+        # From here on nobody changes it, or reads anything besides.
+        self._database.execute("SET enable_external_access = false")
+        self._open: Final = [self._database]
+        del self._database
         ((status, cycles),) = self.rows("SELECT status, cycles FROM run")
         self.status: Final[str] = status
         self.cycles: Final[int] = cycles
@@ -88,13 +94,34 @@ class Trace:
         start, end_cycle = (0, self.cycles) if window is None else (window[0], window[1] + 1)
         self.window: Final[tuple[int, int]] = (min(start, self.cycles), min(end_cycle, self.cycles))
 
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """Return a connection of its own, which can be used beside others and only reads.
+
+        Raises:
+            ConfigurationError: the trace is closed.
+        """
+        database = next(iter(self._open), None)
+        if database is None:
+            raise refused(
+                f"trace {self.folder}: it is closed: expected to be asked before close(), or "
+                "inside of `with open_trace(...) as trace:`"
+            )
+        cursor = database.cursor()
+        # A SELECT may hold an INSERT, and EXPLAIN ANALYZE executes what it explains.
+        cursor.execute("BEGIN TRANSACTION READ ONLY")
+        return cursor
+
     def rows(self, query: str, **parameters: int) -> list[tuple[Any, ...]]:
         """Return the rows of a query; ``$name`` in it is the parameter called so."""
-        return self.database.execute(query, parameters or None).fetchall()
+        return self.cursor().execute(query, parameters or None).fetchall()
 
     def numpy(self, query: str, **parameters: int) -> dict[str, np.ndarray]:
         """Return the columns of a query as numpy arrays; ``$name`` is a parameter here, too."""
-        return self.database.execute(query, parameters or None).fetchnumpy()
+        return self.cursor().execute(query, parameters or None).fetchnumpy()
+
+    def close(self) -> None:
+        """Give the memory back; what is asked afterwards is refused, what is under way ends."""
+        self._open.clear()
 
     def unit_names(self) -> list[str]:
         """Return the names of units, by number."""
@@ -103,47 +130,54 @@ class Trace:
     def _meta(self, run: Path) -> JsonObject:
         meta = self._json("meta.json")
         if meta is None and self.folder != run:
-            raise ConfigurationError(
+            raise refused(
                 f"{run}: the trace has no meta.json: the run was killed before it began to write, "
                 "there is nothing to show"
             )
         if meta is None:
-            raise ConfigurationError(
+            raise refused(
                 f"{run}: there is no trace here: expected the folder of a run with --trace events"
             )
         version = meta.get("schema_version")
         if not isinstance(version, int) or version > SCHEMA_VERSION:
-            raise ConfigurationError(
+            raise refused(
                 f"{run}: the trace has schema version {version}: expected at most "
                 f"{SCHEMA_VERSION}; a newer step-fabric wrote it"
             )
         if version < SCHEMA_VERSION:
-            raise ConfigurationError(
+            raise refused(
                 f"{run}: the trace has schema version {version}: expected {SCHEMA_VERSION}; an "
                 "older step-fabric wrote it"
             )
         return meta
 
+    @staticmethod
+    def _text(file: Path) -> bytes | None:
+        try:
+            return file.read_bytes()
+        except OSError:
+            return None
+
     def _json(self, name: str) -> JsonObject | None:
         try:
-            found = json.loads((self.folder / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            found = json.loads(self._text(self.folder / name) or b"")
+        except ValueError:
             return None
         return found if isinstance(found, dict) else None
 
     def _static(self, name: str, columns: str) -> None:
         file = self.folder / f"{name}.parquet"
         if not file.exists():
-            raise ConfigurationError(
+            raise refused(
                 f"{self.folder}: {file.name} is missing: the run was killed while it wrote its "
                 "first tables, there is nothing to show"
             )
         try:
-            self.database.execute(
+            self._database.execute(
                 f"CREATE TABLE {name} AS SELECT {columns} FROM {self._file(file)}"
             )
         except duckdb.Error as error:
-            raise ConfigurationError(
+            raise refused(
                 f"{file}: {self._reason(error)}: expected the table the run wrote first"
             ) from None
 
@@ -171,7 +205,7 @@ class Trace:
         return last
 
     def _segments(self, end: dict[str, object], broken_off: str | None) -> None:
-        database = self.database
+        database = self._database
         window = self.meta.get("window")
         for name, value in (
             ("status", literal(end.get("status", "killed"))),
@@ -219,7 +253,7 @@ class Trace:
             if file.stem == f"{name}-{broken_off}":
                 continue
             try:
-                self.database.execute(insert.format(file=self._file(file)))
+                self._database.execute(insert.format(file=self._file(file)))
             except duckdb.Error as error:
                 self.problems.append(
                     f"{file.name} is damaged, its rows are left out: {self._reason(error)}"
@@ -235,7 +269,7 @@ class Trace:
         if file.exists():
             try:
                 rows = select.format(file=self._file(file))
-                self.database.execute(f"CREATE TABLE {table} AS {rows}")
+                self._database.execute(f"CREATE TABLE {table} AS {rows}")
             except duckdb.Error as error:
                 self.problems.append(
                     f"{file.name} is damaged, it is left out: {self._reason(error)}"
@@ -246,4 +280,4 @@ class Trace:
         elif name == "states":
             self.has_state = False
         names = ", ".join(f'"{column}" BIGINT' for column in columns)
-        self.database.execute(f"CREATE TABLE {table} ({names})")
+        self._database.execute(f"CREATE TABLE {table} ({names})")

@@ -19,7 +19,7 @@ from fabric.trace.recording.rows import ALLOCATE, LEFT_OVER
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fabric.trace.reading.reader import Trace
+    from fabric.trace.reading.reader import RecordedRun
 
 __all__ = ["expected_in", "state_in"]
 
@@ -125,7 +125,7 @@ SELECT unit, wanted_bytes FROM (
 """
 
 
-def state_in(trace: Trace, cycle: int | None = None) -> RunState:
+def state_in(trace: RecordedRun, cycle: int | None = None) -> RunState:
     """Return the state of the run in ``cycle`` of the virtual time, or the last one.
 
     All that bears a stamp up to ``cycle`` has happened, and nothing later. A unit that works has
@@ -160,7 +160,7 @@ def state_in(trace: Trace, cycle: int | None = None) -> RunState:
     )
 
 
-def expected_in(trace: Trace) -> Mapping[int, Expected]:
+def expected_in(trace: RecordedRun) -> Mapping[int, Expected]:
     """Return what the shapes told of channels, by number, when the last state was written.
 
     They were asked about the channels of loops only.
@@ -181,7 +181,7 @@ def expected_in(trace: Trace) -> Mapping[int, Expected]:
     return told
 
 
-def _units(trace: Trace, cut: int) -> Iterator[UnitState]:
+def _units(trace: RecordedRun, cut: int) -> Iterator[UnitState]:
     """Yield the units: where they stand, and where the cycles up to there went."""
     waits = _waits(trace, cut)
     for (
@@ -209,7 +209,7 @@ def _units(trace: Trace, cut: int) -> Iterator[UnitState]:
         )
 
 
-def _waits(trace: Trace, cut: int) -> dict[int, WaitState]:
+def _waits(trace: RecordedRun, cut: int) -> dict[int, WaitState]:
     """Return what units wait for, by their numbers: what ends later, or never did."""
     waits = {
         unit: WaitState(
@@ -234,7 +234,7 @@ def _waits(trace: Trace, cut: int) -> dict[int, WaitState]:
     return waits
 
 
-def _on_chip(trace: Trace, cut: int) -> OnChipState:
+def _on_chip(trace: RecordedRun, cut: int) -> OnChipState:
     """Return who wants room on chip, in the order they are served, and who holds it."""
     capacity_bytes = trace.meta.get("hardware", {}).get("on_chip", {}).get("capacity_bytes")
     held: tuple[tuple[int, int], ...] | None = None

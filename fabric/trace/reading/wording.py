@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fabric.telling.causes import MEMORIES, Cause
+from fabric.telling.place import Place
 
 if TYPE_CHECKING:
     from fabric.trace.analysis.roots import Root
-    from fabric.trace.reading.reader import Trace
+    from fabric.trace.reading.reader import RecordedRun
 
-__all__ = ["Names", "percent"]
+__all__ = ["Names", "percent", "short_place"]
 
 
 class Names:
@@ -20,16 +21,18 @@ class Names:
     Attributes:
         units: by number.
         operators: the class of each unit's operator.
-        places: where each unit was wired, ``file:line`` with the file's name only.
+        wired: where each unit was wired.
+        places: the same, ``file:line`` with the file's name only.
         channels: by number.
         ends: producer and consumer of each channel, by number.
     """
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: RecordedRun) -> None:
         """Read them."""
         rows = trace.rows("SELECT name, operator, file, line FROM units ORDER BY unit")
         self.units: Final[list[str]] = [name for name, *_ in rows]
-        self.places: Final = [f"{Path(file).name}:{line}" for *_, file, line in rows]
+        self.wired: Final = [Place(file, line) for *_, file, line in rows]
+        self.places: Final = [short_place(file, line) for file, line in self.wired]
         self.operators: Final[list[str]] = [operator for _, operator, *_ in rows]
         rows = trace.rows("SELECT name, producer, consumer FROM channels ORDER BY channel")
         self.channels: Final[list[str]] = [name for name, _, _ in rows]
@@ -62,6 +65,11 @@ class Names:
     def bound(self, root: Root) -> str:
         """Return what a run is bound by, where the unit does not matter."""
         return Cause(root.kind).awaits if root.kind in MEMORIES else self.root(root)
+
+
+def short_place(file: str, line: int) -> str:
+    """Return ``file:line`` with the file's name only."""
+    return f"{Path(file).name}:{line}"
 
 
 def percent(part: int, whole: int) -> str:

@@ -17,7 +17,7 @@ from tests.fabric.trace.page_data import page_data
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-    from fabric.trace.reading.reader import Trace
+    from fabric.trace.opened import Trace
 
 __all__ = ["Shown", "browsing"]
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from fabric import Hardware, Program, Report, simulate
 from fabric.shell.loader import load_program
-from fabric.trace.reading.reader import Trace
+from fabric.trace.opened import Trace
 from fabric.trace.recording.options import TraceOptions
 from tests.deadlock.cases import CASES
 

@@ -11,7 +11,7 @@ from fabric import Program, Report
 from fabric.trace.analysis.roots import HOP, OPEN, Root, Roots
 from fabric.trace.analysis.stalls import Accounts
 from fabric.trace.analysis.timeline import Timelines, timelines
-from fabric.trace.reading.reader import Trace
+from fabric.trace.opened import Trace
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import PROGRAMS, pairs, program, record

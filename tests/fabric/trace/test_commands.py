@@ -137,9 +137,9 @@ class TestRefusals:
         [
             (["stalls", "nowhere"], "nowhere: there is no trace here: expected the folder of a run "
              "with --trace events"),
-            (["show", "{run}", "--at", "99"], "--at 99: expected a cycle from 0 to 52"),
+            (["show", "{run}", "--at", "99"], "cycle 99: expected a cycle from 0 to 52"),
             (["show", "{run}", "--at", "9", "--around", "unit_9"],
-             "--around unit_9: expected one of unit_0, unit_1, unit_2 (did you mean unit_2?)"),
+             "unit unit_9: expected one of unit_0, unit_1, unit_2 (did you mean unit_2?)"),
             (["query", "{run}", "SELECT"], "query 'SELECT': Parser Error: SELECT clause without "
              "selection list: expected SQL over the tables " + ", ".join(TABLES) + ", or one of "
              + ", ".join(QUERIES)),

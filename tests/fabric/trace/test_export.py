@@ -21,7 +21,7 @@ from fabric.telling.vocabulary import EVENTS
 from fabric.trace.analysis.slices import STATES, slices
 from fabric.trace.analysis.timeline import timelines
 from fabric.trace.export.forms import export_trace
-from fabric.trace.reading.reader import Trace
+from fabric.trace.opened import Trace
 from tests.fabric.trace.recording import pairs, program, record
 
 WHOLE = ["simplified_moe", "swiglu", "pack_rows"]

@@ -16,6 +16,7 @@ from fabric.state.run_state import RunState
 from fabric.trace.analysis.roots import HOP, Root
 from fabric.trace.analysis.stalls import Accounts
 from fabric.trace.analysis.stuck import analysed
+from fabric.trace.opened import Trace
 from fabric.trace.reading.queries import QUERIES
 from fabric.trace.reading.state_in import state_in
 from fabric.wiring.elaborate import elaborate
@@ -115,6 +116,6 @@ def test_remedy(name: str, tmp_path: Path) -> None:
     assert cured.cycles != simulate(program(name), depths={**CASES[name].given, **depths}).cycles
 
     (trace.folder.parent / "deadlock.json").unlink()
-    alone = analysed(trace)
+    alone = analysed(Trace(trace.folder))
     assert alone is not None
     assert report.deadlock["last_events"] == alone.as_json()["last_events"]

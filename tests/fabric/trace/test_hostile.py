@@ -23,7 +23,7 @@ from fabric.drawing.svg import svg
 from fabric.shell.cli import main
 from fabric.telling.wording import visible
 from fabric.trace.export.vcd import _identifiers
-from fabric.trace.reading.reader import Trace
+from fabric.trace.opened import Trace
 from fabric.trace.recording.options import TraceOptions
 from fabric.wiring.elaborate import elaborate
 from tests.deadlock.parts import Script

@@ -14,7 +14,7 @@ import pytest
 
 from fabric import ConfigurationError
 from fabric.shell.cli import main
-from fabric.trace.reading.reader import Trace
+from fabric.trace.opened import Trace
 
 _ROOT: Final = Path(__file__).parents[3]
 

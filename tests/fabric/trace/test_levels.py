@@ -12,10 +12,10 @@ import pytest
 from fabric.telling.causes import SHOWN, Cause
 from fabric.trace.analysis.slices import bandwidth, occupancy, slices
 from fabric.trace.analysis.timeline import timelines
+from fabric.trace.opened import Trace
 from fabric.trace.pages import page
 from fabric.trace.pages.levels import edges, most_held, states
 from fabric.trace.pages.page import write_page
-from fabric.trace.reading.reader import Trace
 from tests.fabric.trace.page_data import Data, page_data, transfers_of, waits_of
 from tests.fabric.trace.recording import PROGRAMS, program, record
 

@@ -16,6 +16,7 @@ from fabric.telling.wording import visible
 from fabric.trace.analysis.stalls import Accounts
 from fabric.trace.pages import page
 from fabric.trace.pages.page import write_page
+from fabric.trace.recording.options import TraceOptions
 from operators import Consumer, LinearOffChipLoad, Map, SiLU
 from tests.fabric.trace.browsing import Shown, browsing
 from tests.fabric.trace.page_data import transfers_of, waits_of
@@ -24,7 +25,7 @@ from tests.fabric.trace.recording import program, record
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-    from fabric.trace.reading.reader import Trace
+    from fabric.trace.opened import Trace
 
 NAMES: Final = ("simplified_moe", "moe static", "pack_rows")
 
@@ -361,6 +362,21 @@ def test_names_are_names(browser: Browser, tmp_path: Path) -> None:
         assert name == shown.read("#details-title")
         tip = shown.hover(shown.x("#lanes", 1), shown.top("#lanes") + 8)
         assert name == tip[0]
+    assert not shown.troubles
+
+
+def test_what_was_not_traced_is_said(browser: Browser, tmp_path: Path) -> None:
+    """Of a part of the units the page has these; of a part of the cycles it has those."""
+    _, trace = record(program("moe static"), tmp_path, TraceOptions(nodes="up_*", window=(50, 900)))
+    shown = Shown(browser, trace, tmp_path)
+    names = shown.data["units"]["name"]
+
+    assert shown.read("#notes") == "Traced: cycles 50 to 901, units up_*."
+    assert (50, 901) == shown.range
+    assert all(name.startswith("up_") for name in shown.units)
+    assert shown.read("#rows") == f"{len(shown.units)} of {len(names)} units"
+    shown.choose(shown.units[0])
+    assert "it was not traced" in shown.read("#details .chain")
     assert not shown.troubles
 
 

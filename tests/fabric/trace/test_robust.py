@@ -17,8 +17,9 @@ from rich.console import Console
 from fabric import ConfigurationError
 from fabric.shell.cli import main
 from fabric.trace.analysis.stalls import Accounts
-from fabric.trace.analysis.stuck import analysed, print_deadlock
-from fabric.trace.reading.reader import Trace
+from fabric.trace.analysis.stuck import analysed
+from fabric.trace.opened import Trace
+from fabric.trace.printing.deadlock import print_deadlock
 from tests.fabric.trace.recording import program, record
 
 _ROOT = Path(__file__).parents[3]
@@ -97,8 +98,10 @@ def test_damaged_snapshot(name: str, tmp_path: Path) -> None:
     assert report.deadlock == said.as_json()
 
     (whole.folder.parent / "deadlock.json").unlink()
+    assert said == trace.deadlock()
+    trace = Trace(whole.folder)
     printed = io.StringIO()
-    print_deadlock(trace, Console(file=printed, width=100))
+    print_deadlock(trace.deadlock(), trace.summary(), Console(file=printed, width=100))
     assert "The trace does not say what units waited for.\n" == printed.getvalue()
 
 

@@ -10,7 +10,7 @@ import pytest
 from fabric import ConfigurationError, simulate
 from fabric.telling.vocabulary import EVENTS, FIELDS, TABLES
 from fabric.trace.export.forms import export_trace
-from fabric.trace.reading.reader import Trace
+from fabric.trace.opened import Trace
 from fabric.trace.recording.options import TraceOptions
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import PROGRAMS, program, record
@@ -161,7 +161,7 @@ class TestVocabulary:
         _, trace = record(program("simplified_moe"), tmp_path)
 
         for table, columns in TABLES.items():
-            found = trace.database.execute(f"FROM {table} LIMIT 0").description
+            found = trace.cursor().execute(f"FROM {table} LIMIT 0").description
             assert columns == tuple(column[0] for column in found or ())
 
     def test_every_field_is_explained(self) -> None:

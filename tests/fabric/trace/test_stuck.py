@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fabric.trace.analysis.stuck import analysed
-from fabric.trace.reading.reader import Trace
+from fabric.trace.opened import Trace
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.recording import PROGRAMS, program, record
 
@@ -32,7 +32,7 @@ def test_as_the_run_says(name: str, tmp_path: Path) -> None:
     assert report.deadlock == found.as_json()
 
     (trace.folder.parent / "deadlock.json").unlink()
-    alone = analysed(trace)
+    alone = analysed(Trace(trace.folder))
     if CASES[name].code == "FAB-L001":
         at_rest = [] if alone is None else alone.as_json()["loops"]
         assert report.deadlock["loops"][1:] == at_rest

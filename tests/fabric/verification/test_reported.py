@@ -16,7 +16,7 @@ from fabric import Deadlock, FabricError, Report, VerificationError, simulate
 from fabric.runs.verification import Verification
 from fabric.shell.cli import main
 from fabric.shell.render import render
-from fabric.trace.reading.reader import Trace
+from fabric.trace.opened import Trace
 from fabric.trace.recording.options import TraceOptions
 from tests.fabric.verification.storing import storing
 

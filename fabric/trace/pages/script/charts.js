@@ -8,13 +8,14 @@ const charts = [];
  * values() are asked for again with every range where `isMoving`.
  */
 function makeChart(place, { height, series, values, most, digits = number, isMoving = false }) {
+  const steps = [...Array(10).keys()].flatMap((power) => [1, 2, 5].map((by) => by * 10 ** power));
   const axis = { stroke: () => css("--muted"), grid: { stroke: () => css("--grid"), width: 1 }, ticks: { show: false }, font: `11px ${css("--font")}` };
   const options = {
     height, padding: [8, RIGHT, 0, 0],
     scales: { x: { time: false }, y: { range: () => [0, most()] } },
     axes: [
       { ...axis, size: 24, space: 110, values: (_, cycles) => cycles.map(number) },
-      { ...axis, size: gutter, space: 26, values: (_, found) => found.map(digits) },
+      { ...axis, size: gutter, space: 26, incrs: steps, values: (_, found) => found.map(digits) },
     ],
     series: [
       { label: "cycle", value: (_, cycle) => (cycle === null ? "–" : number(cycle)) },

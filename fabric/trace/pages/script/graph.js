@@ -27,7 +27,7 @@ function drawnGraph(graph) {
   const [width, height] = graph.size;
   const lines = makeSvg("g", { class: "arrows" });
   const boxes = makeSvg("g");
-  const tip = makeSvg("marker", { id: "tip-of-arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" },
+  const tip = makeSvg("marker", { id: "tip-of-arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9, markerUnits: "userSpaceOnUse", orient: "auto" },
     makeSvg("path", { d: "M0 0L8 4L0 8z" }));
   const svg = makeSvg("svg", { role: "img", "aria-label": "The graph of the program" }, makeSvg("defs", {}, tip), lines, boxes);
   for (const arrow of graph.arrows) lines.append(drawnArrow(graph, arrow));

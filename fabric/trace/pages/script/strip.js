@@ -129,7 +129,7 @@ function paintLabel(strip, what, row, top) {
   ctx.fillStyle = css(what.marked(row) ? "--accent" : "--text");
   ctx.textBaseline = "middle";
   ctx.textAlign = "right";
-  const letters = Math.floor((gutter() - 10) / 6);
+  const letters = Math.floor((gutter() - 10) / 6.7);
   what.label(row).forEach((line, n, all) => {
     ctx.fillText(short(line, letters), gutter() - 8, top + (what.height * (n + 0.5)) / all.length);
   });

@@ -1,0 +1,166 @@
+"""What a run has stored: arrays in functional mode, shapes in timing mode.
+
+Reports of runs that never began have outputs, too: nothing large is imported for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+
+from typing_extensions import override
+
+from fabric.arguments.described import checked, refuse
+from fabric.telling.errors import ConfigurationError
+from fabric.telling.wording import one_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["Output", "OutputShape", "Outputs"]
+
+
+@dataclass(frozen=True)
+class OutputShape:
+    """An output of a run in timing mode, which has no data.
+
+    Attributes:
+        shape: outermost dimension first; None for a size that only data tell.
+        dtype: the element type.
+    """
+
+    shape: tuple[int | None, ...]
+    dtype: np.dtype
+
+    def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
+        """Refuse to be taken for data.
+
+        Raises:
+            ConfigurationError: always.
+        """
+        refuse(f"{self} is no array: expected a run in functional mode", ConfigurationError)
+
+    @override
+    def __repr__(self) -> str:
+        return f"OutputShape({_text(self)})"
+
+
+Output: TypeAlias = "np.ndarray | OutputShape"
+
+
+class Outputs(Mapping[str, Output]):
+    """The outputs of a run by the names their stores give, in the order of the stores.
+
+    In functional mode they are numpy arrays, which cannot be written to; in timing mode they are
+    ``OutputShape``. Both have ``shape`` and ``dtype``; ``numpy.asarray`` takes the first only. A
+    run that did not complete has none; one whose result is wrong has those it stored.
+
+    Two of them are equal where they have the same names, shapes, element types and bytes.
+
+    Examples:
+        >>> import numpy as np
+        >>> from fabric import Program, simulate
+        >>> from operators import LinearOffChipLoad, LinearOffChipStore
+        >>> with Program("copy") as program:
+        ...     LinearOffChipStore("y")(LinearOffChipLoad(np.eye(32), tile=(1, 32))())
+        >>> simulate(program, mode="functional").outputs["y"].sum()
+        32
+        >>> simulate(program, mode="timing").outputs["y"].shape
+        (32, 32)
+    """
+
+    def __init__(self, outputs: Mapping[str, Output]) -> None:
+        """Hold ``outputs``, of which nothing is copied."""
+        self._outputs: Final = {name: _frozen(each) for name, each in outputs.items()}
+
+    @override
+    def __getitem__(self, name: str) -> Output:
+        try:
+            return self._outputs[name]
+        except KeyError:
+            known = tuple(self._outputs)
+            expected = one_of(known, str(name)) if known else "a run that stored some"
+            raise KeyError(f"no output {name!r}: expected {expected}") from None
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._outputs)
+
+    @override
+    def __len__(self) -> int:
+        return len(self._outputs)
+
+    @override
+    def __contains__(self, name: object) -> bool:
+        return name in self._outputs
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Outputs):
+            return NotImplemented
+        return list(self) == list(other) and all(_equal(self[name], other[name]) for name in self)
+
+    @override
+    def __hash__(self) -> int:
+        return hash(tuple((name, each.shape, each.dtype) for name, each in self.items()))
+
+    @override
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name!r}: {_text(each)}" for name, each in self.items())
+        return f"Outputs({{{told}}})"
+
+    @checked
+    def save(self, path: Path | str) -> None:
+        """Write the arrays into ``path``, in numpy's ``.npz``: ``numpy.load(path)["y"]``.
+
+        Element types that numpy itself does not have are written as wider ones that have all of
+        their numbers: bfloat16 and float8 as float32. What cannot be seen in a name is written as
+        Python does.
+
+        Args:
+            path: the file; nothing is added to its name.
+
+        Raises:
+            ConfigurationError: there are no arrays, or numpy's file cannot hold one of them.
+            OSError: it cannot be written; half of a file is not left behind.
+        """
+        # Most runs save nothing.
+        from fabric.runs.saving import save_arrays
+
+        if not self:
+            reason = "the run has no outputs: expected one that completed and stored some"
+            refuse(f"{path} is not written: {reason}", ConfigurationError)
+        arrays = {name: each for name, each in self.items() if not isinstance(each, OutputShape)}
+        if not arrays:
+            reason = "the run was in timing mode, without data: expected functional mode"
+            refuse(f"{path} is not written: {reason}", ConfigurationError)
+        save_arrays(arrays, Path(path))
+
+
+def _frozen(output: Output) -> Output:
+    """Return a view that cannot be written to: whose array it is may go on writing."""
+    if isinstance(output, OutputShape):
+        return output
+    view = output.view()
+    view.flags.writeable = False
+    return view
+
+
+def _equal(one: Output, other: Output) -> bool:
+    if (one.shape, one.dtype) != (other.shape, other.dtype) or type(one) is not type(other):
+        return False
+    if isinstance(one, OutputShape) or isinstance(other, OutputShape):
+        return True
+    if one.dtype.hasobject:
+        return bool(one.tolist() == other.tolist())
+    return one is other or one.tobytes() == other.tobytes()
+
+
+def _text(output: Output) -> str:
+    # numpy's own names of types are not those of hardware files; most reports are not shown.
+    from fabric.values.value import dtype_name
+
+    sizes = ", ".join("?" if size is None else str(size) for size in output.shape)
+    return f"[{sizes}] of {dtype_name(output.dtype)}"

@@ -1,0 +1,167 @@
+"""The trace of a run, opened: its tables, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Self
+
+from typing_extensions import override
+
+from fabric.arguments.checks import Bounds
+from fabric.arguments.described import checked
+from fabric.telling.vocabulary import TABLES
+from fabric.trace.reading.queries import QUERIES
+from fabric.trace.reading.reader import RecordedRun
+from fabric.trace.reading.tables import Table
+
+if TYPE_CHECKING:
+    from fabric.deadlock.document import DeadlockReport
+    from fabric.trace.analysis.diff import TraceDiff
+    from fabric.trace.analysis.moment import Moment
+    from fabric.trace.analysis.path import CriticalPath
+    from fabric.trace.analysis.stalled import Stalls
+    from fabric.trace.analysis.summary import TraceSummary
+
+# Analyses are imported by whoever asks for them: a command asks for one.
+
+__all__ = ["Trace", "open_trace"]
+
+
+class Trace(RecordedRun):
+    """The trace of one run, opened by ``open_trace`` or ``Report.trace``.
+
+    All of it is in memory: the run's folder is not needed any more. Several may be open at once,
+    and each may be asked from several threads. Nothing that is asked changes it.
+
+    ``tables`` and ``query`` give columns for pyarrow, polars, pandas and numpy; the analyses are
+    what ``python -m fabric trace`` prints, as frozen objects.
+
+    Attributes:
+        folder: of the trace.
+        meta: about the run: name, program, parameters, hardware, mode, window, nodes,
+            off_chip.
+        status: how the run ended; ``killed`` where it did not say.
+        outcome: the same, and what became of its outputs.
+        failed: it did not complete, or its outputs are wrong.
+        cycles: of the run; the last recorded cycle where it was killed.
+        problems: sentences about what is missing.
+        has_state: it says what units waited for, and for which elements.
+        window: the cycles that were traced, the last one not included.
+
+    Examples:
+        >>> import numpy as np
+        >>> from fabric import Program, simulate
+        >>> from operators import Exp, LinearOffChipLoad, LinearOffChipStore, Map
+        >>> with Program("exp") as program:
+        ...     x = LinearOffChipLoad(np.eye(32), tile=(1, 32))()
+        ...     LinearOffChipStore("y")(Map(Exp())(x))
+        >>> trace = simulate(program, trace="events").trace()
+        >>> trace
+        Trace(name='exp', status='completed', cycles=633)
+        >>> trace.stalls().critical_path.shares[0].root.name
+        'the HBM for linear_off_chip_store_1'
+        >>> trace.at(100).units[1].doing
+        'empty, waits for linear_off_chip_load_1'
+        >>> trace.query("SELECT count(*) AS transfers FROM transfers").rows()
+        [(64,)]
+        >>> int(trace.tables["bursts"].numpy()["bytes"].sum())
+        4096
+    """
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """The tables by name, such as ``transfers``; ``trace query --list`` explains them."""
+        return {name: Table(self, name, f"FROM {name}") for name in TABLES}
+
+    @checked
+    def query(self, query: str) -> Table:
+        """Return the rows of ``query``, a ready query's name or SQL that reads the tables.
+
+        Raises:
+            ConfigurationError: the database refuses it, or the trace is closed.
+        """
+        return Table(self, query, QUERIES[query].sql if query in QUERIES else query)
+
+    def summary(self) -> TraceSummary:
+        """Return how the run ended, how much was recorded, and who had not ended."""
+        from fabric.trace.analysis.summary import summary_of
+
+        return summary_of(self)
+
+    def stalls(self) -> Stalls:
+        """Return where each unit's cycles went, whom it waited for, and what bounds the run."""
+        from fabric.trace.analysis.stalled import stalls_of
+
+        return stalls_of(self)
+
+    def critical_path(self) -> CriticalPath:
+        """Return what the run went through from its first cycle to its last, without a gap."""
+        from fabric.trace.analysis.path import path_of
+
+        return path_of(self)
+
+    def deadlock(self) -> DeadlockReport | None:
+        """Return why units could never go on; None where all could.
+
+        Of a run that was run again with deeper channels, the first one is explained where the
+        trace was opened with ``first=True``. The remedy is that of the run, if it found one.
+        """
+        from fabric.trace.analysis.stuck import analysed
+
+        return analysed(self)
+
+    @checked
+    def at(self, cycle: Annotated[int, Bounds(0)]) -> Moment:
+        """Return what everyone was doing in ``cycle``.
+
+        Raises:
+            ConfigurationError: the cycle was not recorded.
+        """
+        from fabric.trace.analysis.moment import moment_of
+
+        return moment_of(self, cycle)
+
+    @checked
+    def diff(self, other: Trace) -> TraceDiff:
+        """Return where ``other`` parts from this run, and which of its units got slower.
+
+        Units and channels are matched by name.
+        """
+        from fabric.trace.analysis.diff import diff_of
+
+        return diff_of(self, other)
+
+    def __enter__(self) -> Self:
+        """Return the trace, to be closed behind the block."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    @override
+    def __repr__(self) -> str:
+        name = self.meta.get("name")
+        return f"Trace(name={name!r}, status={self.status!r}, cycles={self.cycles})"
+
+
+@checked
+def open_trace(run: Path | str, *, first: bool = False) -> Trace:
+    """Open the trace that a run with ``trace="events"`` wrote, whether it came to its end or not.
+
+    Args:
+        run: the run's folder, or the folder of the trace in it.
+        first: of a run that stopped and was run again with deeper channels, the one that stopped;
+            else it is the second one, which the run's report is about.
+
+    Raises:
+        ConfigurationError: there is no trace that can be read.
+    """
+    return Trace(Path(run), first=first)

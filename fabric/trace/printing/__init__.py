@@ -1,0 +1,3 @@
+"""What ``trace`` prints: the results of the analyses as tables and sentences."""
+
+from __future__ import annotations

@@ -1,0 +1,34 @@
+"""``trace deadlock``: why a recorded run does not move, or that nothing keeps it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fabric.deadlock.text import report_lines
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fabric.deadlock.document import DeadlockReport
+    from fabric.trace.analysis.summary import TraceSummary
+
+__all__ = ["print_deadlock"]
+
+
+def print_deadlock(report: DeadlockReport | None, summary: TraceSummary, console: Console) -> None:
+    """Print the loops of ``report``, or that there are none, as ``summary`` has it."""
+    if report is not None:
+        verdict, *lines = report_lines(report)
+        console.print(verdict, style="bold red", soft_wrap=True, markup=False)
+        for line in lines:
+            console.print(line, soft_wrap=True, markup=False)
+        return
+    if not summary.has_state:
+        console.print("The trace does not say what units waited for.")
+        return
+    finished = summary.units - len(summary.not_ended)
+    waiting = sum(unit.waits_for is not None for unit in summary.not_ended)
+    console.print(f"No unit waits for ever: {summary.status} at cycle {summary.cycles:,}.")
+    console.print(
+        f"{finished:,} of {summary.units:,} units had ended, {waiting:,} waited for others."
+    )

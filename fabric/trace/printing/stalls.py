@@ -1,0 +1,74 @@
+"""``trace stalls``: where the cycles went, for whom units waited, the critical path, a verdict."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from fabric.telling.causes import SHOWN, Cause
+from fabric.terminal.output import print_line
+from fabric.terminal.tables import print_table, print_title
+from fabric.trace.reading.wording import percent, short_place
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fabric.trace.analysis.path import CriticalPath
+    from fabric.trace.analysis.stalled import Stalls
+
+__all__ = ["print_stalls"]
+
+
+def print_stalls(stalls: Stalls, console: Console, shown: int) -> None:
+    """Print both tables, the critical path and the verdict; ``shown`` rows of each at most."""
+    _print_units(stalls, console, shown)
+    _print_roots(stalls, console, shown)
+    _print_path(stalls.critical_path, console, shown)
+    console.print()
+    print_line(console, Text(stalls.verdict, "bold"))
+
+
+def _print_units(stalls: Stalls, console: Console, shown: int) -> None:
+    columns = [
+        cause for cause in SHOWN if any(getattr(unit, cause.column) for unit in stalls.units)
+    ]
+    rows = [
+        (
+            unit.name,
+            *(getattr(unit, cause.column) for cause in columns),
+            "" if unit.mostly is None else str(unit.mostly),
+            short_place(unit.file, unit.line),
+        )
+        for unit in stalls.units
+    ]
+    print_title(console, "Where the cycles went", f", each row sums to {stalls.cycles:,} cycles")
+    titles = ("unit", *(cause.label for cause in columns), "mostly", "wired at")
+    print_table(console, titles, rows, shown, spare=("wired at", "mostly", Cause.IDLE.label))
+
+
+def _print_roots(stalls: Stalls, console: Console, shown: int) -> None:
+    stalled = stalls.stalled_cycles
+    rows = [
+        (each.root.name, each.cycles, percent(each.cycles, stalled), each.units)
+        for each in stalls.roots
+    ]
+    note = f", {stalled:,} stalled cycles of all units, each charged to the end of its chain"
+    print_title(console, "Whom they were waiting for", note)
+    print_table(console, ("root", "cycles", "%", "units stalled"), rows, shown, spare=())
+
+
+def _print_path(path: CriticalPath, console: Console, shown: int) -> None:
+    note = path.note and f", {path.note}"
+    print_title(console, "Critical path", note)
+    rows = [
+        (each.root.name, each.cycles, percent(each.cycles, path.cycles)) for each in path.shares
+    ]
+    print_table(console, ("through", "cycles", "%"), rows, shown, spare=())
+    print_title(console, "Critical path over time", note)
+    stretches = [
+        (each.start_cycle, each.end_cycle, f"{100 * each.share:.1f}", each.root.name)
+        for each in path.phases
+    ]
+    columns = ("from", "to", "% of it", "mostly through")
+    print_table(console, columns, stretches, len(stretches), spare=())

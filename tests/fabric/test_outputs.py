@@ -1,0 +1,293 @@
+"""What a run stored: arrays or shapes, in reports and in files of numpy's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from typing_extensions import override
+
+from fabric import (
+    ConfigurationError,
+    Outputs,
+    OutputShape,
+    Ports,
+    Program,
+    StreamType,
+    simulate,
+)
+from fabric.shell.cli import main
+from fabric.values.dims import symbol
+from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Reshape
+from tests.fabric.small_program import Count, Total
+from tests.fabric.trace.recording import PROGRAMS, program
+from tests.operators.driving import FLOAT, Emit, encode, tile
+
+ROOT = Path(__file__).parents[2]
+MOE = str(ROOT / "programs" / "simplified_moe.py")
+_GROUPS = [[0, 1, 2, 3, 4], [5], [6, 7]]
+SMALL = str(ROOT / "tests" / "fabric" / "small_program.py")
+
+
+def copied(x: np.ndarray, name: str = "y") -> Program:
+    """Return a program that stores ``x`` as ``name``."""
+    with Program("copy", mode="functional") as wired:
+        LinearOffChipStore(name)(LinearOffChipLoad(x, (1, x.shape[1]))())
+    return wired
+
+
+@dataclass(frozen=True)
+class _Keeps(Total):
+    """Store ``what``, whatever that is."""
+
+    what: Any = None
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        while await ports.source.receive() is not None:
+            pass
+        ports.stored["kept"] = self.what
+
+
+def keeping(what: object) -> Program:
+    """Return a program that stores ``what``."""
+    with Program("keeping", mode="functional") as wired:
+        _Keeps("none", what=what)(Count(2, 1)())
+    return wired
+
+
+class TestArrays:
+    def test_bytes(self) -> None:
+        """The array that was stored, which nobody can change."""
+        x = np.arange(64, dtype=np.float32).reshape(2, 32)
+        y = simulate(copied(x)).outputs["y"]
+
+        assert isinstance(y, np.ndarray)
+        assert x.tobytes() == y.astype(np.float32).tobytes()
+        with pytest.raises(ValueError, match="read-only"):
+            y[0, 0] = 1
+
+    def test_wrong_result(self) -> None:
+        """It is what one wants to look at."""
+        wired = copied(np.ones((1, 32)))
+        wired.expect(y=lambda: np.zeros((1, 32)))
+        report = simulate(wired)
+
+        assert report.verified is False
+        assert np.asarray(report.outputs["y"], np.float32).tolist() == [[1.0] * 32]
+
+    def test_nothing_is_copied(self) -> None:
+        """A report costs no memory for its arrays; those of a user stay the user's."""
+        mine = np.zeros((1000, 1000))
+        kept = simulate(keeping(mine)).outputs["kept"]
+
+        assert np.shares_memory(np.asarray(kept), mine)
+        mine[0, 0] = 1
+
+    def test_no_array(self) -> None:
+        """A user's store may write anything; the run completes all the same."""
+        report = simulate(keeping([[1, 2], [3]]))
+        kept = report.outputs["kept"]
+
+        assert ("completed", ()) == (report.status, kept.shape)
+        assert [[1, 2], [3]] == np.asarray(kept)[()]
+        assert report == simulate(keeping([[1, 2], [3]]))
+        assert report != simulate(keeping([[1, 2], [4]]))
+
+    def test_unknown_name(self) -> None:
+        """It says which there are; ``in`` and ``get`` work."""
+        outputs = simulate(copied(np.ones((1, 32)), "yes")).outputs
+
+        with pytest.raises(KeyError, match=r"no output 'yas': .* yes \(did you mean yes\?\)"):
+            outputs["yas"]
+        assert outputs.get("yas") is None
+        assert "yes" in outputs
+        assert "yas" not in outputs
+        with pytest.raises(KeyError, match="no output 'y': expected a run that stored some"):
+            Outputs({})["y"]
+
+    @pytest.mark.parametrize(("fault", "status"), [("raises", "error"), ("stuck", "deadlock")])
+    def test_not_completed(self, fault: Any, status: str) -> None:
+        """What a run that stopped has stored is not what the program computes: it has none."""
+        from tests.fabric.small_program import build
+
+        report = simulate(build(fault=fault), mode="functional")
+        assert (status, Outputs({})) == (report.status, report.outputs)
+
+
+def _deciding() -> Program:
+    """Return a program that stores streams of sizes that its data decide."""
+    groups = encode([[tile(number) for number in group] for group in _GROUPS], 2)
+    matrix = encode([[tile(0) for _ in range(3)] for _ in range(2)], 2)
+    with Program("ragged") as wired:
+        rows = Emit(StreamType((3, symbol("n", ragged=True)), FLOAT), groups)()
+        LinearOffChipStore("all")(Flatten(0, 1)(rows))
+        padded, _ = Reshape(2, pad=0.0)(rows)
+        LinearOffChipStore("padded")(Flatten(1, 2)(padded))
+        LinearOffChipStore("told")(Emit(StreamType((symbol("a"), symbol("b")), FLOAT), matrix)())
+    return wired
+
+
+class TestShapes:
+    @pytest.mark.parametrize("name", PROGRAMS)
+    def test_both_modes(self, name: str) -> None:
+        """Timing mode has the names, shapes and types that functional mode has."""
+        arrays = simulate(program(name), mode="functional").outputs
+        shapes = simulate(program(name), mode="timing").outputs
+
+        assert list(arrays) == list(shapes)
+        for output, array in arrays.items():
+            assert OutputShape(array.shape, array.dtype) == shapes[output]
+
+    def test_data_decide(self) -> None:
+        """Totals are counted; two sizes whose product alone a channel shows are not known."""
+        arrays, shapes = (
+            simulate(_deciding(), mode=mode).outputs for mode in ("functional", "timing")
+        )
+        assert {"all": (1, 8), "padded": (5, 2), "told": (2, 3)} == {
+            name: each.shape for name, each in arrays.items()
+        }
+        assert {"all": (1, 8), "padded": (5, 2), "told": (None, None)} == {
+            name: each.shape for name, each in shapes.items()
+        }
+        assert "'told': [?, ?] of float32" in repr(shapes)
+
+    def test_no_data(self) -> None:
+        """It says what is missing where it is taken for an array."""
+        shape = simulate(copied(np.ones((1, 32))), mode="timing").outputs["y"]
+
+        assert "OutputShape([1, 32] of bfloat16)" == repr(shape)
+        with pytest.raises(ConfigurationError, match="is no array: expected a run in functional"):
+            np.asarray(shape)
+
+
+class TestSave:
+    @pytest.mark.parametrize(
+        ("dtype", "saved"),
+        [
+            (ml_dtypes.bfloat16, np.float32),
+            (ml_dtypes.float8_e4m3fn, np.float32),
+            (ml_dtypes.float8_e5m2, np.float32),
+            (ml_dtypes.int4, np.int8),
+            (np.float16, np.float16),
+            (">i8", ">i8"),
+            (np.uint64, np.uint64),
+            (np.bool_, np.bool_),
+        ],
+    )
+    def test_types(self, dtype: Any, saved: Any, tmp_path: Path) -> None:
+        """Numpy alone reads the file, and finds every number."""
+        x = np.array([[0, 1, 3], [2, 1, 0]]).astype(dtype)
+        file = tmp_path / "y.npz"
+        Outputs({"y": x}).save(file)
+
+        found = subprocess.run(
+            [sys.executable, "-c", _READ, file], capture_output=True, text=True, check=True
+        )
+        assert f"['y'] {np.dtype(saved)} {x.astype(np.float64).tolist()}\n" == found.stdout
+
+    @pytest.mark.parametrize(
+        ("name", "seen"),
+        [
+            ("file", "file"),
+            ("allow_pickle", "allow_pickle"),
+            ("../a/b", "../a/b"),
+            ("arr_0.npy", "arr_0.npy"),
+            ("\u03b1 \U0001f600", "\u03b1 \U0001f600"),
+            ("a\0b\n", "a\\x00b\\n"),
+            ("\ud800", "\\ud800"),
+        ],
+    )
+    def test_names(self, name: str, seen: str, tmp_path: Path) -> None:
+        """Any name can be saved."""
+        file = tmp_path / "y.npz"
+        simulate(copied(np.ones((1, 32)), name)).outputs.save(file)
+
+        with np.load(file) as found:
+            assert [seen] == found.files
+            assert (1, 32) == found[seen].shape
+
+    @pytest.mark.parametrize("names", [("y", "y.npy"), ("y.npy", "y"), ("a\n", "a\\n")])
+    def test_one_name(self, names: tuple[str, str], tmp_path: Path) -> None:
+        """Two names that numpy would take for one are refused, not mixed up."""
+        file = tmp_path / "y.npz"
+        with pytest.raises(ConfigurationError, match="are one name in a file of numpy's"):
+            Outputs(dict.fromkeys(names, np.ones(1))).save(file)
+        assert not file.exists()
+
+    def test_no_numbers(self, tmp_path: Path) -> None:
+        """Objects would have to be pickled."""
+        with pytest.raises(ConfigurationError, match="'kept' is an array of objects: expected one"):
+            simulate(keeping([[1], []])).outputs.save(tmp_path / "y.npz")
+        with pytest.raises(ConfigurationError, match=r"y\.npz is not written: the run has no outp"):
+            Outputs({}).save(tmp_path / "y.npz")
+
+    def test_equal_files(self, tmp_path: Path) -> None:
+        """Two equal runs write equal files."""
+        for name in "ab":
+            simulate(copied(np.ones((1, 32)))).outputs.save(str(tmp_path / name))
+
+        assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+_READ = """
+import sys, numpy
+found = numpy.load(sys.argv[1])
+print(found.files, found["y"].dtype, found["y"].astype(float).tolist())
+"""
+
+
+class TestCommand:
+    def test_saved(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The arrays of the report."""
+        monkeypatch.chdir(tmp_path)
+        ran = main(["run", MOE, "--save", "y.npz"])
+
+        assert 0 == ran
+        expected = np.asarray(simulate(program("simplified_moe")).outputs["y"], np.float32)
+        assert np.array_equal(expected, np.load("y.npz")["y"])
+
+    def test_wrong_result(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It is saved, and the exit status is that of the run."""
+        monkeypatch.chdir(tmp_path)
+        given = ["--mode", "functional", "-p", "fault=wrong", "--save", "y.npz"]
+        assert 1 == main(["run", SMALL, *given])
+        assert 3 == np.load("y.npz")["total"]
+
+    @pytest.mark.parametrize(
+        ("options", "status", "told"),
+        [
+            (["--mode", "timing"], 2, "--save y.npz: timing mode has no data: expected --mode"),
+            (["--save", "no/y.npz"], 4, "fabric: no/y.npz: No such file or directory"),
+            (["--save", "/dev/full"], 4, "fabric: /dev/full: No space left on device"),
+            (
+                ["--depth", "reassemble_1.2=2"],
+                3,
+                "fabric: y.npz is not written: the run has no outputs: expected one that completed",
+            ),
+            (["--save", "."], 2, "'--save': File '.' is a directory."),
+        ],
+    )
+    def test_nothing_to_save(
+        self, options: list[str], status: int, told: str, tmp_path: Path
+    ) -> None:
+        """Before the run where that is known, else by the exit status."""
+        ran = subprocess.run(
+            [sys.executable, "-m", "fabric", "run", MOE, "--save", "y.npz", *options],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert status == ran.returncode
+        assert told in ran.stderr
+        assert (status == 2) == (not ran.stdout)
+        assert not list(tmp_path.glob("**/*.npz"))

@@ -1,0 +1,246 @@
+"""From a report to its trace: in the user's folder, or in one that goes with the report."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import gc
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+from fabric import ConfigurationError, Program, Report, simulate
+from fabric.trace.recording.options import TraceOptions
+from operators import LinearOffChipLoad, LinearOffChipStore
+from tests.fabric.small_program import build
+from tests.fabric.trace.recording import program
+
+_ROOT: Final = Path(__file__).parents[2]
+
+
+pytestmark = pytest.mark.usefixtures("temporary")
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return the folder for temporary files, which is empty; work in one that is read only."""
+    folder, here = tmp_path / "temporary", tmp_path / "here"
+    folder.mkdir()
+    here.mkdir(mode=0o555)
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    monkeypatch.chdir(here)
+    yield folder
+    # Where the tests may write anywhere, too.
+    assert not list(here.iterdir())
+
+
+class TestTemporary:
+    def test_as_long_as_the_report(self, temporary: Path) -> None:
+        """The trace is there, also for copies of the report, and its folder goes with the last."""
+        report: Report | None = simulate(build(), mode="functional", trace="events")
+        assert report is not None
+        assert report.log_dir is None
+        (folder,) = temporary.iterdir()
+        trace = report.trace()
+        assert [(6, 3)] == trace.rows("SELECT count(*) + 3, count(*) FROM transfers")
+        same = copy.copy(report)
+        report = None
+        gc.collect()
+        assert trace.summary() == same.trace().summary()
+        del same
+        gc.collect()
+
+        assert not folder.exists()
+        assert not list(temporary.iterdir())
+        assert 3 == trace.summary().transfers
+
+    def test_report_of_a_moment(self, temporary: Path) -> None:
+        """The report may be gone before its trace is asked anything."""
+        depths = {"reassemble_1.2": 2}
+        trace = simulate(program("simplified_moe"), depths=depths, trace="events").trace()
+        gc.collect()
+        assert not list(temporary.iterdir())
+
+        found = trace.deadlock()
+        assert found is not None
+        assert ["reassemble_1.2"] == [depth.option for depth in found.remedy.depths]
+
+    def test_only_the_trace(self, temporary: Path) -> None:
+        """There is no log where none is asked for, nor a name of the folder in the report."""
+        report = simulate(build(), trace="events")
+        (folder,) = temporary.iterdir()
+
+        assert ["trace"] == [path.name for path in folder.iterdir()]
+        assert str(folder) not in str(report.as_json())
+        assert report == simulate(build())
+        assert hash(report) == hash(simulate(build()))
+
+    def test_grown(self) -> None:
+        """Of a run that was run again with deeper channels there are two."""
+        report = simulate(
+            program("simplified_moe"),
+            depths={"reassemble_1.2": 2},
+            on_deadlock="grow",
+            trace=TraceOptions(),
+        )
+        assert "completed" == report.status == report.trace().status
+        assert "deadlock" == report.trace(first=True).status
+        assert report.trace(first=True).deadlock() is not None
+        assert report.trace().deadlock() is None
+
+    @pytest.mark.parametrize(("fault", "status"), [("raises", "error"), ("stuck", "deadlock")])
+    def test_runs_that_stop(self, fault: Any, status: str) -> None:
+        """Their traces are those one wants to see."""
+        report = simulate(build(fault=fault), mode="functional", trace="events")
+        assert status == report.status == report.trace().status
+
+    def test_no_program(self, temporary: Path) -> None:
+        """A run that cannot begin leaves no folder behind."""
+        with pytest.raises(ConfigurationError):
+            simulate(build(), trace=TraceOptions(nodes="nobody*"))
+        gc.collect()
+        assert not list(temporary.iterdir())
+
+    def test_no_place(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """It says what is missing; without a trace nothing is."""
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+        with pytest.raises(ConfigurationError, match="the trace needs a folder: No such file or d"):
+            simulate(build(), trace="events")
+        assert "completed" == simulate(build()).status
+
+    def test_pickled(self) -> None:
+        """Whoever made the folder removes it, nobody else."""
+        report = simulate(build(), trace="events")
+        other = pickle.loads(pickle.dumps(report))
+        del other
+        gc.collect()
+        assert "completed" == report.trace().status
+
+        other = pickle.loads(pickle.dumps(report))
+        assert other == report
+        del report
+        gc.collect()
+        with pytest.raises(ConfigurationError, match=r"is gone, with .*: expected .* with log_dir"):
+            other.trace()
+
+    def test_forked(self, temporary: Path) -> None:
+        """A process that was forked leaves the folder where it is."""
+        script = (
+            "import os, sys, fabric\n"
+            "from tests.fabric.small_program import build\n"
+            "report = fabric.simulate(build(), trace='events')\n"
+            "path = report.traced_in.path\n"
+            "child = os.fork()\n"
+            "if child == 0:\n    sys.exit()\n"
+            "os.waitpid(child, 0)\n"
+            "print(report.trace().status, path)\n"
+        )
+        ran = subprocess.run(
+            [sys.executable, "-c", script],
+            env=os.environ | {"PYTHONPATH": str(_ROOT), "TMPDIR": str(temporary)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        status, path = ran.stdout.split()
+        assert ("completed", "") == (status, ran.stderr)
+        assert Path(path).parent == temporary
+        assert not list(temporary.iterdir())
+
+
+class TestKept:
+    def test_trace(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It is found from other folders, too, and stays."""
+        monkeypatch.chdir(tmp_path)
+        report = simulate(build(), trace="events", log_dir="logs")
+        monkeypatch.chdir("/")
+        trace = report.trace()
+        del report
+        gc.collect()
+
+        assert tmp_path / "logs/small-1/trace" == trace.folder
+        assert trace.folder.is_dir()
+
+    def test_not_traced(self, tmp_path: Path) -> None:
+        """It says what to ask for."""
+        report = simulate(build(), log_dir=tmp_path)
+        with pytest.raises(
+            ConfigurationError, match=r'has no trace: expected that of .*"events"\)'
+        ):
+            report.trace()
+
+
+class TestAtOnce:
+    def test_threads(self) -> None:
+        """Runs with traces beside each other are each as alone."""
+        names = ["simplified_moe", "swiglu", "simplified_moe", "moe dynamic"] * 2
+
+        def traced(name: str) -> tuple[Report, Any, Any]:
+            report = simulate(program(name), trace="events")
+            with report.trace() as trace:
+                return report, trace.stalls(), trace.summary()
+
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(traced, names))
+
+        assert [traced(name) for name in names] == found
+        assert 3 == len({report for report, _, _ in found})
+
+    @pytest.mark.parametrize("handles", [False, True])
+    def test_asyncio(self, handles: bool) -> None:
+        """A notebook's loop goes on around it; where it is told of signals, it is again."""
+
+        async def cell() -> str:
+            loop = asyncio.get_running_loop()
+            told = asyncio.Event()
+            if handles:
+                loop.add_signal_handler(signal.SIGUSR1, told.set)
+            report = simulate(program("simplified_moe"), trace="events")
+            others = await asyncio.gather(
+                *(asyncio.to_thread(simulate, program("swiglu")) for _ in range(2))
+            )
+            assert 1 == len(set(others))
+            if handles:
+                os.kill(os.getpid(), signal.SIGUSR1)
+                await told.wait()
+                loop.remove_signal_handler(signal.SIGUSR1)
+            return report.trace().stalls().verdict
+
+        assert asyncio.run(cell()).startswith("Bound by the HBM: 90.2 %")
+        assert -1 == signal.set_wakeup_fd(-1)
+
+    def test_thread_of_a_loop(self) -> None:
+        """A loop in another thread, as some notebooks have it, does as well."""
+        found: list[str] = []
+
+        async def cell() -> None:
+            found.append(simulate(build(), trace="events").trace().status)
+
+        thread = threading.Thread(target=lambda: asyncio.run(cell()))
+        thread.start()
+        thread.join()
+        assert ["completed"] == found
+
+
+def test_any_name() -> None:
+    """Names of units, of outputs and of the program may have any characters."""
+    name = "a/../\0\n\x1b[31m<b>[/red]\u202e"
+    with Program(name) as wired:
+        LinearOffChipStore(name)(LinearOffChipLoad(np.zeros((1, 32)), (1, 32), name=name)())
+    report = simulate(wired, trace="events")
+    with report.trace() as trace:
+        assert trace.stalls().units[0].name.isprintable()
+        assert repr(trace).isprintable()
+    assert repr(report).isprintable()
+    assert repr(report.outputs).isprintable()
+    assert [name] == list(report.outputs)
