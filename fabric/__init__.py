@@ -11,15 +11,15 @@ from typing import Any
 
 import lazy_loader
 
-from fabric.telling.shown import draws
+from fabric.telling.shown import Form, draws
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
-def _drawn(thing: object) -> str | None:
-    from fabric.notebook import drawn
+def _drawn(thing: object, form: Form) -> str | None:
+    from fabric.notebook.showing import html, picture
 
-    return drawn(thing)
+    return html(thing) if form == "html" else picture(thing)
 
 
 draws(_drawn)

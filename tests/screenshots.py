@@ -31,7 +31,7 @@ def main() -> None:
         for theme in ("light", "dark"):
             shown = Shown(
                 browser, trace, Path(folder),
-                color_scheme=theme, viewport={"width": 1400, "height": 1500},
+                color_scheme=theme, viewport={"width": 1200, "height": 1300},
             )  # fmt: skip
             shown.page.mouse.click(*shown.point(_UNIT, _CYCLE))
             shown.page.click("#zoom-in")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fabric.deadlock.waits import channels_of, is_lost, lost_room, wait_of
@@ -212,9 +211,7 @@ def _missing_token(loop: list[UnitState], state: RunState, told: Mapping[int, Ex
         for number in wait_of(unit).channels:
             channel, place = state.channels[number], told[number].feedback
             if channel.producer in inside and place is not None:
-                closing.append(
-                    f"{channel.name}, the Feedback of {Path(place.file).name}:{place.line}"
-                )
+                closing.append(f"{channel.name}, the Feedback of {place.brief}")
     where = " or ".join(closing)
     return f"The loop needs an initial element on {where}" if where else ""
 

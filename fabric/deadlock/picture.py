@@ -12,6 +12,7 @@ from fabric.drawing.colours import FAINT, INK, LINE, PAPER, RED
 from fabric.drawing.layout import Point, Size, layered
 from fabric.drawing.lines import LEADING, arrow, document, extent, shortened, words
 from fabric.telling.causes import STUCK, Cause, Operation
+from fabric.telling.place import Place
 
 __all__ = ["dot", "svg"]
 
@@ -144,7 +145,7 @@ def _room(label: tuple[str, ...]) -> Size | None:
 
 def _texts(unit: BlockedUnit) -> tuple[list[str], list[str]]:
     """Return what is said large in a box, and what small."""
-    place = f"{unit.file.rpartition('/')[2]}:{unit.line}"
+    place = Place(unit.file, unit.line).brief
     return [shortened(unit.unit)], [_state(unit), shortened(f"{unit.operator}  {place}")]
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fabric.deadlock.document import Capacity, Depth, EveryChannel, Front, Remedy
@@ -192,7 +191,7 @@ def _why_not(search: Search, change: Change, outcome: Outcome) -> str:
         parts.append(f"any {Cause.CAPACITY.awaits}")
     for loop, count in change.initial.items():
         place = loop.connected_at or loop.place
-        where = f"{Path(place.file).name}:{place.line}"
+        where = place.brief
         parts.append(f"connect({_initial(loop, count)}) at {where}")
     tried = ", ".join(parts)
     if outcome.ending == "interrupted" and only_deeper:

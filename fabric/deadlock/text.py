@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from pathlib import Path
 from typing import Final
 
 from fabric.deadlock.document import (
@@ -21,6 +20,7 @@ from fabric.deadlock.document import (
     Remedy,
 )
 from fabric.telling.causes import Operation
+from fabric.telling.place import Place
 
 __all__ = ["LINES", "one_line", "report_lines"]
 
@@ -180,7 +180,7 @@ def _since(unit: BlockedUnit) -> str:
 
 
 def _at(unit: BlockedUnit) -> str:
-    return f"{Path(unit.file).name}:{unit.line}"
+    return Place(unit.file, unit.line).brief
 
 
 def _others(loops: Sequence[Loop], first: Loop) -> list[str]:
@@ -251,7 +251,7 @@ def _changes(remedy: Remedy) -> Iterator[tuple[str, ...]]:
         key = f"[on_chip] capacity_bytes = {found.after_bytes}"
         yield change, key, _rejected(found, found.after_bytes - 1)
     for front in remedy.initial[:_FRONTS]:
-        change = f"begin the loop at {Path(front.file).name}:{front.line}"
+        change = f"begin the loop at {Place(front.file, front.line).brief}"
         yield change, f"connect({front.write})", _rejected(front, front.count - 1)
     if len(remedy.initial) > _FRONTS:
         yield (f"and {len(remedy.initial) - _FRONTS:,} more loops in deadlock.json",)

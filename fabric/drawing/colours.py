@@ -1,7 +1,8 @@
 """Colours of pictures: as attributes for white paper, and by a style sheet for dark paper.
 
 Attributes are what every program that reads SVG understands; browsers and notebooks with a dark
-theme follow the style sheet. Colours of causes are the same on both.
+theme follow the style sheet. Colours of causes are the same on both,
+but for that of idle units.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ __all__ = [
     "LINE",
     "PAPER",
     "RED",
+    "REST",
     "SCOPE",
     "Paint",
-    "shade",
     "style",
     "tint",
 ]
@@ -77,10 +78,10 @@ KIND: Final = {
 }
 """Edges of boxes by the kind of unit."""
 
-_PAINTS: Final = (PAPER, INK, FAINT, LINE, RED, *BOX.values(), *KIND.values())
+REST: Final = Paint("rest", Cause.IDLE.colour, "#39414a")
+"""Of idle units: it does not stand out."""
 
-_DARKEST: Final = 0.7
-"""How much of the colour a unit has that is always busy: dark text can be read on it."""
+_PAINTS: Final = (PAPER, INK, FAINT, LINE, RED, REST, *BOX.values(), *KIND.values())
 
 _STRONGEST: Final = 0.5
 """How opaque the tint of a box is at most: text can be read on it, light and dark."""
@@ -105,14 +106,6 @@ def tint(shares: Mapping[Cause, float]) -> tuple[Cause, float]:
     cause = max(shares, key=lambda each: shares[each])
     strength = 0.0 if cause is Cause.IDLE else max(0.0, min(1.0, shares[cause]))
     return cause, _STRONGEST * strength
-
-
-def shade(share: float) -> str:
-    """Return the fill of a unit that is busy for ``share`` of a run: white where it never is."""
-    part = _DARKEST * max(0.0, min(1.0, share))
-    colour = Cause.BUSY.colour
-    mixed = (round(255 + part * (int(colour[at : at + 2], 16) - 255)) for at in (1, 3, 5))
-    return "#" + "".join(f"{value:02x}" for value in mixed)
 
 
 def _dark(root: str) -> str:

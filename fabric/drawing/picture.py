@@ -123,7 +123,7 @@ def _box(group: Sequence[Node], shares: Mapping[str, Shares] | None) -> Box:
         count=len(group),
         operator=operator_text(first),
         kind=first.operator.kind,
-        place=f"{first.place.file.rsplit('/', 1)[-1]}:{first.place.line}",
+        place=first.place.brief,
         shares=mean,
         copies=isinstance(first.operator, Broadcast),
     )

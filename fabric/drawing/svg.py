@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final
 
-from fabric.drawing.colours import BOX, FAINT, INK, KIND, LINE, PAPER, tint
+from fabric.drawing.colours import BOX, FAINT, INK, KIND, LINE, PAPER, REST, tint
 from fabric.drawing.layout import Point, Size, layered
 from fabric.drawing.lines import arrow, document, extent, shortened, words
 from fabric.drawing.picture import Arrow, Box, Picture, Shares
-from fabric.telling.causes import SHOWN
+from fabric.telling.causes import SHOWN, Cause
 
 __all__ = ["svg"]
 
@@ -54,8 +54,12 @@ def svg(picture: Picture) -> str:
 
 def _legend(picture: Picture) -> list[tuple[str, str]]:
     if picture.measured:
-        return [(f'fill="{cause.colour}"', cause.label) for cause in SHOWN]
+        return [(_fill(cause), cause.label) for cause in SHOWN]
     return [(paint.fill, f"{kind} unit") for kind, paint in BOX.items()]
+
+
+def _fill(cause: Cause) -> str:
+    return REST.fill if cause is Cause.IDLE else f'fill="{cause.colour}"'
 
 
 def _label(arrow: Arrow, source: Box) -> list[str]:
@@ -117,7 +121,7 @@ def _box(box: Box, centre: Point) -> Iterator[str]:
     line = top + 5 + extent(large, _TITLE)[1] / 2
     yield from words(large, (x, line), _TITLE, INK, bold=True)
     line += (extent(large, _TITLE)[1] + extent(small, _SMALL)[1]) / 2
-    yield from words(small, (x, line), _SMALL, FAINT if large else INK)
+    yield from words(small, (x, line), _SMALL, FAINT if large and box.shares is None else INK)
     if box.shares is not None:
         bar = left + _AROUND, top + height - _BAR_HEIGHT - 4, width - 2 * _AROUND
         yield from _bar(box.shares, *bar)
@@ -131,6 +135,6 @@ def _bar(shares: Shares, left: float, top: float, width: float) -> Iterator[str]
         percent = f"{cause.label}: {100 * shares[cause]:.1f} %"
         yield (
             f'<rect x="{left:.1f}" y="{top:.1f}" width="{part:.1f}" '
-            f'height="{_BAR_HEIGHT}" fill="{cause.colour}"><title>{percent}</title></rect>'
+            f'height="{_BAR_HEIGHT}" {_fill(cause)}><title>{percent}</title></rect>'
         )
         left += part

@@ -252,7 +252,7 @@ class Report:
         yield "verified", self.verified
 
     def _repr_html_(self) -> str | None:
-        """What a notebook shows of it: what ``run`` prints."""
+        """What a notebook shows of it: what ``run`` prints, with all units and channels."""
         return shown(self)
 
     def as_json(self) -> JsonObject:

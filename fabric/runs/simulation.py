@@ -115,7 +115,8 @@ def simulate(
     traced_in = None
     if trace is not None:
         traced_in = passing_folder() if kept is None else RunFolder(kept)
-    folder = kept if traced_in is None else traced_in.path
+    # As the user named it, where they did: that is what they are told about.
+    folder = traced_in.path if kept is None and traced_in is not None else kept
     head = {
         "program": program_file,
         "parameters": dict(parameters or {}),

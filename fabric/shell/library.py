@@ -77,9 +77,15 @@ def installed() -> list[Entry]:
 
 
 def entries_of(module: ModuleType) -> list[Entry]:
-    """Return what a user's file defines."""
-    own = (each for each in vars(module).values() if _home(each) == module.__name__)
-    return _entries(own)
+    """Return what a user's file defines.
+
+    Raises:
+        ProgramError: that is nothing.
+    """
+    own = _entries(each for each in vars(module).values() if _home(each) == module.__name__)
+    if not own:
+        raise ProgramError("defines no operator and no function", file=str(module.__file__))
+    return own
 
 
 def families(entries: Iterable[Entry]) -> Mapping[str, list[Entry]]:

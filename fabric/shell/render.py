@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +12,7 @@ from rich.text import Text
 
 from fabric.runs.counters import UnitCounters
 from fabric.runs.report import Failure, Report
+from fabric.runs.totals import totals
 from fabric.telling.causes import COUNTED, Cause
 from fabric.telling.wording import outcome, visible
 
@@ -66,26 +67,10 @@ def _totals(report: Report) -> Table:
     table.add_column()
     table.add_column(justify="right")
     table.add_column()
-    for name, value, unit in _rows(report):
+    for name, value, unit in totals(report):
         if value is not None:
             table.add_row(name, value, unit)
     return table
-
-
-def _rows(report: Report) -> Iterator[tuple[str, str | None, str]]:
-    yield "cycles", _number(report.cycles), ""
-    yield "off-chip traffic", _number(report.off_chip_traffic_bytes), "bytes"
-    yield "moved by the HBM", _number(report.hbm_bytes_moved), "bytes"
-    yield "on-chip requirement", _number(report.on_chip_requirement_bytes), "bytes"
-    yield "FLOPs", _number(report.flops), ""
-    yield "allocated compute", _number(report.allocated_flops_per_cycle), "FLOPs/cycle"
-    yield "compute utilisation", _percent(report.compute_utilization), "%"
-    yield "off-chip bandwidth used", _percent(report.off_chip_bandwidth_utilization), "%"
-    yield "operators", _number(report.operators), ""
-    yield "channels", _number(report.channels), ""
-    yield "elements", _number(report.elements), ""
-    for name, value in (report.extra or {}).items():
-        yield name, _number(value), ""
 
 
 def _comparison(report: Report, console: Console) -> None:
@@ -108,16 +93,6 @@ def _comparison(report: Report, console: Console) -> None:
     table.add_row("channels with these elements", channels, f"{as_expected:,}")
     console.print()
     console.print(table)
-
-
-def _number(value: object) -> str | None:
-    if value is None:
-        return None
-    return f"{value:,}" if isinstance(value, int | float) else str(value)
-
-
-def _percent(fraction: float | None) -> str | None:
-    return None if fraction is None else f"{100 * fraction:.1f}"
 
 
 def _stalled(unit: UnitCounters) -> int:

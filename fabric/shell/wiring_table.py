@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
 from rich.console import Console
@@ -92,7 +91,7 @@ def _ports(types: list[tuple[StreamType, ...]]) -> Iterator[str]:
 
 def _place(node: Node) -> str:
     """Return the place without folders, for narrow terminals; warnings have the whole of it."""
-    return f"{Path(node.place.file).name}:{node.place.line}"
+    return node.place.brief
 
 
 def _name(group: tuple[Node, ...]) -> str:

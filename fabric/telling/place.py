@@ -50,6 +50,20 @@ class Place(NamedTuple):
         """``file:line``, as editors and terminals link it."""
         return f"{self.file}:{self.line}"
 
+    @property
+    def brief(self) -> str:
+        """The same without folders; a cell of a notebook by its number: ``In[3]:5``."""
+        return f"{_cell(self.file) or os.path.basename(self.file)}:{self.line}"
+
+
+def _cell(file: str) -> str | None:
+    """Return what a notebook calls the cell that Python knows as ``file``, where it is one."""
+    # Imported by whoever runs notebooks, never for this.
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    told = None if shell is None else shell.compile.format_code_name(file)
+    return None if told is None else str(told[1])
+
 
 def calling_place() -> Place:
     """Return the innermost place on the stack outside the fabric and its operators.

@@ -1,23 +1,26 @@
-"""How programs, streams and reports show themselves, without knowing who draws them."""
+"""How things show themselves, without knowing who draws them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
-__all__ = ["draws", "in_short", "shown"]
+__all__ = ["Form", "draws", "in_short", "shown"]
 
-_drawers: list[Callable[[object], str | None]] = []
+Form: TypeAlias = Literal["html", "svg"]
+"""As a notebook shows it, or the picture alone."""
+
+_drawers: list[Callable[[object, Form], str | None]] = []
 
 
-def draws(drawer: Callable[[object], str | None]) -> None:
+def draws(drawer: Callable[[object, Form], str | None]) -> None:
     """Let ``drawer`` draw what is shown from now on."""
     _drawers[:] = [drawer]
 
 
-def shown(thing: object) -> str | None:
-    """Return ``thing`` as a picture or a page; None where there is nothing to be seen."""
-    return _drawers[0](thing) if _drawers else None
+def shown(thing: object, form: Form = "html") -> str | None:
+    """Return ``thing`` in ``form``; None where there is nothing to be seen."""
+    return _drawers[0](thing, form) if _drawers else None
 
 
 class Telling(Protocol):

@@ -163,9 +163,13 @@ class Program:
         yield "operators", len(self.nodes)
         yield "symbols", len(self._symbols)
 
-    def _repr_svg_(self) -> str | None:
-        """What a notebook shows of it: the graph, once it is complete."""
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows of it: the graph, once it is complete, and its operators."""
         return shown(self)
+
+    def _repr_svg_(self) -> str | None:
+        """The graph alone, once it is complete."""
+        return shown(self, "svg")
 
     def expect(
         self,

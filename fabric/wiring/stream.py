@@ -6,7 +6,6 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from typing import Final, NoReturn, Protocol
 
 from typing_extensions import override
@@ -14,7 +13,7 @@ from typing_extensions import override
 from fabric.arguments.described import checked, refuse, settle
 from fabric.telling.errors import ProgramError, ShapeError
 from fabric.telling.place import Place, calling_place
-from fabric.telling.shown import in_short
+from fabric.telling.shown import in_short, shown
 from fabric.values.claim import Claim
 from fabric.values.dims import Dim
 from fabric.values.equality import same
@@ -124,9 +123,9 @@ class Stream:
         yield "shape", shape_text(self.shape)
         yield "value", str(self.value)
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows of it."""
-        return f"<code>{escape(self.name)}</code> {escape(str(self.type))}"
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows of it: its shape, its element and who produces it."""
+        return shown(self)
 
     def __str__(self) -> str:
         """Name and type, as messages show them."""

@@ -14,12 +14,16 @@ from tests.docs.transcripts import blocks, clone, happened
 GENERATED = pages()
 WRITTEN = sorted(str(file.relative_to(PAGES)) for file in PAGES.rglob("*.md"))
 BY_HAND = [page for page in WRITTEN if page not in GENERATED]
+IMAGE = re.compile(r"!\[[^\]]*\]\(([^)]*)\)")
 LINK = re.compile(r"!?\[[^\]]*\]\((?!https?://)([^)#]*)(?:#([^)]*))?\)")
 
 
 @pytest.mark.parametrize("page", BY_HAND)
 def test_transcripts(page: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    """What a page shows happens so, from its beginning to its end, in a clone with no runs yet."""
+    """What a page shows happens so, from its beginning to its end, in a clone with no runs yet.
+
+    An image of the name of a file that its commands write is that file.
+    """
     here, file = clone(tmp_path), PAGES / page
     entered: list[str] = []
     for block in blocks(text := file.read_text(encoding="utf-8")):
@@ -29,6 +33,11 @@ def test_transcripts(page: str, tmp_path: Path, pytestconfig: pytest.Config) -> 
             file.write_text(text, encoding="utf-8")
         else:
             assert block.text == found
+    for image in IMAGE.findall(text):
+        shown, made = file.parent / image, here / Path(image).name
+        if made.exists() and pytestconfig.getoption("--write-golden"):
+            shown.write_bytes(made.read_bytes())
+        assert not made.exists() or made.read_bytes() == shown.read_bytes()
 
 
 @pytest.mark.parametrize("page", GENERATED)
@@ -56,8 +65,10 @@ def test_every_page_is_reached() -> None:
 
 def test_images_are_small() -> None:
     """A clone stays small."""
-    large = [file.name for file in PAGES.rglob("*.png") if file.stat().st_size > 200_000]
-    assert [] == large
+    images = list((PAGES / "images").iterdir())
+    large = [file.name for file in images if file.stat().st_size > 200_000]
+    assert images
+    assert not large
 
 
 def test_every_kind_of_deadlock_is_explained() -> None:

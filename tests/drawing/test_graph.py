@@ -16,7 +16,7 @@ from fabric.drawing.languages import dot, mermaid
 from fabric.drawing.picture import Arrow, Box, Picture, picture_of
 from fabric.drawing.svg import svg
 from fabric.shell.cli import main
-from fabric.telling.causes import Cause
+from fabric.telling.causes import SHOWN, Cause
 from fabric.wiring.elaborate import elaborate
 from tests.symbolic.programs import PROGRAMS, wired
 
@@ -100,6 +100,38 @@ class TestSvg:
         ET.fromstring(svg(picture))
 
         assert any(arrow.source > arrow.target for arrow in picture.arrows)
+
+    def test_tint(self) -> None:
+        """A box has the colour of the cause that dominates, by its share; of idleness none."""
+        none = dict.fromkeys(SHOWN, 0.0)
+        for cause, share in ((Cause.HBM, 0.8), (Cause.BUSY, 1.0), (Cause.EMPTY, 0.4)):
+            found = none | {cause: share, Cause.IDLE: min(1 - share, 0.3), Cause.CAPACITY: 0.1}
+            box = Box("x", 1, "Map", "compute", "x.py:1", found)
+            text = svg(Picture("p", (box,), ()))
+            assert f'fill="{cause.colour}" fill-opacity="{share / 2:.2f}"/>' in text
+        idle = Box("x", 1, "Map", "compute", "x.py:1", none | {Cause.IDLE: 0.9, Cause.BUSY: 0.1})
+        assert 'fill-opacity="0.00"/>' in svg(Picture("p", (idle,), ()))
+
+    def test_long_names(self) -> None:
+        """A name too long for a box loses its middle; it stands whole under the pointer."""
+        name = "a" * 40 + "b" * 40
+        box = Box(name, 1, "Map", "compute", "x.py:1", None)
+        root = ET.fromstring(svg(Picture("p", (box,), ())))
+
+        shown = "a" * 31 + "\N{HORIZONTAL ELLIPSIS}" + "b" * 16
+        assert shown in {text.text for text in root.iter(f"{SVG}text")}
+        assert name in {title.text for title in root.iter(f"{SVG}title")}
+
+    def test_dark(self) -> None:
+        """Every colour that follows the theme has its dark one, for browsers and for notebooks."""
+        text = svg(simplified())
+        (sheet,) = (each.text or "" for each in ET.fromstring(text).iter(f"{SVG}style"))
+        by_browser, _, by_notebook = sheet.partition("}}")
+
+        assert by_browser.startswith("@media (prefers-color-scheme:dark){")
+        for name in set(re.findall(r'class="(\w[\w-]*)" (?:fill|stroke)=', text)):
+            assert f" .{name}{{" in by_browser
+            assert f" .{name}{{" in by_notebook
 
     def test_special_letters(self) -> None:
         """Names are data, not markup."""

@@ -122,6 +122,13 @@ class TestShipped:
         """Nor where every operator has its box."""
         assert [] == list(clashes(drawn(svg(picture_of(elaborate(wired(program)), unfold=True)))))
 
+    def test_attention_fits_a_page(self) -> None:
+        """It is about as wide as it is high; its smallest letters are a 230th of that."""
+        width, height = drawn(svg(picture_of(elaborate(wired("attention"))))).size
+
+        assert max(width, height) < 2_300
+        assert 0.7 < width / height < 1.4
+
     def test_a_clash_is_seen(self) -> None:
         """The geometry of the tests finds what it looks for."""
         text = svg(picture_of(elaborate(wired("simplified_moe"))))

@@ -210,6 +210,14 @@ def test_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 2 == main(["operators", str(file), "Map"])
 
 
+def test_nothing_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file without any is a mistake."""
+    file = tmp_path / "empty.py"
+    file.write_text("from operators import Map", encoding="utf-8")
+    assert 2 == main(["operators", str(file)])
+    assert f"fabric: {file}: defines no operator and no function\n" == capsys.readouterr().err
+
+
 def test_narrow(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """On 40 columns texts are broken between words; examples are not."""
     monkeypatch.setenv("COLUMNS", "40")

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
+from fabric.telling.place import Place
 from fabric.terminal.tables import print_table, print_title
 from fabric.trace.analysis.diff import COMPARED
-from fabric.trace.reading.wording import short_place
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,4 +56,4 @@ def _row(unit: UnitChange) -> tuple[str, ...]:
     ended = bool(unit.ended_in_a), bool(unit.ended_in_b)
     end = f"{unit.end_cycles:+,}" if all(ended) else _ENDS[ended]
     changes = (f"{getattr(unit, cause.column):+,}" for cause in COMPARED)
-    return unit.name, end, *changes, short_place(unit.file, unit.line)
+    return unit.name, end, *changes, Place(unit.file, unit.line).brief

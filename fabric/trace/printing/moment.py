@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fabric.telling.place import Place
 from fabric.terminal.tables import print_table, print_title
-from fabric.trace.reading.wording import short_place
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +24,7 @@ def print_moment(moment: Moment, console: Console) -> None:
             unit.doing,
             unit.since_cycle,
             unit.until_cycle,
-            short_place(unit.file, unit.line),
+            Place(unit.file, unit.line).brief,
         )
         for unit in moment.units
     ]

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from fabric.telling.causes import SHOWN, Cause
+from fabric.telling.place import Place
 from fabric.terminal.output import print_line
 from fabric.terminal.tables import print_table, print_title
-from fabric.trace.reading.wording import percent, short_place
+from fabric.trace.reading.wording import percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,7 +39,7 @@ def _print_units(stalls: Stalls, console: Console, shown: int) -> None:
             unit.name,
             *(getattr(unit, cause.column) for cause in columns),
             "" if unit.mostly is None else str(unit.mostly),
-            short_place(unit.file, unit.line),
+            Place(unit.file, unit.line).brief,
         )
         for unit in stalls.units
     ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import duckdb
 
 from fabric.telling.plain import JsonObject
+from fabric.telling.shown import shown
 from fabric.telling.vocabulary import SCHEMA_VERSION, TABLES
 from fabric.telling.wording import outcome
 from fabric.trace.reading import views
@@ -126,6 +127,10 @@ class RecordedRun:
     def unit_names(self) -> list[str]:
         """Return the names of units, by number."""
         return [name for (name,) in self.rows("SELECT name FROM units ORDER BY unit")]
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows of it: what was recorded, what bounds the run, who was stalled."""
+        return shown(self)
 
     def _meta(self, run: Path) -> JsonObject:
         meta = self._json("meta.json")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fabric.telling.causes import MEMORIES, Cause
@@ -12,7 +11,7 @@ if TYPE_CHECKING:
     from fabric.trace.analysis.roots import Root
     from fabric.trace.reading.reader import RecordedRun
 
-__all__ = ["Names", "percent", "short_place"]
+__all__ = ["Names", "percent"]
 
 
 class Names:
@@ -32,7 +31,7 @@ class Names:
         rows = trace.rows("SELECT name, operator, file, line FROM units ORDER BY unit")
         self.units: Final[list[str]] = [name for name, *_ in rows]
         self.wired: Final = [Place(file, line) for *_, file, line in rows]
-        self.places: Final = [short_place(file, line) for file, line in self.wired]
+        self.places: Final = [place.brief for place in self.wired]
         self.operators: Final[list[str]] = [operator for _, operator, *_ in rows]
         rows = trace.rows("SELECT name, producer, consumer FROM channels ORDER BY channel")
         self.channels: Final[list[str]] = [name for name, _, _ in rows]
@@ -65,11 +64,6 @@ class Names:
     def bound(self, root: Root) -> str:
         """Return what a run is bound by, where the unit does not matter."""
         return Cause(root.kind).awaits if root.kind in MEMORIES else self.root(root)
-
-
-def short_place(file: str, line: int) -> str:
-    """Return ``file:line`` with the file's name only."""
-    return f"{Path(file).name}:{line}"
 
 
 def percent(part: int, whole: int) -> str:

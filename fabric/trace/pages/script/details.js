@@ -43,7 +43,7 @@ function detailsOf(unit) {
     return;
   }
   const longest = longestWait(unit);
-  const cycle = view.cycle ?? (data.units.still[unit] ? data.run.last : longest ? Math.max(longest.from, (longest.until ?? longest.to) - 1) : null);
+  const cycle = view.cycle ?? (data.units.still[unit] ? data.run.last : longest ? Math.floor((longest.from + longest.until) / 2) : null);
   openDetails(name[unit], subtitle, shareBar([unit]), cyclesTable(unit),
     ...(cycle === null ? [] : chainList(unit, cycle, view.cycle === null)),
     ...rootList(unit), make("h3", {}, "Channels"), channelTable(unit));
@@ -70,7 +70,7 @@ function chainList(unit, cycle, isChosen) {
     if (end) item.append(make("span", { class: "quiet" }, `: ${end}`));
     return item;
   });
-  const why = !isChosen ? "" : data.units.still[unit] ? " (the last)" : " (of its longest wait)";
+  const why = !isChosen ? "" : data.units.still[unit] ? " (the last)" : " (amid its longest wait)";
   return [make("h3", {}, `Chain of waits in cycle ${number(cycle)}${why}`), make("ol", { class: "chain" }, ...items),
     make("p", { class: "quiet" }, "Click a row of the timeline for another cycle.")];
 }

@@ -1,7 +1,7 @@
 // A canvas over the cycles: names at the left, something in each row, a shared cursor.
 
 const narrowPage = matchMedia("(max-width: 640px)");
-const gutter = () => (narrowPage.matches ? 92 : 210);
+const gutter = () => (narrowPage.matches ? 100 : 210);
 const RIGHT = 14;
 const AXIS = 20;
 

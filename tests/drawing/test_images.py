@@ -1,0 +1,45 @@
+"""The pictures in the documentation: small, shown on a page each, and made anew by the tests."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from tests.fabric.trace.browsing import browsing
+from tests.images import IMAGES, draw
+
+NAMES = [
+    f"{name}-{theme}.png"
+    for name, theme in product(("deadlock", "graph", "notebook"), ("dark", "light"))
+]
+
+
+def _size(file: Path) -> tuple[int, int]:
+    """Return the width and height of a PNG."""
+    head = file.read_bytes()[:24]
+    assert b"\x89PNG\r\n\x1a\n" == head[:8]
+    return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shown(name: str) -> None:
+    """A page of the documentation shows it in its theme."""
+    pages = [page.read_text(encoding="utf-8") for page in IMAGES.parent.rglob("*.md")]
+    theme = name.partition("-")[2].removesuffix(".png")
+
+    assert (IMAGES / name).stat().st_size < 200_000
+    assert any(f"images/{name}#only-{theme})" in page for page in pages)
+
+
+def test_made_anew(tmp_path: Path) -> None:
+    """They are as large as the stored ones, and no more of them are stored."""
+    with browsing() as browser:
+        draw(tmp_path, browser)
+
+    assert NAMES == sorted(file.name for file in IMAGES.iterdir())
+    assert NAMES == sorted(file.name for file in tmp_path.iterdir())
+    # Fonts are those of the host: texts may be a little wider, boxes are not.
+    for name in NAMES:
+        assert _size(IMAGES / name) == _size(tmp_path / name)

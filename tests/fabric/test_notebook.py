@@ -1,0 +1,260 @@
+"""What notebooks and rich show of programs, streams, reports and traces."""
+
+from __future__ import annotations
+
+import io
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import nbformat
+import numpy as np
+import pytest
+from rich.console import Console
+from rich.pretty import pprint
+
+from fabric import Program, Trace, simulate
+from fabric.notebook import parts
+from fabric.telling.causes import Cause
+from operators import LinearOffChipLoad, LinearOffChipStore
+from tests.deadlock.cases import CASES
+from tests.fabric.trace.browsing import browsing
+from tests.notebooks import TOUR, executed, outputs, page, stored
+from tests.symbolic.programs import wired
+
+
+def small(name: str = "x") -> Program:
+    """A load and a store."""
+    with Program("small <1>") as program:
+        LinearOffChipStore("y")(LinearOffChipLoad(np.zeros((2, 32)), (1, 32), name=name)())
+    return program
+
+
+def rich_text(value: object) -> str:
+    """What rich prints of ``value``."""
+    console = Console(file=io.StringIO(), width=200)
+    pprint(value, console=console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+class Texts(HTMLParser):
+    """The texts of HTML, and that what is opened is closed."""
+
+    def __init__(self) -> None:
+        """Begin with nothing open."""
+        super().__init__()
+        self.texts: list[str] = []
+        self.opened: list[str] = []
+        self.names: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
+        """Remember it."""
+        self.opened.append(tag)
+        self.names.add(tag)
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
+        """Nothing is in it."""
+        self.names.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """It closes what was opened last."""
+        assert tag == self.opened.pop()
+
+    def handle_data(self, data: str) -> None:
+        """Keep it."""
+        self.texts.append(data)
+
+
+def read(html: str | None) -> Texts:
+    """Parse what a notebook shows."""
+    assert html is not None
+    parser = Texts()
+    parser.feed(html)
+    parser.close()
+    assert not parser.opened
+    return parser
+
+
+class TestShown:
+    def test_stream(self) -> None:
+        """Name, shape, element, and who produces it."""
+        with Program("p"):
+            stream = LinearOffChipLoad(np.zeros((2, 32)), (1, 32), name="x<y")()
+        assert "Stream(name='x<y.0', shape='[1, 2, 1]', value='1x32 bfloat16')\n" == rich_text(
+            stream
+        )
+        texts = read(stream._repr_html_()).texts
+        assert ["x<y.0", "[1, 2, 1]", "1x32 bfloat16"] == [texts[k] for k in (2, 4, 6)]
+        assert texts[8].startswith("x<y: LinearOffChipLoad at test_notebook.py:")
+
+    def test_program(self) -> None:
+        """Its graph, its operators and channels; without a graph while it is not complete."""
+        program = small()
+        drawn = program._repr_svg_()
+        assert drawn is not None
+        shown = read(program._repr_html_())
+
+        assert "small <1>" in {text.text for text in ET.fromstring(drawn).iter() if text.text}
+        assert "Program(name='small <1>', operators=2, symbols=0)\n" == rich_text(program)
+        assert {"svg", "details", "table"} <= shown.names
+        assert {"Operators", "Channels", "x.0 → linear_off_chip_store_1.0"} <= set(shown.texts)
+        with Program("open") as incomplete:
+            LinearOffChipLoad(np.zeros((2, 32)), (1, 32))()
+        assert incomplete._repr_svg_() is None
+        text = "".join(read(incomplete._repr_html_()).texts)
+        assert "1 operators so far; " in text
+        assert "is read by no operator" in text
+
+    def test_showing_leaves_a_program_as_it_was(self) -> None:
+        """A program that was shown runs all the same."""
+        program = wired("simplified_moe")
+        program._repr_html_()
+
+        assert simulate(program).cycles == simulate(wired("simplified_moe")).cycles
+
+    def test_report(self) -> None:
+        """What ``run`` prints, with what was expected beside what was measured."""
+        report = simulate(small())
+        texts = read(report._repr_html_()).texts
+        rows = [" ".join(texts[k : k + 3]) for k in range(len(texts))]
+
+        assert "small <1>" in texts
+        for row in (
+            "off-chip loads, bytes 128 128",
+            "off-chip stores, bytes 128 128",
+            "FLOPs 0 0",
+            f"off-chip traffic {report.off_chip_traffic_bytes:,} bytes",
+        ):
+            assert row in rows
+        assert "Report(name='small <1>', status='completed'" in rich_text(report)
+
+    def test_deadlock(self) -> None:
+        """Why it does not move, as a picture and in words."""
+        shown = read(simulate(CASES["pack_rows"].build())._repr_html_())
+
+        assert {"svg", "pre"} <= shown.names
+        assert "capacity deadlock at cycle 5" in shown.texts
+        assert any("--depth a_join.1=8" in text for text in shown.texts)
+
+    def test_trace(self, tmp_path: Path) -> None:
+        """What was recorded, what bounds the run, and where units waited."""
+        report = simulate(wired("simplified_moe"), log_dir=tmp_path, trace="events")
+        assert report.log_dir is not None
+        trace = Trace(Path(report.log_dir))
+        texts = read(trace._repr_html_()).texts
+
+        assert "Recorded: cycles 0 to 1,474, all units." in texts
+        assert "completed, verified; 1,474 cycles" in texts
+        assert {"Stalls", "map_1", "wired at"} <= set(texts)
+
+    @pytest.mark.parametrize("name", ["<script>&amp;", "'\"", "</style><script>", "${x}"])
+    def test_names(self, name: str, tmp_path: Path) -> None:
+        """Names are data: they open no tag and close none."""
+        program = small(name)
+        report = simulate(program, log_dir=tmp_path, trace="events")
+        assert report.log_dir is not None
+        trace = Trace(Path(report.log_dir))
+
+        for thing in (program, program.nodes[0].outputs[0], report, trace):
+            shown = read(thing._repr_html_())
+            assert any(name in text for text in shown.texts)
+            assert "script" not in shown.names
+
+    def test_long_tables(self) -> None:
+        """Of very many rows some are written, and how many there are is said."""
+        texts = read(parts.table(("name",), [(f"n{k}",) for k in range(1_000)])).texts
+
+        assert 202 == len(texts)
+        assert "200 of 1,000 rows" == texts[-1]
+
+    def test_bars(self) -> None:
+        """A bar has the colours of the causes, and says how much each is."""
+        html = parts.bar({Cause.BUSY: 0.25, Cause.EMPTY: 0.0, Cause.IDLE: 0.75})
+
+        assert f'width:30.0px;background:{Cause.BUSY.colour}" title="busy 25.0 %"' in html
+        assert Cause.EMPTY.colour not in html
+
+
+ONCE = """
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from fabric import Program, simulate
+from operators import LinearOffChipLoad, LinearOffChipStore
+
+
+def small():
+    with Program("small") as program:
+        LinearOffChipStore("y")(LinearOffChipLoad(np.zeros((2, 32)), (1, 32))())
+    return program
+"""
+
+
+class TestExecuted:
+    def test_once(self) -> None:
+        """Each thing is shown once, as HTML, inside of a kernel's loop and in several threads."""
+        notebook = executed(
+            ONCE,
+            "small()",
+            "simulate(small())",
+            "small().nodes[0].outputs[0]",
+            "await asyncio.sleep(0)\nsimulate(small())",
+            "with ThreadPoolExecutor(4) as threads:\n"
+            "    cycles = set(threads.map(lambda _: simulate(small()).cycles, range(8)))\n"
+            "len(cycles)",
+        )
+        first, *shown, threads = outputs(notebook)
+
+        assert [] == first
+        for output in shown:
+            assert ["execute_result"] == [each["output_type"] for each in output]
+            assert {"text/html"} <= output[0]["data"].keys() <= {"text/html", "image/svg+xml"}
+        assert "LinearOffChipLoad at In[1]:12" in shown[2][0]["data"]["text/html"]
+        assert ["1"] == [each["data"]["text/plain"] for each in threads]
+
+    def test_tour(self) -> None:
+        """The tour shows what is stored in it."""
+        tour: Any = nbformat.read(TOUR, as_version=4)
+        nbformat.validate(tour)
+        before = outputs(tour)
+
+        assert any(before)
+        assert before == outputs(stored(tour))
+        assert "/ipykernel_" not in TOUR.read_text(encoding="utf-8")
+
+    @pytest.mark.parametrize("theme", ["light", "dark"])
+    def test_page(self, theme: Any) -> None:
+        """As a page of JupyterLab it has every picture once."""
+        text = page(nbformat.read(TOUR, as_version=4), theme)
+
+        assert 2 == len(re.findall(r"<svg [^>]*class=\"step-picture\"", text))
+        assert f'data-jp-theme-light="{str(theme == "light").lower()}"' in text
+
+    @pytest.mark.parametrize(("theme", "host"), [("light", "dark"), ("dark", "light")])
+    def test_in_a_browser(self, theme: Any, host: Any, tmp_path: Path) -> None:
+        """Sections unfold; text and pictures have the notebook's theme, whatever the host's is."""
+        file = tmp_path / "tour.html"
+        file.write_text(page(nbformat.read(TOUR, as_version=4), theme), encoding="utf-8")
+        with browsing() as browser:
+            shown = browser.new_page(color_scheme=host)
+            shown.goto(file.as_uri(), wait_until="domcontentloaded")
+            operators = shown.locator("details", has_text="Operators").first
+            assert not operators.locator("table").is_visible()
+            operators.locator("summary").click()
+            assert operators.locator("table").is_visible()
+            assert ["LinearOffChipLoad", "Map", "LinearOffChipStore"] == (
+                operators.locator("tbody tr td:nth-child(2)").all_inner_texts()
+            )
+            paint = "(each, name) => parseInt(getComputedStyle(each)[name].match(/\\d+/)[0])"
+            paper = shown.locator(".step-picture > rect.paper").first.evaluate(paint, "fill")
+            title = shown.locator(".step-picture > text.ink").first.evaluate(paint, "fill")
+            text = shown.locator(".step-shown b").first.evaluate(paint, "color")
+
+        light, dark = (paper, (title, text)) if theme == "light" else (min(title, text), (paper,))
+        assert light > 200
+        assert max(dark) < 100

@@ -1,0 +1,71 @@
+"""The pictures in the documentation: a graph, a deadlock and a notebook, light and dark.
+
+``python -m tests.images`` makes them anew; it needs a browser.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+import nbformat
+
+from fabric import simulate
+from fabric.deadlock import picture
+from fabric.deadlock.document import DeadlockReport
+from fabric.drawing.picture import picture_of
+from fabric.drawing.run import shares_of_run
+from fabric.drawing.svg import svg
+from fabric.wiring.elaborate import elaborate
+from tests.deadlock.cases import CASES
+from tests.fabric.trace.browsing import browsing
+from tests.notebooks import TOUR, page
+from tests.symbolic.programs import wired
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, FloatRect
+
+__all__ = ["IMAGES", "draw"]
+
+IMAGES: Final = Path(__file__).parents[1] / "docs" / "pages" / "images"
+
+_THEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
+_NOTEBOOK: Final[FloatRect] = {"x": 0, "y": 1_020, "width": 900, "height": 1_300}
+"""What is shown of the tour: from its second program on."""
+
+
+def draw(folder: Path, browser: Browser) -> None:
+    """Write all pictures into ``folder``."""
+    with tempfile.TemporaryDirectory() as scratch:
+        for theme in _THEMES:
+            shown = browser.new_page(color_scheme=theme, viewport={"width": 900, "height": 1_000})
+            for name, suffix, text in _documents(Path(scratch), theme):
+                file = Path(scratch, f"{name}.{suffix}")
+                file.write_text(text, encoding="utf-8")
+                shown.goto(file.as_uri())
+                image = folder / f"{name}-{theme}.png"
+                if suffix == "svg":
+                    shown.locator("svg").screenshot(path=image)
+                else:
+                    shown.screenshot(path=image, full_page=True, clip=_NOTEBOOK)
+
+
+def _documents(scratch: Path, theme: Literal["light", "dark"]) -> Iterator[tuple[str, str, str]]:
+    """Yield name, kind and content of what is looked at."""
+    program = wired("simplified_moe")
+    run = simulate(program, log_dir=scratch).log_dir
+    assert run is not None
+    plan = elaborate(program)
+    yield "graph", "svg", svg(picture_of(plan, shares=shares_of_run(Path(run), plan)))
+    stuck = simulate(CASES["pack_rows"].build()).deadlock
+    yield "deadlock", "svg", picture.svg(msgspec.convert(stuck, DeadlockReport))
+    yield "notebook", "html", page(nbformat.read(TOUR, as_version=4), theme)
+
+
+if __name__ == "__main__":
+    IMAGES.mkdir(exist_ok=True)
+    with browsing() as found:
+        draw(IMAGES, found)
