@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Self
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import checked, refuse
 from fabric.runs.terminations import free_ones, handling
-from fabric.runs.thread import RunThread
+from fabric.runs.thread import RunThread, close_at_exit
 from fabric.stepping.goals import AtCycle, AtElement, AtNext, Goal
 from fabric.stepping.named import channel_number, element_goal, unit_number
 from fabric.stepping.stepper import FINISH, Stepper
@@ -53,6 +53,7 @@ class SteppedRun:
         # A run that nobody has any more does not wait for ever.
         self._forgotten: Final = weakref.finalize(self, stepper.ask, None)
         self._forgotten.atexit = False
+        close_at_exit(self)
         self._go("open_run()", AtCycle(0))
 
     def __enter__(self) -> Self:

@@ -2,20 +2,48 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING, Final, Protocol
+from weakref import WeakSet
 
 if TYPE_CHECKING:
     from fabric.runs.report import Report
 
-__all__ = ["RunThread"]
+__all__ = ["RunThread", "close_at_exit"]
 
 _GRACE_SECONDS: Final = 0.4
 _PATIENCE_SECONDS: Final = 1.0
 _MOST_ALARMS: Final = 3
 """How often a user's code may catch a KeyboardInterrupt and go on, and how soon the next comes."""
+
+
+class _Closed(Protocol):
+    def close(self) -> None: ...
+
+
+_RUNS: Final[WeakSet[_Closed]] = WeakSet()
+"""Those that somebody has."""
+
+
+def close_at_exit(run: _Closed) -> None:
+    """Let ``run`` end before the interpreter takes away what its thread needs."""
+    _RUNS.add(run)
+    _register()
+
+
+@cache
+def _register() -> None:
+    # Whoever asks later is called earlier: folders that go with reports are still there.
+    atexit.register(_close_all)
+
+
+def _close_all() -> None:
+    for run in list(_RUNS):
+        run.close()
 
 
 class RunThread:

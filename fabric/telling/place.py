@@ -29,7 +29,10 @@ __all__ = [
 
 _ROOT: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _OWN: Final = tuple(os.path.join(_ROOT, name) + os.sep for name in ("fabric", "operators"))
-_BETWEEN: Final = (("<string>", "__init__"), (contextlib.__file__, "inner"))
+_BETWEEN: Final = (
+    ("<string>", "__init__"),
+    *((contextlib.__file__, name) for name in ("inner", "__enter__", "__exit__")),
+)
 _LIBRARIES: Final = tuple(
     sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")
 )
@@ -81,7 +84,7 @@ def calling_place() -> Place:
 
 
 def _is_between(frame: FrameType) -> bool:
-    """Whether Python's library stands between us: in a dataclass, or a context as a decorator."""
+    """Whether Python's library stands between us: in a dataclass, or a context."""
     code = frame.f_code
     return (code.co_filename, code.co_name) in _BETWEEN
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -145,8 +148,10 @@ def test_after_close() -> None:
         run.until(cycle=5)
     assert repr(run) == "<run of 'small', closed at cycle 5>"
     for use in (run.step, run.finish, lambda: run.state, lambda: run.held("total_1.0")):
-        with pytest.raises(ConfigurationError, match=r"of the run of 'small', which is closed"):
+        said = r"of the run of 'small', which is closed"
+        with pytest.raises(ConfigurationError, match=said) as caught:
             use()
+        assert caught.value.file == __file__
     run.close()
     with open_run(small_program.build()) as run:
         run.finish()
@@ -161,6 +166,30 @@ def test_cannot_begin() -> None:
     with pytest.raises(ConfigurationError, match=r"mode is 'fast'") as caught:
         open_run(small_program.build(), mode="fast")
     assert caught.value.file == __file__
+
+
+_LEFT = """
+from fabric import open_run
+from tests.fabric import small_program
+
+run = open_run(small_program.build(), log_dir="logs", trace="events").until(cycle=12)
+"""
+
+
+def test_left_at_exit(tmp_path: Path) -> None:
+    """A run that is never closed ends with the process, quietly, and says that it was left."""
+    root = str(Path(__file__).parents[3])
+    done = subprocess.run(
+        [sys.executable, "-c", _LEFT],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": root},
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+    report = (tmp_path / "logs" / "small-1" / "report.json").read_text("utf-8")
+    assert '"interrupted"' in report
 
 
 def test_no_thread_stays() -> None:
