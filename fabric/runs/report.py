@@ -12,6 +12,7 @@ from typing_extensions import override
 from fabric.arguments.described import checked, refuse
 from fabric.machine.ending import Ending
 from fabric.runs.counters import ChannelCounters, Comparison, UnitCounters
+from fabric.runs.exit_status import ExitStatus
 from fabric.runs.outputs import Outputs
 from fabric.runs.verification import Verification
 from fabric.telling.errors import (
@@ -29,25 +30,9 @@ if TYPE_CHECKING:
     from fabric.trace.opened import Trace
 
 __all__ = [
-    "ExitStatus",
     "Failure",
     "Report",
 ]
-
-
-class ExitStatus:
-    """Exit statuses of ``python -m fabric``."""
-
-    COMPLETED: Final = 0
-    WRONG: Final = 1
-    USAGE: Final = 2
-    DEADLOCK: Final = 3
-    UNWRITTEN: Final = 4
-
-    @staticmethod
-    def interrupted(number: int) -> int:
-        """Return 128 and the signal's number: 130 for SIGINT, 143 for SIGTERM, 129 for SIGHUP."""
-        return 128 + number
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import Final
 import click
 from typing_extensions import override
 
-from fabric.runs.report import ExitStatus
+from fabric.runs.exit_status import ExitStatus
 from fabric.runs.terminations import Terminations
 from fabric.shell.objects import check_object, run_object
 from fabric.telling.errors import FabricError

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from fabric.runs.report import Report
-
 __all__ = ["check_object", "run_object"]
 
 _CHECK_FIELDS: Final = (
@@ -25,6 +23,9 @@ _CHECK_FIELDS: Final = (
 
 def run_object(**known: object) -> dict[str, object]:
     """Return the object of ``run --json`` with the fields that are known, the others None."""
+    # Help, and most that goes wrong, need no report.
+    from fabric.runs.report import Report
+
     return dict.fromkeys(Report(program="").as_json()) | known
 
 

@@ -120,7 +120,7 @@ def command(
     place = None if break_at is None else _break(break_at, as_json=as_json)
 
     from fabric.engine.machine_code import was_compiled_now
-    from fabric.runs.report import ExitStatus
+    from fabric.runs.exit_status import ExitStatus
     from fabric.runs.simulation import simulate
     from fabric.shell.loader import load_on
     from fabric.terminal.output import program_prints, tell
