@@ -17,6 +17,7 @@ from fabric.telling.wording import outcome
 from fabric.trace.reading import views
 from fabric.trace.reading.paths import literal, plain
 from fabric.trace.reading.refusals import refused
+from fabric.trace.reading.whole import is_number, is_whole
 from fabric.trace.recording.rows import LONG_COLUMNS, OPERATION_COLUMNS
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ class RecordedRun:
         request_bytes = self.meta.get("off_chip", {}).get("request_bytes", 0)
         self._database.execute(f"SET VARIABLE request_bytes = {int(request_bytes)}")
         end = self._json("end.json") or {}
+        if not is_number(end.get("cycles")):
+            end = {}
         with plain(self.folder) as folder:
             self._plain = folder
             self._static("units", "*")
@@ -153,6 +156,10 @@ class RecordedRun:
             raise refused(
                 f"{run}: the trace has schema version {version}: expected {SCHEMA_VERSION}; an "
                 "older step-fabric wrote it"
+            )
+        if not is_whole(meta):
+            raise refused(
+                f"{self.folder / 'meta.json'} is damaged: expected the file the run wrote first"
             )
         return meta
 

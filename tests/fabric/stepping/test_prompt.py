@@ -138,7 +138,7 @@ def test_ends(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("place", "options", "said"),
     [
-        ("x", (), "'x': expected CYCLE or UNIT:ELEMENT"),
+        ("x", (), "--break-at 'x': expected CYCLE or UNIT:ELEMENT"),
         ("totl_1:3", (), "--break-at: no unit is called 'totl_1'"),
         ("3", ("--json",), "expected it without --json"),
         ("3", ("--depth", "x.0=2"), "--depth x.0: no channel has that name"),

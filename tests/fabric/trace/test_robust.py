@@ -181,6 +181,31 @@ def test_killed_at_the_start(
     assert not (tmp_path / "page.html").exists()
 
 
+@pytest.mark.parametrize("cycles", [None, "x", [], 1 << 70, "1; DROP TABLE units"])
+def test_damaged_end(cycles: object, tmp_path: Path) -> None:
+    """What says how the run ended is taken as missing where it cannot be read."""
+    report, _ = record(program("simplified_moe"), tmp_path)
+    assert report.log_dir is not None
+    end = Path(report.log_dir) / "trace" / "end.json"
+    end.write_text(json.dumps(json.loads(end.read_text("utf-8")) | {"cycles": cycles}), "utf-8")
+
+    trace = Trace(Path(report.log_dir))
+    assert trace.status == "killed"
+    assert any("did not say how it ended" in each for each in trace.problems)
+
+
+@pytest.mark.parametrize("damage", [{"window": "x"}, {"window": [1]}, {"off_chip": None}])
+def test_damaged_head(damage: dict[str, object], tmp_path: Path) -> None:
+    """What tells of the run is refused, with its name, where it cannot be read."""
+    report, _ = record(program("simplified_moe"), tmp_path)
+    assert report.log_dir is not None
+    meta = Path(report.log_dir) / "trace" / "meta.json"
+    meta.write_text(json.dumps(json.loads(meta.read_text("utf-8")) | damage), "utf-8")
+
+    with pytest.raises(ConfigurationError, match=r"meta\.json is damaged"):
+        Trace(Path(report.log_dir))
+
+
 def test_newer_schema(tmp_path: Path) -> None:
     """A trace of a newer version is refused, with both versions."""
     _, whole = record(program("simplified_moe"), tmp_path)
