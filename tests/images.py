@@ -1,4 +1,4 @@
-"""The pictures in the documentation: a graph, a deadlock and a notebook, light and dark.
+"""The pictures in the documentation: graph, deadlock, notebook and run page, light and dark.
 
 ``python -m tests.images`` makes them anew; it needs a browser.
 """
@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 import nbformat
 
-from fabric import simulate
+from fabric import Hardware, simulate
 from fabric.deadlock import picture
 from fabric.deadlock.document import DeadlockReport
 from fabric.drawing.picture import picture_of
 from fabric.drawing.run import shares_of_run
 from fabric.drawing.svg import svg
+from fabric.shell.loader import load_program
 from fabric.wiring.elaborate import elaborate
 from tests.deadlock.cases import CASES
-from tests.fabric.trace.browsing import browsing
+from tests.fabric.trace.browsing import Shown, browsing
+from tests.fabric.trace.recording import record
 from tests.notebooks import TOUR, page
 from tests.symbolic.programs import wired
 
@@ -33,12 +35,15 @@ __all__ = ["IMAGES", "draw"]
 IMAGES: Final = Path(__file__).parents[1] / "docs" / "pages" / "images"
 
 _THEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
+_ROUTING: Final = "programs/data/traces/expert_routing/qwen_b64/032_012.npz"
+_UNIT: Final = "up_104"
+_CYCLE: Final = 400_000
 _NOTEBOOK: Final[FloatRect] = {"x": 0, "y": 1_020, "width": 900, "height": 1_300}
 """What is shown of the tour: from its second program on."""
 
 
 def draw(folder: Path, browser: Browser) -> None:
-    """Write all pictures into ``folder``."""
+    """Write all pictures but those of the run's page into ``folder``."""
     with tempfile.TemporaryDirectory() as scratch:
         for theme in _THEMES:
             shown = browser.new_page(color_scheme=theme, viewport={"width": 900, "height": 1_000})
@@ -65,7 +70,26 @@ def _documents(scratch: Path, theme: Literal["light", "dark"]) -> Iterator[tuple
     yield "notebook", "html", page(nbformat.read(TOUR, as_version=4), theme)
 
 
+def draw_run_page(folder: Path, browser: Browser) -> None:
+    """Write ``run-page-light.png`` and ``run-page-dark.png``: Qwen's layer, a unit chosen."""
+    given = ("model=qwen3-30b-a3b", f"routing={_ROUTING}")
+    layer = load_program("programs/moe.py", given, Hardware()).program
+    with tempfile.TemporaryDirectory() as scratch:
+        _, trace = record(layer, Path(scratch))
+        for theme in _THEMES:
+            shown = Shown(
+                browser, trace, Path(scratch),
+                color_scheme=theme, viewport={"width": 1200, "height": 1300},
+            )  # fmt: skip
+            shown.page.mouse.click(*shown.point(_UNIT, _CYCLE))
+            shown.page.click("#zoom-in")
+            shown.page.evaluate("window.scrollTo(0, 0)")
+            shown.settle()
+            shown.page.screenshot(path=folder / f"run-page-{theme}.png")
+
+
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
     with browsing() as found:
         draw(IMAGES, found)
+        draw_run_page(IMAGES, found)

@@ -11,7 +11,6 @@ import pytest
 
 from fabric import Program, Trace
 from fabric.trace.analysis.stalls import Accounts
-from fabric.trace.opened import Trace
 from fabric.trace.pages.page import write_page
 from tests.fabric.scripted import Charge, Stage, Ticks
 from tests.fabric.trace.browsing import Shown, browsing

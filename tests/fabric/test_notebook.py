@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 from rich.pretty import pprint
 
-from fabric import Program, Trace, simulate
+from fabric import Program, simulate
 from fabric.notebook import parts
 from fabric.telling.causes import Cause
 from operators import LinearOffChipLoad, LinearOffChipStore
@@ -141,9 +141,7 @@ class TestShown:
 
     def test_trace(self, tmp_path: Path) -> None:
         """What was recorded, what bounds the run, and where units waited."""
-        report = simulate(wired("simplified_moe"), log_dir=tmp_path, trace="events")
-        assert report.log_dir is not None
-        trace = Trace(Path(report.log_dir))
+        trace = simulate(wired("simplified_moe"), log_dir=tmp_path, trace="events").trace()
         texts = read(trace._repr_html_()).texts
 
         assert "Recorded: cycles 0 to 1,474, all units." in texts
@@ -155,8 +153,7 @@ class TestShown:
         """Names are data: they open no tag and close none."""
         program = small(name)
         report = simulate(program, log_dir=tmp_path, trace="events")
-        assert report.log_dir is not None
-        trace = Trace(Path(report.log_dir))
+        trace = report.trace()
 
         for thing in (program, program.nodes[0].outputs[0], report, trace):
             shown = read(thing._repr_html_())
