@@ -82,16 +82,16 @@ __all__ = ["command"]
     help="Let operators go on in compiled code where that is possible, or each in a task.",
 )
 @click.option(
-    "--break-at",
-    metavar="CYCLE|UNIT:ELEMENT",
-    help="Hold the run there and ask what to look at; `help` at the prompt lists the commands.",
-)
-@click.option(
     "--save",
     "saved",
     metavar="FILE.npz",
     type=NamedPath(path_type=Path, dir_okay=False),
     help="Write the outputs as numpy arrays; in functional mode.",
+)
+@click.option(
+    "--break-at",
+    metavar="CYCLE|UNIT:ELEMENT",
+    help="Hold the run there and ask what to look at; `help` at the prompt lists the commands.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.pass_obj
@@ -109,8 +109,8 @@ def command(
     livelock_cycles: int,
     log_dir: Path,
     engine: Literal["compiled", "tasks"],
-    break_at: str | None,
     saved: Path | None,
+    break_at: str | None,
     as_json: bool,
 ) -> int:
     """Run PROGRAM.py, a file that defines build() -> Program, and print its report."""
