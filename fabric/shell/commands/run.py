@@ -184,7 +184,10 @@ def _break(text: str, *, as_json: bool) -> Break:
         raise click.UsageError("--break-at asks at a prompt: expected it without --json.")
     from fabric.shell.breaks import Break
 
-    return Break.parse(text)
+    try:
+        return Break.parse(text)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"--break-at: {error.message}") from None
 
 
 def _held(program: Program, place: Break, settings: _Settings) -> Report | None:
