@@ -22,6 +22,7 @@ from typing_extensions import override
 
 from fabric.runs.exit_status import ExitStatus
 from fabric.runs.terminations import Terminations
+from fabric.shell.groups import Group
 from fabric.shell.objects import check_object, run_object
 from fabric.telling.errors import FabricError
 from fabric.terminal.output import flush_stdout, print_json, tell
@@ -39,7 +40,7 @@ Completion for step-fabric in bash; with zsh_source or fish_source in those shel
 """
 
 
-class _Commands(click.Group):
+class _Commands(Group):
     """The sub-commands, each the ``command`` of its module in ``fabric.shell.commands``."""
 
     @override

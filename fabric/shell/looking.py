@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fabric.state.open_waits import OpenWait
     from fabric.state.run_state import ChannelState, RunState, UnitState
 
-__all__ = ["print_channel", "print_tile", "print_unit", "print_where"]
+__all__ = ["print_channel", "print_channels", "print_tile", "print_unit", "print_where"]
 
 _ROWS: Final = 30
 
@@ -79,6 +79,11 @@ def print_channel(run: SteppedRun, console: Console, name: str) -> None:
             for each in held
         ]
         print_table(console, ("element", "value", "stop", "sent", "visible"), rows, _ROWS)
+
+
+def print_channels(run: SteppedRun, console: Console) -> None:
+    """Print all channels, those that hold most first."""
+    _print_channels(console, sorted(run.state.channels, key=lambda each: -each.held))
 
 
 def print_tile(run: SteppedRun, console: Console, name: str, number: int | None) -> None:

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from fabric.runs.terminations import was_terminated
 from fabric.shell.breaks import Break
-from fabric.shell.looking import print_channel, print_tile, print_unit, print_where
+from fabric.shell.looking import print_channel, print_channels, print_tile, print_unit, print_where
 from fabric.telling.errors import FabricError
 from fabric.terminal.output import print_text, printed
 
@@ -25,14 +25,15 @@ __all__ = ["Prompt"]
 _HELP: Final = """\
 where               what every unit does in this cycle
 unit NAME           one unit: what it waits for, where its cycles went, its channels
+channel             all channels, those that hold most first
 channel NAME        one channel, OPERATOR.INPUT: what it holds
 tile CHANNEL [N]    the value it holds, the oldest or number N
 step [N]            go on to the next cycle in which something moves, N times
 go CYCLE            go on to a cycle
 go UNIT:ELEMENT     go on until a unit takes so many elements
-go                  go on to the end, and print the report; as the end of input
+go                  go on to the end, and print the report
 quit                abandon the run
-Ctrl-C holds a run that goes on.
+Ctrl-C holds a run that goes on; Ctrl-D lets it go on to its end.
 """
 
 
@@ -109,14 +110,23 @@ class Prompt(cmd.Cmd):
 
     def do_unit(self, name: str) -> None:
         """Print one unit."""
+        if not name:
+            print_text(f"unit: expected its name, such as unit {self._run.state.units[0].name}\n")
+            return
         self._print(lambda console: print_unit(self._run, console, name))
 
     def do_channel(self, name: str) -> None:
-        """Print one channel."""
+        """Print one channel, or all."""
+        if not name:
+            self._print(lambda console: print_channels(self._run, console))
+            return
         self._print(lambda console: print_channel(self._run, console, name))
 
     def do_tile(self, given: str) -> None:
         """Print a value that a channel holds."""
+        if not given:
+            print_text("tile: expected the channel that holds it, such as tile map_1.0\n")
+            return
         name, _, number = given.rpartition(" ")
         if not name or not number.isdecimal():
             name, number = given, ""
@@ -137,6 +147,9 @@ class Prompt(cmd.Cmd):
     def do_go(self, where: str) -> bool:
         """Go on; True where that is to the end."""
         if not where:
+            if self._asks:
+                # Held once more in its last cycle, so that Ctrl-C holds it before.
+                self._run.until(cycle=_NEVER)
             return True
         Break.parse(where).go(self._run)
         self._say_where()
@@ -157,5 +170,7 @@ class Prompt(cmd.Cmd):
         text = printed(show)
         print_text("".join(f"{line.rstrip()}\n" for line in text.splitlines()))
 
+
+_NEVER: Final = 1 << 62
 
 _COMMANDS: Final = ("where", "unit", "channel", "tile", "step", "go", "quit", "help")

@@ -54,7 +54,7 @@ def test_overwrites_nothing(
     monkeypatch.chdir(tmp_path)
     Path("test_one.py").write_text("mine", encoding="utf-8")
     assert main(["new", "one"]) == 2
-    assert "test_one.py: expected a name that is not taken here" in capsys.readouterr().err
+    assert "test_one.py is here already: expected another name" in capsys.readouterr().err
     assert written(tmp_path) == {"test_one.py"}
     assert Path("test_one.py").read_text("utf-8") == "mine"
 

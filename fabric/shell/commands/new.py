@@ -74,7 +74,8 @@ def command(name: str) -> int:
     }
     there = [str(file) for file in files if file.exists() or file.is_symlink()]
     if there:
-        raise click.UsageError(f"{' and '.join(there)}: expected a name that is not taken here.")
+        are = "is" if len(there) == 1 else "are"
+        raise click.UsageError(f"{' and '.join(there)} {are} here already: expected another name.")
     for file, text in files.items():
         # Whoever writes it at the same time is not overwritten either.
         with file.open("x", encoding="utf-8") as written:
@@ -93,7 +94,7 @@ def _module(name: str) -> str:
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", module) or keyword.iskeyword(module):
         raise click.BadParameter(
             f"{name!r}: expected a name of letters, digits and _ that begins with a letter, "
-            "such as first_program.",
+            "such as first_program, and is no word of Python's.",
             param_hint="NAME",
         )
     taken = module.lower() in {each.lower() for each in _TAKEN}

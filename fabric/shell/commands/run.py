@@ -187,7 +187,7 @@ def _break(text: str, *, as_json: bool) -> Break:
     try:
         return Break.parse(text)
     except ConfigurationError as error:
-        raise ConfigurationError(f"--break-at {error.message}") from None
+        raise ConfigurationError(f"--break-at: {error.message}") from None
 
 
 def _held(program: Program, place: Break, settings: _Settings) -> Report | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fabric.shell.commands.options import NamedPath
+from fabric.shell.groups import Group
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,7 +28,7 @@ _ROWS = click.option(
 )
 
 
-@click.group("trace")
+@click.group("trace", cls=Group)
 def command() -> None:
     """Look at the event trace of RUN, a folder that `run --trace events` wrote."""
 

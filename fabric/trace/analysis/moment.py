@@ -9,7 +9,7 @@ from fabric.arguments.described import checked
 from fabric.state.open_waits import open_waits
 from fabric.state.run_state import ChannelState, RunState
 from fabric.telling.causes import Cause
-from fabric.telling.wording import one_of
+from fabric.telling.wording import close_to
 from fabric.trace.reading.refusals import refused
 from fabric.trace.reading.state_in import state_in
 from fabric.trace.recording.options import TraceOptions
@@ -115,7 +115,7 @@ class Moment:
         """
         names = [unit.name for unit in self.state.units]
         if name not in names:
-            raise refused(f"unit {name}: expected {one_of(names, name)}")
+            raise refused(f"unit {name}: expected {close_to(names, name)}")
         middle = names.index(name)
         channels = tuple(each for each in self.channels if middle in (each.producer, each.consumer))
         near = {middle}.union(*((each.producer, each.consumer) for each in channels))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
+from fabric.runs.stepped import SteppedRun
 from fabric.shell.cli import main
 from fabric.shell.prompt import Prompt
 
@@ -98,7 +99,9 @@ def test_going(capsys: pytest.CaptureFixture[str]) -> None:
         ("go 5", "until: cycle 5 is past: expected one from 12 on"),
         ("go total_1:9", "until: element 9 of total_1 does not come: the run is over at cycle 51"),
         ("unit total", "(did you mean total_1?)"),
-        ("unit", "no unit is called ''"),
+        ("unit", "unit: expected its name, such as unit count_1"),
+        ("channel", "count_1.0 -> total_1.0  0/2      1      1           0"),
+        ("tile", "tile: expected the channel that holds it"),
         ("channel total_1", "(did you mean total_1.0?)"),
         ("tile total_1.0", "total_1.0 holds no element: expected a channel that holds one"),
         ("tile total_1.0 7", "total_1.0 holds no element 7"),
@@ -138,7 +141,7 @@ def test_ends(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("place", "options", "said"),
     [
-        ("x", (), "--break-at 'x': expected CYCLE or UNIT:ELEMENT"),
+        ("x", (), "--break-at: 'x': expected CYCLE or UNIT:ELEMENT"),
         ("totl_1:3", (), "--break-at: no unit is called 'totl_1'"),
         ("3", ("--json",), "expected it without --json"),
         ("3", ("--depth", "x.0=2"), "--depth x.0: no channel has that name"),
@@ -184,3 +187,25 @@ def test_termination_ends(capsys: pytest.CaptureFixture[str]) -> None:
         patch.setattr("sys.stdin", Terminated())
         assert main(["run", SMALL, "--break-at", "3"]) == 128 + signal.SIGTERM
     assert "interrupted" in capsys.readouterr().err
+
+
+def test_ctrl_c_holds_a_run_on_its_way_to_the_end(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``go`` at a terminal: the prompt comes back, and the run can go on."""
+    answers = iter(["go", "go"])
+    go_on, cycles = SteppedRun.until, list[int]()
+
+    def until(run: SteppedRun, *, cycle: int) -> SteppedRun:
+        cycles.append(cycle)
+        if len(cycles) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return go_on(run, cycle=cycle)
+
+    monkeypatch.setattr("builtins.input", lambda _: next(answers))
+    monkeypatch.setattr(Input, "isatty", lambda _: True)
+    monkeypatch.setattr(SteppedRun, "until", until)
+    status, out, _ = ask("", capsys)
+    assert status == 0
+    assert "held at cycle 12; quit leaves" in out
+    assert "completed, verified in functional mode" in out

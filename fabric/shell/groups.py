@@ -1,0 +1,20 @@
+"""A group of commands that says what each of them is for, not its first words."""
+
+from __future__ import annotations
+
+import click
+from typing_extensions import override
+
+__all__ = ["Group"]
+
+
+class Group(click.Group):
+    """Lists its sub-commands with the whole first sentence of each one's help."""
+
+    @override
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        longest = 10_000  # of a sentence; click cuts it to what is left of the line
+        rows = [(name, each.get_short_help_str(longest)) for name, each in commands if each]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
