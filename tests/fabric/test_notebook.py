@@ -217,8 +217,10 @@ class TestExecuted:
             "with ThreadPoolExecutor(4) as threads:\n"
             "    cycles = set(threads.map(lambda _: simulate(small()).cycles, range(8)))\n"
             "len(cycles)",
+            "try:\n    simulate(small(), trace='evnts')\n"
+            "except Exception as error:\n    told = str(error)\ntold",
         )
-        first, *shown, threads = outputs(notebook)
+        first, *shown, threads, told = outputs(notebook)
 
         assert [] == first
         for output in shown:
@@ -226,6 +228,7 @@ class TestExecuted:
             assert {"text/html"} <= output[0]["data"].keys() <= {"text/html", "image/svg+xml"}
         assert "LinearOffChipLoad at In[1]:12" in shown[2][0]["data"]["text/html"]
         assert ["1"] == [each["data"]["text/plain"] for each in threads]
+        assert told[0]["data"]["text/plain"].strip("\"'").startswith("In[7]:2: simulate: trace is")
 
     def test_tour(self) -> None:
         """The tour shows what is stored in it."""
