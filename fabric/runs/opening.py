@@ -93,3 +93,7 @@ def open_run(
         if error.file == threading.__file__:
             error.file, error.line = calling_place()
         raise
+    except BaseException:
+        # Ctrl-C: nobody will ask the thread, which may have begun, for anything.
+        stepper.ask(None)
+        raise

@@ -107,6 +107,11 @@ class Outputs(Mapping[str, Output]):
         return hash(tuple((name, each.shape, each.dtype) for name, each in self.items()))
 
     @override
+    def __reduce__(self) -> tuple[type[Outputs], tuple[dict[str, Output]]]:
+        """A copy cannot be written to either."""
+        return Outputs, (self._outputs,)
+
+    @override
     def __repr__(self) -> str:
         told = ", ".join(f"{name!r}: {_text(each)}" for name, each in self.items())
         return f"Outputs({{{told}}})"

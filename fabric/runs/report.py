@@ -268,12 +268,22 @@ class Report:
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether two values are equal; arrays, which users may give as parameters, are as a whole."""
+    """Whether two values are equal: arrays as a whole, whatever holds them, and NaN to itself."""
     if hasattr(one, "__array__") or hasattr(other, "__array__"):
         # A report of a program that could not be loaded is made without numpy.
         import numpy as np
 
-        return np.array_equal(np.asarray(one), np.asarray(other))
+        arrays = np.asarray(one), np.asarray(other)
+        if arrays[0].shape != arrays[1].shape:
+            return False
+        numbers = not any(each.dtype.hasobject for each in arrays)
+        if numbers and np.array_equal(*arrays):
+            return True
+        one, other = (each.tolist() for each in arrays)
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
-    return one == other
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        if type(one) is not type(other) or len(one) != len(other):
+            return False
+        return all(_same(*each) for each in zip(one, other, strict=True))
+    return bool(one == other or (one != one and other != other))  # noqa: PLR0124 - a NaN

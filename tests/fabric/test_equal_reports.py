@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from dataclasses import replace
 from pathlib import Path
@@ -70,6 +71,19 @@ class TestEqual:
         assert one != other
         assert hash(one) == hash(same)
 
+    def test_numbers_anywhere(self) -> None:
+        """Arrays in lists and what is not a number are compared like all others."""
+
+        def report(*parts: float) -> Report:
+            wired = build()
+            wired.extra["loss"] = lambda: [float("nan")]
+            x = [np.array(parts), {"y": (np.float32("nan"), np.array([None, 1]))}]
+            return simulate(wired, parameters={"x": x, "rate": float("nan")})
+
+        assert report(1, np.nan) == report(1, np.nan)
+        assert report(1, np.nan) != report(2, np.nan)
+        assert report(1, np.nan) != report(1)
+
     def test_deadlocks(self) -> None:
         """Two runs that stop alike are equal."""
         reports = {simulate(build(fault="stuck")) for _ in range(2)}
@@ -82,10 +96,12 @@ class TestEqual:
         assert Report(program="").outputs != {}
 
     def test_pickled(self) -> None:
-        """It comes back as it was."""
+        """It comes back as it was, and cannot be written to either."""
         report = simulate(copied(np.ones((2, 32))))
 
-        assert report == pickle.loads(pickle.dumps(report))
+        for again in (pickle.loads(pickle.dumps(report)), copy.deepcopy(report)):
+            assert report == again
+            assert not again.outputs["y"].flags.writeable  # type: ignore[union-attr]
 
 
 class TestInShort:

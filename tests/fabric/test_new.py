@@ -73,7 +73,9 @@ def test_odd_names(
     assert not written(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["numpy", "fabric", "json", "Operators"])
+@pytest.mark.parametrize(
+    "name", ["numpy", "fabric", "json", "Operators", "click", "Rich", "conftest"]
+)
 def test_taken_names(
     name: str,
     tmp_path: Path,

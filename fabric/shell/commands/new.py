@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Final
 
@@ -12,10 +13,8 @@ import click
 
 __all__ = ["command"]
 
-_TAKEN: Final = frozenset(
-    {*sys.stdlib_module_names, "fabric", "operators", "numpy", "pytest", "trio"}
-)
-"""Modules that a file beside the program would hide."""
+_TAKEN: Final = frozenset({*sys.stdlib_module_names, "fabric", "operators", "conftest"})
+"""Modules that a file beside the program would hide, wherever it is."""
 
 _PROGRAM: Final = '''\
 """{module}: a matrix is loaded tile by tile, every tile goes through SiLU, and is stored.
@@ -98,9 +97,19 @@ def _module(name: str) -> str:
             "such as first_program, and is no word of Python's.",
             param_hint="NAME",
         )
-    if module.lower() in {each.lower() for each in _TAKEN}:
+    taken = module.lower() in {each.lower() for each in _TAKEN}
+    if taken or _is_installed(module) or _is_installed(module.lower()):
         raise click.BadParameter(
             f"{name!r}: {module}.py would hide the module {module}: expected another name.",
             param_hint="NAME",
         )
     return module
+
+
+def _is_installed(module: str) -> bool:
+    """Whether a file here would be loaded in the place of a module that we, say, need."""
+    here = Path.cwd()
+    others = [each for each in sys.path if Path(each).absolute() != here]
+    found = PathFinder.find_spec(module, others)
+    # A folder without modules is hidden by nothing.
+    return found is not None and found.origin is not None

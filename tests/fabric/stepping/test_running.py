@@ -28,6 +28,7 @@ from fabric import (
     open_run,
     simulate,
 )
+from fabric.runs.thread import RunThread
 from tests.bases import Sink
 from tests.deadlock.cases import CASES
 from tests.fabric import small_program
@@ -175,6 +176,21 @@ def test_no_thread_stays() -> None:
     gc.collect()
     thread.join(60)
     assert threading.active_count() == before
+
+
+def test_interrupted_while_it_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C between its thread's beginning and the run: the thread ends."""
+    begun = []
+
+    def press(_program: Program, _stepper: object, thread: RunThread) -> None:
+        begun.append(thread._thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fabric.runs.opening.SteppedRun", press)
+    with pytest.raises(KeyboardInterrupt):
+        open_run(small_program.build())
+    begun[0].join(60)
+    assert not begun[0].is_alive()
 
 
 @dataclass(frozen=True)
