@@ -15,7 +15,7 @@ from fabric.hardware.description import Hardware
 from fabric.runs.simulation import simulate
 from fabric.shell.commands.options import numbers
 from fabric.shell.loader import Loaded, wired
-from fabric.telling.errors import ProgramError
+from fabric.telling.errors import ConfigurationError, ProgramError
 from fabric.wiring.program import Program
 
 if TYPE_CHECKING:
@@ -68,7 +68,14 @@ def load(ipython: _Shell) -> None:
             for name, value in ipython.user_ns.items()
             if before.get(name) is not value and not name.startswith("_")
         }
-        report: Report = _run.main(shlex.split(line), standalone_mode=False, obj=made)
+        try:
+            options = shlex.split(line)
+        except ValueError as error:  # a quotation that nobody ends
+            raise ConfigurationError(f"%%fabric {line}: {error}") from None
+        try:
+            report: Report = _run.main(options, standalone_mode=False, obj=made)
+        except click.ClickException as error:
+            raise ConfigurationError(f"%%fabric {line}: {error.format_message()}") from None
         return report
 
     ipython.register_magic_function(fabric, magic_kind="cell", magic_name="fabric")

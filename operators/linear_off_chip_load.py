@@ -49,7 +49,7 @@ class LinearOffChipLoad(Load):
         read again.
 
     Attributes:
-        tensor: a Tensor, or an array.
+        tensor: what is read.
         tile: rows and columns; they divide the tensor's last two dimensions.
         shape: of the view, in tiles, outermost first; the whole tensor where None.
         strides: in tiles, one for each dimension of ``shape``; row-major where None.

@@ -41,7 +41,7 @@ class RandomOffChipLoad(Load):
         On chip, one tile while it is under way; off chip, each tile read.
 
     Attributes:
-        tensor: a Tensor, or an array.
+        tensor: what is read.
         tile: rows and columns; they divide the tensor's last two dimensions.
 
     Example:

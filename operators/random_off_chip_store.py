@@ -56,7 +56,7 @@ class RandomOffChipStore(Operator):
 
     Attributes:
         output: the name of what is stored.
-        tensor: what is there before: a Tensor, or an array.
+        tensor: what is there before.
         tile: rows and columns; they divide the tensor's last two dimensions.
         buffered: tiles that the authors' accounting sets aside.
 

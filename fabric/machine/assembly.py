@@ -25,6 +25,7 @@ from fabric.machine.failures import Failures
 from fabric.machine.machine import Machine
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.place import is_own
+from fabric.telling.wording import close_to
 from fabric.wiring.behaviour import is_conducted
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.operator import ComputeOperator, Node
@@ -182,9 +183,9 @@ def _check_names(what: str, keys: Iterable[str], plan: Plan) -> None:
     known = {edge.key for edge in plan.edges}
     for key in keys:
         if key not in known:
-            near = ", ".join(sorted(known)[:8])
             raise ConfigurationError(
-                f"{what} {key}: no channel has that name: expected consumer.input, such as {near}"
+                f"{what} {key}: no channel has that name: expected OPERATOR.INPUT, "
+                f"{close_to(sorted(known), key)}"
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import singledispatch
 from html import escape
+from typing import Final
 
 from fabric.deadlock.picture import svg as deadlock_svg
 from fabric.deadlock.text import report_lines
@@ -27,12 +28,16 @@ from fabric.telling.errors import ProgramError
 from fabric.telling.place import Place
 from fabric.telling.wording import outcome
 from fabric.trace.opened import Trace
+from fabric.trace.reading.tables import Table
 from fabric.wiring.elaborate import Plan, elaborate
 from fabric.wiring.operator import Node
 from fabric.wiring.program import Program
 from fabric.wiring.stream import Stream
 
 __all__ = ["html", "picture"]
+
+_FIRST_ROWS: Final = 20
+"""Of a table, which may have a million."""
 
 
 @singledispatch
@@ -147,6 +152,14 @@ def _trace(trace: Trace) -> str:
         told = legend(SHOWN) + table(titles, rows)
         parts += paragraph(stalls.verdict), folded("Stalls", told, unfolded=True)
     return document(*parts)
+
+
+@html.register
+def _table(rows: Table) -> str:
+    first = [["" if value is None else value for value in row] for row in rows.rows(_FIRST_ROWS)]
+    known = len(first) if len(first) < _FIRST_ROWS else len(rows)
+    note = paragraph(f"{len(first)} of {known:,} rows", "quiet") if known > len(first) else ""
+    return document(table(rows.columns, first), note)
 
 
 def _head(name: str, text: str) -> str:

@@ -8,7 +8,7 @@ shapes tell of channels in this state, in ``fabric.state.expected``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fabric.engine.unit import UnitKind
@@ -149,8 +149,8 @@ class RunState:
 
     program: str
     cycles: int
-    units: tuple[UnitState, ...]
-    channels: tuple[ChannelState, ...]
+    units: tuple[UnitState, ...] = field(repr=False)
+    channels: tuple[ChannelState, ...] = field(repr=False)
     on_chip: OnChipState
     hbm_bytes_moved: int
 

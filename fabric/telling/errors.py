@@ -44,8 +44,12 @@ class FabricError(Exception):
         """The place, where one is known, and the sentence."""
         if self.file is None:
             return self.message
-        where = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{where}: {self.message}"
+        if self.line is None:
+            return f"{self.file}: {self.message}"
+        # Most runs have no error to tell; what looks for places takes a while to import.
+        from fabric.telling.place import Place
+
+        return f"{Place(self.file, self.line)}: {self.message}"
 
 
 class ConfigurationError(FabricError):

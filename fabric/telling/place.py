@@ -50,12 +50,12 @@ class Place(NamedTuple):
     line: int
 
     def __str__(self) -> str:
-        """``file:line``, as editors and terminals link it."""
-        return f"{self.file}:{self.line}"
+        """``file:line``, as editors and terminals link it; a cell by its number: ``In[3]:5``."""
+        return f"{_cell(self.file) or self.file}:{self.line}"
 
     @property
     def brief(self) -> str:
-        """The same without folders; a cell of a notebook by its number: ``In[3]:5``."""
+        """The same without folders."""
         return f"{_cell(self.file) or os.path.basename(self.file)}:{self.line}"
 
 

@@ -20,7 +20,7 @@ class Load(Operator):
     """Reads tiles.
 
     Attributes:
-        tensor: a Tensor, or an array.
+        tensor: what is read.
         tile: rows and columns.
     """
 

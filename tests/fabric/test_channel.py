@@ -318,6 +318,6 @@ class TestErrors:
         with pytest.raises(
             ConfigurationError,
             match=r"test_channel\.py:\d+: --depth c\.0: no channel has that name: "
-            r"expected consumer\.input, such as b\.0$",
+            r"expected OPERATOR\.INPUT, one of b\.0 \(did you mean b\.0\?\)$",
         ):
             simulate(program, depths={"c.0": 3})

@@ -317,7 +317,7 @@ class TestUnusable:
             ),
             (
                 ["--depth", "a.0=3"],
-                "--depth a.0: no channel has that name: expected consumer.input, such as total_1.0",
+                "--depth a.0: no channel has that name: expected OPERATOR.INPUT, one of total_1.0",
             ),
         ],
     )

@@ -148,6 +148,19 @@ class TestShown:
         assert "completed, verified; 1,474 cycles" in texts
         assert {"Stalls", "map_1", "wired at"} <= set(texts)
 
+    def test_tables(self, tmp_path: Path) -> None:
+        """The first rows of a query, and how many there are; figures of a trace in one line."""
+        trace = simulate(wired("simplified_moe"), log_dir=tmp_path, trace="events").trace()
+        texts = read(trace.query("SELECT 'a<b' AS x, NULL AS y FROM units")._repr_html_()).texts
+        assert {"x", "y", "a<b", "20 of 28 rows"} <= set(texts)
+        few = read(trace.query("SELECT name FROM units LIMIT 20")._repr_html_()).texts
+        assert "map_1" in few
+        assert not any(text.endswith("rows") for text in few)
+
+        moment = trace.at(100)
+        for figure in (trace.stalls(), trace.critical_path(), moment, moment.state):
+            assert len(repr(figure)) < 300
+
     @pytest.mark.parametrize("name", ["<script>&amp;", "'\"", "</style><script>", "${x}"])
     def test_names(self, name: str, tmp_path: Path) -> None:
         """Names are data: they open no tag and close none."""
@@ -204,8 +217,10 @@ class TestExecuted:
             "with ThreadPoolExecutor(4) as threads:\n"
             "    cycles = set(threads.map(lambda _: simulate(small()).cycles, range(8)))\n"
             "len(cycles)",
+            "try:\n    simulate(small(), trace='evnts')\n"
+            "except Exception as error:\n    told = str(error)\ntold",
         )
-        first, *shown, threads = outputs(notebook)
+        first, *shown, threads, told = outputs(notebook)
 
         assert [] == first
         for output in shown:
@@ -213,6 +228,7 @@ class TestExecuted:
             assert {"text/html"} <= output[0]["data"].keys() <= {"text/html", "image/svg+xml"}
         assert "LinearOffChipLoad at In[1]:12" in shown[2][0]["data"]["text/html"]
         assert ["1"] == [each["data"]["text/plain"] for each in threads]
+        assert told[0]["data"]["text/plain"].strip("\"'").startswith("In[7]:2: simulate: trace is")
 
     def test_tour(self) -> None:
         """The tour shows what is stored in it."""

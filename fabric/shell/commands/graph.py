@@ -66,5 +66,5 @@ def command(
     draw = {".svg": svg, ".dot": dot, ".mmd": mermaid}[output.suffix]
     with output_file(output, encoding="utf-8") as file:
         file.write(draw(picture))
-    print_text(f"{len(picture.boxes):,} of {len(plan.nodes):,} operators drawn in {output}\n")
+    print_text(f"{output}: {len(plan.nodes):,} operators in {len(picture.boxes):,} boxes\n")
     return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from fabric.telling.causes import SHOWN, Cause
@@ -107,7 +107,7 @@ class TraceDiff:
     cycles: tuple[int, int]
     settings: tuple[Setting, ...]
     parting: Parting | None
-    units: tuple[UnitChange, ...]
+    units: tuple[UnitChange, ...] = field(repr=False)
 
 
 def diff_of(a: RecordedRun, b: RecordedRun) -> TraceDiff:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.arguments.described import checked
@@ -102,9 +102,9 @@ class Moment:
     """
 
     cycle: int
-    units: tuple[UnitMoment, ...]
-    channels: tuple[ChannelState, ...]
-    state: RunState
+    units: tuple[UnitMoment, ...] = field(repr=False)
+    channels: tuple[ChannelState, ...] = field(repr=False)
+    state: RunState = field(repr=False)
 
     @checked
     def around(self, name: str) -> Moment:

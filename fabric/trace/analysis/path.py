@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fabric.trace.analysis.critical import critical_path, path_note, phases
@@ -100,9 +100,9 @@ class CriticalPath:
     """
 
     cycles: int
-    steps: tuple[PathStep, ...]
-    shares: tuple[PathShare, ...]
-    phases: tuple[Phase, ...]
+    steps: tuple[PathStep, ...] = field(repr=False)
+    shares: tuple[PathShare, ...] = field(repr=False)
+    phases: tuple[Phase, ...] = field(repr=False)
     note: str
 
 

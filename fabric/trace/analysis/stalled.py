@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fabric.trace.analysis.path import CriticalPath, WaitRoot, named_path, named_root
@@ -100,9 +100,9 @@ class Stalls:
     """
 
     cycles: int
-    units: tuple[StalledUnit, ...]
-    roots: tuple[ChargedRoot, ...]
-    critical_path: CriticalPath
+    units: tuple[StalledUnit, ...] = field(repr=False)
+    roots: tuple[ChargedRoot, ...] = field(repr=False)
+    critical_path: CriticalPath = field(repr=False)
     verdict: str
 
     @property

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 import duckdb
 from typing_extensions import override
 
+from fabric.telling.shown import shown
 from fabric.telling.vocabulary import TABLES
 from fabric.trace.reading.queries import QUERIES
 from fabric.trace.reading.refusals import refused
@@ -58,9 +59,11 @@ class Table:
         self._asked(self._check)
         self.columns: Final[tuple[str, ...]] = tuple(self._asked(self._relation).columns)
 
-    def rows(self) -> list[tuple[Any, ...]]:
-        """Return the rows in Python's own numbers and texts; null is None."""
-        return self._asked(lambda: self._relation().fetchall())
+    def rows(self, first: int | None = None) -> list[tuple[Any, ...]]:
+        """Return all rows, or the ``first``, in Python's own numbers and texts; null is None."""
+        if first is None:
+            return self._asked(lambda: self._relation().fetchall())
+        return self._asked(lambda: self._relation().limit(first).fetchall())
 
     def numpy(self) -> dict[str, np.ndarray]:
         """Return the columns as numpy arrays; one with nulls is masked."""
@@ -89,6 +92,10 @@ class Table:
     @override
     def __repr__(self) -> str:
         return f"Table({self.name!r}, columns={list(self.columns)})"
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows of it: its first rows."""
+        return shown(self)
 
     def _relation(self) -> duckdb.DuckDBPyRelation:
         found = self._database.cursor().sql(self._sql)
