@@ -58,7 +58,7 @@ def explain(
         cycle = state.stopped_cycle
         run.log.event("stopped", cycle, status=status, waiting=state.waiting)
         if notify is not None:
-            notify(f"{status} at cycle {cycle:,}: looking for the cause and a cure")
+            notify(f"{status} at cycle {cycle:,}: looking for the cause and a remedy")
         why_not = "the search for a remedy has not ended"
         stuck = find_stuck(state)
         waited_for = channels_of(state, chain.from_iterable(stuck.cores))

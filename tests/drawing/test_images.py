@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.fabric.trace.browsing import browsing
-from tests.images import IMAGES, draw
+from tests.images import IMAGES, draw, draw_run_page
 
 NAMES = [
     f"{name}-{theme}.png"
-    for name, theme in product(("deadlock", "graph", "notebook"), ("dark", "light"))
+    for name, theme in product(("deadlock", "graph", "notebook", "run-page"), ("dark", "light"))
 ]
 
 
@@ -27,7 +27,7 @@ def _size(file: Path) -> tuple[int, int]:
 def test_shown(name: str) -> None:
     """A page of the documentation shows it in its theme."""
     pages = [page.read_text(encoding="utf-8") for page in IMAGES.parent.rglob("*.md")]
-    theme = name.partition("-")[2].removesuffix(".png")
+    theme = name.rpartition("-")[2].removesuffix(".png")
 
     assert (IMAGES / name).stat().st_size < 200_000
     assert any(f"images/{name}#only-{theme})" in page for page in pages)
@@ -37,8 +37,9 @@ def test_made_anew(tmp_path: Path) -> None:
     """They are as large as the stored ones, and no more of them are stored."""
     with browsing() as browser:
         draw(tmp_path, browser)
+        draw_run_page(tmp_path, browser)
 
-    assert NAMES == sorted(file.name for file in IMAGES.iterdir())
+    assert NAMES == sorted(file.name for file in IMAGES.glob("*.png"))
     assert NAMES == sorted(file.name for file in tmp_path.iterdir())
     # Fonts are those of the host: texts may be a little wider, boxes are not.
     for name in NAMES:

@@ -28,8 +28,11 @@ def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture
-def printed(capsys: pytest.CaptureFixture[str], trace: Trace) -> _Printed:
-    """Return what prints of ``trace``."""
+def printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, trace: Trace
+) -> _Printed:
+    """Return what prints of ``trace``, as wide as what is piped."""
+    monkeypatch.delenv("COLUMNS", raising=False)
     return _Printed(capsys, trace.folder)
 
 

@@ -145,15 +145,6 @@ class TestParts:
             f"--trace-window {window}: expected C0:C1, two cycles, the first not after the last"
         )
 
-    def test_no_folder(self) -> None:
-        """A trace needs a folder."""
-        with pytest.raises(ConfigurationError) as refused:
-            simulate(program("swiglu"), trace=TraceOptions())
-
-        assert refused.value.message == (
-            "simulate: a trace is asked for without a log folder: expected log_dir"
-        )
-
 
 class TestVocabulary:
     def test_tables(self, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from fabric.shell.cli import main
 from fabric.shell.render import render
 from fabric.trace.opened import Trace
 from fabric.trace.recording.options import TraceOptions
+from tests.fabric.trace.page_data import page_data
 from tests.fabric.verification.storing import storing
 
 SMALL = str(Path(__file__).parents[1] / "small_program.py")
@@ -138,11 +139,11 @@ class TestWrong:
 
 class TestFolder:
     @pytest.mark.parametrize(
-        ("fault", "mode", "verified", "said", "style"),
+        ("fault", "mode", "verified", "said", "failed"),
         [
-            ("wrong", "functional", False, "completed, the result is wrong", "verdict bad"),
-            ("none", "functional", True, "completed, verified", "verdict"),
-            ("wrong", "timing", None, "completed", "verdict"),
+            ("wrong", "functional", False, "completed, the result is wrong", True),
+            ("none", "functional", True, "completed, verified", False),
+            ("wrong", "timing", None, "completed", False),
         ],
     )
     def test_says_what_the_report_says(
@@ -152,7 +153,7 @@ class TestFolder:
         mode: str,
         verified: bool | None,
         said: str,
-        style: str,
+        failed: bool,
     ) -> None:
         """The log, the summary of the trace, its page and its comparison with another."""
         main(["run", SMALL, f"--mode={mode}", "-p", f"fault={fault}", "--trace", "events"])
@@ -168,9 +169,9 @@ class TestFolder:
         main(["trace", "diff", "logs/small-1", "logs/small-1"])
         assert f"A  small  {said}, 31 cycles\n" in capsys.readouterr().out
         main(["trace", "report", "logs/small-1", "-o", "page.html"])
-        page = Path("page.html").read_text()
-        assert f"{said} in {mode} mode, 31 cycles" in page
-        assert f'class="{style}"' in page
+        told = page_data(Path("page.html").read_text(encoding="utf-8"))["run"]
+        assert f"{said} in {mode} mode, 31 cycles" == told["ran"]
+        assert failed == told["failed"]
 
     def test_says_that_nothing_could_be_compared(self, tmp_path: Path) -> None:
         """A run that failed after its end is an error everywhere."""
