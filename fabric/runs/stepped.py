@@ -89,6 +89,11 @@ class SteppedRun:
         return self._stepper.over
 
     @property
+    def closed(self) -> bool:
+        """Whether it was abandoned before its end, and can neither go on nor be looked at."""
+        return self._closed
+
+    @property
     def state(self) -> RunState:
         """What units, channels and memories are and have done in the cycle it is held in."""
         self._check_open("state")

@@ -61,7 +61,7 @@ class Prompt(cmd.Cmd):
             try:
                 self.cmdloop()
             except KeyboardInterrupt:
-                if was_terminated():
+                if self._run.closed or was_terminated():
                     raise
                 print_text(f"\nheld at cycle {self._run.cycle:,}; quit leaves\n")
                 self._place()

@@ -204,7 +204,7 @@ def _held(program: Program, place: Break, settings: _Settings) -> Report | None:
                 raise ConfigurationError(f"--break-at: {error.message}") from None
             tell(f"fabric: {error.message}")
         except KeyboardInterrupt:
-            if was_terminated():
+            if run.closed or was_terminated():
                 raise
         prompt = Prompt(run)
         prompt.ask()

@@ -209,3 +209,26 @@ def test_ctrl_c_holds_a_run_on_its_way_to_the_end(
     assert status == 0
     assert "held at cycle 12; quit leaves" in out
     assert "completed, verified in functional mode" in out
+
+
+@pytest.mark.parametrize("commands", ["", "go 20\n"])
+def test_interrupted_twice(
+    commands: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second Ctrl-C abandons a run that goes on, to where it is held first or from there."""
+    go_on, calls = SteppedRun.until, 0
+
+    def until(run: SteppedRun, *, cycle: int) -> SteppedRun:
+        nonlocal calls
+        calls += 1
+        if calls == 1 + bool(commands):
+            run.close()
+            raise KeyboardInterrupt
+        return go_on(run, cycle=cycle)
+
+    monkeypatch.setattr(SteppedRun, "until", until)
+    status, out, err = ask(commands, capsys)
+
+    assert 130 == status
+    assert "quit leaves" not in out
+    assert "closed" not in out + err
