@@ -66,5 +66,7 @@ def command(
     draw = {".svg": svg, ".dot": dot, ".mmd": mermaid}[output.suffix]
     with output_file(output, encoding="utf-8") as file:
         file.write(draw(picture))
-    print_text(f"{output}: {len(plan.nodes):,} operators in {len(picture.boxes):,} boxes\n")
+    print_text(
+        f"{len(plan.nodes):,} operators in {len(picture.boxes):,} boxes, drawn in {output}\n"
+    )
     return 0
