@@ -13,7 +13,7 @@ from typing import NoReturn
 from fabric.arguments.described import called_wrongly
 from fabric.hardware.description import Hardware
 from fabric.hardware.file import load_hardware
-from fabric.shell.parameters import parameter_values
+from fabric.loading.parameters import parameter_values
 from fabric.telling.errors import FabricError, ProgramError, said
 from fabric.telling.place import raising_place
 from fabric.telling.wording import found_text
