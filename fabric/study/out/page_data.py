@@ -38,7 +38,8 @@ def page_data(result: StudyResult) -> JsonObject:
     ``axes``: ``name``, ``texts`` of its values, ``numbers`` where all values are numbers, ``at``
     each point's value by its place (-1 for none). ``metrics``: ``name``, ``unit``, ``whole``,
     ``values`` of each point (null for none), ``bounds`` of those proved away.
-    ``index``, ``status``, ``why`` of each point; ``front``: places of its points.
+    ``about``: how many of the metrics the study is about. ``index``, ``status``, ``why`` of each
+    point; ``front``: places of its points.
     """
     outcomes = points_on_page(result)
     front = set(result.front)
@@ -47,7 +48,7 @@ def page_data(result: StudyResult) -> JsonObject:
         "index": [each.index for each in outcomes],
         "axes": [_axis(result, outcomes, name) for name in varying(result.study.space.values)],
         "metrics": [_metric(outcomes, name) for name in _metrics(result, outcomes)],
-        "minimize": list(result.study.minimize),
+        "about": len(metrics_shown(result)),
         "statuses": [{"name": each, "meaning": ENDED[each]} for each in statuses],
         "status": [statuses.index(each.status) for each in outcomes],
         "why": [_why(each) for each in outcomes],
