@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fabric.arguments.described import checked
+from fabric.compiled.likeness import Likeness
 from fabric.hardware.description import FlatDescription
 from fabric.symbolic.bounds_cycles import Bound, bounds_of_cycles
 from fabric.symbolic.certain import Certain, certain_sizes
-from fabric.symbolic.least import Least, is_ours_throughout, leasts
+from fabric.symbolic.least import Least, leasts
 from fabric.symbolic.metrics import Metrics, metrics_of
-from fabric.symbolic.substitution import Substitution
-from fabric.telling.place import defining_place
 from fabric.values.dims import Dim, Symbol
 from fabric.values.expression import Product, Sum
 from fabric.values.rounding import AtLeastOne, CeilDiv
+from fabric.wiring.collector import only_young_garbage
 from fabric.wiring.elaborate import Plan, elaborate
-from fabric.wiring.operator import ComputeOperator, Node
+from fabric.wiring.operator import ComputeOperator
 from fabric.wiring.program import Program
 
 __all__ = ["KnownBefore", "lower_bounds"]
@@ -41,6 +42,8 @@ class KnownBefore:
     cycles: Mapping[str, Bound]
 
 
+@checked
+@only_young_garbage()
 def lower_bounds(program: Program) -> KnownBefore:
     """Return what is known of each run of ``program``, under whatever depths and hops.
 
@@ -51,17 +54,17 @@ def lower_bounds(program: Program) -> KnownBefore:
         ProgramError: the program is not complete.
     """
     plan = elaborate(program)
-    sizes = certain_sizes(plan)
-    certain = Certain(plan, sizes)
-    least = leasts(plan, certain)
-    metrics = metrics_of(plan, Substitution(sizes))
+    certain = Certain(plan, certain_sizes(plan))
+    likeness = Likeness()
+    least = leasts(plan, certain, likeness)
+    metrics = metrics_of(plan, certain.substitution, likeness)
     cycles = bounds_of_cycles(plan, least)
     found: dict[str, tuple[int, bool]] = {
         "operators": (len(plan.nodes), True),
         "channels": (len(plan.edges), True),
         "allocated_flops_per_cycle": (metrics.allocated_flops_per_cycle, True),
         "cycles": (max([bound.cycles for bound in cycles.values()], default=0), False),
-        "flops": _flops(plan, certain, least, metrics),
+        "flops": _flops(least, metrics),
         "hbm_bytes_moved": _moved_bytes(plan, least),
     }
     for name, totals in (("", metrics.paper), ("_artifact", metrics.artifact)):
@@ -84,34 +87,23 @@ def _of_types(total: Dim) -> tuple[int, bool]:
     return (total, True) if isinstance(total, int) else (_least(total), False)
 
 
-def _flops(plan: Plan, certain: Certain, least: list[Least], metrics: Metrics) -> tuple[int, bool]:
+def _flops(least: list[Least], metrics: Metrics) -> tuple[int, bool]:
     """Return the operations, and whether these are all.
 
-    Proof. Compute units count them, each element as the function's ``flops`` says; a function of
-    ours says the same of a tile as of its type, where that has no symbols. So do the costs, which
-    multiply it with the elements. What is a user's, or hangs on symbols, may do any number.
+    Proof. Compute units count them, for each element as many as the function's ``flops`` says; one
+    of ours says the same of a tile as of its type, where that has no symbols. So do the costs,
+    which multiply it with the elements. What is a user's, or hangs on symbols, may do any number.
     """
     done, is_all = 0, True
-    for node, its, of in zip(plan.nodes, least, metrics.operators, strict=True):
-        if not isinstance(node.operator, ComputeOperator):
+    for its, of in zip(least, metrics.operators, strict=True):
+        if not isinstance(of.node.operator, ComputeOperator):
             continue
-        facts = [certain.facts(stream.type) for stream in node.inputs]
         flops = of.costs.flops
-        if (
-            isinstance(flops, int)
-            and its.known
-            and _has_own_costs(node)
-            and (not flops or all(each.elements is not None and each.has_sizes for each in facts))
-        ):
+        if its.computes and isinstance(flops, int):
             done += flops
         else:
             is_all = False
     return done, is_all
-
-
-def _has_own_costs(node: Node) -> bool:
-    operator = node.operator
-    return defining_place(type(operator).costs) is None and is_ours_throughout(operator)
 
 
 def _moved_bytes(plan: Plan, least: list[Least]) -> tuple[int, bool]:

@@ -26,7 +26,8 @@ def certain_sizes(plan: Plan) -> dict[Symbol, Size]:
     """
     program = plan.program
     sizes: dict[Symbol, Size] = {}
-    waiting = {edge.type.shape for edge in plan.edges if not _is_static(edge.type.shape)}
+    types = {id(edge.type): edge.type for edge in plan.edges}.values()
+    waiting = {each.shape for each in types if not _is_static(each.shape)}
     while True:
         found = {
             symbol: program.sizes[symbol]
@@ -70,6 +71,9 @@ class Certain:
     A mean over ragged groups counts the elements of a stream where it is the only one. Of a tile or
     a buffer it says nothing: they are routed one by one, and each has a size of its own. Symbols
     that stand for the sizes of those are left as they are.
+
+    Attributes:
+        substitution: of all sizes that are certain, means among them.
     """
 
     def __init__(self, plan: Plan, sizes: Sizes) -> None:
@@ -84,32 +88,35 @@ class Certain:
             if free_symbols(dim) & inner:
                 inner.add(symbol)
         kept = {symbol: size for symbol, size in sizes.items() if symbol not in inner}
+        numbers = {symbol: size for symbol, size in kept.items() if not is_ragged(symbol)}
+        self._numbers: Final = Substitution(numbers)
         self._means: Final = Substitution(kept)
-        self._numbers: Final = Substitution(
-            {symbol: size for symbol, size in kept.items() if not is_ragged(symbol)}
-        )
-        self._known: Final[dict[int, tuple[StreamType, Facts]]] = {}
-        self._alike: Final[dict[tuple[bool, StreamType], Facts]] = {}
+        self.substitution: Final = self._numbers if numbers == sizes else Substitution(sizes)
+        self._known: Final[dict[int, Facts]] = {}
+        self._facts: Final[dict[tuple[bool, StreamType], Facts]] = {}
+        self._seen: Final[list[StreamType]] = []
 
     def facts(self, of: StreamType) -> Facts:
         """Return what is certain of a stream of type ``of``; one object for streams alike."""
         known = self._known.get(id(of))
         if known is None:
+            sized = self._numbers.stream(of)
+            known = self._known.get(id(sized)) or self._facts_of(sized)
+            self._known[id(of)] = self._known[id(sized)] = known
             # What was asked for is kept, so that its identity stays its own.
-            known = self._known[id(of)] = of, self._facts(of)
-        return known[1]
+            self._seen.append(of)
+        return known
 
-    def _facts(self, of: StreamType) -> Facts:
-        sized = self._numbers.stream(of)
+    def _facts_of(self, sized: StreamType) -> Facts:
         regular = all(isinstance(dim, int) and dim for dim in sized.shape)
         if not regular and _ragged_factors(sized.shape) == 1:
             sized = StreamType(tuple(map(self._means.dim, sized.shape)), sized.value)
-        found = self._alike.get((regular, sized))
+        found = self._facts.get((regular, sized))
         if found is None:
             count = sized.count
             elements = count if isinstance(count, int) else None
             has_sizes = next(_in_value(sized.value), None) is None
-            found = self._alike[regular, sized] = Facts(sized, elements, regular, has_sizes)
+            found = self._facts[regular, sized] = Facts(sized, elements, regular, has_sizes)
         return found
 
 

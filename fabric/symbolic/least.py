@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import fields
 from typing import Final, Literal, NamedTuple
 
 from fabric.arguments.described import Described
+from fabric.compiled.likeness import Likeness
 from fabric.symbolic.certain import Certain, Facts
 from fabric.telling.place import is_ours, is_own
 from fabric.values.dims import Dim
@@ -16,7 +17,7 @@ from fabric.wiring.operator import ComputeOperator, Node, Operator
 from fabric.wiring.stream import Feedback
 from fabric.wiring.work import Rates, Work
 
-__all__ = ["Least", "is_ours_throughout", "leasts"]
+__all__ = ["Least", "leasts"]
 
 
 class Least(NamedTuple):
@@ -30,6 +31,7 @@ class Least(NamedTuple):
         late: as in ``Work``.
         deals: as in ``Work``.
         requests: of all its bursts together; None where that is not certain.
+        computes: its costs say for certain how many operations its compute unit does.
     """
 
     known: bool = False
@@ -41,15 +43,16 @@ class Least(NamedTuple):
     late: tuple[int, ...] = ()
     deals: bool = False
     requests: int | None = None
+    computes: bool = False
 
 
-def leasts(plan: Plan, certain: Certain) -> list[Least]:
+def leasts(plan: Plan, certain: Certain, likeness: Likeness) -> list[Least]:
     """Return what each operator of ``plan`` does at least, in node order.
 
     How many elements streams have is believed of operators that state their ``work``, as long as
     all in front of them do. What comes back from behind was promised, not inferred.
     """
-    declared = _Declared(plan, certain)
+    declared = _Declared(plan, certain, likeness)
     trusted = _trusted(plan, [declared.states(node.operator) for node in plan.nodes])
     found = [Least()] * len(plan.nodes)
     for node in plan.nodes:
@@ -82,11 +85,11 @@ def _trusted(plan: Plan, states: list[bool]) -> list[bool]:
 class _Declared:
     """Asks operators for their work, those that are alike once."""
 
-    def __init__(self, plan: Plan, certain: Certain) -> None:
+    def __init__(self, plan: Plan, certain: Certain, likeness: Likeness) -> None:
         self._program: Final = plan.program
         self._certain: Final = certain
+        self._likeness: Final = likeness
         self._states: Final[dict[type[Operator], bool]] = {}
-        self._names: Final[dict[type[Operator], tuple[str, ...]]] = {}
         self._known: Final[dict[Hashable, Least]] = {}
 
     def states(self, operator: Operator) -> bool:
@@ -113,22 +116,13 @@ class _Declared:
         facts, operator = self._certain.facts, node.operator
         inputs = tuple([facts(each.type) for each in node.inputs])
         outputs = tuple([facts(each.type) for each in node.outputs])
-        parts = self._parts_of(operator)
         # Facts of streams that are alike are one object.
-        key = (type(operator), *parts, *map(id, inputs), None, *map(id, outputs))
+        types = (*map(id, inputs), None, *map(id, outputs))
+        key = (*self._likeness.made_of(operator), *types)
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = self._asked(operator, inputs, outputs)
         return found
-
-    def _parts_of(self, operator: Operator) -> Iterator[Hashable]:
-        """Yield what the work of ``operator`` hangs on: what it is made of, but for its name."""
-        names = self._names.get(type(operator))
-        if names is None:
-            kept = tuple(each.name for each in fields(operator) if each.name != "name")
-            names = self._names[type(operator)] = kept
-        for name in names:
-            yield _part(getattr(operator, name))
 
     def _asked(
         self, operator: Operator, inputs: tuple[Facts, ...], outputs: tuple[Facts, ...]
@@ -136,9 +130,8 @@ class _Declared:
         rates = self._rates(operator)
         types = tuple(each.type for each in inputs), tuple(each.type for each in outputs)
         work = operator.work(*types, rates)
-        if work is None or (
-            not all(each.has_sizes for each in outputs) and not is_ours_throughout(operator)
-        ):
+        ours = _is_ours_throughout(operator)
+        if work is None or not (ours or all(each.has_sizes for each in outputs)):
             return Least()
         regular = all(each.is_regular for each in inputs)
         first = _number(work.first_cycles)
@@ -154,6 +147,9 @@ class _Declared:
             late=tuple(port for port in late if outputs[port].elements != 0),
             deals=work.deals,
             requests=_requests(work, rates),
+            computes=ours
+            and is_ours(_definer(type(operator), "costs"))
+            and all(each.elements is not None and each.has_sizes for each in inputs),
         )
 
     def _rates(self, operator: Operator) -> Rates:
@@ -165,7 +161,7 @@ class _Declared:
         return Rates(flops_per_cycle, hardware.on_chip.bytes_per_cycle, hardware.hbm)
 
 
-def is_ours_throughout(operator: Operator) -> bool:
+def _is_ours_throughout(operator: Operator) -> bool:
     """Whether the functions that ``operator`` is made of are ours, too."""
     parts = (getattr(operator, each.name) for each in fields(operator))
     return all(is_own(part) for part in parts if isinstance(part, Described))
@@ -176,18 +172,6 @@ def _requests(work: Work, rates: Rates) -> int | None:
         return None
     each = rates.requests(work.tile)
     return None if each is None else work.bursts * each
-
-
-def _part(part: object) -> Hashable:
-    """Return what equal parts of operators share."""
-    if part is None or part.__class__ in (int, bool, float, str):
-        return part
-    if part.__class__ is tuple:
-        return tuple(map(_part, part))
-    if isinstance(part, Described) and is_own(part):
-        return (type(part), *[_part(getattr(part, each)) for each in vars(part)])
-    # The program keeps it, so that its identity stays its own.
-    return id(part)
 
 
 def _definer(kind: type[Operator], name: str) -> type:
