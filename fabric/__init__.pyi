@@ -107,3 +107,5 @@ from .wiring.program import hardware_scope as hardware_scope
 from .wiring.stream import Feedback as Feedback
 from .wiring.stream import Stream as Stream
 from .wiring.stream import check_same_shape as check_same_shape
+from .wiring.work import Rates as Rates
+from .wiring.work import Work as Work
