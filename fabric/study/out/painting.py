@@ -42,7 +42,6 @@ _STYLE: Final[dict[str, object]] = {
     "figure.figsize": (7.2, 4.5),
     "figure.dpi": _DPI,
     "figure.constrained_layout.use": True,
-    "savefig.dpi": _DPI,
     "svg.fonttype": "path",
     "svg.hashsalt": "step-fabric",
     "font.family": "DejaVu Sans",
@@ -87,6 +86,7 @@ def painted(draw: Callable[[Figure], object], *, formulas: bool) -> tuple[str, b
     from cycler import cycler
     from matplotlib import style
     from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     # What somebody's matplotlibrc says does not count.
@@ -95,11 +95,14 @@ def painted(draw: Callable[[Figure], object], *, formulas: bool) -> tuple[str, b
         # A letter that the font has not is a box; nobody can do anything about it.
         warnings.filterwarnings("ignore", "Glyph", UserWarning)
         figure = Figure()
-        FigureCanvasAgg(figure)
+        canvas = FigureCanvasAgg(figure)
         draw(figure)
         svg, png = io.StringIO(), io.BytesIO()
-        figure.savefig(png, format="png", metadata={"Software": None})
-        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+        canvas.print_png(png, metadata={"Software": None})  # type: ignore[no-untyped-call]
+        # Where everything stands is known now, and takes longer to find than to draw.
+        figure.set_layout_engine("none")
+        plain = FigureCanvasSVG(figure)
+        plain.print_svg(svg, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
     # What editors and git strip otherwise.
     text = "\n".join(line.rstrip() for line in svg.getvalue().splitlines())
     return text + "\n", png.getvalue()
@@ -121,7 +124,7 @@ def metric_axis(axis: Axis, metric: str, values: Sequence[float]) -> None:
             axis.axes.set_xscale("log")
         else:
             axis.axes.set_yscale("log")
-        axis.set_minor_formatter(ticker.NullFormatter())
+        axis.set_minor_locator(ticker.NullLocator())
     axis.set_major_locator(locator(values, few=horizontal))
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: number_text(round(value, 12))))
 

@@ -42,9 +42,7 @@ def test_rows(tmp_path: Path) -> None:
         told = outcome.as_json()
         for name in (*outcome.setting, "status", "reason", "seconds"):
             assert row[name] == told.get(name, outcome.setting.get(name))
-        assert row["pruned_by"] == (
-            None if outcome.pruned_by is None else str(outcome.pruned_by)
-        )
+        assert row["pruned_by"] == (None if outcome.pruned_by is None else str(outcome.pruned_by))
         for name in (*METRICS, "extra.rows"):
             assert row[name] == outcome.numbers.get(name)
         for name in ("cycles", "on_chip_requirement_bytes"):
@@ -63,7 +61,7 @@ def test_types(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_readers(name: str, tmp_path: Path) -> None:
-    """pandas and polars read the same from both files as DuckDB."""
+    """Pandas and polars read the same from both files as DuckDB."""
     result = RESULTS[name]()
     rows = written(result, tmp_path)
     assert len(rows) == len(result.outcomes)
