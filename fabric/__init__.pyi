@@ -32,6 +32,8 @@ from .runs.outputs import Outputs as Outputs
 from .runs.outputs import OutputShape as OutputShape
 from .runs.report import Report as Report
 from .runs.simulation import simulate as simulate
+from .symbolic.bounds import KnownBefore as KnownBefore
+from .symbolic.bounds import lower_bounds as lower_bounds
 from .telling.errors import CapacityError as CapacityError
 from .telling.errors import ConfigurationError as ConfigurationError
 from .telling.errors import Deadlock as Deadlock
