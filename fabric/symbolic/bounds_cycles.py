@@ -18,6 +18,7 @@ from typing import NamedTuple
 from fabric.engine.flat_memory import SHUTDOWN_CYCLES
 from fabric.hardware.description import FlatDescription
 from fabric.symbolic.least import Least
+from fabric.telling.causes import Cause
 from fabric.wiring.elaborate import Edge, Plan
 from fabric.wiring.stream import Feedback
 from fabric.wiring.work import answer_cycles, queue_cycles
@@ -67,7 +68,7 @@ def bounds_of_cycles(plan: Plan, least: Sequence[Least]) -> dict[str, Bound]:
     rests = least_rests(plan, graph, least)
     found = dict(busiest_units(plan, least, starts, rests))
     shared = shared_memory(plan, least, starts, rests)
-    return found if shared is None else {**found, "hbm": shared}
+    return found if shared is None else {**found, Cause.HBM.value: shared}
 
 
 def earliest_starts(graph: _Graph, least: Sequence[Least]) -> list[int]:
@@ -179,7 +180,7 @@ def shared_memory(
             start, rest = min(start, its_start), min(rest, its_rest)
             cycles = start + answer_cycles(memory) + queue_cycles(memory, requests) + rest
             most = max(most, cycles)
-    return Bound(most, "hbm")
+    return Bound(most, Cause.HBM.value)
 
 
 def _graph(plan: Plan) -> _Graph:

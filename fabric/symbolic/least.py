@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import fields
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
-from fabric.arguments.described import Described
 from fabric.compiled.likeness import Likeness
 from fabric.symbolic.certain import Certain, Facts
-from fabric.telling.place import is_ours, is_own
+from fabric.telling.place import is_ours
 from fabric.values.dims import Dim
 from fabric.wiring.behaviour import behaving_as
 from fabric.wiring.elaborate import Plan
+from fabric.wiring.mistakes import work_of
 from fabric.wiring.operator import ComputeOperator, Node, Operator
 from fabric.wiring.stream import Feedback
-from fabric.wiring.work import Rates, Work
+from fabric.wiring.work import NEEDS, Rates, Work
 
 __all__ = ["Least", "leasts"]
 
@@ -35,7 +34,7 @@ class Least(NamedTuple):
     """
 
     known: bool = False
-    starts_with: Literal["all", "any", "none"] = "none"
+    starts_with: NEEDS = "none"
     cycles: int = 0
     first_cycles: int = 0
     last_cycles: int = 0
@@ -121,7 +120,9 @@ class _Declared:
         key = (*self._likeness.made_of(operator), *types)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = self._asked(operator, inputs, outputs)
+            found = self._asked(operator, inputs, outputs)
+            if self._likeness.is_ours(operator):
+                self._known[key] = found
         return found
 
     def _asked(
@@ -129,8 +130,8 @@ class _Declared:
     ) -> Least:
         rates = self._rates(operator)
         types = tuple(each.type for each in inputs), tuple(each.type for each in outputs)
-        work = operator.work(*types, rates)
-        ours = _is_ours_throughout(operator)
+        work = work_of(operator, *types, rates)
+        ours = self._likeness.is_ours(operator)
         if work is None or not (ours or all(each.has_sizes for each in outputs)):
             return Least()
         regular = all(each.is_regular for each in inputs)
@@ -159,12 +160,6 @@ class _Declared:
             flops_per_cycle = operator.flops_per_cycle or program.flops_per_cycle
         hardware = program.hardware
         return Rates(flops_per_cycle, hardware.on_chip.bytes_per_cycle, hardware.hbm)
-
-
-def _is_ours_throughout(operator: Operator) -> bool:
-    """Whether the functions that ``operator`` is made of are ours, too."""
-    parts = (getattr(operator, each.name) for each in fields(operator))
-    return all(is_own(part) for part in parts if isinstance(part, Described))
 
 
 def _requests(work: Work, rates: Rates) -> int | None:

@@ -6,14 +6,19 @@ It is what lower bounds of a run's cycles are made of, before anything runs (``l
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol, TypeAlias
 
 from fabric.hardware.description import FlatDescription, OffChipDescription
 from fabric.telling.place import is_own
 from fabric.values.dims import Dim
 from fabric.values.stream_type import TileType, ValueType
 
-__all__ = ["Costed", "Rates", "Work"]
+__all__ = ["NEEDS", "WORK_NUMBERS", "Costed", "Rates", "Work", "answer_cycles", "queue_cycles"]
+
+NEEDS: TypeAlias = Literal["all", "any", "none"]
+
+WORK_NUMBERS: Final = ("cycles", "first_cycles", "last_cycles", "bursts")
+"""What of ``Work`` is a number, or an expression of the sizes that data decide."""
 
 
 class Costed(Protocol):
@@ -55,7 +60,7 @@ class Work:
     cycles: Dim = 0
     first_cycles: Dim = 0
     last_cycles: Dim = 0
-    needs: Literal["all", "any", "none"] = "all"
+    needs: NEEDS = "all"
     closing: tuple[int, ...] | None = None
     late: tuple[int, ...] | None = None
     deals: bool = False
