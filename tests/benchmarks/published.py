@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from fabric import Hardware, simulate
+from fabric.loading.program_file import load_program
 from fabric.shell.cli import main as fabric
-from fabric.shell.loader import load_program
 from fabric.wiring.collector import imports_stay
 from tests.benchmarks.host_profile import profile
 from tests.benchmarks.points import (

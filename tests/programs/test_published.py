@@ -9,7 +9,7 @@ import pytest
 
 from fabric import simulate
 from fabric.hardware.file import load_hardware
-from fabric.shell.loader import load_program
+from fabric.loading.program_file import load_program
 from tests.benchmarks.points import (
     Point,
     attention_points,
