@@ -32,6 +32,7 @@ from layers.decoder_data import DecoderData
 from layers.decoder_layer import decoder_layer
 from layers.decoder_parts import Layout, Parallelisation
 from layers.decoder_reference import Reference
+from layers.idle import idle_artifact_bytes
 from layers.layer_routing import layer_routing
 from layers.models import ATTENTION, MODELS, ModelName
 
@@ -128,6 +129,10 @@ def build(
             x = decoder_layer(program, data.step, layer, layout, x)  # [1, B] of 1xD
         LinearOffChipStore("y", name="store_y")(Promote(0)(x))  # [1, B, 1]
 
+    program.extra["on_chip_requirement_artifact_idle_bytes"] = lambda: sum(
+        idle_artifact_bytes(size, choice, regions, layout, element_type.itemsize)
+        for choice in choices
+    )
     for name, output in Reference(data).outputs().items():
         program.expect(rtol=None, atol=None, equal_nan=False, **{name: output})
     return program
