@@ -187,7 +187,9 @@ def _numbers(report: Report) -> JsonObject:
 def _why(report: Report) -> str | None:
     """Return the sentence about a run that did not complete, or has a wrong result."""
     if report.explained is not None:
-        return report.explained.summary
+        loop = report.explained.loops[0]
+        at = f" at cycle {report.cycles:,}" if report.cycles is not None else ""
+        return f"{loop.code}{at}: {loop.cause}"
     if report.failure is not None:
         return str(report.failure.error())
     if report.verified is False and report.verification is not None:
