@@ -114,8 +114,9 @@ class TestByHand:
                 Consumer()(Repeat(5)(busy) if number else busy)
         known, _ = compared(built)
 
-        # A load and two hops to the partition; the last goes to the consumer without a Repeat.
-        assert 22 + 3 * 7 + 1 + 32 + 1 + 1 == cycles(known)["routing"]
+        # A load and two hops to the partition, which loads a row in 2 cycles; the last one goes to
+        # the consumer without a Repeat.
+        assert 22 + 3 * (2 + 7) + 1 + 32 + 1 + 1 == cycles(known)["routing"]
 
 
 class TestSizes:
