@@ -14,10 +14,12 @@ from fabric import (
     ComputeOperator,
     Costs,
     Ports,
+    Rates,
     Stream,
     StreamType,
     Value,
     Wiring,
+    Work,
     artifact_bytes,
 )
 from operators.functions.base import Function
@@ -95,6 +97,15 @@ class Map(ComputeOperator):
             flops=inputs[0].count * self.function.flops(*operands),
             artifact_fifo_bytes=sum(artifact_bytes(each.value) for each in (*inputs, *outputs)),
         )
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        cycles = rates.compute(self.function, *unpacked_types(each.value for each in inputs))
+        if self.to_memory:
+            cycles = max(cycles, rates.transfer(outputs[0].value))
+        return Work(cycles=inputs[0].count * cycles, first_cycles=cycles, last_cycles=cycles)
 
     @override
     async def run(self, ports: Ports) -> None:

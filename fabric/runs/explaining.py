@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from fabric.deadlock.describe import cured, describe_deadlock, explain_livelock
-from fabric.deadlock.document import DeadlockReport
+from fabric.deadlock.document import NOT_ENDED, NOT_SOUGHT, DeadlockReport
 from fabric.deadlock.files import write_files
 from fabric.deadlock.livelock import Circling, Livelock
 from fabric.deadlock.search import EFFORT_ELEMENTS
@@ -60,9 +60,7 @@ def explain(
         described = on_deadlock == "describe"
         if notify is not None and not described:
             notify(f"{status} at cycle {cycle:,}: looking for the cause and a remedy")
-        why_not = "the search for a remedy has not ended"
-        if described:
-            why_not = "no remedy was looked for"
+        why_not = NOT_SOUGHT if described else NOT_ENDED
         stuck = find_stuck(state)
         waited_for = channels_of(state, chain.from_iterable(stuck.cores))
         told = expected_of(machine.plan, state, waited_for)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Final
 
+from fabric.arguments.described import refuse
 from fabric.runs.report import Report
 from fabric.study.outcome import Outcome, metric
 from fabric.telling.errors import ConfigurationError
@@ -16,8 +17,9 @@ from fabric.telling.wording import one_of
 __all__ = ["METRICS", "Condition", "check_metric"]
 
 _NUMBERS: Final = ("int | None", "float | None")
+_OF_THE_HOST: Final = ("wall_seconds", "signal")
 METRICS: Final = tuple(
-    each.name for each in fields(Report) if each.type in _NUMBERS and each.name != "signal"
+    each.name for each in fields(Report) if each.type in _NUMBERS and each.name not in _OF_THE_HOST
 )
 """The numbers of every report; what a program adds is ``extra.NAME``."""
 
@@ -57,8 +59,9 @@ class Condition:
         except ValueError:
             value = None
         if found is None or value is None or value != value:  # noqa: PLR0124 - not a number
-            raise ConfigurationError(
-                f"condition {text!r}: expected METRIC <= NUMBER, or with <, >= or >"
+            refuse(
+                f"condition {text!r}: expected METRIC <= NUMBER, or with <, >= or >",
+                ConfigurationError,
             )
         check_metric(found["metric"])
         return Condition(found["metric"], found["sign"], value)
@@ -88,6 +91,7 @@ def check_metric(name: str) -> None:
         ConfigurationError: there is none of that name.
     """
     if name not in METRICS and not re.fullmatch(r"extra\.\w+", name):
-        raise ConfigurationError(
-            f"there is no metric {name}: expected {one_of(list(METRICS), name)}, or extra.NAME"
+        refuse(
+            f"there is no metric {name}: expected {one_of(list(METRICS), name)}, or extra.NAME",
+            ConfigurationError,
         )

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
 
+from fabric.arguments.described import Described
 from fabric.study.findings import Findings
 from fabric.study.space import Setting
+from fabric.telling.errors import ConfigurationError, FabricError
 
 __all__ = ["Claim", "Judgement", "KnownValue", "Verdict"]
 
 
 @dataclass(frozen=True)
-class KnownValue:
+class KnownValue(Described):
     """A published value of a point.
 
     Attributes:
@@ -22,6 +25,8 @@ class KnownValue:
         value: as published.
         source: who says so.
     """
+
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
 
     setting: Setting
     metric: str
@@ -39,7 +44,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Judgement(Described):
     """A claim, computed again.
 
     Attributes:
@@ -48,13 +53,15 @@ class Judgement:
         note: how it was computed, and why the verdict is what it is.
     """
 
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
+
     found: str
     verdict: Verdict
     note: str = ""
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(Described):
     """A sentence of a text that a study's points decide.
 
     Attributes:
@@ -63,6 +70,8 @@ class Claim:
         published: the value there.
         judge: computes it again.
     """
+
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
 
     text: str
     location: str

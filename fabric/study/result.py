@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from fabric.study.conditions import METRICS
 from fabric.study.front import nondominated
 from fabric.study.known import KnownValue
 from fabric.study.outcome import ENDED, Outcome
@@ -109,7 +110,7 @@ class StudyResult:
             "question": self.study.question,
             "minimize": list(self.study.minimize),
             "where": list(self.study.where),
-            "points": [each.as_json() for each in self.outcomes],
+            "points": [dict.fromkeys(METRICS) | each.as_json() for each in self.outcomes],
             "pareto": list(self.front),
             "counts": self.counts,
             "wall_seconds": self.wall_seconds,

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from fabric.arguments.described import checked, refuse
 from fabric.telling.errors import ConfigurationError
+from fabric.telling.wording import found_text
 
 __all__ = ["Axis", "Scalar", "Setting", "Space", "geometric", "grid", "zipped"]
 
@@ -104,6 +106,7 @@ class Space:
         return {name: tuple(value for _, value in column) for name, column in found.items()}
 
 
+@checked
 def grid(axes: Mapping[str, Iterable[Scalar]] | None = None, /, **named: Iterable[Scalar]) -> Space:
     """Return every combination of the values of some axes, the last axis fastest.
 
@@ -118,6 +121,7 @@ def grid(axes: Mapping[str, Iterable[Scalar]] | None = None, /, **named: Iterabl
     return Space((_distinct([_axis((name,), [values]) for name, values in given.items()]),))
 
 
+@checked
 def zipped(
     axes: Mapping[str, Iterable[Scalar]] | None = None, /, **named: Iterable[Scalar]
 ) -> Space:
@@ -134,6 +138,7 @@ def zipped(
     return Space(((_axis(tuple(given), list(given.values())),),))
 
 
+@checked
 def geometric(first: int, last: int, factor: int = 2) -> tuple[int, ...]:
     """Return ``first`` and each time ``factor`` times as much, up to ``last``.
 
@@ -141,9 +146,10 @@ def geometric(first: int, last: int, factor: int = 2) -> tuple[int, ...]:
         ConfigurationError: that would not end, or there is nothing.
     """
     if first < 1 or factor < 2 or last < first:
-        raise ConfigurationError(
+        refuse(
             f"geometric({first}, {last}, {factor}): expected 1 <= first <= last and a factor of at "
-            "least 2"
+            "least 2",
+            ConfigurationError,
         )
     count: Final = math.floor(math.log(last / first, factor)) + 2
     terms = (first * factor**power for power in range(count))
@@ -155,25 +161,30 @@ def _size(axes: Sequence[Axis]) -> int:
 
 
 def _axis(names: tuple[str, ...], columns: list[Iterable[Scalar]]) -> Axis:
+    for name, column in zip(names, columns, strict=True):
+        if isinstance(column, str) or not isinstance(column, Iterable):
+            refuse(f"axis {name} is {found_text(column)}: expected its values", ConfigurationError)
     values = [list(column) for column in columns]
     for name, column in zip(names, values, strict=True):
         if not column:
-            raise ConfigurationError(f"axis {name} has no values: expected at least one")
+            refuse(f"axis {name} has no values: expected at least one", ConfigurationError)
         for value in column:
             if value is not None and not isinstance(value, str | int | float | bool):
-                raise ConfigurationError(
-                    f"axis {name} has {value!r}: expected a text, a number, a truth value or None"
+                refuse(
+                    f"axis {name} has {value!r}: expected a text, a number, a truth value or None",
+                    ConfigurationError,
                 )
     if len(set(map(len, values))) > 1:
         lengths = ", ".join(f"{name} {len(each)}" for name, each in zip(names, values, strict=True))
-        raise ConfigurationError(f"zipped axes have {lengths} values: expected as many of each")
+        refuse(f"zipped axes have {lengths} values: expected as many of each", ConfigurationError)
     rows = tuple(zip(*values, strict=True))
     typed = [tuple((type(value), value) for value in row) for row in rows]
     for at, row in enumerate(typed):
         if row in typed[:at]:
             told = ", ".join(map(repr, rows[at]))
-            raise ConfigurationError(
-                f"axis {', '.join(names)} has {told} twice: expected each value once"
+            refuse(
+                f"axis {', '.join(names)} has {told} twice: expected each value once",
+                ConfigurationError,
             )
     return Axis(names, rows)
 
@@ -182,5 +193,5 @@ def _distinct(axes: Sequence[Axis]) -> tuple[Axis, ...]:
     names = [name for axis in axes for name in axis.names]
     for name in names:
         if names.count(name) > 1:
-            raise ConfigurationError(f"axis {name} is stated twice: expected each name once")
+            refuse(f"axis {name} is stated twice: expected each name once", ConfigurationError)
     return tuple(axes)

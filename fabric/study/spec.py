@@ -52,6 +52,8 @@ def scalar(text: str) -> Scalar:
 def _axis(names: list[str], values: str) -> Space:
     if len(names) == 1:
         return grid({names[0]: [each for part in values.split(",") for each in _listed(part)]})
+    if len(set(names)) < len(names):
+        raise ConfigurationError(f"{':'.join(names)} has a name twice: expected each name once")
     columns: list[list[Scalar]] = [[] for _ in names]
     for part in values.split(","):
         row = part.split(":")
@@ -69,6 +71,8 @@ def _listed(text: str) -> Iterable[Scalar]:
     first, last, by = int(found["first"]), int(found["last"]), int(found["by"] or 1)
     if found["step"] == "*":
         return geometric(first, last, by)
-    if last < first or by < 1:
+    if by < 1:
+        raise ConfigurationError(f"{text} does not get on: expected a step of at least 1")
+    if last < first:
         raise ConfigurationError(f"{text} has no values: expected FIRST..LAST with FIRST <= LAST")
     return range(first, last + 1, by)

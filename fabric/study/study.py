@@ -6,14 +6,17 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
+from typing_extensions import override
+
+from fabric.arguments.described import Described, refuse
 from fabric.runs.simulation import Mode
 from fabric.study.conditions import Condition, check_metric
 from fabric.study.known import Claim, KnownValue
 from fabric.study.outcome import Point
 from fabric.study.space import Scalar, Setting, Space
-from fabric.telling.errors import ConfigurationError
+from fabric.telling.errors import ConfigurationError, FabricError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +29,7 @@ DEFAULT_METRIC: Final = "cycles"
 
 
 @dataclass(frozen=True)
-class Picture:
+class Picture(Described):
     """A picture of a study's points.
 
     Attributes:
@@ -36,6 +39,8 @@ class Picture:
         caption: what to see in it.
     """
 
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
+
     name: str
     title: str
     draw: Callable[[Findings, Figure], None]
@@ -43,7 +48,7 @@ class Picture:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
+class Study(Described):
     """A set of runs that answers one question.
 
     Attributes:
@@ -61,6 +66,8 @@ class Study:
         name: the file's where empty.
     """
 
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
+
     program: Path
     space: Space
     question: str = ""
@@ -74,6 +81,7 @@ class Study:
     pictures: tuple[Picture, ...] = ()
     name: str = ""
 
+    @override
     def __post_init__(self) -> None:
         """Refuse what cannot be studied.
 
@@ -81,15 +89,16 @@ class Study:
             ConfigurationError: no points, metrics that there are not, a condition that is none or
                 contradicts another, an axis that is fixed as well.
         """
+        super().__post_init__()
         if not len(self.space):
-            raise ConfigurationError("the study has no points: expected an axis with values")
+            refuse("the study has no points: expected an axis with values", ConfigurationError)
         for name in self.minimize:
             check_metric(name)
             if self.minimize.count(name) > 1:
-                raise ConfigurationError(f"{name} is minimised twice: expected each metric once")
+                refuse(f"{name} is minimised twice: expected each metric once", ConfigurationError)
         both = [name for name in self.space.values if name in self.fixed]
         if both:
-            raise ConfigurationError(f"{both[0]} is varied and fixed: expected one of both")
+            refuse(f"{both[0]} is varied and fixed: expected one of both", ConfigurationError)
         _check_together(self.conditions)
 
     @property
@@ -118,6 +127,7 @@ def _check_together(conditions: tuple[Condition, ...]) -> None:
             continue
         strict = one.sign == ">" or other.sign == "<"
         if one.value > other.value or (one.value == other.value and strict):
-            raise ConfigurationError(
-                f"conditions {one} and {other} contradict each other: no point can keep both"
+            refuse(
+                f"conditions {one} and {other} contradict each other: no point can keep both",
+                ConfigurationError,
             )

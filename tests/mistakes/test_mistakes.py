@@ -27,12 +27,14 @@ UNCALLED: Final = {
     *("Allocation", "Arrivals", "BufferReference", "Burst", "Channel", "ComputeUnit", "Dim"),
     *(
         "Element",
+        "KnownBefore",
         "MemoryUnit",
         "Observer",
         "OffChip",
         "OutputShape",
         "Outputs",
         "Ports",
+        "Rates",
         "Report",
         "Source",
         "Stream",
@@ -41,6 +43,8 @@ UNCALLED: Final = {
         "Unit",
     ),
     *("Unit", "Wait", "Watched", "Wiring"),
+    # answers of a study, and what one hands out
+    *("Findings", "Outcome", "Point", "Space", "StudySession", "run_point"),
     # answers of a trace
     *("CriticalPath", "Moment", "Stalls", "TraceDiff", "TraceSummary"),
     # made by Tensor.elements
@@ -62,6 +66,7 @@ MISTAKES: Final = [
 
 PROGRAM: Final = """\
 import numpy as np
+from pathlib import Path
 from fabric import *
 from operators import *
 from tests.mistakes.users import *

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from fabric.runs.exit_status import ExitStatus
 from fabric.shell.commands.options import NamedPath
+from fabric.telling.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from fabric.runs.simulation import Mode
+    from fabric.study.search import Method, Search
+    from fabric.study.workers import Workers
 
 __all__ = ["command"]
 
@@ -62,6 +67,29 @@ __all__ = ["command"]
     help="Give up on a point after so long.",
 )
 @click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Have the workers of a Dask cluster run the points, as in tcp://10.0.0.1:8786.",
+)
+@click.option(
+    "--search",
+    "method",
+    type=click.Choice(["tpe", "nsga2", "random"]),
+    help="Do not run every point: Optuna draws --points of them.",
+)
+@click.option("--points", metavar="N", type=click.IntRange(min=1), help="How many --search runs.")
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="Of --search, by default 0; with --jobs 1 the same points are drawn each time.",
+)
+@click.option(
+    "--storage",
+    metavar="URL",
+    help="Keep points in this database of Optuna; by default in study.db in the folder.",
+)
+@click.option(
     "-o",
     "folder",
     metavar="DIR",
@@ -81,6 +109,11 @@ def command(
     where: tuple[str, ...],
     jobs: int | None,
     timeout_seconds: float | None,
+    dask: str | None,
+    method: Method | None,
+    points: int | None,
+    seed: int | None,
+    storage: str | None,
     folder: Path | None,
     as_json: bool,
     files: tuple[Path, ...],
@@ -99,18 +132,59 @@ def command(
     )
     with program_prints(as_json=as_json):
         studies = [open_study(file, asked) for file in files]
-    from fabric.study.conducting import NotKept, conduct
-    from fabric.study.workers import LocalWorkers, available_cores
-    from fabric.terminal.output import print_json
+    from fabric.study.conducting import conduct
+    from fabric.study.storage import file_url
+    from fabric.study.store import Store
+    from fabric.terminal.output import print_json, tell
 
-    del folder
-    workers = LocalWorkers(jobs or available_cores(), timeout_seconds)
+    search = _search(method, points, seed)
+    if storage is None and folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        storage = file_url(folder / "study.db")
+    workers = _workers(dask, jobs, timeout_seconds)
+    status = 0
     try:
         for study in studies:
+            store = Store(study, storage, timeout_seconds)
             result = conduct(
-                study, workers, NotKept(), lambda _: None, timeout_seconds=timeout_seconds
+                study,
+                workers,
+                store,
+                lambda _: None,
+                timeout_seconds=timeout_seconds,
+                search=search,
             )
+            if store.ignored:
+                tell(store.told_of_ignored())
             print_json(result.as_json())
+            if result.interrupted:
+                status = ExitStatus.interrupted(signal.SIGINT)
+                break
     finally:
         workers.close()
-    return 0
+    return status
+
+
+def _search(method: Method | None, points: int | None, seed: int | None) -> Search | None:
+    from fabric.study.search import Search
+
+    if method is None:
+        if points is not None or seed is not None:
+            raise ConfigurationError("--points and --seed are of a search: expected --search too")
+        return None
+    if points is None:
+        raise ConfigurationError("--search: expected --points N, how many are to run")
+    return Search(method, points, seed or 0)
+
+
+def _workers(dask: str | None, jobs: int | None, timeout_seconds: float | None) -> Workers:
+    if dask is not None:
+        from fabric.study.dask_workers import DaskWorkers
+
+        if jobs is not None:
+            raise ConfigurationError("--jobs and --dask: expected one of both")
+        return DaskWorkers(dask, timeout_seconds)
+    from fabric.study.local_workers import LocalWorkers
+    from fabric.study.workers import available_cores
+
+    return LocalWorkers(jobs or available_cores(), timeout_seconds)
