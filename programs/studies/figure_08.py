@@ -6,7 +6,7 @@ Run: python -m fabric study programs/studies/figure_08.py -o figure_08
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from paper.claims import Found, claim, number
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SPACE = grid(tile_batch=(16, 32, 64), tile_inter=geometric(16, 256))
-SETTINGS = list(SPACE)
+SETTINGS: list[Mapping[str, object]] = list(SPACE)
 
 
 def study() -> Study:
