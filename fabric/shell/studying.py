@@ -89,7 +89,8 @@ class Studying:
             if store.ignored:
                 tell(f"fabric: {store.told_of_ignored()}")
             if not as_json:
-                print_text(("\n" if len(self._found) > 1 else "") + printed(partial(render, result)))
+                space = "\n" if len(self._found) > 1 else ""
+                print_text(space + printed(partial(render, result)))
                 tell(f"{study.name}: {result.wall_seconds:.1f} s")
             if result.interrupted:
                 break
