@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from fabric.study.out.markup import Markup, filled, image, own_part, section, style, table, text
-from fabric.study.out.rows import Judged, judged, verdict_counts
+from fabric.study.out.rows import Judged, judged, verdict_counts, verdicts_text
 from fabric.study.out.sentences import answer, caveats, counts, failures
 from fabric.study.out.verdicts import beside_html, claims_html
 from fabric.study.out.words import counted
@@ -36,8 +36,8 @@ def overview_html(
     several = "study" if len(results) == 1 else "studies"
     told = f"{len(results):,} {several}, {counted(points, 'point')}"
     if verdicts:
-        each = ", ".join(f"{count:,} {name}" for name, count in verdicts.items())
-        told += f". Of {counted(sum(map(len, claims)), 'claim')}: {each}"
+        every = [row for rows in claims for row in rows]
+        told += f". Of {counted(len(every), 'claim')}: {verdicts_text(every)}"
     studies = [
         _study(result, number, folder, shown)
         for number, (result, folder, shown) in enumerate(
@@ -94,7 +94,10 @@ def _study(result: StudyResult, number: int, folder: str, pictures: Sequence[Sho
         f'<p class="quiet">{text(counts(result))} {link}</p>',
         "".join(f'<p class="quiet">{text(each)}</p>' for each in notes),
         images,
-        f"<h3>Published values beside ours</h3>{published}" if published else "",
+        f"<details><summary>{len(study.known):,} published values beside ours</summary>{published}"
+        "</details>"
+        if published
+        else "",
         f"<h3>Claims</h3>{claims_html(result)}" if study.claims else "",
     )
     return section(study.name, "\n".join(filter(None, parts)), f"study-{number}")

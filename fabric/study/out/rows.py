@@ -15,6 +15,7 @@ from fabric.study.out.words import (
     varying,
 )
 from fabric.study.outcome import ENDED, Outcome, metric
+from fabric.study.space import Scalar
 from fabric.telling.errors import FabricError, said
 from fabric.telling.place import raising_place
 from fabric.telling.wording import visible
@@ -34,6 +35,7 @@ __all__ = [
     "ratio_text",
     "verdict_counts",
     "verdict_text",
+    "verdicts_text",
 ]
 
 _PLACES: Final = 4
@@ -140,13 +142,29 @@ def best_table(result: StudyResult) -> Table:
 
 
 def beside(result: StudyResult) -> list[Beside]:
-    """Return the published values, each with ours or why there is none."""
+    """Return the published values, each with ours or why there is none.
+
+    Points are called by what tells them apart.
+    """
+    settings = [known.setting for known in result.study.known]
+    columns: dict[str, list[Scalar]] = {}
+    for name in dict.fromkeys(name for each in settings for name in each):
+        values = {(type(each.get(name)), each.get(name)): None for each in settings}
+        columns[name] = [value for _, value in values]
+    names = varying(columns) or list(columns)
+    short = {
+        name: dict(zip(map(_key, columns[name]), axis_values(columns[name]), strict=True))
+        for name in names
+    }
     found = []
     for known, outcome in result.beside():
+        of_point = {
+            name: short[name][_key(known.setting[name])] for name in names if name in known.setting
+        }
         ours = None if outcome is None else metric(outcome, known.metric)
         found.append(
             Beside(
-                setting_text(known.setting, list(known.setting)),
+                setting_text(of_point, names),
                 str(label(known.metric)),
                 known.value,
                 ours,
@@ -200,9 +218,14 @@ def verdict_counts(rows: Iterable[Judged]) -> dict[str, int]:
     return {name: found[name] for name in order if found[name]}
 
 
+def verdicts_text(rows: Iterable[Judged]) -> str:
+    """Return how many claims have which verdict: ``3 reproduced, 1 contradicted``."""
+    return ", ".join(f"{count:,} {name}" for name, count in verdict_counts(rows).items())
+
+
 def ratio_text(row: Beside) -> str:
-    """Return the ratio with four digits."""
-    return "" if row.ratio is None else f"{row.ratio:.{_PLACES}g}"
+    """Return the ratio with four decimals."""
+    return "" if row.ratio is None else f"{row.ratio:,.{_PLACES}f}"
 
 
 def verdict_text(row: Judged) -> str:

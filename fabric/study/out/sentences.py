@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from fabric.study.out.rows import judged, verdicts_text
 from fabric.study.out.words import (
     counted,
     label,
@@ -13,7 +14,7 @@ from fabric.study.out.words import (
     setting_text,
     varying,
 )
-from fabric.study.outcome import ENDED, Outcome, metric
+from fabric.study.outcome import ENDED, PROVED, Outcome, metric
 from fabric.telling.wording import visible, without_numbers
 
 if TYPE_CHECKING:
@@ -21,14 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["answer", "caveats", "counts", "failures"]
 
-_PROVED: Final = ("pruned", "infeasible")
 _UNKNOWN: Final = ("timeout", "lost")
 
 
 def answer(result: StudyResult) -> str:
     """Return what the study answers, of the points that were dealt with."""
     told = _answer(result)
-    return f"So far, {told[0].lower()}{told[1:]}" if _missing(result) else told
+    return f"So far, {told[0].lower()}{told[1:]}" if result.interrupted else told
 
 
 def _answer(result: StudyResult) -> str:
@@ -36,7 +36,10 @@ def _answer(result: StudyResult) -> str:
     front = result.front
     completed = sum(each.status == "completed" for each in result.outcomes)
     if not names:
-        return f"{completed:,} of {_of_all(result)} ran to the end."
+        rows = judged(result)
+        if rows:
+            return f"Of {counted(len(rows), 'claim')}: {verdicts_text(rows)}."
+        return f"{completed:,} of {_dealt_with(result)} ran to the end."
     if not front:
         why = " and keeps the conditions" if completed else ""
         return f"No point ran to the end{why}."
@@ -50,8 +53,7 @@ def _answer(result: StudyResult) -> str:
         f"least {called}: {_value(each, name)}{_setting(result, [each.index])}"
         for called, each, name in best
     )
-    of_all = counted(len(result.study.space), "point")
-    return f"{len(front):,} of {of_all} are on the front; {each}."
+    return f"{len(front):,} of {_dealt_with(result)} are on the front; {each}."
 
 
 def counts(result: StudyResult) -> str:
@@ -63,9 +65,9 @@ def counts(result: StudyResult) -> str:
         told.append(f"{statuses.count('pruned'):,} proved dominated without a run")
     if infeasible := statuses.count("infeasible"):
         told.append(f"{infeasible:,} proved to break a condition without a run")
-    told.append(f"{len(statuses) - completed - sum(each in _PROVED for each in statuses):,} failed")
+    told.append(f"{len(statuses) - completed - sum(each in PROVED for each in statuses):,} failed")
     if missing := _missing(result):
-        told.append(f"{missing:,} missing")
+        told.append(f"{missing:,} not looked at")
     known = f"; {result.resumed:,} of them known from before" if result.resumed else ""
     return f"{_of_all(result)}: {', '.join(told)}{known}."
 
@@ -74,12 +76,9 @@ def caveats(result: StudyResult) -> Iterator[str]:
     """Yield what has to be known before the answer is believed."""
     what = "the front is that" if result.study.minimize else "what is said here is"
     if missing := _missing(result):
-        why = "it was interrupted: " if result.interrupted else ""
-        verb = "is" if missing == 1 else "are"
-        yield (
-            f"The study is not complete, {why}{counted(missing, 'point')} {verb} missing, and "
-            f"{what} of the others."
-        )
+        why = "The study was interrupted: " if result.interrupted else ""
+        verb = "was" if missing == 1 else "were"
+        yield f"{why}{counted(missing, 'point')} {verb} not looked at, and {what} of the others."
     unknown = [each.index for each in result.outcomes if each.status in _UNKNOWN]
     if unknown and result.study.minimize:
         which = listed_points(unknown)
@@ -98,7 +97,7 @@ def failures(result: StudyResult) -> list[str]:
     """Return why points failed: a sentence for all that failed alike, the most frequent first."""
     alike: dict[tuple[str, str], list[Outcome]] = {}
     for each in result.outcomes:
-        if each.status not in ("completed", *_PROVED):
+        if each.status not in ("completed", *PROVED):
             key = (each.status, without_numbers(each.reason or ""))
             alike.setdefault(key, []).append(each)
     names = varying(result.study.space.values)
@@ -136,6 +135,12 @@ def _setting(result: StudyResult, indices: Sequence[int]) -> str:
     names = varying(result.study.space.values)
     told = setting_text(result.study.space[indices[0]], names) if len(indices) == 1 else ""
     return f" with {told}" if told else ""
+
+
+def _dealt_with(result: StudyResult) -> str:
+    """Return how many points the answer is of."""
+    told = counted(len(result.outcomes), "point")
+    return f"{told} that were looked at" if _missing(result) else told
 
 
 def _of_all(result: StudyResult) -> str:

@@ -15,8 +15,8 @@ from fabric.study.out.rows import (
     best_table,
     judged,
     ratio_text,
-    verdict_counts,
     verdict_text,
+    verdicts_text,
 )
 from fabric.study.out.sentences import answer, caveats, counts, failures
 from fabric.study.out.words import number_text
@@ -61,8 +61,7 @@ def render(result: StudyResult, console: Console) -> None:
     _beside(result, console)
     claims = judged(result)
     if claims:
-        told = ", ".join(f"{count:,} {name}" for name, count in verdict_counts(claims).items())
-        print_title(console, "Claims", f"  {told}")
+        print_title(console, "Claims", f"  {verdicts_text(claims)}")
     for row in claims:
         _claim(row, console)
 
@@ -136,7 +135,7 @@ def _beside(result: StudyResult, console: Console) -> None:
         for row in found
     ]
     columns = ("point", "metric", "published", "ours", "ours/published", "source")
-    _table(console, columns, rows, len(rows))
+    _table(console, columns, rows, _ROWS)
 
 
 def _claim(row: Judged, console: Console) -> None:

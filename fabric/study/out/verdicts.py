@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.study.known import Verdict
 from fabric.study.out.markup import table, text
-from fabric.study.out.rows import Judged, beside, judged, ratio_text, verdict_counts, verdict_text
+from fabric.study.out.rows import Judged, beside, judged, ratio_text, verdict_text, verdicts_text
 
 if TYPE_CHECKING:
     from fabric.study.result import StudyResult
@@ -41,8 +41,7 @@ def beside_html(result: StudyResult) -> str:
 def claims_html(result: StudyResult) -> str:
     """Return each claim with what was published, what was found and the verdict."""
     rows = judged(result)
-    told = ", ".join(f"{count:,} {name}" for name, count in verdict_counts(rows).items())
-    return "\n".join([f"<p>{text(told)}</p>", *map(_claim, rows)]) if rows else ""
+    return "\n".join([f"<p>{text(verdicts_text(rows))}</p>", *map(_claim, rows)]) if rows else ""
 
 
 def _claim(row: Judged) -> str:

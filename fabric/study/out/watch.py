@@ -18,6 +18,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from fabric.study.outcome import PROVED
+from fabric.study.search import SearchSession
 from fabric.telling.wording import visible
 
 if TYPE_CHECKING:
@@ -31,8 +33,6 @@ _OVER_SECONDS: Final = 600.0
 """The estimate is taken from what was dealt with in this time."""
 
 _EVERY_SECONDS: Final = 0.1
-
-_PROVED: Final = ("pruned", "infeasible")
 
 
 class Watch:
@@ -100,7 +100,8 @@ class Watch:
         self._session = session
         self._task = self._progress.add_task(
             visible(session.study.name),
-            total=len(session.study.space),
+            # How many a search looks at is not known before.
+            total=None if isinstance(session, SearchSession) else len(session.study.space),
             completed=len(session.outcomes),
             told=_told(session),
         )
@@ -108,6 +109,6 @@ class Watch:
 
 def _told(session: StudySession) -> str:
     statuses = Counter(each.status for each in session.outcomes.values())
-    proved = sum(statuses[each] for each in _PROVED)
+    proved = sum(statuses[each] for each in PROVED)
     failed = statuses.total() - proved - statuses["completed"]
     return f"points, {proved:,} proved away, {failed:,} failed"

@@ -11,16 +11,16 @@ from rich.console import Console
 
 from fabric import Outcome, Study, StudySession, grid
 from fabric.study.out.watch import Watch
+from fabric.study.search import Search, SearchSession
 
 
 def session(name: str, statuses: list[str], points: int = 200) -> StudySession:
     """Return a session in which points ended like this."""
     study = Study(program=Path("x.py"), space=grid(a=range(points)), name=name)
-    known = [
-        Outcome(index=n, setting={"a": n}, status=status)  # type: ignore[arg-type]
-        for n, status in enumerate(statuses)
-    ]
-    return StudySession(study, known)
+    found = StudySession(study)
+    for n, status in enumerate(statuses):
+        found.tell(Outcome(index=n, setting={"a": n}, status=status))  # type: ignore[arg-type]
+    return found
 
 
 @pytest.fixture
@@ -73,3 +73,15 @@ def test_piped() -> None:
     with Watch(console) as watch:
         watch(session("tiles", ["completed"]))
     assert not written(console)
+
+
+def test_search(terminal: Console) -> None:
+    """How long a search takes is not known: it says nothing of it."""
+    study = Study(program=Path("x.py"), space=grid(a=range(1000), b=range(1000)), name="large")
+    now = SearchSession(study, Search("random", 50))
+    now.tell(Outcome(index=3, setting={"a": 0, "b": 3}, status="completed"))
+    clock = itertools.count()
+    with Watch(terminal, seconds=lambda: float(next(clock))) as watch:
+        watch(now)
+    assert "1/? points, 0 proved away, 0 failed" in written(terminal)
+    assert "1000000" not in written(terminal)
