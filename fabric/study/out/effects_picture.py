@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["draw_effects", "effects_caption"]
 
 _PANEL_INCHES: Final = (3.1, 2.6)
+_ABREAST: Final = 4
+"""So many parameters stand beside each other."""
+
 _LETTERS: Final = 9
 """Labels longer than this are slanted."""
 
@@ -51,13 +54,24 @@ def draw_effects(result: StudyResult, figure: Figure) -> None:
     """Draw a panel for each parameter that varies and each metric that is minimised."""
     names = varying(result.study.space.values)
     metrics = result.study.objectives
+    blocks = [names[at : at + _ABREAST] for at in range(0, len(names), _ABREAST)]
+    rows = [(name, block) for block in blocks for name in metrics]
     width, height = _PANEL_INCHES
-    figure.set_size_inches(max(4.5, width * len(names) + 0.8), height * len(metrics) + 0.7)
-    panels = figure.subplots(len(metrics), len(names), squeeze=False, sharey="row", sharex="col")
-    for row, name in enumerate(metrics):
-        for column, axis in enumerate(names):
-            _panel(result, panels[row][column], axis, name)
-            panels[row][column].label_outer()
+    across = len(blocks[0])
+    figure.set_size_inches(max(4.5, width * across + 0.8), height * len(rows) + 0.7)
+    panels = figure.subplots(len(rows), across, squeeze=False, sharey="row")
+    for row, (name, block) in enumerate(rows):
+        for column, axes in enumerate(panels[row]):
+            if column >= len(block):
+                axes.remove()
+                continue
+            _panel(result, axes, block[column], name)
+            if column:
+                axes.tick_params(labelleft=False)
+                axes.set_ylabel("")
+            if name != metrics[-1]:
+                axes.tick_params(labelbottom=False)
+                axes.set_xlabel("")
     shared_legend(figure, panels[0][0])
 
 

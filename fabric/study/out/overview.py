@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from fabric.study.known import Verdict
 from fabric.study.out.markup import Markup, filled, image, own_part, section, style, table, text
-from fabric.study.out.rows import NOT_COMPUTED
+from fabric.study.out.rows import Judged, judged, verdict_counts
 from fabric.study.out.sentences import answer, caveats, counts, failures
-from fabric.study.out.verdicts import beside_html, claims_html, verdict_counts
+from fabric.study.out.verdicts import beside_html, claims_html
 from fabric.study.out.words import counted
 
 if TYPE_CHECKING:
@@ -32,12 +30,14 @@ def overview_html(
         folders: where the page of each study is, beside this one.
         pictures: of each study.
     """
-    verdicts = sum(map(verdict_counts, results), Counter[str]())
+    claims = [judged(each) for each in results]
+    verdicts = verdict_counts(row for rows in claims for row in rows)
     points = sum(len(each.study.space) for each in results)
-    told = f"{counted(len(results), 'study')}, {counted(points, 'point')}"
+    several = "study" if len(results) == 1 else "studies"
+    told = f"{len(results):,} {several}, {counted(points, 'point')}"
     if verdicts:
-        each = ", ".join(f"{verdicts[name]:,} {name}" for name in _order(verdicts))
-        told += f". Of {counted(verdicts.total(), 'claim')}: {each}"
+        each = ", ".join(f"{count:,} {name}" for name, count in verdicts.items())
+        told += f". Of {counted(sum(map(len, claims)), 'claim')}: {each}"
     studies = [
         _study(result, number, folder, shown)
         for number, (result, folder, shown) in enumerate(
@@ -50,18 +50,19 @@ def overview_html(
             "title": "Studies",
             "style": style(),
             "answer": text(f"{told}."),
-            "summary": section("All studies", _summary(results, verdicts), "summary"),
+            "summary": section("All studies", _summary(results, claims, list(verdicts)), "summary"),
             "studies": "\n".join(studies),
         },
     )
 
 
-def _summary(results: Sequence[StudyResult], verdicts: Counter[str]) -> str:
-    names = _order(verdicts)
-    columns = ("study", "question", "points", "ran", "proved away", "failed", *names)
+def _summary(
+    results: Sequence[StudyResult], claims: Sequence[Sequence[Judged]], verdicts: Sequence[str]
+) -> str:
+    columns = ("study", "question", "points", "ran", "proved away", "failed", *verdicts)
     rows: list[Sequence[object]] = []
-    for number, result in enumerate(results, 1):
-        of = verdict_counts(result)
+    for number, (result, judgements) in enumerate(zip(results, claims, strict=True), 1):
+        of = verdict_counts(judgements)
         here = result.counts
         completed = sum(each.status == "completed" for each in result.outcomes)
         rows.append(
@@ -72,7 +73,7 @@ def _summary(results: Sequence[StudyResult], verdicts: Counter[str]) -> str:
                 completed,
                 here["pruned"],
                 here["failed"],
-                *(of[name] or None for name in names),
+                *(of.get(name) for name in verdicts),
             )
         )
     sums = [sum(int(row[n] or 0) for row in rows) for n in range(2, len(columns))]  # type: ignore[call-overload]
@@ -97,9 +98,3 @@ def _study(result: StudyResult, number: int, folder: str, pictures: Sequence[Sho
         f"<h3>Claims</h3>{claims_html(result)}" if study.claims else "",
     )
     return section(study.name, "\n".join(filter(None, parts)), f"study-{number}")
-
-
-def _order(verdicts: Mapping[str, int]) -> list[str]:
-    """Return the verdicts that there are, in their order; what has none comes last."""
-    order = [*map(str, Verdict), NOT_COMPUTED]
-    return [name for name in order if verdicts.get(name)]

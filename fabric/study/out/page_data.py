@@ -106,7 +106,7 @@ def _axis(result: StudyResult, outcomes: list[Outcome], name: str) -> JsonObject
 def _why(outcome: Outcome) -> str:
     """Return why a point has no numbers."""
     if outcome.status == "pruned":
-        return f"proved to be dominated by point {outcome.pruned_by}"
+        return f"dominated by point {outcome.pruned_by}"
     if outcome.status == "infeasible":
-        return f"proved to break {outcome.pruned_by}"
+        return f"cannot keep {outcome.pruned_by}"
     return visible(outcome.reason or "")

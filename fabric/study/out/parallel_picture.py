@@ -113,7 +113,8 @@ def _metric(runs: Sequence[Outcome], name: str) -> _Coordinate:
         return least * (most / least) ** part if wide else least + (most - least) * part
 
     parts = [0.5] if least == most else [part / (_TICKS - 1) for part in range(_TICKS)]
-    ticks = [(part, number_text(_rounded(value_at(part)))) for part in parts]
+    shown = [_rounded(value_at(part)) for part in parts]
+    ticks = [(height(value), number_text(value)) for value in shown]
     heights = {index: height(value) for index, value in values.items()}
     return _Coordinate(_broken(str(label(name)), " "), heights, ticks)
 

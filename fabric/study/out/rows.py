@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fabric.study.known import Claim, Judgement
+from fabric.study.known import Claim, Judgement, Verdict
 from fabric.study.out.words import (
     axis_values,
     label,
@@ -31,6 +32,7 @@ __all__ = [
     "judged",
     "metrics_shown",
     "ratio_text",
+    "verdict_counts",
     "verdict_text",
 ]
 
@@ -189,6 +191,13 @@ def _short(result: StudyResult, names: Sequence[str]) -> dict[str, dict[object, 
 def _key(value: object) -> object:
     """Return what tells 1, 1.0 and True apart."""
     return type(value), value
+
+
+def verdict_counts(rows: Iterable[Judged]) -> dict[str, int]:
+    """Return how many claims have which verdict, in the order of verdicts."""
+    found = Counter(map(verdict_text, rows))
+    order = [*map(str, Verdict), NOT_COMPUTED]
+    return {name: found[name] for name in order if found[name]}
 
 
 def ratio_text(row: Beside) -> str:

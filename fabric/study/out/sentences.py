@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from fabric.study.out.words import (
@@ -27,34 +27,40 @@ _UNKNOWN: Final = ("timeout", "lost")
 
 def answer(result: StudyResult) -> str:
     """Return what the study answers, of the points that were dealt with."""
-    so_far = "So far: " if _missing(result) else ""
+    told = _answer(result)
+    return f"So far, {told[0].lower()}{told[1:]}" if _missing(result) else told
+
+
+def _answer(result: StudyResult) -> str:
     names = result.study.minimize
+    front = result.front
     completed = sum(each.status == "completed" for each in result.outcomes)
     if not names:
-        return f"{so_far}{completed:,} of {_of_all(result)} ran to the end."
-    if not result.front:
-        why = " that keeps all conditions" if completed and result.study.conditions else ""
-        return f"{so_far}No point ran to the end{why}."
-    best = {name: _best(result, name) for name in names}
-    if len(names) == 1:
-        (name,) = names
-        which = listed_points(result.front)
-        have = "has" if len(result.front) == 1 else "have"
-        return (
-            f"{so_far}{which[0].upper()}{which[1:]} {have} the least {label(name).name}: "
-            f"{_with_setting(result, best[name], name)}."
-        )
+        return f"{completed:,} of {_of_all(result)} ran to the end."
+    if not front:
+        why = " and keeps the conditions" if completed else ""
+        return f"No point ran to the end{why}."
+    best = [(label(name).name, _best(result, name), name) for name in names]
+    if len(front) == 1 or len(names) == 1:
+        values = ", ".join(f"{called}: {_value(each, name)}" for called, each, name in best)
+        have = "has" if len(front) == 1 else "have"
+        which = listed_points(front)
+        return f"{which[0].upper()}{which[1:]} {have} the least {values}{_setting(result, front)}."
     each = "; ".join(
-        f"least {label(name).name}: {_with_setting(result, best[name], name)}" for name in names
+        f"least {called}: {_value(each, name)}{_setting(result, [each.index])}"
+        for called, each, name in best
     )
-    return f"{so_far}{_of_front(len(result.front), len(result.study.space))} on the front: {each}."
+    of_all = counted(len(result.study.space), "point")
+    return f"{len(front):,} of {of_all} are on the front; {each}."
 
 
 def counts(result: StudyResult) -> str:
     """Return what became of how many points."""
     statuses = [each.status for each in result.outcomes]
     completed = statuses.count("completed")
-    told = [f"{completed:,} ran", f"{statuses.count('pruned'):,} proved dominated without a run"]
+    told = [f"{completed:,} ran"]
+    if result.study.minimize:
+        told.append(f"{statuses.count('pruned'):,} proved dominated without a run")
     if infeasible := statuses.count("infeasible"):
         told.append(f"{infeasible:,} proved to break a condition without a run")
     told.append(f"{len(statuses) - completed - sum(each in _PROVED for each in statuses):,} failed")
@@ -82,10 +88,10 @@ def caveats(result: StudyResult) -> Iterator[str]:
             f"{'it' if len(unknown) == 1 else 'they'} took too long or lost the worker."
         )
     if result.study.conditions:
-        completed = [each for each in result.outcomes if each.status == "completed"]
-        broken = len(completed) - len(result.kept())
+        completed = sum(each.status == "completed" for each in result.outcomes)
         told = " and ".join(map(str, result.study.conditions))
-        yield f"Condition: {told}; {counted(broken, 'run')} of {len(completed):,} did not keep it."
+        keep = "keeps" if len(result.kept()) == 1 else "keep"
+        yield f"Of {counted(completed, 'run')}, {len(result.kept()):,} {keep} {told}."
 
 
 def failures(result: StudyResult) -> list[str]:
@@ -102,9 +108,12 @@ def failures(result: StudyResult) -> list[str]:
         which = listed_points([each.index for each in found])
         reason = f": {visible(first.reason)}" if first.reason else ""
         setting = setting_text(first.setting, names)
-        such = f" (said of {setting})" if len(found) > 1 and setting else ""
-        only = f" ({setting})" if len(found) == 1 and setting else ""
-        told.append(f"{which[0].upper()}{which[1:]}{only} {ENDED[first.status]}{reason}{such}")
+        if len(found) == 1:
+            of_one = f" ({setting})" if setting else ""
+            told.append(f"{which[0].upper()}{which[1:]}{of_one} {ENDED[first.status]}{reason}")
+        else:
+            such = f" (with {setting})" if setting else ""
+            told.append(f"Each of {which} {ENDED[first.status]}{reason}{such}")
     return told
 
 
@@ -115,17 +124,18 @@ def _best(result: StudyResult, name: str) -> Outcome:
     return min(on_front, key=lambda each: metric(each, name) or 0)
 
 
-def _with_setting(result: StudyResult, outcome: Outcome, name: str) -> str:
+def _value(outcome: Outcome, name: str) -> str:
     value = metric(outcome, name)
     assert value is not None  # it is on the front
-    setting = setting_text(outcome.setting, varying(result.study.space.values))
     unit = label(name).unit
-    told = number_text(value) + (f" {unit}" if unit else "")
-    return f"{told} with {setting}" if setting else told
+    return number_text(value) + (f" {unit}" if unit else "")
 
 
-def _of_front(count: int, total: int) -> str:
-    return f"{count:,} of {counted(total, 'point')} {'is' if count == 1 else 'are'}"
+def _setting(result: StudyResult, indices: Sequence[int]) -> str:
+    """Return what a point has; nothing of several."""
+    names = varying(result.study.space.values)
+    told = setting_text(result.study.space[indices[0]], names) if len(indices) == 1 else ""
+    return f" with {told}" if told else ""
 
 
 def _of_all(result: StudyResult) -> str:

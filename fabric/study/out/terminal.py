@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
 from fabric.study.known import Verdict
-from fabric.study.out.rows import Judged, beside, best_table, judged, ratio_text, verdict_text
+from fabric.study.out.rows import (
+    Judged,
+    beside,
+    best_table,
+    judged,
+    ratio_text,
+    verdict_counts,
+    verdict_text,
+)
 from fabric.study.out.sentences import answer, caveats, counts, failures
 from fabric.study.out.words import number_text
 from fabric.telling.wording import visible
@@ -41,18 +51,64 @@ def render(result: StudyResult, console: Console) -> None:
     print_line(console, Text.assemble((visible(study.name), "bold"), question))
     print_line(console, Text(answer(result)))
     for sentence in caveats(result):
-        print_line(console, Text(sentence, style="yellow"))
+        print_line(console, Text(sentence))
     print_line(console, Text(counts(result)))
     _failures(result, console)
     table = best_table(result)
     if table.rows:
         print_title(console, table.title)
-        print_table(console, table.columns, table.rows, _ROWS)
+        _table(console, table.columns, table.rows, _ROWS, "point ")
     _beside(result, console)
-    for number, row in enumerate(judged(result)):
-        if not number:
-            print_title(console, "Claims")
+    claims = judged(result)
+    if claims:
+        told = ", ".join(f"{count:,} {name}" for name, count in verdict_counts(claims).items())
+        print_title(console, "Claims", f"  {told}")
+    for row in claims:
         _claim(row, console)
+
+
+def _table(
+    console: Console,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    shown: int,
+    called: str = "",
+) -> None:
+    """Print rows side by side, or one below the other where the console is too narrow.
+
+    Args:
+        console: where to.
+        columns: their titles.
+        rows: a cell for each column.
+        shown: rows at most.
+        called: what stands before the first cell where rows are below each other.
+    """
+    cells = [[number_text(each) if isinstance(each, float) else each for each in r] for r in rows]
+    titles = list(columns)
+    if _width(titles, cells) > console.width:
+        titles = [re.sub(r"(?<=[ ._/])", "\n", title) for title in titles]
+    if _width(titles, cells) <= console.width:
+        print_table(console, titles, cells, shown)
+        return
+    for row in cells[:shown]:
+        pairs = zip(columns[1:], row[1:], strict=True)
+        told = ", ".join(
+            f"{title}: {_cell(each)}" for title, each in pairs if each not in (None, "")
+        )
+        print_line(console, Text(f"{called}{row[0]}  {told}"))
+    if len(rows) > shown:
+        console.print(f"and {len(rows) - shown:,} more", style="dim")
+
+
+def _width(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> int:
+    """Return how wide a table is, with gaps of two."""
+    heads = [max(map(len, title.split("\n"))) for title in titles]
+    cells = [max(len(_cell(row[n])) for row in rows) for n in range(len(titles))]
+    return sum(max(pair) + 2 for pair in zip(heads, cells, strict=True)) - 2
+
+
+def _cell(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _failures(result: StudyResult, console: Console) -> None:
@@ -80,7 +136,7 @@ def _beside(result: StudyResult, console: Console) -> None:
         for row in found
     ]
     columns = ("point", "metric", "published", "ours", "ours/published", "source")
-    print_table(console, columns, rows, len(rows), spare=("source", "ours/published"))
+    _table(console, columns, rows, len(rows))
 
 
 def _claim(row: Judged, console: Console) -> None:

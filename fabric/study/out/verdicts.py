@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from fabric.study.known import Verdict
 from fabric.study.out.markup import table, text
-from fabric.study.out.rows import Judged, beside, judged, ratio_text, verdict_text
+from fabric.study.out.rows import Judged, beside, judged, ratio_text, verdict_counts, verdict_text
 
 if TYPE_CHECKING:
     from fabric.study.result import StudyResult
 
-__all__ = ["beside_html", "claims_html", "verdict_counts"]
+__all__ = ["beside_html", "claims_html"]
 
 _MARKS: Final = {
     Verdict.REPRODUCED: "good",
@@ -41,12 +40,9 @@ def beside_html(result: StudyResult) -> str:
 
 def claims_html(result: StudyResult) -> str:
     """Return each claim with what was published, what was found and the verdict."""
-    return "\n".join(map(_claim, judged(result)))
-
-
-def verdict_counts(result: StudyResult) -> Counter[str]:
-    """Return how many claims have which verdict."""
-    return Counter(map(verdict_text, judged(result)))
+    rows = judged(result)
+    told = ", ".join(f"{count:,} {name}" for name, count in verdict_counts(rows).items())
+    return "\n".join([f"<p>{text(told)}</p>", *map(_claim, rows)]) if rows else ""
 
 
 def _claim(row: Judged) -> str:

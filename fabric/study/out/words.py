@@ -19,7 +19,6 @@ __all__ = [
     "number_text",
     "scalar_text",
     "setting_text",
-    "value_text",
     "varying",
 ]
 
@@ -75,12 +74,6 @@ def number_text(value: float) -> str:
     return f"{value:,.{_DIGITS}g}"
 
 
-def value_text(metric: str, value: float) -> str:
-    """Return a metric's value with its unit, in a sentence."""
-    unit = label(metric).unit
-    return f"{number_text(value)} {unit}" if unit else f"{number_text(value)} {label(metric).name}"
-
-
 def scalar_text(value: Scalar) -> str:
     """Return a value of a setting as ``--vary`` takes it."""
     if value is None or isinstance(value, bool):
@@ -89,9 +82,13 @@ def scalar_text(value: Scalar) -> str:
 
 
 def axis_values(values: Sequence[Scalar]) -> list[str]:
-    """Return the values of an axis as text, paths without folders where that tells them apart."""
+    """Return the values of an axis as text, files without folders where that tells them apart."""
     texts = [scalar_text(value) for value in values]
-    names = [PurePath(text).name or text for text in texts]
+    paths = map(PurePath, texts)
+    names = [
+        path.name if path.suffix[1:].isalpha() else text
+        for path, text in zip(paths, texts, strict=True)
+    ]
     return names if len(set(names)) == len(set(texts)) else texts
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from decoders.factorial import effects
 from decoders.matching import PAPER
-from decoders.points import ASSUMED, DECODERS, Decoder, Parameters
-from fabric import Findings, Space, grid
+from decoders.points import ASSUMED, DECODERS, Decoder, Parameters, joined
+from fabric import Findings, Space
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,6 +21,12 @@ METRICS: Final = {
     PAPER: "on-chip bytes",
     "allocated_flops_per_cycle": "compute",
 }
+
+_GROUPS: Final = [
+    group
+    for size in range(1, len(OPTIONS) + 1)
+    for group in itertools.combinations(range(len(OPTIONS)), size)
+]
 
 _TILE: Final = 16
 """Rows of a static tile: Mixtral's nearest to the dynamic ones in memory, Qwen's second."""
@@ -44,15 +50,11 @@ def combinations(decoder: Decoder) -> dict[tuple[bool, ...], Parameters]:
 
 def space() -> Space:
     """Return all combinations for all models."""
-    points = [
-        grid({name: (value,) for name, value in (decoder.named | ASSUMED | layout).items()})
+    return joined(
+        decoder.named | ASSUMED | layout
         for decoder in DECODERS
         for layout in combinations(decoder).values()
-    ]
-    first, *others = points
-    for each in others:
-        first += each
-    return first
+    )
 
 
 def measured(findings: Findings, decoder: Decoder) -> dict[str, dict[tuple[int, ...], float]]:
@@ -71,18 +73,19 @@ def measured(findings: Findings, decoder: Decoder) -> dict[str, dict[tuple[int, 
 
 def draw_effects(findings: Findings, figure: Figure) -> None:
     """Draw effects and interactions, a panel for each model and metric."""
+    names = ["\nand ".join(OPTIONS[each] for each in group) for group in _GROUPS]
     panels = figure.subplots(len(DECODERS), len(METRICS), sharex="col", sharey=True, squeeze=False)
     for row, decoder in zip(panels, DECODERS, strict=True):
         found = measured(findings, decoder)
         for axes, (metric, title) in zip(row, METRICS.items(), strict=True):
             axes.set_title(f"{decoder.title}: {title}", fontsize="medium")
             axes.axvline(1, color="0.6", linewidth=0.8)
-            of_metric = found.get(metric, {})
-            names = ["\nand ".join(OPTIONS[each] for each in group) for group in of_metric]
-            axes.barh(range(len(names)), [factor - 1 for factor in of_metric.values()], left=1)
-            axes.set_yticks(range(len(names)), names, fontsize="small")
-            if row is panels[0] and axes is row[0]:
-                axes.invert_yaxis()
+            for place, (group, factor) in enumerate(found.get(metric, {}).items()):
+                axes.barh(-place, factor - 1, left=1, color="C0" if len(group) == 1 else "C1")
+                axes.annotate(f" {factor:.3f}", (max(factor, 1), -place), va="center")
+            axes.use_sticky_edges = False
+            axes.margins(x=0.25)
+            axes.set_yticks([-each for each in range(len(names))], names, fontsize="small")
     for axes in panels[-1]:
         axes.set_xlabel("factor")
     figure.set_layout_engine("constrained")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Final
 
 from decoders.points import ASSUMED, TILES, Decoder, Parameters
@@ -21,7 +22,7 @@ _IDLE: Final = "extra.on_chip_requirement_artifact_idle_bytes"
 
 @dataclass(frozen=True)
 class Layer:
-    """What a layer takes in one layout.
+    """What a layer takes in one layout; on the average where a study has several.
 
     Attributes:
         setting: the layout.
@@ -77,7 +78,6 @@ def compared(
     decoder: Decoder,
     accounting: str = PAPER,
     assumed: Parameters = ASSUMED,
-    first_layer: int | None = None,
 ) -> Comparison | None:
     """Compare the layouts of a decoder; None where a run did not complete.
 
@@ -86,11 +86,8 @@ def compared(
         decoder: which.
         accounting: of the bytes by which memory is matched.
         assumed: the rest.
-        first_layer: the number of the layer, where the study has several.
     """
     common = decoder.named | assumed
-    if first_layer is not None:
-        common = common | {"first_layer": first_layer}
     ours = _layer(findings, common, decoder.ours)
     unshared = _layer(findings, common, decoder.unshared)
     static = [_layer(findings, common, decoder.static(tile)) for tile in TILES]
@@ -107,11 +104,19 @@ def compared(
 
 
 def _layer(findings: Findings, common: Parameters, layout: Parameters) -> Layer | None:
-    def of(metric: str) -> float | None:
-        return findings.value(metric, **common, **layout)
+    """Return what a layer takes on the average; None where the run of one did not complete."""
+    outcomes = findings.matching(**common, **layout)
 
-    cycles, paper, artifact = of("cycles"), of(PAPER), of(ARTIFACT)
-    idle, compute = of(_IDLE), of("allocated_flops_per_cycle")
-    if cycles is None or paper is None or artifact is None or idle is None or compute is None:
+    def mean(metric: str) -> float:
+        values = (each.numbers[metric] for each in outcomes)
+        return fmean(value for value in values if isinstance(value, int))
+
+    if not outcomes or any(each.status != "completed" for each in outcomes):
         return None
-    return Layer(layout, cycles, {PAPER: paper, ARTIFACT: artifact}, artifact - idle, compute)
+    return Layer(
+        setting=layout,
+        cycles=mean("cycles"),
+        bytes_={each: mean(each) for each in (PAPER, ARTIFACT)},
+        active_bytes=mean(ARTIFACT) - mean(_IDLE),
+        compute=mean("allocated_flops_per_cycle"),
+    )

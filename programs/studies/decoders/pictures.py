@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from decoders.claims import PUBLISHED
 from decoders.matching import PAPER, compared
-from decoders.points import DECODERS, TILES
+from decoders.points import DECODERS
 from fabric import Findings
 
 if TYPE_CHECKING:
@@ -24,17 +24,15 @@ def draw_points(findings: Findings, figure: Figure) -> None:
         axes.set_ylabel("cycles of a layer, thousands")
         if comparison is None:
             continue
-        for tile in TILES:
-            setting = decoder.named | decoder.static(tile)
-            cycles, size = (findings.value(each, **setting) for each in ("cycles", PAPER))
-            assert cycles is not None
-            assert size is not None
-            axes.plot(size / 1e6, cycles / 1e3, "o", color="0.4")
-            axes.annotate(f" tile {tile}", (size / 1e6, cycles / 1e3))
+        for static in comparison.static:
+            place = (static.bytes_[PAPER] / 1e6, static.cycles / 1e3)
+            axes.plot(*place, "o", color="0.4")
+            axes.annotate(f"  tile {static.setting['tile_n']}", place)
         ours = comparison.ours
         axes.plot(ours.bytes_[PAPER] / 1e6, ours.cycles / 1e3, "*", markersize=12)
-        axes.annotate(" all three", (ours.bytes_[PAPER] / 1e6, ours.cycles / 1e3))
+        axes.annotate("  all three", (ours.bytes_[PAPER] / 1e6, ours.cycles / 1e3))
         axes.margins(0.25)
+        axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
     figure.set_layout_engine("constrained")
 

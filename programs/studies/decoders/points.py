@@ -13,13 +13,25 @@ The paper publishes ratios and no more; what had to be assumed is stated here, e
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from fabric import Space, grid
 
-__all__ = ["ASSUMED", "DECODERS", "PROGRAM", "TILES", "Decoder", "Parameters", "kv_lengths"]
+__all__ = [
+    "ASSUMED",
+    "DECODERS",
+    "PROGRAM",
+    "TILES",
+    "Decoder",
+    "Parameters",
+    "joined",
+    "kv_lengths",
+]
 
 Parameters: TypeAlias = dict[str, str | int | float | bool | None]
 
@@ -88,19 +100,21 @@ class Decoder:
             "tile_n": tile,
         }
 
+    @property
+    def layouts(self) -> list[Parameters]:
+        """All static tiles and the dynamic ones."""
+        dynamic = [self.ours] if self.ours == self.unshared else [self.ours, self.unshared]
+        return [*(self.static(tile) for tile in TILES), *dynamic]
+
     def space(self, assumed: Parameters) -> Space:
-        """Return all static tiles and the dynamic ones, under the same assumptions."""
-        layouts = [*(self.static(tile) for tile in TILES), self.ours]
-        if self.unshared != self.ours:
-            layouts.append(self.unshared)
-        space = _one(self.named | assumed | layouts[0])
-        for each in layouts[1:]:
-            space += _one(self.named | assumed | each)
-        return space
+        """Return all layouts under the same assumptions."""
+        return joined(self.named | assumed | each for each in self.layouts)
 
 
-def _one(setting: Parameters) -> Space:
-    return grid({name: (value,) for name, value in setting.items()})
+def joined(settings: Iterable[Parameters]) -> Space:
+    """Return one setting after the other."""
+    spaces = (grid({name: (value,) for name, value in each.items()}) for each in settings)
+    return reduce(add, spaces)
 
 
 def _routing(trace: str) -> str:

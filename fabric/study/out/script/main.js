@@ -27,19 +27,20 @@ function makePoints() {
     class: "link", title: "Select, or not any more", onclick: () => toggle(at),
     onmouseenter: () => pointAt(at), onmouseleave: () => pointAt(null), onfocus: () => pointAt(at), onblur: () => pointAt(null),
   }, `${data.index[at]}${isFront(at) ? " ●" : ""}`);
+  const column = (field) => {
+    if (!field.isAxis || field.numbers) return { title: field.title, digits: field.digits, value: field.value };
+    return { title: field.title, value: field.text, show: (at) => make("span", { title: field.whole(at) }, field.text(at)) };
+  };
   makeTable(byId("points-table"), {
     rows: data.index.map((_, at) => at), found: isShown, chosen: (at) => view.selected.has(at), parts: ["selected"],
     columns: [
       { title: "point", meaning: "● on the front", value: (at) => data.index[at], show: pointLink },
-      ...fields.map((field) => ({
-        title: field.title, digits: field.digits,
-        value: (at) => (field.isAxis && !field.numbers ? field.text(at) : field.value(at)),
-        ...(field.isAxis && !field.numbers ? { show: (at) => make("span", { title: field.whole(at) }, field.text(at)) } : {}),
-      })),
+      ...fields.filter(({ isAxis }) => isAxis).map(column),
       ...(failed ? [
         { title: "status", value: (at) => data.statuses[data.status[at]].name },
-        { title: "why", value: (at) => data.why[at] },
+        { title: "why", value: (at) => data.why[at], show: (at) => make("span", { class: "why" }, data.why[at]) },
       ] : []),
+      ...fields.filter(({ isAxis }) => !isAxis).map(column),
     ],
   });
 }

@@ -36,7 +36,7 @@ function makeParallel() {
   function draw() {
     const [width, height] = fit();
     const [top, bottom] = [44, height - 14];
-    const room = Math.min(110, width / (shown.length + 0.5));
+    const room = Math.min(150, width / (shown.length + 0.5));
     xs = shown.map((_, n) => 24 + (n * (width - 24 - room)) / (shown.length - 1));
     scales = shown.map((field) => scaleOf(field, top, bottom));
     const rank = (at) => (at === view.at ? 4 : 0) + (isShown(at) ? 2 : 0) + (isFront(at) ? 1 : 0);
