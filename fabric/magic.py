@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from fabric.hardware.description import Hardware
+from fabric.loading.program_file import Loaded, wired
 from fabric.runs.simulation import simulate
 from fabric.shell.commands.options import numbers
-from fabric.shell.loader import Loaded, wired
 from fabric.telling.errors import ConfigurationError, ProgramError
 from fabric.wiring.program import Program
 

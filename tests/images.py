@@ -19,7 +19,7 @@ from fabric.deadlock.document import DeadlockReport
 from fabric.drawing.picture import picture_of
 from fabric.drawing.run import shares_of_run
 from fabric.drawing.svg import svg
-from fabric.shell.loader import load_program
+from fabric.loading.program_file import load_program
 from fabric.wiring.elaborate import elaborate
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.browsing import Shown, browsing

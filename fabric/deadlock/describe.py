@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.deadlock.cause import cause, code, hint, needs
 from fabric.deadlock.document import (
+    INTERRUPTED,
     KINDS,
     SCHEMA,
     BlockedUnit,
@@ -77,7 +78,7 @@ def cured(
         takes_channel_depth: see ``find_remedy``.
     """
     names = frozenset(frozenset(unit.unit for unit in loop.units) for loop in report.loops)
-    remedy = _no_remedy("the search for a remedy was interrupted")
+    remedy = _no_remedy(INTERRUPTED)
     try:
         remedy = find_remedy(
             plan, depths, hops, names, effort=effort, takes_channel_depth=takes_channel_depth

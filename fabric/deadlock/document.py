@@ -191,6 +191,12 @@ class EveryChannel:
     write: str
 
 
+NOT_SOUGHT: Final = "no remedy was looked for"
+NOT_ENDED: Final = "the search for a remedy has not ended"
+INTERRUPTED: Final = "the search for a remedy was interrupted"
+"""Why nobody knows whether there is a remedy."""
+
+
 @dataclass(frozen=True)
 class Remedy:
     """Changes with which the program completes, all of them together.

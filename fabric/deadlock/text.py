@@ -9,6 +9,9 @@ from itertools import groupby
 from typing import Final
 
 from fabric.deadlock.document import (
+    INTERRUPTED,
+    NOT_ENDED,
+    NOT_SOUGHT,
     BlockedUnit,
     Capacity,
     DeadlockReport,
@@ -64,7 +67,9 @@ def one_line(report: DeadlockReport) -> DeadlockReport:
     fixes += [front.write for front in report.remedy.initial]
     if len(fixes) > _NAMES:
         fixes[_NAMES - 1 :] = [f"({len(fixes) - _NAMES + 1} more)"]
-    words.append(f"fix {','.join(fixes)}(checked)" if fixes else "fix none")
+    unknown = report.remedy.why_not in (NOT_SOUGHT, NOT_ENDED, INTERRUPTED)
+    none = "fix unknown" if unknown else "fix none"
+    words.append(f"fix {','.join(fixes)}(checked)" if fixes else none)
     return replace(report, summary=" ".join(words))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from fabric.hardware.models import MODELS
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.wording import one_of
 
-__all__ = ["load_hardware"]
+__all__ = ["load_hardware", "varied_hardware"]
 
 _AT_LINE = re.compile(r" \(at line (?P<line>\d+), column \d+\)$")
 
@@ -29,8 +30,34 @@ def load_hardware(path: Path | str) -> Hardware:
         ConfigurationError: the file cannot be read, is not TOML, or has a section, a key or a value
             that is not known.
     """
-    file = str(path)
-    sections = _read(Path(path), file)
+    return _described(_read(Path(path), str(path)), str(path))
+
+
+def varied_hardware(path: Path | None, keys: Mapping[str, object]) -> Hardware:
+    """Return a hardware description in which some keys are others.
+
+    Args:
+        path: of the TOML file; the paper's hardware where None.
+        keys: values by ``SECTION.KEY``, as ``hbm.channels``.
+
+    Raises:
+        ConfigurationError: as ``load_hardware``; or a key does not say its section.
+    """
+    sections = {} if path is None else _read(path, str(path))
+    for name, value in keys.items():
+        section, point, key = name.partition(".")
+        if not point or not section or not key:
+            raise ConfigurationError(
+                f"hardware.{name} names no key: expected hardware.SECTION.KEY, as in "
+                "hardware.hbm.channels"
+            )
+        table = sections.setdefault(section, {})
+        if isinstance(table, dict):
+            table[key] = value
+    return _described(sections, None if path is None else str(path))
+
+
+def _described(sections: dict[str, object], file: str | None) -> Hardware:
     known = {name: type(part) for name, part in vars(Hardware()).items()}
     read: dict[str, Any] = {}  # keys are those of Hardware, values its parts
     for name, table in sections.items():
@@ -65,7 +92,7 @@ def _read(path: Path, file: str) -> dict[str, object]:
         ) from error
 
 
-def _model(table: dict[str, object], file: str) -> type[OffChipDescription]:
+def _model(table: dict[str, object], file: str | None) -> type[OffChipDescription]:
     """Return the description that ``[hbm] model`` names; the first one where it names none."""
     names = list(MODELS)
     name = table.get("model", names[0])
@@ -76,7 +103,9 @@ def _model(table: dict[str, object], file: str) -> type[OffChipDescription]:
     return MODELS[str(name)]
 
 
-def _section(section: type[Described], name: str, table: dict[str, object], file: str) -> Described:
+def _section(
+    section: type[Described], name: str, table: dict[str, object], file: str | None
+) -> Described:
     known = dict(field_checks(section))
     # The model has been read: it is a key like the others, and no field.
     tags = ["model"] if issubclass(section, OffChipDescription) else []

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from fabric.deadlock.describe import cured, describe_deadlock, explain_livelock
-from fabric.deadlock.document import DeadlockReport
+from fabric.deadlock.document import NOT_ENDED, NOT_SOUGHT, DeadlockReport
 from fabric.deadlock.files import write_files
 from fabric.deadlock.livelock import Circling, Livelock
 from fabric.deadlock.search import EFFORT_ELEMENTS
@@ -39,7 +39,7 @@ def grown_settings(
 def explain(
     run: Execution,
     status: Literal["deadlock", "livelock"],
-    on_deadlock: Literal["report", "grow"],
+    on_deadlock: Literal["report", "grow", "describe"],
     folder: Path | None,
     notify: Callable[[str], object] | None,
     takes_channel_depth: bool,
@@ -57,9 +57,10 @@ def explain(
     else:
         cycle = state.stopped_cycle
         run.log.event("stopped", cycle, status=status, waiting=state.waiting)
-        if notify is not None:
+        described = on_deadlock == "describe"
+        if notify is not None and not described:
             notify(f"{status} at cycle {cycle:,}: looking for the cause and a remedy")
-        why_not = "the search for a remedy has not ended"
+        why_not = NOT_SOUGHT if described else NOT_ENDED
         stuck = find_stuck(state)
         waited_for = channels_of(state, chain.from_iterable(stuck.cores))
         told = expected_of(machine.plan, state, waited_for)
@@ -67,14 +68,14 @@ def explain(
         if folder is not None:
             # What is known is kept, should the search be killed.
             write_files(folder, report)
-        effort = EFFORT_ELEMENTS if on_deadlock == "report" else None
-        report = cured(
-            report,
-            machine.plan,
-            run.settings.depths,
-            run.settings.hops,
-            effort=effort,
-            takes_channel_depth=takes_channel_depth,
-        )
+        if not described:
+            report = cured(
+                report,
+                machine.plan,
+                run.settings.depths,
+                run.settings.hops,
+                effort=EFFORT_ELEMENTS if on_deadlock == "report" else None,
+                takes_channel_depth=takes_channel_depth,
+            )
     run.log.event(status, report.cycle, code=report.code, summary=report.summary)
     return report

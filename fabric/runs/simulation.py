@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["Mode", "OnDeadlock", "simulate"]
 
 Mode = Literal["timing", "functional"]
-OnDeadlock = Literal["report", "grow"]
+OnDeadlock = Literal["report", "grow", "describe"]
 
 
 @checked
@@ -77,7 +77,8 @@ def simulate(
         parameters: for the report.
         program_file: for the report.
         progress: shows the run while it goes on.
-        on_deadlock: ``report`` it, with depths that help, or ``grow``: run again with those.
+        on_deadlock: ``report`` it, with depths that help; ``grow``: run again with those; or
+            ``describe`` it, without looking for any.
         livelock_cycles: how long nothing has to get done before the run is given up.
         trace: ``events`` records every transfer and wait, TraceOptions a part of them, ``counters``
             (as None) none; ``report.trace()`` opens what was recorded. It is in the run's folder,

@@ -37,6 +37,9 @@ FINISH: Final = "finish"
 
 _NEVER: Final = 1 << 62
 
+_LOOK_SECONDS: Final = 0.1
+"""So often does who waits for a run look whether a signal came."""
+
 _FIRST_CYCLES: Final = 64
 _CHUNK_CYCLES: Final = 1_024
 _SHORT_SECONDS: Final = 0.02
@@ -78,7 +81,10 @@ class Stepper(Ledger, Companion):
 
     def wait(self) -> None:
         """Wait until the run is held, or has ended; a wait that was interrupted can be repeated."""
-        self._resting.wait()
+        # A signal that comes just before a thread goes to sleep does not wake it: Ctrl-C would wait
+        # for the run, and an endless one for ever.
+        while not self._resting.wait(_LOOK_SECONDS):
+            pass
 
     def rest(self) -> None:
         """Let who waits go on: the run is held, or has ended."""

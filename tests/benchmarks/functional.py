@@ -84,7 +84,7 @@ def plain(model: Any, choice: NDArray[np.int64], seed: int = 0) -> Array:
 def _main(how: str, model: str, batch: int) -> Cost:
     from fabric import simulate
     from fabric.hardware.description import Hardware
-    from fabric.shell.loader import load_program
+    from fabric.loading.program_file import load_program
 
     start = time.process_time()
     if how == "fabric":

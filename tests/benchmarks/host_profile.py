@@ -12,8 +12,8 @@ from fabric import Hardware, simulate
 from fabric.engine.flat_memory import FlatMemory
 from fabric.engine.unit import Unit
 from fabric.hardware.file import load_hardware
+from fabric.loading.program_file import load_program
 from fabric.machine.runtime import Runtime
-from fabric.shell.loader import load_program
 from fabric.wiring.operator import Node
 from tests.benchmarks.points import Point
 

@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from fabric import Hardware, simulate
+from fabric.loading.program_file import load_program
 from fabric.shell.cli import main as fabric
-from fabric.shell.loader import load_program
 from fabric.wiring.collector import imports_stay
 from tests.benchmarks.host_profile import profile
 from tests.benchmarks.points import (
@@ -42,7 +42,6 @@ from tests.benchmarks.points import (
 )
 
 ROOT = Path(__file__).parents[2]
-DATA = ROOT / "programs" / "data"
 HEAD = (
     "| point | cycles | published | by | error | traffic MB | seconds "
     "| original | ratio | peak MB | |\n"
@@ -83,10 +82,10 @@ def main(arguments: Sequence[str]) -> int:
     points = [
         point
         for point in itertools.chain(
-            moe_points(DATA),
-            closed_form_points(DATA) if options.closed_forms else (),
-            attention_points(DATA),
-            swiglu_points(DATA),
+            moe_points(),
+            closed_form_points() if options.closed_forms else (),
+            attention_points(),
+            swiglu_points(),
         )
         if options.only in point.label
     ]

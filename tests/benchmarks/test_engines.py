@@ -10,7 +10,7 @@ import pytest
 
 from fabric import Report, simulate
 from fabric.hardware.description import Hardware
-from fabric.shell.loader import load_program
+from fabric.loading.program_file import load_program
 
 pytestmark = pytest.mark.benchmark
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from fabric import Hardware
+from fabric.loading.program_file import executed, load_program
 from fabric.runs.execution import Execution, Settings
-from fabric.shell.loader import executed, load_program
 from fabric.wiring.collector import only_young_garbage
 from fabric.wiring.elaborate import elaborate
 from tests.benchmarks.pipelines import on_the_fabric, on_trio

@@ -43,6 +43,8 @@ UNCALLED: Final = {
         "Unit",
     ),
     *("Unit", "Wait", "Watched", "Wiring"),
+    # answers of a study, and what one hands out
+    *("Findings", "Outcome", "Point", "Space", "StudySession", "run_point"),
     # answers of a trace
     *("CriticalPath", "Moment", "Stalls", "TraceDiff", "TraceSummary"),
     # made by Tensor.elements
@@ -64,6 +66,7 @@ MISTAKES: Final = [
 
 PROGRAM: Final = """\
 import numpy as np
+from pathlib import Path
 from fabric import *
 from operators import *
 from tests.mistakes.users import *

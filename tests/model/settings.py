@@ -19,7 +19,7 @@ from fabric.hardware.description import (
     OnChipDescription,
     TileDescription,
 )
-from fabric.shell.loader import load_program
+from fabric.loading.program_file import load_program
 from tests.model.attention import attention
 from tests.model.graph import Graph, Setting
 from tests.model.moe import Layer, moe

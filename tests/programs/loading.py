@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fabric import Hardware, Program
 from fabric.hardware.file import load_hardware
-from fabric.shell.loader import load_program
+from fabric.loading.program_file import load_program
 
 __all__ = ["DATA", "PROGRAMS", "program"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from fabric import Program
 from fabric.hardware.file import load_hardware
-from fabric.shell.loader import load_program
+from fabric.loading.program_file import load_program
 from fabric.symbolic.metrics import Metrics, metrics_of
 from fabric.symbolic.substitution import Substitution, followed
 from fabric.wiring.elaborate import elaborate

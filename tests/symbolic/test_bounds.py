@@ -16,7 +16,7 @@ from fabric import (
     hardware_scope,
     lower_bounds,
 )
-from fabric.shell.loader import load_program
+from fabric.loading.program_file import load_program
 from fabric.wiring.elaborate import elaborate
 from tests.operators.driving import Choices
 from tests.programs.loading import PROGRAMS, program

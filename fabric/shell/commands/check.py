@@ -35,7 +35,7 @@ def command(
 ) -> int:
     """Wire PROGRAM.py and print its shapes and metrics; nothing runs."""
     known.update(program=program)
-    from fabric.shell.loader import load_on
+    from fabric.loading.program_file import load_on
     from fabric.shell.objects import check_object
     from fabric.symbolic.check import check
     from fabric.terminal.output import (

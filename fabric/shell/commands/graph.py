@@ -55,7 +55,7 @@ def command(
     from fabric.drawing.picture import picture_of
     from fabric.drawing.run import shares_of_run
     from fabric.drawing.svg import svg
-    from fabric.shell.loader import load_on
+    from fabric.loading.program_file import load_on
     from fabric.telling.whole_file import output_file
     from fabric.terminal.output import print_text
     from fabric.wiring.elaborate import elaborate

@@ -120,9 +120,9 @@ def command(
     place = None if break_at is None else _break(break_at, as_json=as_json)
 
     from fabric.engine.machine_code import was_compiled_now
+    from fabric.loading.program_file import load_on
     from fabric.runs.exit_status import ExitStatus
     from fabric.runs.simulation import simulate
-    from fabric.shell.loader import load_on
     from fabric.terminal.output import program_prints, tell
     from fabric.wiring.collector import imports_stay
 

@@ -330,8 +330,6 @@ def test_interrupt_pauses() -> None:
     assert told(report) == told(simulate(wired))
 
 
-# On demand until it is mended: on a busy machine a Ctrl-C in finish() has been lost, and it hung.
-@pytest.mark.exhaustive
 def test_interrupt_ends_the_last_stretch() -> None:
     """Ctrl-C in finish() is Ctrl-C in simulate(): a report of what there is."""
     with open_run(small_program.build(fault="endless"), observers=[Presses()]) as run:

@@ -22,7 +22,7 @@ from typing import Final
 
 from fabric import Hardware, Program, simulate
 from fabric.engine import observation
-from fabric.shell.loader import load_program
+from fabric.loading.program_file import load_program
 from fabric.trace.recording import recorder, rows, spool
 from fabric.trace.recording.options import TraceOptions
 

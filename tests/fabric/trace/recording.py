@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fabric import Hardware, Program, Report, simulate
-from fabric.shell.loader import load_program
+from fabric.loading.program_file import load_program
 from fabric.trace.opened import Trace
 from fabric.trace.recording.options import TraceOptions
 from tests.deadlock.cases import CASES

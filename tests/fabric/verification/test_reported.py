@@ -230,7 +230,7 @@ class TestNotVerified:
     ) -> None:
         """Nothing was compared, and the report says why."""
         from fabric.hardware.description import Hardware
-        from fabric.shell.loader import load_program
+        from fabric.loading.program_file import load_program
 
         program = load_program(SMALL, [f"fault={fault}"], Hardware()).program
         report = simulate(program, mode="functional")

@@ -12,9 +12,9 @@ import pytest
 import fabric.runs.simulation
 from fabric import Hardware, Program, VerificationError, dtype_named, simulate
 from fabric.hardware.description import TileDescription
+from fabric.loading.program_file import load_program
 from fabric.runs.verification import Verification
 from fabric.runs.verify import verify
-from fabric.shell.loader import load_program
 from tests.fabric.verification.storing import Array, random_numbers, storing
 from tests.fabric.verification.wrong_data import (
     FAULTS,
@@ -97,6 +97,9 @@ SHIPPED: dict[str, dict[str, Any]] = {
     "graph_layer": {},
     "own_function": {},
     "own_operator": {},
+    "matrix_vector": {"tiling": "dynamic", "header_bytes": 8},
+    "sparse_matrix": {"columns": 4},
+    "edit_distance": {},
 }
 
 OUT_OF_RANGE = {("swiglu", "float8_e4m3"), ("attention", "float8_e4m3")}

@@ -13,13 +13,13 @@ from typing import NoReturn
 from fabric.arguments.described import called_wrongly
 from fabric.hardware.description import Hardware
 from fabric.hardware.file import load_hardware
-from fabric.shell.parameters import parameter_values
+from fabric.loading.parameters import parameter_values
 from fabric.telling.errors import FabricError, ProgramError, said
 from fabric.telling.place import raising_place
 from fabric.telling.wording import found_text
 from fabric.wiring.program import Program, hardware_scope
 
-__all__ = ["Loaded", "load_on", "load_program"]
+__all__ = ["Loaded", "called", "executed", "load_on", "load_program", "wired"]
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,31 @@ def wired(module: ModuleType, parameters: Sequence[str], hardware: Hardware) -> 
             line=line,
         )
     return Loaded(program, values)
+
+
+def called(module: ModuleType, name: str) -> object:
+    """Return what a function without parameters of a file returns.
+
+    Args:
+        module: what the file defines.
+        name: of the function.
+
+    Raises:
+        FabricError: it is no function, needs arguments, or fails.
+    """
+    file = str(module.__file__)
+    function = getattr(module, name, None)
+    if not inspect.isfunction(function):
+        raise ProgramError(f"{name} is {found_text(function)}: expected a function", file=file)
+    line = function.__code__.co_firstlineno
+    try:
+        return function()
+    except FabricError as error:
+        if error.file is None:
+            error.file, error.line = raising_place(error) or (file, line)
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises
+        _blame(error, f"{name}()", file, line)
 
 
 def executed(path: Path | str) -> ModuleType:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fabric.hardware.description import ChannelDescription, Hardware
-from fabric.shell.loader import Loaded, load_program
+from fabric.loading.program_file import Loaded, load_program
 from fabric.telling.errors import ProgramError, ShapeError
 
 Write = Callable[[str], Path]

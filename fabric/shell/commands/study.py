@@ -1,0 +1,140 @@
+"""``study``: many runs of one program, and the designs that nothing beats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fabric.shell.commands.options import NamedPath
+
+if TYPE_CHECKING:
+    from fabric.runs.simulation import Mode
+    from fabric.study.search import Method
+
+__all__ = ["command"]
+
+
+@click.command("study")
+@click.option(
+    "--vary",
+    metavar="NAME=VALUES",
+    multiple=True,
+    help="A parameter, hardware.SECTION.KEY or depth.OPERATOR.INPUT, and what it varies over: "
+    "8,16,32, 4..128 in steps (+4) or geometrically (*2); NAME:NAME=8:4,16:8 varies together.",
+)
+@click.option(
+    "-p",
+    "parameters",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A parameter, hardware key or depth that does not vary.",
+)
+@click.option(
+    "--hardware",
+    metavar="FILE.toml",
+    type=NamedPath(path_type=Path),
+    help="The fabric; by default the paper's.",
+)
+@click.option(
+    "--mode", type=click.Choice(["timing", "functional"]), help="Without data or with it."
+)
+@click.option(
+    "--minimize",
+    metavar="METRIC",
+    multiple=True,
+    help="A number of the report, or extra.NAME; several make a front.",
+)
+@click.option(
+    "--where", metavar="CONDITION", multiple=True, help="As in 'on_chip_requirement_bytes <= 2e6'."
+)
+@click.option(
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Processes; by default one for each core.",
+)
+@click.option(
+    "--timeout",
+    "timeout_seconds",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Give up on a point after so long.",
+)
+@click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Have the workers of a Dask cluster run the points, as in tcp://10.0.0.1:8786.",
+)
+@click.option(
+    "--search",
+    "method",
+    type=click.Choice(["tpe", "nsga2", "random"]),
+    help="Do not run every point: Optuna draws --points of them.",
+)
+@click.option("--points", metavar="N", type=click.IntRange(min=1), help="How many --search runs.")
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="Of --search, by default 0; with --jobs 1 the same points are drawn each time.",
+)
+@click.option(
+    "--storage",
+    metavar="URL",
+    help="Keep points in this database of Optuna; by default in study.db in the folder.",
+)
+@click.option(
+    "-o",
+    "folder",
+    metavar="DIR",
+    type=NamedPath(path_type=Path, file_okay=False),
+    help="Keep points, pictures and a page there; the same command goes on where it was.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.argument(
+    "files", metavar="FILE.py...", nargs=-1, required=True, type=NamedPath(path_type=Path)
+)
+def command(
+    vary: tuple[str, ...],
+    parameters: tuple[str, ...],
+    hardware: Path | None,
+    mode: Mode | None,
+    minimize: tuple[str, ...],
+    where: tuple[str, ...],
+    jobs: int | None,
+    timeout_seconds: float | None,
+    dask: str | None,
+    method: Method | None,
+    points: int | None,
+    seed: int | None,
+    storage: str | None,
+    folder: Path | None,
+    as_json: bool,
+    files: tuple[Path, ...],
+) -> int:
+    """Run the points of studies, or of one PROGRAM.py with --vary, and tell which are best."""
+    from fabric.shell.studying import Studying, search_of, storage_of, workers_of
+    from fabric.study.opening import Asked
+    from fabric.terminal.output import program_prints
+
+    asked = Asked(
+        vary=vary,
+        parameters=parameters,
+        hardware=hardware,
+        mode=mode,
+        minimize=minimize,
+        where=where,
+    )
+    search = search_of(method, points, seed)
+    with program_prints(as_json=as_json):
+        studying = Studying.of(files, asked, folder)
+        workers = workers_of(dask, jobs, timeout_seconds)
+        try:
+            studying.run(
+                workers, storage_of(storage, folder), timeout_seconds, search, as_json=as_json
+            )
+        finally:
+            workers.close()
+    return studying.conclude(as_json=as_json)

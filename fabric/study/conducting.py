@@ -1,0 +1,120 @@
+"""A study from its first point to its result: who works on what, what is kept, who is told."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import Final
+
+from fabric.runs.terminations import SIGNALS, free_ones, handling
+from fabric.study.evaluation import Before, Job
+from fabric.study.kept import Kept, NotKept
+from fabric.study.outcome import Outcome, Point
+from fabric.study.result import StudyResult
+from fabric.study.search import Search, SearchSession
+from fabric.study.session import StudySession
+from fabric.study.store import Store
+from fabric.study.study import Study
+from fabric.study.workers import Workers, unanswered
+
+__all__ = ["Kept", "NotKept", "Told", "conduct"]
+
+Told = Callable[[StudySession], object]
+"""Is told of the session whenever something came of it."""
+
+
+def conduct(
+    study: Study,
+    workers: Workers,
+    kept: Kept,
+    told: Told,
+    *,
+    timeout_seconds: float | None = None,
+    search: Search | None = None,
+) -> StudyResult:
+    """Deal with the points of ``study``.
+
+    Ctrl-C ends it: what is known by then is kept, and is the result.
+
+    Args:
+        study: which.
+        workers: who work on its points.
+        kept: has the outcomes of earlier sessions and keeps those of this one.
+        told: is told how far it is.
+        timeout_seconds: what workers give to one point.
+        search: how points are drawn; every one of them where None.
+
+    Raises:
+        OSError: what came of a point cannot be kept.
+    """
+    start: Final = time.perf_counter()
+
+    def look(points: Sequence[Point]) -> Iterable[Before]:
+        jobs = {workers.look(job): job for job in (Job.of(study, each) for each in points)}
+        for future, job in jobs.items():
+            try:
+                yield future.result()
+            except Exception as error:  # noqa: BLE001 - ours are raised again
+                yield Before(job.point.index, refused=unanswered(job, error, timeout_seconds))
+
+    session = (
+        StudySession(study, kept, look)
+        if search is None
+        else SearchSession(study, search, kept if isinstance(kept, Store) else None, look)
+    )
+    under_way: dict[Future[Outcome], Job] = {}
+    interrupted = False
+    try:
+        _work(session, workers, told, under_way, timeout_seconds)
+    except KeyboardInterrupt:
+        interrupted = True
+        with _uninterrupted():
+            _tell(session, under_way, timeout_seconds)
+    outcomes = tuple(session.outcomes[index] for index in sorted(session.outcomes))
+    seconds = time.perf_counter() - start
+    return StudyResult(study, outcomes, session.resumed, seconds, interrupted)
+
+
+def _work(
+    session: StudySession,
+    workers: Workers,
+    told: Told,
+    under_way: dict[Future[Outcome], Job],
+    timeout_seconds: float | None,
+) -> None:
+    while True:
+        while len(under_way) < workers.slots and (point := session.ask()) is not None:
+            job = Job.of(session.study, point)
+            under_way[workers.run(job)] = job
+        told(session)
+        if not under_way:
+            return
+        wait(under_way, return_when=FIRST_COMPLETED)
+        with _uninterrupted():
+            _tell(session, under_way, timeout_seconds)
+
+
+def _tell(
+    session: StudySession, under_way: dict[Future[Outcome], Job], timeout_seconds: float | None
+) -> None:
+    """Tell the session of all points that are done."""
+    for future in [each for each in under_way if each.done()]:
+        job = under_way.pop(future)
+        try:
+            outcome = future.result()
+        except Exception as error:  # noqa: BLE001 - ours are raised again
+            outcome = unanswered(job, error, timeout_seconds)
+        session.tell(outcome)
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let what came of a point be kept before a signal that asks for the end is heard."""
+    came: list[int] = []
+    with handling(free_ones(SIGNALS), lambda number, _: came.append(number)):
+        yield
+    for number in came[:1]:
+        signal.raise_signal(number)

@@ -1,0 +1,103 @@
+"""One point: what is known before it runs, and what becomes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fabric import Hardware, Outcome, Study, grid, load_hardware, run_point, simulate
+from fabric.loading.program_file import load_program
+from fabric.study.evaluation import Job, known_before
+from fabric.study.space import Scalar
+
+PROGRAM = Path(__file__).parent / "program_of_points.py"
+PROGRAMS = Path(__file__).parents[3] / "programs"
+
+
+def outcome(**setting: Scalar) -> Outcome:
+    """Return what becomes of a point."""
+    study = Study(program=PROGRAM, space=grid({name: [each] for name, each in setting.items()}))
+    return run_point(study, study.point(0))
+
+
+def test_completed() -> None:
+    """A run's numbers are those of ``simulate``; what was known before is no more than they."""
+    study = Study(program=PROGRAM, space=grid(tiles=[3]), fixed={"rows": 32})
+    found = run_point(study, study.point(0))
+    report = simulate(load_program(PROGRAM, ["tiles=3", "rows=32"], Hardware()).program)
+    assert found.status == "completed"
+    assert found.setting == {"tiles": 3}
+    assert found.parameters == {"tiles": 3, "rows": 32, "fault": "none"}
+    assert found.numbers["cycles"] == report.cycles
+    assert found.numbers["extra.rows"] == 96
+    assert found.hardware == report.hardware
+    before = known_before(Job.of(study, study.point(0)))
+    for name, bound in before.bounds.items():
+        assert (
+            bound == found.numbers[name] if name in before.exact else bound <= found.numbers[name]
+        )
+    assert {"off_chip_traffic_bytes", "on_chip_requirement_bytes", "flops"} <= set(before.exact)
+
+
+def test_hardware_and_depths() -> None:
+    """Keys of the hardware file and depths vary like parameters."""
+    file = PROGRAMS / "hardware/paper.toml"
+    space = grid(
+        {"hardware.hbm.channels": [4], "depth.map.0": [7], "hardware.tile.dtype": ["int8"]}
+    )
+    study = Study(program=PROGRAM, space=space, hardware=file)
+    found = run_point(study, study.point(0))
+    assert found.hardware is not None
+    expected = load_hardware(file).as_dict()
+    expected["hbm"]["channels"], expected["tile"]["dtype"] = 4, "int8"
+    assert found.hardware == expected
+    program = load_program(PROGRAM, [], Hardware()).program
+    assert found.numbers["cycles"] != simulate(program).cycles
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ({"rows": 3}, "rows is 3: expected an even number"),
+        ({"tiles": "many"}, "parameter tiles of build() is 'many': expected int"),
+        ({"colour": 1}, "build() takes no parameter colour (found -p colour=1): expected one of"),
+        ({"fault": "raise"}, "build() raised ZeroDivisionError: on purpose"),
+        ({"fault": "exit"}, "build() raised SystemExit: 3"),
+        ({"hardware.hbm.chanels": 3}, "[hbm] has no key chanels"),
+        ({"hardware.hbm.channels": 0}, "[hbm] channels is 0: expected an integer"),
+        ({"hardware.channels": 3}, "hardware.channels names no key: expected hardware.SECTION.KEY"),
+        ({"hardware.dram.channels": 3}, "[dram] is not a section"),
+        ({"depth.map.0": 0}, "depth.map.0 is 0: expected an integer of at least 1"),
+        ({"depth.mop.0": 1}, "mop"),
+    ],
+)
+def test_refused(setting: dict[str, Scalar], reason: str) -> None:
+    """A point that cannot be wired is kept, with the sentence, and found out before it runs."""
+    study = Study(program=PROGRAM, space=grid({name: [each] for name, each in setting.items()}))
+    found = run_point(study, study.point(0))
+    assert found.status == "refused"
+    assert reason in str(found.reason)
+    before = known_before(Job.of(study, study.point(0)))
+    if "depth.mop.0" not in setting:
+        assert before.refused is not None
+        assert before.refused.reason == found.reason
+
+
+def test_deadlock() -> None:
+    """A deadlock is described; no remedy is looked for."""
+    study = Study(
+        program=PROGRAMS / "moe.py",
+        space=grid(batch=[64]),
+        fixed={"model": "tiny", "tile_n": 2, "regions": 1, "channel_depth": 1},
+    )
+    found = run_point(study, study.point(0))
+    assert found.status == "deadlock"
+    assert str(found.reason).startswith("FAB-D001 at cycle 5,320: partition_1 cannot send")
+    assert found.numbers["cycles"] is not None
+
+
+def test_a_program_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a program prints is not on stdout, where the object is."""
+    assert outcome(fault="print").status == "completed"
+    assert capsys.readouterr() == ("", "a program's own words\n")
