@@ -144,6 +144,12 @@ TIGHT: dict[str, Wire] = {
         )
     ),
     "bufferize": lambda _: last(Streamify()(Bufferize()(Repeat(40)(Metadata(np.arange(1))())))),
+    "bufferize at once": lambda _: Consumer()(
+        Streamify()(Bufferize()(FlatMap(SplitRows())(load(40, 32, (40, 32)))))
+    ),
+    "streamify what is late": lambda _: Consumer()(
+        Streamify((5,))(Bufferize()(Promote(0)(Flatten(0, 2)(load(2)))))
+    ),
     "streamify": lambda _: Consumer()(
         Streamify((30,))(Bufferize()(Promote(0)(Flatten(0, 2)(load(2)))))
     ),
