@@ -47,6 +47,8 @@ from .study.space import grid as grid
 from .study.space import zipped as zipped
 from .study.study import Picture as Picture
 from .study.study import Study as Study
+from .symbolic.bounds import KnownBefore as KnownBefore
+from .symbolic.bounds import lower_bounds as lower_bounds
 from .telling.errors import CapacityError as CapacityError
 from .telling.errors import ConfigurationError as ConfigurationError
 from .telling.errors import Deadlock as Deadlock
@@ -107,3 +109,5 @@ from .wiring.program import hardware_scope as hardware_scope
 from .wiring.stream import Feedback as Feedback
 from .wiring.stream import Stream as Stream
 from .wiring.stream import check_same_shape as check_same_shape
+from .wiring.work import Rates as Rates
+from .wiring.work import Work as Work

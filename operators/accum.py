@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from fabric import Empty, Ports, Stream, StreamType, Value, Wiring, product
+from fabric import Dim, Empty, Ports, Stream, StreamType, Value, Wiring, product
 from operators.streams.accumulator import Accumulating, Accumulator
 from operators.streams.lockstep import Lockstep
 
@@ -65,6 +65,10 @@ class Accum(Accumulating):
         shape = inputs[0].shape
         group = product(shape[-self.rank :])
         return (StreamType(shape[: -self.rank], self.reduction.infer(group, *operands)),)
+
+    @override
+    def elements_before(self, source: StreamType) -> Dim:
+        return product(source.shape[-self.rank :])
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -14,6 +14,7 @@ from fabric import (
     Costs,
     Operator,
     Ports,
+    Rates,
     Selector,
     SelectorType,
     ShapeError,
@@ -21,6 +22,7 @@ from fabric import (
     StreamType,
     Tile,
     Wiring,
+    Work,
     check_same_shape,
 )
 from operators.streams.lockstep import Lockstep
@@ -91,6 +93,12 @@ class ExpertAddresses(_Generator):
         return (StreamType((*selectors.shape, self.tiles, 1), INTEGER),)
 
     @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        return Work()
+
+    @override
     async def run(self, ports: Ports) -> None:
         sink, tiles = ports.sink, self.tiles
         async for selector, stop in Values[Selector](ports.source, sink, adds=2):
@@ -154,6 +162,12 @@ class CacheReadAddresses(_Generator):
         return (StreamType((*requests.shape, tiles), INTEGER),)
 
     @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        return Work(closing=())  # a length may be 0
+
+    @override
     async def run(self, ports: Ports) -> None:
         sink, unit = ports.sink, ports.unit
         inputs = Lockstep[Tile](ports, sink, adds=1)
@@ -206,6 +220,12 @@ class FilterLastTile(_Generator):
         check_integers("FilterLastTile", lengths)
         tiles = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
         return (StreamType((*lengths.shape, tiles), SelectorType(2, hits=1)),)
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        return Work(closing=())  # a length may be 0
 
     @override
     async def run(self, ports: Ports) -> None:

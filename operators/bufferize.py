@@ -20,6 +20,7 @@ from fabric import (
     Empty,
     Operator,
     Ports,
+    Rates,
     ShapeError,
     Stream,
     StreamType,
@@ -27,6 +28,7 @@ from fabric import (
     TileType,
     Value,
     Wiring,
+    Work,
     is_ragged,
     product,
 )
@@ -104,6 +106,18 @@ class Bufferize(Operator):
         return Costs(
             on_chip_bytes=tiles * buffer.tile.size_bytes,
             artifact_on_chip_bytes=tiles * buffer.tile.size_elements * ARTIFACT_BYTES,
+        )
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        (source,), (buffers,) = inputs, outputs
+        group = product(source.shape[-self.rank :])
+        return Work(
+            cycles=source.count - buffers.count,
+            first_cycles=group - 1,
+            in_memory=rates.in_memory[0],
         )
 
     @override

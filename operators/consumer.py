@@ -10,7 +10,18 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from fabric import Costs, Empty, Operator, Ports, Stream, StreamType, Wiring, drop
+from fabric import (
+    Costs,
+    Empty,
+    Operator,
+    Ports,
+    Rates,
+    Stream,
+    StreamType,
+    Wiring,
+    Work,
+    drop,
+)
 
 __all__ = ["Consumer"]
 
@@ -50,6 +61,12 @@ class Consumer(Operator):
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         return Costs()
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        return Work(cycles=inputs[0].count, last_cycles=1)
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -18,6 +18,7 @@ from fabric import (
     Empty,
     Operator,
     Ports,
+    Rates,
     Selector,
     SelectorType,
     ShapeError,
@@ -27,6 +28,7 @@ from fabric import (
     TileType,
     ValueType,
     Wiring,
+    Work,
     artifact_bytes,
     is_ragged,
     same,
@@ -122,6 +124,16 @@ class EagerMerge(Operator):
         return Costs(
             artifact_fifo_bytes=(len(inputs) + 1)
             * sum(artifact_bytes(each.value) for each in outputs)
+        )
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        # A selector may be sent a cycle before its data are there.
+        inner = sum(each.count - each.shape[0] for each in inputs) if self.rank else 0
+        return Work(
+            cycles=inner, first_cycles=-1, needs="any", late=(0,), in_memory=all(rates.in_memory)
         )
 
     @override

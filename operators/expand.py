@@ -15,11 +15,13 @@ from fabric import (
     Empty,
     Operator,
     Ports,
+    Rates,
     ShapeError,
     Stream,
     StreamType,
     Value,
     Wiring,
+    Work,
     artifact_bytes,
     drop,
     holds_buffers,
@@ -100,6 +102,18 @@ class Repeat(_Repetition):
         return (StreamType((*source.shape, self.count), source.value),)
 
     @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        # The last copy is visible a cycle after its turn, as all but the first are.
+        late = max(self.count - 2, 0)
+        return Work(
+            cycles=(inputs[0].count - 1) * self.count + late,
+            last_cycles=late,
+            in_memory=rates.in_memory[0],
+        )
+
+    @override
     async def run(self, ports: Ports) -> None:
         sink, unit, count = ports.sink, ports.unit, self.count
         source = Values[Value](ports.source, sink, adds=1, held=True)
@@ -174,6 +188,12 @@ class Expand(_Repetition):
                 "equal outer dimensions, and inner dimensions of 1 in the source"
             )
         return (StreamType(reference.shape, source.value),)
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        return Work(closing=(1,), in_memory=rates.in_memory[0])
 
     @override
     async def run(self, ports: Ports) -> None:

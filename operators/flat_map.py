@@ -10,7 +10,17 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from fabric import Costs, Operator, Ports, Stream, StreamType, Tile, Wiring
+from fabric import (
+    Costs,
+    Operator,
+    Ports,
+    Rates,
+    Stream,
+    StreamType,
+    Tile,
+    Wiring,
+    Work,
+)
 from operators.functions.base import tile_types
 from operators.functions.split import Split
 from operators.streams.values import Values, send
@@ -71,6 +81,15 @@ class FlatMap(Operator):
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         return Costs()
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work | None:
+        # A tile may have no parts; how many there are is what the split says.
+        if not rates.is_ours(self.split):
+            return None
+        return Work(closing=())
 
     @override
     async def run(self, ports: Ports) -> None:

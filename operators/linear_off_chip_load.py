@@ -14,12 +14,14 @@ from typing_extensions import override
 
 from fabric import (
     Ports,
+    Rates,
     ShapeError,
     Stream,
     StreamType,
     TileType,
     Value,
     Wiring,
+    Work,
     drop,
 )
 from operators.streams.values import Values
@@ -103,6 +105,23 @@ class LinearOffChipLoad(Load):
         dtype = grid.element_type(wiring.hardware)
         outer = inputs[0].shape if inputs else (1,)
         return (StreamType((*outer, *shape), TileType(rows, cols, dtype)),)
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        (tiles,) = outputs
+        assert isinstance(tiles.value, TileType)
+        cycles, view = rates.burst(tiles.value), math.prod(self._view[0])
+        return Work(
+            cycles=tiles.count * cycles,
+            first_cycles=cycles,
+            last_cycles=view * cycles,
+            closing=None if view else (),
+            tile=tiles.value,
+            bursts=tiles.count,
+            in_memory=True,
+        )
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -17,12 +17,14 @@ from fabric import (
     OffChipTensor,
     Operator,
     Ports,
+    Rates,
     ShapeError,
     Stream,
     StreamType,
     Tile,
     TileType,
     Wiring,
+    Work,
     product,
 )
 
@@ -101,6 +103,21 @@ class LinearOffChipStore(Operator):
         rows = product((*source.shape[:-1], tile.rows))
         width = product((source.shape[-1], tile.cols))
         return OffChipTensor((rows, width), tile.dtype, output=self.output)
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        tiles = inputs[-1]
+        assert isinstance(tiles.value, TileType)
+        cycles = rates.burst(tiles.value)
+        return Work(
+            cycles=tiles.count * cycles,
+            first_cycles=cycles,
+            last_cycles=cycles,
+            tile=tiles.value,
+            bursts=tiles.count,
+        )
 
     @override
     async def run(self, ports: Ports) -> None:

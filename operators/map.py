@@ -14,10 +14,12 @@ from fabric import (
     ComputeOperator,
     Costs,
     Ports,
+    Rates,
     Stream,
     StreamType,
     Value,
     Wiring,
+    Work,
     artifact_bytes,
 )
 from operators.functions.base import Function
@@ -94,6 +96,21 @@ class Map(ComputeOperator):
             on_chip_bytes=self.function.operand_bytes(*operands),
             flops=inputs[0].count * self.function.flops(*operands),
             artifact_fifo_bytes=sum(artifact_bytes(each.value) for each in (*inputs, *outputs)),
+        )
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        cycles = rates.compute(self.function, *unpacked_types(each.value for each in inputs))
+        cycles = max(cycles, rates.load(inputs))
+        if self.to_memory:
+            cycles = max(cycles, rates.transfer(outputs[0].value))
+        return Work(
+            cycles=inputs[0].count * cycles,
+            first_cycles=cycles,
+            last_cycles=cycles,
+            in_memory=self.to_memory,
         )
 
     @override

@@ -12,7 +12,17 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Costs, Operator, Ports, ShapeError, Stream, StreamType, Wiring
+from fabric import (
+    Costs,
+    Operator,
+    Ports,
+    Rates,
+    ShapeError,
+    Stream,
+    StreamType,
+    Wiring,
+    Work,
+)
 from operators.tiles.integers import INTEGER, integer
 from operators.tiles.row_major import positions
 
@@ -69,6 +79,12 @@ class Metadata(Operator):
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         return Costs()
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        return Work()
 
     @override
     async def run(self, ports: Ports) -> None:

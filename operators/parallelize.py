@@ -16,10 +16,12 @@ from fabric import (
     Empty,
     Operator,
     Ports,
+    Rates,
     ShapeError,
     Stream,
     StreamType,
     Wiring,
+    Work,
     artifact_bytes,
     ceil_div,
 )
@@ -90,6 +92,14 @@ class Parallelize(Operator):
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         return Costs(artifact_fifo_bytes=(len(outputs) + 1) * artifact_bytes(inputs[0].value))
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        # What is sent is visible a cycle later in any case.
+        late = max(self.switch_cycles - 1, 0)
+        return Work(first_cycles=late, last_cycles=late, deals=True, in_memory=rates.in_memory[0])
 
     @override
     async def run(self, ports: Ports) -> None:

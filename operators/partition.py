@@ -17,12 +17,14 @@ from fabric import (
     Feedback,
     Operator,
     Ports,
+    Rates,
     Selector,
     SelectorType,
     ShapeError,
     Stream,
     StreamType,
     Wiring,
+    Work,
     artifact_bytes,
     drop,
     holds_buffers,
@@ -126,6 +128,21 @@ class Partition(Operator):
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         return Costs(artifact_fifo_bytes=(len(outputs) + 1) * artifact_bytes(inputs[0].value))
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        selectors = inputs[1].value
+        assert isinstance(selectors, SelectorType)
+        cycles = rates.load(inputs) + (self.switch_cycles if selectors.hits else 0)
+        return Work(
+            cycles=inputs[0].count * cycles,
+            first_cycles=cycles,
+            last_cycles=cycles,
+            closing=(0,) if selectors.hits else (),
+            deals=True,
+        )
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -15,10 +15,12 @@ from fabric import (
     Empty,
     Operator,
     Ports,
+    Rates,
     ShapeError,
     Stream,
     StreamType,
     Wiring,
+    Work,
     artifact_bytes,
     at_least_one,
 )
@@ -88,6 +90,12 @@ class Promote(Operator):
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         return Costs(artifact_fifo_bytes=2 * artifact_bytes(outputs[0].value))
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        return Work(in_memory=rates.in_memory[0])
 
     @override
     async def run(self, ports: Ports) -> None:

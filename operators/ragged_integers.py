@@ -13,7 +13,17 @@ from typing import Any, ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Costs, Operator, Ports, ShapeError, Stream, StreamType, Wiring
+from fabric import (
+    Costs,
+    Operator,
+    Ports,
+    Rates,
+    ShapeError,
+    Stream,
+    StreamType,
+    Wiring,
+    Work,
+)
 from operators.tiles.integers import INTEGER, integer
 
 __all__ = ["RaggedIntegers"]
@@ -72,6 +82,12 @@ class RaggedIntegers(Operator):
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         return Costs()
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        return Work(cycles=outputs[0].count - 1)
 
     @override
     async def run(self, ports: Ports) -> None:

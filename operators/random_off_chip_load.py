@@ -12,11 +12,13 @@ from typing_extensions import override
 
 from fabric import (
     Ports,
+    Rates,
     Stream,
     StreamType,
     Tile,
     TileType,
     Wiring,
+    Work,
 )
 from operators.streams.values import Values
 from operators.tiles.grid import Grid
@@ -73,6 +75,22 @@ class RandomOffChipLoad(Load):
         check_integers("RandomOffChipLoad", addresses)
         dtype = self._grid.element_type(wiring.hardware)
         return (StreamType(addresses.shape, TileType(*self.tile, dtype)),)
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        (tiles,) = outputs
+        assert isinstance(tiles.value, TileType)
+        cycles = rates.burst(tiles.value)
+        return Work(
+            cycles=tiles.count * cycles,
+            first_cycles=cycles,
+            last_cycles=cycles,
+            tile=tiles.value,
+            bursts=tiles.count,
+            in_memory=True,
+        )
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -18,12 +18,14 @@ from fabric import (
     OffChipTensor,
     Operator,
     Ports,
+    Rates,
     ShapeError,
     Stream,
     StreamType,
     Tile,
     TileType,
     Wiring,
+    Work,
     check_same_shape,
     dtype_name,
 )
@@ -128,6 +130,21 @@ class RandomOffChipStore(Operator):
         tile = inputs[1].value
         assert isinstance(tile, TileType)
         return OffChipTensor(self.tensor.shape, tile.dtype, output=self.output)
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        tiles = inputs[-1]
+        assert isinstance(tiles.value, TileType)
+        cycles = rates.burst(tiles.value)
+        return Work(
+            cycles=tiles.count * cycles,
+            first_cycles=cycles,
+            last_cycles=cycles,
+            tile=tiles.value,
+            bursts=tiles.count,
+        )
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -18,6 +18,7 @@ from fabric import (
     Empty,
     Operator,
     Ports,
+    Rates,
     Selector,
     SelectorType,
     ShapeError,
@@ -25,6 +26,7 @@ from fabric import (
     Stream,
     StreamType,
     Wiring,
+    Work,
     artifact_bytes,
     same,
 )
@@ -116,6 +118,19 @@ class Reassemble(Operator):
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         return Costs(artifact_fifo_bytes=len(inputs) * artifact_bytes(inputs[0].value))
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        *streams, selectors = inputs
+        steered_by = selectors.value
+        assert isinstance(steered_by, SelectorType)
+        # What the selectors leave is not waited for.
+        everything = sum(each.count for each in streams) == outputs[0].count
+        closing = range(len(streams) if everything else 0)
+        last = (len(streams),) if steered_by.hits else ()
+        return Work(needs="any", closing=(*closing, *last))
 
     @override
     async def run(self, ports: Ports) -> None:

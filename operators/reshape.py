@@ -18,12 +18,14 @@ from fabric import (
     Empty,
     Operator,
     Ports,
+    Rates,
     ShapeError,
     Stream,
     StreamType,
     Tile,
     TileType,
     Wiring,
+    Work,
     artifact_bytes,
     at_least_one,
     ceil_div,
@@ -146,6 +148,13 @@ class Reshape(Operator):
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         return Costs(artifact_fifo_bytes=2 * artifact_bytes(outputs[0].value))
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        # Padding is in no memory.
+        return Work(in_memory=rates.in_memory[0] and self.pad is None)
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from fabric import Empty, Ports, Stream, StreamType, Value, ValueType, Wiring
+from fabric import Dim, Empty, Ports, Stream, StreamType, Value, ValueType, Wiring
 from operators.streams.accumulator import Accumulating, Accumulator
 from operators.streams.lockstep import Lockstep
 from operators.streams.values import send
@@ -65,6 +65,10 @@ class Scan(Accumulating):
             return value
         seen = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
         return self.reduction.infer(seen, *operands)
+
+    @override
+    def elements_before(self, source: StreamType) -> Dim:
+        return 1
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -17,12 +17,14 @@ from fabric import (
     Costs,
     Operator,
     Ports,
+    Rates,
     Selector,
     SelectorType,
     ShapeError,
     Stream,
     StreamType,
     Wiring,
+    Work,
 )
 from operators.tiles.row_major import positions
 
@@ -92,6 +94,12 @@ class Selectors(Operator):
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         return Costs()
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        return Work(cycles=outputs[0].count - 1)
 
     @override
     async def run(self, ports: Ports) -> None:

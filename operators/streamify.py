@@ -22,10 +22,12 @@ from fabric import (
     Empty,
     Operator,
     Ports,
+    Rates,
     ShapeError,
     Stream,
     StreamType,
     Wiring,
+    Work,
     drop,
     is_static,
     product,
@@ -151,6 +153,20 @@ class Streamify(Operator):
         assert isinstance(buffer, BufferType)
         tiles = 1 + product(buffer.shape)
         return Costs(artifact_on_chip_bytes=tiles * buffer.tile.size_elements * ARTIFACT_BYTES)
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        buffer = inputs[0].value
+        assert isinstance(buffer, BufferType)
+        reading = product((*self.repeats, *(self.shape or buffer.shape)))
+        return Work(
+            cycles=outputs[0].count - 1,
+            last_cycles=reading - 1,
+            in_memory=rates.in_memory[0],
+            closing=(len(inputs) - 1,) if isinstance(reading, int) and reading else (),
+        )
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -14,12 +14,14 @@ from fabric import (
     Costs,
     Operator,
     Ports,
+    Rates,
     ShapeError,
     Stream,
     StreamType,
     TupleType,
     Value,
     Wiring,
+    Work,
 )
 from operators.streams.lockstep import Lockstep
 from operators.streams.operands import check_inputs
@@ -74,6 +76,12 @@ class Zip(Operator):
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         return Costs()
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        return Work()
 
     @override
     async def run(self, ports: Ports) -> None:

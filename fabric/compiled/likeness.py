@@ -34,6 +34,7 @@ class Likeness:
         self._types: Final[dict[int, tuple[StreamType, Hashable]]] = {}
         self._names: Final[dict[type, tuple[str, ...]]] = {}
         self._behaving: Final[dict[type, type[Operator]]] = {}
+        self._made_of: Final[dict[int, tuple[Operator, tuple[Hashable, ...]]]] = {}
 
     def turns(self, operator: Operator) -> bool:
         """Whether ``operator`` goes on as its last turn said.
@@ -53,12 +54,22 @@ class Likeness:
         """Return what operators of one behaviour share."""
         unit = ports.unit
         rate = unit.flops_per_cycle if isinstance(unit, ComputeUnit) else 0
-        names = self._names_of(operator)
-        parts = [self._plain(getattr(operator, name)) for name in names if name != "name"]
+        parts = self.made_of(operator)
         types = [self._type(each) for each in (*ports.input_types, *ports.output_types)]
         unread = tuple(isinstance(each, Discard) for each in ports.outputs)
         rates = rate, unit.bytes_per_cycle
-        return (id(type(operator)), *parts, len(ports.inputs), *types, unread, *rates)
+        return (*parts, len(ports.inputs), *types, unread, *rates)
+
+    def made_of(self, operator: Operator) -> tuple[Hashable, ...]:
+        """Return the class of ``operator`` and what it is made of, but for its name."""
+        known = self._made_of.get(id(operator))
+        if known is None:
+            names = self._names_of(operator)
+            given = [getattr(operator, name) for name in names if name != "name"]
+            parts = [each if each.__class__ in _PLAIN else self._plain(each) for each in given]
+            # The operator is kept, so that its identity stays its own.
+            known = self._made_of[id(operator)] = operator, (id(type(operator)), *parts)
+        return known[1]
 
     def is_ours(self, described: object) -> bool:
         """Whether all that ``described`` is made of is the fabric's or the operators' own."""

@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from typing import Final, Protocol
+from typing import Final
 
+from fabric.runs.terminations import SIGNALS, free_ones, handling
 from fabric.study.evaluation import Before, Job
+from fabric.study.kept import Kept, NotKept
 from fabric.study.outcome import Outcome, Point
 from fabric.study.result import StudyResult
+from fabric.study.search import Search, SearchSession
 from fabric.study.session import StudySession
+from fabric.study.store import Store
 from fabric.study.study import Study
 from fabric.study.workers import Workers, unanswered
 
 __all__ = ["Kept", "NotKept", "Told", "conduct"]
-
-
-class Kept(Protocol):
-    """Where outcomes stay."""
-
-    def known(self) -> list[Outcome]:
-        """Return those of earlier sessions."""
-
-    def keep(self, outcome: Outcome) -> None:
-        """Keep one, at once."""
-
-
-class NotKept:
-    """Nothing stays."""
-
-    def known(self) -> list[Outcome]:
-        """Return nothing."""
-        return []
-
-    def keep(self, outcome: Outcome) -> None:
-        """Keep nothing."""
-
 
 Told = Callable[[StudySession], object]
 """Is told of the session whenever something came of it."""
@@ -49,10 +33,11 @@ def conduct(
     told: Told,
     *,
     timeout_seconds: float | None = None,
+    search: Search | None = None,
 ) -> StudyResult:
-    """Deal with every point of ``study``.
+    """Deal with the points of ``study``.
 
-    Ctrl-C ends it: what is known by then is the result.
+    Ctrl-C ends it: what is known by then is kept, and is the result.
 
     Args:
         study: which.
@@ -60,9 +45,12 @@ def conduct(
         kept: has the outcomes of earlier sessions and keeps those of this one.
         told: is told how far it is.
         timeout_seconds: what workers give to one point.
+        search: how points are drawn; every one of them where None.
+
+    Raises:
+        OSError: what came of a point cannot be kept.
     """
     start: Final = time.perf_counter()
-    known = kept.known()
 
     def look(points: Sequence[Point]) -> Iterable[Before]:
         jobs = {workers.look(job): job for job in (Job.of(study, each) for each in points)}
@@ -72,36 +60,61 @@ def conduct(
             except Exception as error:  # noqa: BLE001 - ours are raised again
                 yield Before(job.point.index, refused=unanswered(job, error, timeout_seconds))
 
-    session = StudySession(study, known, look)
+    session = (
+        StudySession(study, kept, look)
+        if search is None
+        else SearchSession(study, search, kept if isinstance(kept, Store) else None, look)
+    )
+    under_way: dict[Future[Outcome], Job] = {}
     interrupted = False
     try:
-        _work(session, workers, kept, told, timeout_seconds)
+        _work(session, workers, told, under_way, timeout_seconds)
     except KeyboardInterrupt:
         interrupted = True
+        with _uninterrupted():
+            _tell(session, under_way, timeout_seconds)
     outcomes = tuple(session.outcomes[index] for index in sorted(session.outcomes))
-    return StudyResult(study, outcomes, len(known), time.perf_counter() - start, interrupted)
+    seconds = time.perf_counter() - start
+    return StudyResult(study, outcomes, session.resumed, seconds, interrupted)
 
 
 def _work(
-    session: StudySession, workers: Workers, kept: Kept, told: Told, timeout_seconds: float | None
+    session: StudySession,
+    workers: Workers,
+    told: Told,
+    under_way: dict[Future[Outcome], Job],
+    timeout_seconds: float | None,
 ) -> None:
-    under_way: dict[Future[Outcome], Job] = {}
-    fresh: list[Outcome] = []
     while True:
         while len(under_way) < workers.slots and (point := session.ask()) is not None:
             job = Job.of(session.study, point)
             under_way[workers.run(job)] = job
-        # The workers are busy again: now there is time for this.
-        while fresh:
-            kept.keep(fresh.pop())
         told(session)
         if not under_way:
             return
-        done, _ = wait(under_way, return_when=FIRST_COMPLETED)
-        for future in done:
-            job = under_way.pop(future)
-            try:
-                outcome = future.result()
-            except Exception as error:  # noqa: BLE001 - ours are raised again
-                outcome = unanswered(job, error, timeout_seconds)
-            fresh.append(session.tell(outcome))
+        wait(under_way, return_when=FIRST_COMPLETED)
+        with _uninterrupted():
+            _tell(session, under_way, timeout_seconds)
+
+
+def _tell(
+    session: StudySession, under_way: dict[Future[Outcome], Job], timeout_seconds: float | None
+) -> None:
+    """Tell the session of all points that are done."""
+    for future in [each for each in under_way if each.done()]:
+        job = under_way.pop(future)
+        try:
+            outcome = future.result()
+        except Exception as error:  # noqa: BLE001 - ours are raised again
+            outcome = unanswered(job, error, timeout_seconds)
+        session.tell(outcome)
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let what came of a point be kept before a signal that asks for the end is heard."""
+    came: list[int] = []
+    with handling(free_ones(SIGNALS), lambda number, _: came.append(number)):
+        yield
+    for number in came[:1]:
+        signal.raise_signal(number)

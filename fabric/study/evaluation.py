@@ -19,7 +19,7 @@ from fabric.study.conditions import METRICS
 from fabric.study.outcome import Outcome, Point, Status
 from fabric.study.space import Scalar, Setting
 from fabric.study.study import Study
-from fabric.symbolic.check import check
+from fabric.symbolic.bounds import lower_bounds
 from fabric.telling.errors import ConfigurationError, FabricError
 from fabric.telling.plain import JsonObject
 
@@ -86,23 +86,13 @@ def known_before(job: Job) -> Before:
     try:
         with contextlib.redirect_stdout(sys.stderr):
             loaded, _ = _loaded(job)
-            metrics = check(loaded.program, {}, data=True).metrics
+            known = lower_bounds(loaded.program)
     except FabricError as error:
         refused = Outcome(
             index=point.index, setting=point.setting, status="refused", reason=str(error)
         )
         return Before(point.index, refused=refused)
-    numbers = {
-        "off_chip_traffic_bytes": metrics.paper.traffic_bytes,
-        "on_chip_requirement_bytes": metrics.paper.on_chip_bytes,
-        "off_chip_traffic_artifact_bytes": metrics.artifact.traffic_bytes,
-        "on_chip_requirement_artifact_bytes": metrics.artifact.on_chip_bytes,
-        "flops": metrics.flops,
-        "allocated_flops_per_cycle": metrics.allocated_flops_per_cycle,
-    }
-    known = {name: value for name, value in numbers.items() if isinstance(value, int)}
-    cycles = [each for each in metrics.compute_cycles if isinstance(each, int)]
-    return Before(point.index, {**known, "cycles": max(cycles, default=0)}, tuple(known))
+    return Before(point.index, {**known.exact, **known.at_least}, tuple(known.exact))
 
 
 def outcome_of(job: Job) -> Outcome:

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 from fabric.study.space import Setting
 from fabric.telling.plain import JsonObject
 
-__all__ = ["ENDED", "Outcome", "Point", "Status", "metric"]
+__all__ = ["ENDED", "PROVED", "Outcome", "Point", "Status", "metric"]
 
 Status: TypeAlias = Literal[
     "completed",
@@ -36,6 +36,9 @@ ENDED: Final[Mapping[Status, str]] = {
     "pruned": "was proved to be dominated, and did not run",
     "infeasible": "was proved to break a condition, and did not run",
 }
+
+PROVED: Final[tuple[Status, ...]] = ("pruned", "infeasible")
+"""Points that are dealt with and did not run."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from fabric.study.conditions import METRICS
 from fabric.study.front import nondominated
 from fabric.study.known import KnownValue
 from fabric.study.outcome import ENDED, Outcome
@@ -81,6 +82,11 @@ class StudyResult:
                 yield each
 
     @property
+    def completed(self) -> bool:
+        """Whether any point did."""
+        return any(each.status == "completed" for each in self.outcomes)
+
+    @property
     def counts(self) -> dict[str, int]:
         """How many points there are, ran, were proved away, failed, and were known before."""
         statuses = [each.status for each in self.outcomes]
@@ -109,7 +115,7 @@ class StudyResult:
             "question": self.study.question,
             "minimize": list(self.study.minimize),
             "where": list(self.study.where),
-            "points": [each.as_json() for each in self.outcomes],
+            "points": [dict.fromkeys(METRICS) | each.as_json() for each in self.outcomes],
             "pareto": list(self.front),
             "counts": self.counts,
             "wall_seconds": self.wall_seconds,

@@ -8,11 +8,16 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 4.2.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Final
 
+from fabric.compiled.likeness import Likeness
 from fabric.symbolic.substitution import Substitution, peaks
 from fabric.values.dims import Dim, ceil_div, dim_text, free_symbols, product, total
+from fabric.values.stream_type import StreamType
 from fabric.wiring.costs import Costs
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.mistakes import costs_of
@@ -104,20 +109,30 @@ class Metrics:
         }
 
 
-def metrics_of(plan: Plan, substitution: Substitution) -> Metrics:
-    """Return the metrics of ``plan`` with the sizes of ``substitution`` for its symbols."""
-    largest_sizes = peaks(substitution.sizes, plan.program)
-    on_chip = Substitution({**substitution.sizes, **largest_sizes}) if largest_sizes else None
-    operators = tuple(_operator(node, plan, substitution, on_chip) for node in plan.nodes)
+def metrics_of(plan: Plan, substitution: Substitution, likeness: Likeness | None = None) -> Metrics:
+    """Return the metrics of ``plan`` with the sizes of ``substitution`` for its symbols.
+
+    Args:
+        plan: the program.
+        substitution: which may have been asked for types of this program before.
+        likeness: of its operators, where somebody has looked at them before.
+    """
+    asked = _Asked(plan, substitution, likeness or Likeness())
+    operators = tuple([OperatorMetrics(node, *asked.metrics(node)) for node in plan.nodes])
+    times = Counter(id(each.costs) for each in operators)
+    different = {id(each.costs): each.costs for each in operators}
 
     def summed(field: str) -> Dim:
-        return _whole(total(getattr(each.costs, field) for each in operators))
+        found = ((getattr(costs, field), times[at]) for at, costs in different.items())
+        return _whole(total(cost * count for cost, count in found))
 
     peak = Fraction(plan.program.hardware.hbm.peak_bytes_per_cycle)
-    load_bytes = summed("load_bytes")
+    depth, load_bytes = plan.program.channel_depth, summed("load_bytes")
+    carried = [substitution.stream(edge.type) for edge in plan.edges]
+    channels = Counter(map(id, carried))
     channels_bytes = total(
-        _whole(plan.program.channel_depth * substitution.stream(edge.type).value.size_bytes)
-        for edge in plan.edges
+        channels[at] * _whole(depth * stream.value.size_bytes)
+        for at, stream in {id(stream): stream for stream in carried}.items()
     )
     return Metrics(
         operators=operators,
@@ -157,35 +172,62 @@ def largest(values: tuple[Dim, ...]) -> int | str:
     return f"max({', '.join([str(number), *symbolic])})" if symbolic else number
 
 
-def _operator(
-    node: Node, plan: Plan, substitution: Substitution, on_chip: Substitution | None
-) -> OperatorMetrics:
-    inputs = tuple(map(substitution.stream, node.input_types))
-    outputs = tuple(map(substitution.stream, node.output_types))
-    costs = costs_of(node.operator, inputs, outputs)
-    if on_chip is not None:
-        # A buffer has room for the largest element, not for the mean one.
-        most = costs_of(
-            node.operator,
-            tuple(map(on_chip.stream, node.input_types)),
-            tuple(map(on_chip.stream, node.output_types)),
-        )
-        costs = replace(
-            costs,
-            on_chip_bytes=most.on_chip_bytes,
-            artifact_on_chip_bytes=most.artifact_on_chip_bytes,
-            artifact_fifo_bytes=most.artifact_fifo_bytes,
-        )
-    cycles: Dim = 0
-    if _has_arithmetic(node) and costs.flops != 0:
-        elements = inputs[0].count
-        flops = costs.flops / elements
-        if isinstance(costs.flops, int) and isinstance(elements, int):
-            flops = Fraction(costs.flops, elements)
-        cycles = _whole(product((elements, ceil_div(flops, _flops_per_cycle(node, plan)))))
-    if not all(isinstance(each, int) for each in vars(costs).values()):
-        costs = Costs(*map(_tidy, vars(costs).values()))
-    return OperatorMetrics(node, costs, cycles)
+class _Asked:
+    """Asks operators for their costs, those of ours that are alike once."""
+
+    def __init__(self, plan: Plan, substitution: Substitution, likeness: Likeness) -> None:
+        self._plan: Final = plan
+        self._sizes: Final = substitution
+        peak_sizes = peaks(substitution.sizes, plan.program)
+        sizes = {**substitution.sizes, **peak_sizes}
+        self._on_chip: Final = Substitution(sizes) if peak_sizes else None
+        self._likeness: Final = likeness
+        self._known: Final[dict[Hashable, tuple[Costs, Dim]]] = {}
+
+    def metrics(self, node: Node) -> tuple[Costs, Dim]:
+        """Return the costs of ``node`` and the cycles of its compute unit."""
+        inputs = tuple([self._sizes.stream(each.type) for each in node.inputs])
+        outputs = tuple([self._sizes.stream(each.type) for each in node.outputs])
+        if self._on_chip is not None:
+            return self._metrics(node, inputs, outputs)
+        # Equal types are one object.
+        types = (*map(id, inputs), None, *map(id, outputs))
+        key = (*self._likeness.made_of(node.operator), *types)
+        known = self._known.get(key)
+        if known is None:
+            known = self._metrics(node, inputs, outputs)
+            if self._likeness.is_ours(node.operator):
+                self._known[key] = known
+        return known
+
+    def _metrics(
+        self, node: Node, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
+    ) -> tuple[Costs, Dim]:
+        costs = costs_of(node.operator, inputs, outputs)
+        if self._on_chip is not None:
+            # A buffer has room for the largest element, not for the mean one.
+            most = costs_of(
+                node.operator,
+                tuple(map(self._on_chip.stream, node.input_types)),
+                tuple(map(self._on_chip.stream, node.output_types)),
+            )
+            costs = replace(
+                costs,
+                on_chip_bytes=most.on_chip_bytes,
+                artifact_on_chip_bytes=most.artifact_on_chip_bytes,
+                artifact_fifo_bytes=most.artifact_fifo_bytes,
+            )
+        cycles: Dim = 0
+        if _has_arithmetic(node) and costs.flops != 0:
+            elements = inputs[0].count
+            flops = costs.flops / elements
+            if isinstance(costs.flops, int) and isinstance(elements, int):
+                flops = Fraction(costs.flops, elements)
+            each = ceil_div(flops, _flops_per_cycle(node, self._plan))
+            cycles = _whole(product((elements, each)))
+        if not all(isinstance(each, int) for each in vars(costs).values()):
+            costs = Costs(*map(_tidy, vars(costs).values()))
+        return costs, cycles
 
 
 def _accounting(peak: Fraction, load: Dim, store: Dim, on_chip: Dim, fifo: Dim) -> Accounting:

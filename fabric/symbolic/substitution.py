@@ -30,7 +30,8 @@ class Substitution:
         """Substitute ``sizes``."""
         self.sizes: Final = sizes
         self._dims: dict[Dim, Dim] = {}
-        self._streams: dict[StreamType, StreamType] = {}
+        self._streams: dict[int, tuple[StreamType, StreamType]] = {}
+        self._alike: dict[StreamType, StreamType] = {}
 
     def dim(self, dim: Dim) -> Dim:
         """Return ``dim`` with sizes: a number where all its symbols have one."""
@@ -42,14 +43,21 @@ class Substitution:
         return found
 
     def stream(self, stream: StreamType) -> StreamType:
-        """Return ``stream`` with sizes."""
-        if not self.sizes:
+        """Return ``stream`` with sizes; of equal ones the same object."""
+        # Most are asked for again, and their hashes are those of all that they are made of.
+        known = self._streams.get(id(stream))
+        if known is None:
+            sized = self._sized(stream) if self.sizes else stream
+            # What was asked for is kept, so that its identity stays its own.
+            known = self._streams[id(stream)] = stream, self._alike.setdefault(sized, sized)
+        return known[1]
+
+    def _sized(self, stream: StreamType) -> StreamType:
+        shape = tuple([dim if dim.__class__ is int else self.dim(dim) for dim in stream.shape])
+        value = self._value(stream.value)
+        if value is stream.value and shape == stream.shape:
             return stream
-        found = self._streams.get(stream)
-        if found is None:
-            shape = tuple(map(self.dim, stream.shape))
-            found = self._streams[stream] = StreamType(shape, self._value(stream.value))
-        return found
+        return StreamType(shape, value)
 
     def _value(self, value: ValueType) -> ValueType:
         if isinstance(value, TileType):

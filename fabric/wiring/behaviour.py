@@ -59,7 +59,7 @@ class _Plain(Described):
 
 _BESIDES: Final = {
     *vars(_Plain),
-    *("__post_init__", "__call__", "infer", "costs"),
+    *("__post_init__", "__call__", "infer", "costs", "work"),
     *("duties", "refusal", "is_users"),
 }
 """What ``run`` does not use."""

@@ -18,6 +18,7 @@ from fabric.values.value import share
 from fabric.wiring.costs import Costs
 from fabric.wiring.operator import Operator, Wiring
 from fabric.wiring.stream import Stream
+from fabric.wiring.work import Rates, Work
 
 __all__ = ["Broadcast"]
 
@@ -66,6 +67,12 @@ class Broadcast(Operator):
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         return Costs()
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        return Work(in_memory=rates.in_memory[0])
 
     @override
     async def run(self, ports: Ports) -> None:

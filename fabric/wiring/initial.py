@@ -30,6 +30,7 @@ from fabric.values.value import ADDRESS_DTYPE, Empty, Selector, Tile, Value, dty
 from fabric.wiring.costs import Costs
 from fabric.wiring.operator import Node, Operator, Wiring
 from fabric.wiring.stream import Feedback, Stream
+from fabric.wiring.work import Rates, Work
 
 if TYPE_CHECKING:
     from fabric.wiring.program import Program
@@ -109,6 +110,12 @@ class Initial(Operator):
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         return Costs()
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        return Work(needs="none")
 
     @override
     async def run(self, ports: Ports) -> None:

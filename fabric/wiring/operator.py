@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fabric.wiring.costs import Costs
     from fabric.wiring.names import Names
     from fabric.wiring.off_chip_tensor import OffChipTensor
+    from fabric.wiring.work import Rates, Work
 
 __all__ = ["ComputeOperator", "Node", "Operator", "Wiring", "current_program"]
 
@@ -168,6 +169,19 @@ class Operator(Described):
         """Return what an operator whose ``off_chip`` is set reads or writes.
 
         Where it is None, the operator's bursts have a place of their own that is large enough.
+        """
+        return None
+
+    def work(
+        self,
+        inputs: tuple[StreamType, ...],  # noqa: ARG002 - a default
+        outputs: tuple[StreamType, ...],  # noqa: ARG002 - a default
+        rates: Rates,  # noqa: ARG002 - a default
+    ) -> Work | None:
+        """Return the least that the operator does in any run that completes.
+
+        Lower bounds of a program rest on it. Where it is None nothing is known, not even how many
+        elements come out. A class that overrides ``infer`` or ``run`` says it anew.
         """
         return None
 

@@ -9,12 +9,15 @@ from typing_extensions import override
 from fabric import (
     ComputeOperator,
     Costs,
+    Dim,
     Ports,
+    Rates,
     ShapeError,
     Stream,
     StreamType,
     TileType,
     Value,
+    Work,
     artifact_bytes,
 )
 from operators.functions.reduction import Reduction
@@ -75,6 +78,23 @@ class Accumulating(ComputeOperator):
             # With two inputs the authors count three times the first instead of the accumulator.
             artifact_fifo_bytes=first if len(inputs) == 1 else 3 * first - artifact,
         )
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        cycles = rates.compute(self.reduction, *unpacked_types(each.value for each in inputs))
+        cycles, source = max(cycles, rates.load(inputs)), inputs[0]
+        return Work(
+            cycles=source.count * cycles,
+            first_cycles=self.elements_before(source) * cycles,
+            last_cycles=cycles,
+            in_memory=self.to_memory and not self.reduction.keeps_placement,
+        )
+
+    def elements_before(self, source: StreamType) -> Dim:
+        """Return how many elements it takes before it sends the first one."""
+        raise NotImplementedError
 
 
 class Accumulator:

@@ -11,6 +11,7 @@ from fabric.shell.commands.options import NamedPath
 
 if TYPE_CHECKING:
     from fabric.runs.simulation import Mode
+    from fabric.study.search import Method
 
 __all__ = ["command"]
 
@@ -62,6 +63,29 @@ __all__ = ["command"]
     help="Give up on a point after so long.",
 )
 @click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Have the workers of a Dask cluster run the points, as in tcp://10.0.0.1:8786.",
+)
+@click.option(
+    "--search",
+    "method",
+    type=click.Choice(["tpe", "nsga2", "random"]),
+    help="Do not run every point: Optuna draws --points of them.",
+)
+@click.option("--points", metavar="N", type=click.IntRange(min=1), help="How many --search runs.")
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="Of --search, by default 0; with --jobs 1 the same points are drawn each time.",
+)
+@click.option(
+    "--storage",
+    metavar="URL",
+    help="Keep points in this database of Optuna; by default in study.db in the folder.",
+)
+@click.option(
     "-o",
     "folder",
     metavar="DIR",
@@ -81,12 +105,18 @@ def command(
     where: tuple[str, ...],
     jobs: int | None,
     timeout_seconds: float | None,
+    dask: str | None,
+    method: Method | None,
+    points: int | None,
+    seed: int | None,
+    storage: str | None,
     folder: Path | None,
     as_json: bool,
     files: tuple[Path, ...],
 ) -> int:
     """Run the points of studies, or of one PROGRAM.py with --vary, and tell which are best."""
-    from fabric.study.opening import Asked, open_study
+    from fabric.shell.studying import Studying, search_of, storage_of, workers_of
+    from fabric.study.opening import Asked
     from fabric.terminal.output import program_prints
 
     asked = Asked(
@@ -97,20 +127,14 @@ def command(
         minimize=minimize,
         where=where,
     )
+    search = search_of(method, points, seed)
     with program_prints(as_json=as_json):
-        studies = [open_study(file, asked) for file in files]
-    from fabric.study.conducting import NotKept, conduct
-    from fabric.study.workers import LocalWorkers, available_cores
-    from fabric.terminal.output import print_json
-
-    del folder
-    workers = LocalWorkers(jobs or available_cores(), timeout_seconds)
-    try:
-        for study in studies:
-            result = conduct(
-                study, workers, NotKept(), lambda _: None, timeout_seconds=timeout_seconds
+        studying = Studying.of(files, asked, folder)
+        workers = workers_of(dask, jobs, timeout_seconds)
+        try:
+            studying.run(
+                workers, storage_of(storage, folder), timeout_seconds, search, as_json=as_json
             )
-            print_json(result.as_json())
-    finally:
-        workers.close()
-    return 0
+        finally:
+            workers.close()
+    return studying.conclude(as_json=as_json)

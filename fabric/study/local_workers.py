@@ -1,0 +1,195 @@
+"""Processes on this machine that work on points: everything is imported once for all of them."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import queue
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkServerContext
+from typing import Final, TypeVar, cast
+
+from fabric.study.evaluation import Before, Job, known_before, outcome_of
+from fabric.study.outcome import Outcome
+from fabric.study.workers import WorkerLost
+
+__all__ = ["LocalWorkers"]
+
+Answer = TypeVar("Answer", Before, Outcome)
+
+_IMPORTED: Final = [
+    "fabric.study.evaluation",
+    "fabric.compiled.kernel",
+    "fabric.symbolic.metrics",
+    "operators",
+    "sympy",
+]
+"""What runs import when they first need it."""
+
+_POINTS_OF_A_WORKER: Final = 200
+"""After so many questions a process is replaced: what programs leave behind stays bounded."""
+
+
+class LocalWorkers:
+    """Processes on this machine, one for each point that is worked on.
+
+    Each has a pipe and a thread of its own that waits for its answer or its end: whatever becomes
+    of a process, the others do not notice.
+    """
+
+    def __init__(self, slots: int, timeout_seconds: float | None) -> None:
+        """Start them when they are first asked for something.
+
+        Args:
+            slots: how many.
+            timeout_seconds: for one point; None: as long as it takes.
+        """
+        self.slots = slots
+        self._timeout_seconds: Final = timeout_seconds
+        # Children of a small process that has one thread and everything imported.
+        self._context: Final = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(_IMPORTED)
+        self._threads: Final = ThreadPoolExecutor(slots, thread_name_prefix="worker")
+        self._idle: Final = queue.SimpleQueue[_Process | None]()
+        for _ in range(slots):
+            self._idle.put(None)
+        self._alive: Final[set[_Process]] = set()
+        self._lock: Final = threading.Lock()
+        self._closed = False
+
+    def look(self, job: Job) -> Future[Before]:
+        """Begin to find what is known of a point before it runs."""
+        return self._threads.submit(self._answer, known_before, job)
+
+    def run(self, job: Job) -> Future[Outcome]:
+        """Begin to run a point."""
+        return self._threads.submit(self._answer, outcome_of, job)
+
+    def close(self) -> None:
+        """Stop them, whatever is under way."""
+        with self._lock:
+            self._closed = True
+            for process in self._alive:
+                process.kill()
+        self._threads.shutdown(cancel_futures=True)
+
+    def _answer(self, function: Callable[[Job], Answer], job: Job) -> Answer:
+        """Have a process answer, in a thread that waits for it."""
+        process = self._idle.get()
+        try:
+            if process is None:
+                process = self._started()
+            answer = process.ask(function, job, self._timeout_seconds)
+            if process.questions == _POINTS_OF_A_WORKER:
+                self._end(process)
+                process = None
+        except BaseException:
+            if process is not None:
+                self._end(process)
+                process = None
+            raise
+        finally:
+            self._idle.put(process)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    def _started(self) -> _Process:
+        with self._lock:
+            if self._closed:
+                raise WorkerLost("nobody works any more")
+            process = _Process(self._context)
+            self._alive.add(process)
+        return process
+
+    def _end(self, process: _Process) -> None:
+        process.kill()
+        with self._lock:
+            self._alive.discard(process)
+
+
+class _Process:
+    """A process that answers questions, one after the other.
+
+    Attributes:
+        questions: that it has answered.
+    """
+
+    def __init__(self, context: ForkServerContext) -> None:
+        self._ours, theirs = context.Pipe()
+        self._process: Final = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self._process.start()
+        # With the last end closed its own end shows: there is nothing more to read.
+        theirs.close()
+        self.questions = 0
+
+    def ask(
+        self, function: Callable[[Job], Answer], job: Job, timeout_seconds: float | None
+    ) -> Answer | BaseException:
+        """Return the answer to a question, or what was raised instead.
+
+        Raises:
+            TimeoutError: it takes longer than ``timeout_seconds``.
+            WorkerLost: the process ended.
+        """
+        try:
+            self._ours.send((function, job))
+            # A thread of the program may end the process and keep its end of the pipe open.
+            if not wait([self._ours, self._process.sentinel], timeout_seconds):
+                raise TimeoutError
+            if not self._ours.poll():
+                raise EOFError
+            answer = cast("Answer | BaseException", self._ours.recv())
+        except (EOFError, OSError) as error:
+            if isinstance(error, TimeoutError):
+                raise
+            self._process.join()
+            raise WorkerLost.with_exit_code(self._process.exitcode) from None
+        self.questions += 1
+        return answer
+
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        self._process.kill()
+        self._process.join()
+
+
+def _serve(questions: Connection) -> None:
+    """Answer questions as long as who conducts the study lives."""
+    _prepare()
+    while True:
+        try:
+            function, job = questions.recv()
+        except EOFError:
+            return
+        try:
+            answer = function(job)
+        except KeyboardInterrupt:
+            # SIGTERM during a run: somebody wants this process to end.
+            os._exit(128 + signal.SIGTERM)
+        except BaseException as error:  # noqa: BLE001 - raised again where it is seen
+            answer = error
+        questions.send(answer)
+
+
+def _prepare() -> None:
+    # A terminal sends Ctrl-C to all processes: it is for who conducts the study.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Standard output may be for one JSON object; what programs print otherwise goes beside it.
+    os.dup2(2, 1)
+    # As in the command line: a program is many objects that stay.
+    gc.set_threshold(500_000, 50, 1_000)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process when who conducts the study is gone, by SIGKILL, say."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

@@ -1,0 +1,320 @@
+"""Optuna's storage as the memory of a study: every point that was dealt with is a trial."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from fabric.study.front import values_of
+from fabric.study.identity import Identities
+from fabric.study.outcome import PROVED, Outcome, Point
+from fabric.study.storage import open_storage, study_of_form, written
+from fabric.study.study import Study
+from fabric.study.trials import TrialForm, violation
+from fabric.telling.plain import plain
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna.samplers import BaseSampler
+    from optuna.trial import FrozenTrial, Trial, TrialState
+
+__all__ = ["Store"]
+
+_POINT: Final = "point"
+"""What a trial has of its point: ``identity``, ``process``, ``whole``, ``outcome``."""
+
+_WORKS_ON: Final = "works on, "
+
+_GIVEN_UP: Final = "given_up"
+"""A trial of a process that is no more; nothing came of it."""
+
+
+class Store:
+    """Keeps outcomes in a storage of Optuna, and finds them again; see ``Kept``.
+
+    A run that has come to its end is a complete trial, with the metrics that are minimised as its
+    values; a point that was proved away is a pruned one, all others are failed ones. What is beside
+    numbers is in the user attribute ``point``.
+
+    Runs are taken from every study of the storage, whatever it minimises, if their identity is the
+    same; what was proved, from one of the same metrics, conditions and axes only. Points that have
+    lost their worker, or took longer than they are given now, are tried again.
+
+    Attributes:
+        history: Optuna's study.
+        form: how points stand in it.
+        ignored: how many outcomes of this study's points are of another program, hardware or
+            version of the fabric.
+        drawn: indices of points that a sampler has drawn.
+    """
+
+    def __init__(
+        self, study: Study, url: str | None = None, timeout_seconds: float | None = None
+    ) -> None:
+        """Open the storage.
+
+        Args:
+            study: whose points.
+            url: of the storage; None: it is in memory, and gone with this object.
+            timeout_seconds: what a point is given in this session.
+
+        Raises:
+            ConfigurationError: see ``open_storage``.
+            OSError: it cannot be written, or a file of the study cannot be read.
+        """
+        self._study: Final = study
+        self._url: Final = url
+        self._timeout_seconds: Final = timeout_seconds
+        self.form: Final = TrialForm(study.space)
+        self._identities: Final = Identities(study)
+        form = {
+            "objectives": list(study.objectives),
+            "where": list(study.where),
+            "axes": [
+                [[list(axis.names), [list(row) for row in axis.rows]] for axis in axes]
+                for axes in study.space.products
+            ],
+        }
+        self._storage: Final = open_storage(url)
+        with written(url):
+            self.history: Final[optuna.Study] = study_of_form(
+                self._storage, study.name or "study", form
+            )
+        self.ignored = 0
+        self._process: Final = f"{socket.gethostname()}:{os.getpid()}"
+        self._claimed: Final[list[str]] = []
+        self._asked: Final[dict[int, Trial]] = {}
+        self._seen = 0
+        self._unfinished: list[int] = []
+        self.drawn: Final[set[int]] = set()
+
+    def known(self) -> list[Outcome]:
+        """Return the outcomes of earlier sessions that hold for this one."""
+        import optuna
+
+        found: dict[int, Outcome] = {}
+        for name in optuna.study.get_all_study_names(self._storage):
+            own = name == self.history.study_name
+            other = (
+                self.history if own else optuna.load_study(study_name=name, storage=self._storage)
+            )
+            trials = other.get_trials(deepcopy=False)
+            if own:
+                self._seen = len(trials)
+            for trial in trials:
+                for outcome in self._outcomes_of(trial, proved=own):
+                    found.setdefault(outcome.index, outcome)
+        return [each for each in found.values() if _is_proved_by(each, found)]
+
+    def news(self) -> list[Outcome]:
+        """Return what other processes have kept in this study since it was last asked."""
+        if self._url is None:
+            return []
+        trials = self.history.get_trials(deepcopy=False)
+        fresh = [*(trials[number] for number in self._unfinished), *trials[self._seen :]]
+        self._seen = len(trials)
+        self._unfinished = [each.number for each in fresh if not each.state.is_finished()]
+        return [
+            outcome
+            for trial in fresh
+            if trial.user_attrs.get(_POINT, {}).get("process") != self._process
+            for outcome in self._outcomes_of(trial, proved=True)
+        ]
+
+    def claim(self, point: Point, *, insist: bool) -> bool:
+        """Say that this process works on a point; False: another one that may live does."""
+        if self._url is None:
+            return True
+        identity = self._identities.of(point.setting)
+        with written(self._url):
+            if not insist and identity in self._claimed_elsewhere():
+                return False
+            self._claimed.append(identity)
+            self._say_claimed()
+        return True
+
+    def begin_drawing(self, sampler: Callable[[int], BaseSampler]) -> int:
+        """Have the next trial of ``history`` drawn, and return how many there were before.
+
+        Args:
+            sampler: returns what draws a trial, given that number.
+        """
+        trials = self.history.get_trials(deepcopy=False)
+        number = sum(_GIVEN_UP not in trial.user_attrs for trial in trials)
+        self.history.sampler = sampler(number)
+        return number
+
+    def asked(self, index: int, trial: Trial) -> None:
+        """Know that a trial of ``history`` has begun with a point: ``keep`` ends it."""
+        self._asked[index] = trial
+        trial.set_user_attr(_POINT, {"process": self._process})
+
+    def give_up_lost_trials(self) -> None:
+        """End trials that a process which is no more has begun, as if they had not been."""
+        import optuna
+
+        for trial in self.history.get_trials(deepcopy=False):
+            process = trial.user_attrs.get(_POINT, {}).get("process")
+            running = trial.state == optuna.trial.TrialState.RUNNING
+            if running and process is not None and not self._may_live(process):
+                self._storage.set_trial_user_attr(trial._trial_id, _GIVEN_UP, True)
+                self.history.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+
+    def keep(self, outcome: Outcome) -> None:
+        """Keep an outcome, at once.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        identity = self._identities.of(outcome.setting)
+        content = {
+            "identity": identity,
+            "process": self._process,
+            "whole": self._study.whole(outcome.setting),
+            "drawn": outcome.index in self._asked,
+            "outcome": json.loads(json.dumps(asdict(outcome), default=plain)),
+        }
+        with written(self._url):
+            trial = self._asked.pop(outcome.index, None)
+            if trial is None:
+                self._add(outcome, content)
+            else:
+                self.drawn.add(outcome.index)
+                self._end(trial, outcome, content)
+            if identity in self._claimed:
+                self._claimed.remove(identity)
+                self._say_claimed()
+
+    def end_again(self, trial: Trial, outcome: Outcome | None) -> None:
+        """End a trial whose point is known already, or under way: it is no new point.
+
+        Args:
+            trial: of ``history``.
+            outcome: what is known; None while it is under way.
+        """
+        import optuna
+
+        with written(self._url):
+            if outcome is None:
+                self.history.tell(trial, state=optuna.trial.TrialState.FAIL)
+            else:
+                self._end(trial, outcome, None)
+
+    def told_of_ignored(self) -> str:
+        """Return the sentence about outcomes that are not used."""
+        of = "1 point is" if self.ignored == 1 else f"{self.ignored} points are"
+        return (
+            f"{of} in {self._url} as another program, hardware or version of the fabric had it: "
+            "not used"
+        )
+
+    def _add(self, outcome: Outcome, content: dict[str, Any]) -> None:
+        """Write a trial in one transaction."""
+        import optuna
+
+        parameters, distributions = self.form.parameters(outcome.index)
+        values = self._values(outcome)
+        self.history.add_trial(
+            optuna.trial.create_trial(
+                state=self._state(outcome),
+                values=values,
+                params=parameters,
+                distributions=distributions,
+                user_attrs={_POINT: content},
+                constraints=self._constraints(outcome),
+            )
+        )
+
+    def _end(self, trial: Trial, outcome: Outcome, content: dict[str, Any] | None) -> None:
+        if content is not None:
+            trial.set_user_attr(_POINT, content)
+        for name, value in self._constraints(outcome).items():
+            trial.set_constraint(name, value)
+        self.history.tell(trial, self._values(outcome), self._state(outcome))
+
+    def _values(self, outcome: Outcome) -> tuple[float, ...] | None:
+        return values_of(outcome, self._study.objectives)
+
+    def _state(self, outcome: Outcome) -> TrialState:
+        import optuna
+
+        if outcome.status in PROVED:
+            return optuna.trial.TrialState.PRUNED
+        if self._values(outcome) is None:
+            return optuna.trial.TrialState.FAIL
+        return optuna.trial.TrialState.COMPLETE
+
+    def _constraints(self, outcome: Outcome) -> dict[str, float]:
+        """Return by how much a run breaks each condition; of a point proved to break one, that."""
+        if outcome.status == "infeasible":
+            return {str(outcome.pruned_by): 1.0}
+        amounts = {str(each): violation(each, outcome) for each in self._study.conditions}
+        return {name: amount for name, amount in amounts.items() if amount is not None}
+
+    def _outcomes_of(self, trial: FrozenTrial, *, proved: bool) -> Iterator[Outcome]:
+        """Return the outcome that a trial has, for each point of the space that it is of."""
+        content = trial.user_attrs.get(_POINT)
+        if content is None or "outcome" not in content:
+            return
+        outcome = _read(content["outcome"])
+        if outcome.status == "lost" or (outcome.status in PROVED and not proved):
+            return
+        if outcome.status == "timeout" and not self._is_as_short(outcome.seconds):
+            return
+        for index in self.form.indices(content["whole"]):
+            setting = self._study.space[index]
+            if self._identities.of(setting) == content["identity"]:
+                if proved and content["drawn"]:
+                    self.drawn.add(index)
+                yield replace(outcome, index=index, setting=setting)
+            else:
+                self.ignored += 1
+
+    def _is_as_short(self, seconds: float | None) -> bool:
+        """Say whether a point that took longer than ``seconds`` would do so again."""
+        return (
+            seconds is not None
+            and self._timeout_seconds is not None
+            and self._timeout_seconds <= seconds
+        )
+
+    def _say_claimed(self) -> None:
+        self.history.set_user_attr(_WORKS_ON + self._process, self._claimed)
+
+    def _claimed_elsewhere(self) -> set[str]:
+        """Return the identities of points that other processes work on."""
+        return {
+            identity
+            for name, claimed in self.history.user_attrs.items()
+            if name.startswith(_WORKS_ON) and claimed
+            for identity in claimed
+            if self._may_live(name.removeprefix(_WORKS_ON))
+        }
+
+    def _may_live(self, process: str) -> bool:
+        """Say whether another process may live: of another machine's, nobody knows."""
+        host, _, number = process.rpartition(":")
+        if process == self._process:
+            return False
+        if host != socket.gethostname():
+            return True
+        try:
+            os.kill(int(number), 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        return True
+
+
+def _read(kept: dict[str, Any]) -> Outcome:
+    return Outcome(**{**kept, "exact": tuple(kept["exact"])})
+
+
+def _is_proved_by(outcome: Outcome, known: dict[int, Outcome]) -> bool:
+    """Say whether the run that proves a point away is known; True of all others."""
+    return not isinstance(outcome.pruned_by, int) or outcome.pruned_by in known

@@ -1,0 +1,146 @@
+"""What is known of a run before it: some fields of its report exactly, others from below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fabric.arguments.described import checked
+from fabric.compiled.likeness import Likeness
+from fabric.hardware.description import FlatDescription
+from fabric.symbolic.bounds_cycles import Bound, bounds_of_cycles
+from fabric.symbolic.certain import Certain, certain_sizes
+from fabric.symbolic.graph import graph_of
+from fabric.symbolic.least import Least, leasts
+from fabric.symbolic.metrics import Metrics, metrics_of
+from fabric.values.dims import Dim, Symbol
+from fabric.values.expression import Product, Sum
+from fabric.values.rounding import AtLeastOne, CeilDiv
+from fabric.wiring.collector import only_young_garbage
+from fabric.wiring.elaborate import Plan, elaborate
+from fabric.wiring.operator import ComputeOperator
+from fabric.wiring.program import Program
+
+__all__ = ["KnownBefore", "lower_bounds"]
+
+
+@dataclass(frozen=True)
+class KnownBefore:
+    """Fields of the report of a run in timing mode that completes, before it was run.
+
+    Sizes that the program binds (``Program.bind``) and shapes that it assumes are believed; a run
+    says where they are not so.
+
+    Attributes:
+        exact: what the report will say, by the name of the field.
+        at_least: for other fields, what it will say no less than.
+        cycles: the lower bounds of the cycles by what needs them, as ``bounds_of_cycles`` has them;
+            ``at_least["cycles"]`` is the largest.
+    """
+
+    exact: Mapping[str, int]
+    at_least: Mapping[str, int]
+    cycles: Mapping[str, Bound]
+
+
+@checked
+@only_young_garbage()
+def lower_bounds(program: Program) -> KnownBefore:
+    """Return what is known of each run of ``program``, under whatever depths and hops.
+
+    Args:
+        program: wired; nothing runs.
+
+    Raises:
+        ProgramError: the program is not complete.
+    """
+    plan = elaborate(program)
+    certain = Certain(plan, certain_sizes(plan))
+    likeness = Likeness()
+    graph = graph_of(plan)
+    least = leasts(plan, graph, certain, likeness)
+    metrics = metrics_of(plan, certain.substitution, likeness)
+    cycles = bounds_of_cycles(plan, graph, least)
+    found: dict[str, tuple[int, bool]] = {
+        "operators": (len(plan.nodes), True),
+        "channels": (len(plan.edges), True),
+        "allocated_flops_per_cycle": (metrics.allocated_flops_per_cycle, True),
+        "cycles": (max([bound.cycles for bound in cycles.values()], default=0), False),
+        "flops": _flops(least, metrics),
+        "hbm_bytes_moved": _moved_bytes(plan, least),
+    }
+    for name, totals in (("", metrics.paper), ("_artifact", metrics.artifact)):
+        found[f"off_chip_traffic{name}_bytes"] = _of_types(totals.traffic_bytes)
+        found[f"on_chip_requirement{name}_bytes"] = _of_types(totals.on_chip_bytes)
+    return KnownBefore(
+        exact={name: value for name, (value, is_exact) in sorted(found.items()) if is_exact},
+        at_least={name: value for name, (value, is_exact) in sorted(found.items()) if not is_exact},
+        cycles=cycles,
+    )
+
+
+def _of_types(total: Dim) -> tuple[int, bool]:
+    """Return a total that the report computes of types, for the sizes that the run had.
+
+    Proof. The report puts the sizes that it measures into the same expression. Those that are
+    certain are measured as what they are; of the others it is known that they are not below 0, and
+    an expression that only adds, multiplies and rounds up is least where they are 0.
+    """
+    return (total, True) if isinstance(total, int) else (_least(total), False)
+
+
+def _flops(least: list[Least], metrics: Metrics) -> tuple[int, bool]:
+    """Return the operations, and whether these are all.
+
+    Proof. Compute units count them, for each element as many as the function's ``flops`` says; one
+    of ours says the same of a tile as of its type, where that has no symbols. So do the costs,
+    which multiply it with the elements. What is a user's, or hangs on symbols, may do any number.
+    """
+    done, is_all = 0, True
+    for its, of in zip(least, metrics.operators, strict=True):
+        if not isinstance(of.node.operator, ComputeOperator):
+            continue
+        flops = of.costs.flops
+        if its.computes and isinstance(flops, int):
+            done += flops
+        else:
+            is_all = False
+    return done, is_all
+
+
+def _moved_bytes(plan: Plan, least: list[Least]) -> tuple[int, bool]:
+    """Return the bytes of the requests to the off-chip memory, and whether these are all.
+
+    Proof. Each burst takes ``Rates.requests`` requests, of which none is left when a run completes.
+    """
+    hbm = plan.program.hardware.hbm
+    clients = [
+        its.requests
+        for node, its in zip(plan.nodes, least, strict=True)
+        if node.operator.off_chip is not None
+    ]
+    if type(hbm) is not FlatDescription:
+        return 0, not clients
+    moved = sum(requests or 0 for requests in clients) * hbm.request_bytes
+    return moved, None not in clients
+
+
+def _least(dim: Dim) -> int:
+    """Return a lower bound of ``dim`` for any sizes from 0 on; 0 where it could be anything."""
+    if isinstance(dim, int) or not _only_grows(dim):
+        return dim if isinstance(dim, int) else 0
+    value = dim.with_sizes(dict.fromkeys(dim.free_symbols, 0))
+    return max(int(-(-value // 1)), 0)
+
+
+def _only_grows(dim: Dim) -> bool:
+    """Whether ``dim`` is not smaller for larger sizes."""
+    if isinstance(dim, Sum):
+        return all(each > 0 and _only_grows(rest) for rest, each in dim.terms.items())
+    if isinstance(dim, Product):
+        return dim.coefficient > 0 and all(
+            exponent > 0 and _only_grows(base) for base, exponent in dim.powers.items()
+        )
+    if isinstance(dim, CeilDiv | AtLeastOne):
+        return _only_grows(dim.dim)
+    return isinstance(dim, Symbol)

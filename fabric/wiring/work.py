@@ -1,0 +1,155 @@
+"""The least that an operator does in any run, as far as its class says so.
+
+It is what lower bounds of a run's cycles are made of, before anything runs (``lower_bounds``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol, TypeAlias
+
+from fabric.hardware.description import FlatDescription, OffChipDescription
+from fabric.telling.place import is_own
+from fabric.values.dims import Dim
+from fabric.values.stream_type import StreamType, TileType, ValueType
+
+__all__ = ["NEEDS", "WORK_NUMBERS", "Costed", "Rates", "Work", "answer_cycles", "queue_cycles"]
+
+NEEDS: TypeAlias = Literal["all", "any", "none"]
+
+WORK_NUMBERS: Final = ("cycles", "first_cycles", "last_cycles", "bursts")
+"""What of ``Work`` is a number, or an expression of the sizes that data decide."""
+
+
+class Costed(Protocol):
+    """A hardware function, as far as its cycles hang on it."""
+
+    @property
+    def fixed_cycles(self) -> int | None:
+        """Cycles per element whatever its size; None where ``flops`` decides."""
+        ...
+
+    def flops(self, *inputs: ValueType) -> Dim:
+        """Return the operations for one element."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What no run of an operator does in less, where its streams are as their types say.
+
+    All cycles are those of its own unit: charged there, or waited there for its own bursts. An
+    element is a value here, and no bare stop. A number that hangs on symbols is not known.
+
+    Attributes:
+        cycles: from when its first element is there until it has sent the last one to each output
+            in ``late``; where it has no outputs, until it ends.
+        first_cycles: from when all is there that its first element takes, until that is sent;
+            where no group of its inputs is empty.
+        last_cycles: from when the last element of an input in ``closing`` is there, until it has
+            sent the last one to each output in ``late``; where it has no outputs, until it ends.
+        needs: what its first element takes: one of ``all`` its inputs, of ``any`` one, or ``none``.
+        closing: the inputs whose last element each output in ``late`` waits for; all where None.
+        late: outputs; all where None.
+        deals: each element goes to some of the outputs: what is said of all in ``late`` holds for
+            one of them.
+        tile: what each of its bursts moves; None where it is no client of the off-chip memory.
+        bursts: how many it has in all.
+        in_memory: all tiles that it sends, those in buffers too, are in a memory unit, from where a
+            reader loads them.
+    """
+
+    cycles: Dim = 0
+    first_cycles: Dim = 0
+    last_cycles: Dim = 0
+    needs: NEEDS = "all"
+    closing: tuple[int, ...] | None = None
+    late: tuple[int, ...] | None = None
+    deals: bool = False
+    tile: TileType | None = None
+    bursts: Dim = 0
+    in_memory: bool = False
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How fast the hardware under an operator is at best.
+
+    Attributes:
+        flops_per_cycle: of its compute unit; 0 where it has no arithmetic.
+        bytes_per_cycle: of each port between its unit and an on-chip memory.
+        memory: the off-chip memory.
+        in_memory: of each input, whether all its tiles are in a memory unit.
+    """
+
+    flops_per_cycle: int
+    bytes_per_cycle: int
+    memory: OffChipDescription
+    in_memory: tuple[bool, ...]
+
+    def is_ours(self, function: object) -> bool:
+        """Whether ``function`` does what it says; a user's may be changed by what it overrides."""
+        return is_own(function)
+
+    def compute(self, function: Costed, *operands: ValueType) -> int:
+        """Return the cycles of ``function`` for one element; 0 where they are not known."""
+        if not is_own(function):
+            return 0
+        if function.fixed_cycles is not None:
+            return function.fixed_cycles
+        flops = function.flops(*operands)
+        if not isinstance(flops, int) or not self.flops_per_cycle:
+            return 0
+        return -(-flops // self.flops_per_cycle)
+
+    def load(self, inputs: Sequence[StreamType]) -> int:
+        """Return the cycles of loading an element of each input, one after the other."""
+        return sum(
+            self.transfer(each.value)
+            for each, in_memory in zip(inputs, self.in_memory, strict=True)
+            if in_memory and isinstance(each.value, TileType)
+        )
+
+    def transfer(self, value: ValueType) -> int:
+        """Return the cycles of ``value`` through a port; 0 where its size is not known."""
+        size_bytes = value.size_bytes
+        return -(-size_bytes // self.bytes_per_cycle) if isinstance(size_bytes, int) else 0
+
+    def requests(self, tile: TileType) -> int | None:
+        """Return the requests that a tile takes: a row is never merged with the next one.
+
+        None where its size is not known.
+        """
+        if not isinstance(tile.rows, int) or not isinstance(tile.cols, int):
+            return None
+        return tile.rows * -(-tile.cols * tile.dtype.itemsize // self.memory.request_bytes)
+
+    def burst(self, tile: TileType) -> int:
+        """Return the cycles from handing a tile to the off-chip memory to seeing it complete.
+
+        In cycle t + 1 the first of its bundles is taken, and one a cycle from there on: its last
+        request starts in cycle t + bundles + 1 at the earliest. A channel starts its first request
+        in cycle t + 2 at the earliest, and the channel that has most of them starts its last one so
+        many intervals later. What has started is ready after start-up and latency, and seen in the
+        cycle after that. 0 where the size is not known, or the memory is a user's.
+        """
+        memory = self.memory
+        requests = self.requests(tile)
+        if not requests or type(memory) is not FlatDescription:
+            return 0
+        bundles = -(-requests // memory.requests_per_bundle)
+        return answer_cycles(memory) + max(bundles - 1, queue_cycles(memory, requests))
+
+
+def answer_cycles(memory: FlatDescription) -> int:
+    """Return the cycles from handing over one request to seeing it complete."""
+    return 3 + memory.startup_cycles + memory.latency_cycles
+
+
+def queue_cycles(memory: FlatDescription, requests: int) -> int:
+    """Return the cycles between the first and the last start of ``requests``, at least 1 of them.
+
+    One of the channels has at least a channel's share of them.
+    """
+    return (-(-requests // memory.channels) - 1) * memory.initiation_interval_cycles
