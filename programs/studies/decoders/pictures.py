@@ -43,10 +43,7 @@ def draw_ratios(findings: Findings, figure: Figure) -> None:
     names = []
     for row, published in enumerate(reversed(PUBLISHED)):
         comparison = compared(findings, published.decoder)
-        what = {"speedup": "speed-up", "bytes": "bytes saved", "compute": "compute saved"}
-        names.append(
-            f"{published.decoder.title}, {published.against}-matched:\n{what[published.what]}"
-        )
+        names.append(f"{published.decoder.title}, {published.against}-matched:\n{published.what}")
         axes.plot(published.value, row, "D", color="0.4", label="paper" if not row else None)
         if comparison is not None:
             found = published.found(comparison)
