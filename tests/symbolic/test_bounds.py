@@ -29,6 +29,7 @@ SHIPPED: list[tuple[str, dict[str, Any]]] = [
     ("attention", {"requests": 8, "strategy": "coarse", "channel_depth": 3}),
     ("attention", {"requests": 6, "strategy": "interleaved", "regions": 2}),
     ("buffer_twice", {"size": 32}),
+    ("decoder", {"model": "tiny", "batch": 3, "regions": 2}),
     ("dynamic_tiling", {}),
     ("dynamic_tiling", {"tiling": "static"}),
     ("edit_distance", {}),
