@@ -35,8 +35,12 @@ def made(
     outcomes = []
     for index, setting in enumerate(study.space):
         found = numbers(study.whole(setting))
-        status = "completed" if found is not None else "deadlock"
         outcomes.append(
-            Outcome(index=index, setting=setting, status=status, numbers=dict(found or {}))
+            Outcome(
+                index=index,
+                setting=setting,
+                status="deadlock" if found is None else "completed",
+                numbers=dict(found or {}),
+            )
         )
     return StudyResult(study, tuple(outcomes))

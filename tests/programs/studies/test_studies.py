@@ -48,7 +48,7 @@ def test_points(name: str) -> None:
 
 def test_all_published_values_are_known() -> None:
     """Those of the tables are in the studies of their figures."""
-    known = {
+    known: set[object] = {
         (name, tuple(each.setting.items()), each.metric, each.value)
         for name in POINTS
         for each in opened(name).known
@@ -62,9 +62,9 @@ def test_all_published_values_are_known() -> None:
     }
 
     for name, values in wanted.items():
-        listed = [(name, tuple(each.setting.items()), each.metric, each.value) for each in values]
+        listed = {(name, tuple(each.setting.items()), each.metric, each.value) for each in values}
         assert listed
-        assert [] == [each for each in listed if each not in known]
+        assert listed <= known
 
 
 def test_cache_traces() -> None:
@@ -102,8 +102,5 @@ def test_pictures(name: str, completed: str) -> None:
         figure = Figure(layout="constrained")
         picture.draw(result, figure)
         figure.draw_without_rendering()
-        assert figure.axes
-        assert all(
-            axes.get_ylabel() for axes in figure.axes if axes.get_subplotspec().is_first_col()
-        )
+        assert figure.axes[0].get_ylabel()
         assert all(axes.has_data() for axes in figure.axes)
