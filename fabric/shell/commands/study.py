@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fabric.runs.exit_status import ExitStatus
+from fabric.runs.terminations import was_terminated
 from fabric.shell.commands.options import NamedPath
 from fabric.telling.errors import ConfigurationError
 
@@ -158,7 +159,9 @@ def command(
                 tell(store.told_of_ignored())
             print_json(result.as_json())
             if result.interrupted:
-                status = ExitStatus.interrupted(signal.SIGINT)
+                status = ExitStatus.interrupted(
+                    signal.SIGTERM if was_terminated() else signal.SIGINT
+                )
                 break
     finally:
         workers.close()
