@@ -47,6 +47,8 @@ from .study.space import grid as grid
 from .study.space import zipped as zipped
 from .study.study import Picture as Picture
 from .study.study import Study as Study
+from .symbolic.bounds import KnownBefore as KnownBefore
+from .symbolic.bounds import lower_bounds as lower_bounds
 from .telling.errors import CapacityError as CapacityError
 from .telling.errors import ConfigurationError as ConfigurationError
 from .telling.errors import Deadlock as Deadlock

@@ -114,7 +114,11 @@ class Bufferize(Operator):
     ) -> Work:
         (source,), (buffers,) = inputs, outputs
         group = product(source.shape[-self.rank :])
-        return Work(cycles=source.count - buffers.count, first_cycles=group - 1)
+        return Work(
+            cycles=source.count - buffers.count,
+            first_cycles=group - 1,
+            in_memory=rates.in_memory[0],
+        )
 
     @override
     async def run(self, ports: Ports) -> None:

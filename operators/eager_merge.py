@@ -132,7 +132,9 @@ class EagerMerge(Operator):
     ) -> Work:
         # A selector may be sent a cycle before its data are there.
         inner = sum(each.count - each.shape[0] for each in inputs) if self.rank else 0
-        return Work(cycles=inner, first_cycles=-1, needs="any", late=(0,))
+        return Work(
+            cycles=inner, first_cycles=-1, needs="any", late=(0,), in_memory=all(rates.in_memory)
+        )
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -107,7 +107,11 @@ class Repeat(_Repetition):
     ) -> Work:
         # The last copy is visible a cycle after its turn, as all but the first are.
         late = max(self.count - 2, 0)
-        return Work(cycles=(inputs[0].count - 1) * self.count + late, last_cycles=late)
+        return Work(
+            cycles=(inputs[0].count - 1) * self.count + late,
+            last_cycles=late,
+            in_memory=rates.in_memory[0],
+        )
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -189,7 +193,7 @@ class Expand(_Repetition):
     def work(
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work:
-        return Work(closing=(1,))
+        return Work(closing=(1,), in_memory=rates.in_memory[0])
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -120,6 +120,7 @@ class LinearOffChipLoad(Load):
             closing=None if view else (),
             tile=tiles.value,
             bursts=tiles.count,
+            in_memory=True,
         )
 
     @override

@@ -103,9 +103,15 @@ class Map(ComputeOperator):
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work:
         cycles = rates.compute(self.function, *unpacked_types(each.value for each in inputs))
+        cycles = max(cycles, rates.load(inputs))
         if self.to_memory:
             cycles = max(cycles, rates.transfer(outputs[0].value))
-        return Work(cycles=inputs[0].count * cycles, first_cycles=cycles, last_cycles=cycles)
+        return Work(
+            cycles=inputs[0].count * cycles,
+            first_cycles=cycles,
+            last_cycles=cycles,
+            in_memory=self.to_memory,
+        )
 
     @override
     async def run(self, ports: Ports) -> None:

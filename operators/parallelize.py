@@ -99,7 +99,7 @@ class Parallelize(Operator):
     ) -> Work:
         # What is sent is visible a cycle later in any case.
         late = max(self.switch_cycles - 1, 0)
-        return Work(first_cycles=late, last_cycles=late, deals=True)
+        return Work(first_cycles=late, last_cycles=late, deals=True, in_memory=rates.in_memory[0])
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -135,11 +135,11 @@ class Partition(Operator):
     ) -> Work:
         selectors = inputs[1].value
         assert isinstance(selectors, SelectorType)
-        switch = self.switch_cycles if selectors.hits else 0
+        cycles = rates.load(inputs) + (self.switch_cycles if selectors.hits else 0)
         return Work(
-            cycles=inputs[0].count * switch,
-            first_cycles=switch,
-            last_cycles=switch,
+            cycles=inputs[0].count * cycles,
+            first_cycles=cycles,
+            last_cycles=cycles,
             closing=(0,) if selectors.hits else (),
             deals=True,
         )

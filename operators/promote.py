@@ -95,7 +95,7 @@ class Promote(Operator):
     def work(
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work:
-        return Work()
+        return Work(in_memory=rates.in_memory[0])
 
     @override
     async def run(self, ports: Ports) -> None:

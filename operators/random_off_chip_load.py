@@ -89,6 +89,7 @@ class RandomOffChipLoad(Load):
             last_cycles=cycles,
             tile=tiles.value,
             bursts=tiles.count,
+            in_memory=True,
         )
 
     @override

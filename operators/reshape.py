@@ -153,7 +153,8 @@ class Reshape(Operator):
     def work(
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work:
-        return Work()
+        # Padding is in no memory.
+        return Work(in_memory=rates.in_memory[0] and self.pad is None)
 
     @override
     async def run(self, ports: Ports) -> None:

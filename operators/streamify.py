@@ -164,6 +164,7 @@ class Streamify(Operator):
         return Work(
             cycles=outputs[0].count - 1,
             last_cycles=reading - 1,
+            in_memory=rates.in_memory[0],
             closing=(len(inputs) - 1,) if isinstance(reading, int) and reading else (),
         )
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from layers.assignment import assigned
 from layers.attention_region import Caches, Requests, attention_region
 from layers.cache_lengths import draw_lengths, read_lengths
 from numpy.typing import NDArray
@@ -24,15 +25,13 @@ from fabric import ConfigurationError, Feedback, Program, Stream, StreamType
 from operators import (
     INTEGER,
     Accum,
-    Consumer,
     EagerMerge,
     Flatten,
     LinearOffChipLoad,
     Metadata,
     Parallelize,
     Partition,
-    Reassemble,
-    Selectors,
+    RandomOffChipStore,
     SignalAllRead,
     Tensor,
 )
@@ -110,7 +109,7 @@ def _coarse(data: _Data, regions: int, program: Program) -> None:
         *([Flatten(0, 1)(each) for each in part] for part in metadata),
     ]  # per region [b, 1], ..., [b]
     for region, given in enumerate(zip(*shares, strict=True)):
-        tiles = attention_region(f"region_{region}", Requests(*given), data.caches)  # [b, n]
+        tiles = _region(region, Requests(*given), data)  # [b, n]
         program.bind(tiles.shape[-1], data.mean_tiles(members[region]))
 
 
@@ -122,45 +121,38 @@ def _interleaved(data: _Data, regions: int, program: Program) -> None:
         *(Parallelize(regions)(Flatten(0, 1)(each)) for each in metadata),
     ]  # per region [b, 1], ..., [b]
     for region, given in enumerate(zip(*shares, strict=True)):
-        tiles = attention_region(f"region_{region}", Requests(*given), data.caches)  # [b, n]
+        tiles = _region(region, Requests(*given), data)  # [b, n]
         program.bind(tiles.shape[-1], data.mean_tiles(np.arange(region, data.count, regions)))
 
 
 def _dynamic(data: _Data, regions: int, program: Program) -> None:
     """A request goes to the region that was the first to read all keys of its request before."""
     count = data.count
-    started = min(regions, count)
     # Every region starts with one request and asks for the next with one token a request.
     tokens = [
         Feedback(StreamType((program.symbol(f"D_region[{region}]"),), INTEGER))
         for region in range(regions)
     ]
     _, free = EagerMerge()(tokens)  # [B], which region became free
-    kept = _assigned(free, count, started, regions)
+    kept = assigned(free, count, regions)
     queries, keys, values, *metadata = data.inputs(np.arange(count))
     shares = [
         *(Partition(regions, rank=1)(each, kept) for each in (queries, keys, values)),
         *(Partition(regions)(each, kept) for each in metadata),
     ]  # per region [b, 1], ..., [b]
     for region, given in enumerate(zip(*shares, strict=True)):
-        tiles = attention_region(f"region_{region}", Requests(*given), data.caches)  # [b, n]
+        tiles = _region(region, Requests(*given), data)  # [b, n]
         tokens[region].connect(Accum(SignalAllRead(), name=f"region_{region}_ask")(tiles))  # [b]
 
 
-def _assigned(free: Stream, count: int, started: int, regions: int) -> Stream:
-    """Return the region of each request, [1, B]: the first ones, then whichever is free."""
-    # The last tokens find no request left.
-    spare = np.repeat([1, 0], [count - started, started])
-    unused, asking = Partition(2)(free, Flatten(0, 1)(_choose(spare, 2)))
-    Consumer()(unused)
-    first = Flatten(0, 1)(_choose(np.arange(started), regions))  # [started]
-    order = _choose(np.repeat([0, 1], [started, count - started]), 2)  # [1, B]
-    return Flatten(0, 1)(Reassemble()([first, asking], order))  # [1, B, 1] -> [1, B]
-
-
-def _choose(numbers: Numbers, width: int) -> Stream:
-    """[1, len(numbers)] of one-hot selectors."""
-    return Selectors(numbers[:, np.newaxis], width)()
+def _region(region: int, given: Requests, data: _Data) -> Stream:
+    """Attend to the requests of a region and store the results; return its key tiles, [b, n]."""
+    tiles, result = attention_region(f"region_{region}", given, data.caches)
+    store = RandomOffChipStore(
+        "output", data.stored, (QUERIES, HEAD_DIM), name=f"region_{region}_store"
+    )
+    store(given.numbers, result)
+    return tiles
 
 
 class _Data:
@@ -177,11 +169,10 @@ class _Data:
         self.caches = Caches(
             keys=Tensor(cache, self._keys),
             values=Tensor(cache, self._values),
-            output=Tensor((self.count * QUERIES, HEAD_DIM), self._nothing),
             rows=rows,
             stride=self._stride,
-            heads=QUERIES,
         )
+        self.stored = Tensor((self.count * QUERIES, HEAD_DIM), self._nothing)
 
     def mean_tiles(self, members: Numbers) -> Fraction:
         """Return how many cache tiles the requests ``members`` have on the average."""

@@ -1,15 +1,25 @@
 """A layer of a graph neural network over lists of neighbours of any length, some of them empty.
 
-Features of the neighbours are gathered one by one and added up; both weights are read from
-off-chip memory once and streamed from a buffer for every vertex.
+Features of the neighbours are gathered one by one and packed to tiles; each goes through weights
+and an activation before all of a vertex are added up. Both weights are read from off-chip memory
+once and from a buffer for every tile. With dynamic tiling all neighbours of a vertex make up one
+tile; with static tiling ``rows`` of them do, the last tile padded; with padded lists every vertex
+has as many neighbours as the one with most, of which those that it lacks are zeros.
 
-Run:      python -m fabric run programs/graph_layer.py -p vertices=10
-Computes: y[v] = silu(x[v] @ own + (sum over the neighbours u of v of x[u]) @ others)
+Where STeP's operators do not fit: nothing adds up the rows inside of a tile, so that messages are
+split into rows again; and features that several vertices gather are read from off-chip memory for
+each of them, since a buffer on chip is read along affine patterns only.
+
+Run:      python -m fabric run programs/graph_layer.py -p graph=power-law -p vertices=64
+Computes: y[v] = x[v] @ own + sum over the neighbours u of v of silu(x[u] @ others)
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
+from layers.graphs import GraphName, graph_named
 from numpy.typing import NDArray
 
 from fabric import ConfigurationError, Program, Stream
@@ -17,6 +27,7 @@ from operators import (
     Accum,
     Add,
     Bufferize,
+    FlatMap,
     Flatten,
     LinearOffChipLoad,
     LinearOffChipStore,
@@ -25,7 +36,10 @@ from operators import (
     Promote,
     RaggedIntegers,
     RandomOffChipLoad,
+    Reshape,
+    RetileRow,
     SiLU,
+    SplitRows,
     Streamify,
     Sum,
 )
@@ -34,43 +48,54 @@ FEATURES = 32  # columns of x
 OUTPUT = 64  # columns of y
 
 
-def build(vertices: int = 10, most_neighbours: int = 6, seed: int = 0) -> Program:
-    """Wire the layer for a random graph.
+def build(
+    graph: GraphName = "random",
+    vertices: int = 10,
+    tiling: Literal["dynamic", "static", "padded"] = "dynamic",
+    rows: int = 4,
+    seed: int = 0,
+) -> Program:
+    """Wire the layer.
 
     Args:
-        vertices: every fourth has no neighbours.
-        most_neighbours: of one vertex.
+        graph: whose vertices have features.
+        vertices: of a graph that is drawn, or of a grid.
+        tiling: ``dynamic``, ``static``, or ``padded``: static tiles of padded lists.
+        rows: neighbours of a tile, where tiles are static.
         seed: of the graph and all numbers.
     """
-    for name, value, least in (
-        ("vertices", vertices, 0),
-        ("most_neighbours", most_neighbours, 1),
-        ("seed", seed, 0),
-    ):
-        if value < least:
-            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
+    if rows < 1:
+        raise ConfigurationError(f"rows is {rows}: expected at least 1")
+    network = graph_named(graph, vertices, seed)
+    lists = [sorted(network[vertex]) for vertex in network]
+    count = len(lists)
     random = np.random.default_rng(seed)
-    counts = random.integers(1, most_neighbours + 1, vertices)
-    counts[::4] = 0
-    neighbours = [random.integers(0, vertices, count).tolist() for count in counts]
-    x = random.standard_normal((vertices, FEATURES))
+    x = np.zeros((count + 1, FEATURES))  # the last row is the neighbour that a vertex lacks
+    x[:count] = random.standard_normal((count, FEATURES))
     own, others = random.standard_normal((2, FEATURES, OUTPUT)) / 8
+    most = max(map(len, lists), default=0) if tiling == "padded" else 0
+    places = [each + [count] * (most - len(each)) for each in lists]
 
     with Program("graph-layer", mode="functional") as program:
-        lists = RaggedIntegers(neighbours)()  # [1, V, n~] of 1x1
-        gathered = RandomOffChipLoad(x, tile=(1, FEATURES))(lists)  # [1, V, n~] of 1x32
-        summed = Accum(Sum())(gathered)  # [1, V] of 1x32
-        vertex = Flatten(0, 1)(LinearOffChipLoad(x, tile=(1, FEATURES))())  # [1, V] of 1x32
-        parts = [
-            Map(Matmul())(each, _on_chip(weight, each))  # [1, V] of 1x64
-            for weight, each in ((own, vertex), (others, summed))
-        ]
-        LinearOffChipStore("y")(Promote(0)(Map(SiLU())(Map(Add())(*parts))))
+        gathered = RandomOffChipLoad(x, tile=(1, FEATURES))(RaggedIntegers(places)())
+        if tiling == "dynamic":
+            groups = Promote(1)(gathered)  # [1, V, 1, n~] of 1x32
+        else:
+            groups, _ = Reshape(chunk=rows, pad=0.0)(gathered)  # [1, V, t~, rows] of 1x32
+        packed = Accum(RetileRow())(groups)  # [1, V, 1] of n~ x 32, or [1, V, t~] of rows x 32
+        messages = Map(SiLU())(Map(Matmul())(packed, _on_chip(others, packed)))
+        each = FlatMap(SplitRows(valid_only=True))(messages)  # [1, V, n~] of 1x64
+        summed = Accum(Sum())(each)  # [1, V] of 1x64
+        vertex = LinearOffChipLoad(x, (1, FEATURES), (count,), (1,))()  # [1, V] of 1x32
+        y = Map(Add())(Map(Matmul())(vertex, _on_chip(own, vertex)), summed)  # [1, V] of 1x64
+        LinearOffChipStore("y")(Promote(0)(y))
 
     def reference() -> NDArray[np.float64]:
-        sums = np.array([x[each].sum(axis=0) for each in neighbours]).reshape(x.shape)
-        inner = x @ own + sums @ others
-        result: NDArray[np.float64] = inner / (1 + np.exp(-inner))
+        sums = np.zeros((count, OUTPUT))
+        for row, near in enumerate(lists):
+            inner = x[near] @ others
+            sums[row] = (inner / (1 + np.exp(-inner))).sum(axis=0)
+        result: NDArray[np.float64] = x[:count] @ own + sums
         return result
 
     program.expect(y=reference)
@@ -78,7 +103,7 @@ def build(vertices: int = 10, most_neighbours: int = 6, seed: int = 0) -> Progra
 
 
 def _on_chip(weight: NDArray[np.float64], reference: Stream) -> Stream:
-    """Read ``weight`` once and hand it on for every element of the reference, [1, V]."""
+    """Read ``weight`` once and hand it on for every element of the reference, [1, ...]."""
     rows, cols = weight.shape
     buffers = Bufferize(2)(LinearOffChipLoad(weight, tile=(rows, cols))())  # [1] of [1, 1]
-    return Flatten(0, 2)(Streamify()(buffers, reference))  # [1, V, 1, 1] -> [1, V]
+    return Flatten(0, 2)(Streamify()(buffers, reference))  # [1, ..., 1, 1] -> [1, ...]

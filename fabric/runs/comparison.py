@@ -135,10 +135,10 @@ def _hangs_on_means(stream: StreamType, guessed: frozenset[Symbol]) -> bool:
 def _told(row: Compared, exact: bool) -> str | None:
     """Return what to say of a difference; nothing where means of ragged sizes explain it."""
     if row.at_most:
-        return (
-            f"{row.what}: {row.measured:,}, more than the requirement of {row.expected:,}: more "
-            "than two buffers of an operator were alive"
-        )
+        why = "more than two buffers of an operator were alive"
+        if not exact:
+            why = "it counts ragged sizes with their mean"
+        return f"{row.what}: {row.measured:,}, more than the requirement of {row.expected:,}: {why}"
     if not exact:
         return None
     return (

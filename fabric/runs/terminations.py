@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Final
 
-__all__ = ["SIGNALS", "Terminations", "free_ones", "handling", "was_terminated"]
+__all__ = ["SIGNALS", "Terminations", "ending_signal", "free_ones", "handling", "was_terminated"]
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What asks a command to end; another way would be SIGKILL."""
@@ -60,10 +60,15 @@ def free_ones(numbers: Sequence[int]) -> list[int]:
     return [number for number in numbers if main and _is_free(number)]
 
 
+def ending_signal() -> int:
+    """Return the signal that a KeyboardInterrupt is of: SIGTERM, SIGHUP, or Ctrl-C's."""
+    owner = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
+    return owner.number if isinstance(owner, Terminations) else signal.SIGINT
+
+
 def was_terminated() -> bool:
     """Whether a KeyboardInterrupt is SIGTERM's or SIGHUP's, which end a command, not Ctrl-C's."""
-    owner = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
-    return isinstance(owner, Terminations) and owner.number != signal.SIGINT
+    return ending_signal() != signal.SIGINT
 
 
 def _is_free(number: int) -> bool:

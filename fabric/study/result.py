@@ -82,6 +82,11 @@ class StudyResult:
                 yield each
 
     @property
+    def completed(self) -> bool:
+        """Whether any point did."""
+        return any(each.status == "completed" for each in self.outcomes)
+
+    @property
     def counts(self) -> dict[str, int]:
         """How many points there are, ran, were proved away, failed, and were known before."""
         statuses = [each.status for each in self.outcomes]

@@ -10,6 +10,7 @@ from fabric.compiled.likeness import Likeness
 from fabric.hardware.description import FlatDescription
 from fabric.symbolic.bounds_cycles import Bound, bounds_of_cycles
 from fabric.symbolic.certain import Certain, certain_sizes
+from fabric.symbolic.graph import graph_of
 from fabric.symbolic.least import Least, leasts
 from fabric.symbolic.metrics import Metrics, metrics_of
 from fabric.values.dims import Dim, Symbol
@@ -56,9 +57,10 @@ def lower_bounds(program: Program) -> KnownBefore:
     plan = elaborate(program)
     certain = Certain(plan, certain_sizes(plan))
     likeness = Likeness()
-    least = leasts(plan, certain, likeness)
+    graph = graph_of(plan)
+    least = leasts(plan, graph, certain, likeness)
     metrics = metrics_of(plan, certain.substitution, likeness)
-    cycles = bounds_of_cycles(plan, least)
+    cycles = bounds_of_cycles(plan, graph, least)
     found: dict[str, tuple[int, bool]] = {
         "operators": (len(plan.nodes), True),
         "channels": (len(plan.edges), True),

@@ -17,9 +17,10 @@ from typing import NamedTuple
 
 from fabric.engine.flat_memory import SHUTDOWN_CYCLES
 from fabric.hardware.description import FlatDescription
+from fabric.symbolic.graph import Graph
 from fabric.symbolic.least import Least
-from fabric.wiring.elaborate import Edge, Plan
-from fabric.wiring.stream import Feedback
+from fabric.telling.causes import Cause
+from fabric.wiring.elaborate import Plan
 from fabric.wiring.work import answer_cycles, queue_cycles
 
 __all__ = ["Bound", "bounds_of_cycles"]
@@ -37,40 +38,26 @@ class Bound(NamedTuple):
     what: str
 
 
-class _Graph(NamedTuple):
-    """The operators in the order of their streams; what comes back from behind is left out.
-
-    Attributes:
-        order: indices of nodes, those in front first.
-        into: by node, who produces its inputs; -1 for one that comes back.
-        out_of: by node, its edges.
-    """
-
-    order: list[int]
-    into: list[list[int]]
-    out_of: list[list[Edge]]
-
-
-def bounds_of_cycles(plan: Plan, least: Sequence[Least]) -> dict[str, Bound]:
+def bounds_of_cycles(plan: Plan, graph: Graph, least: Sequence[Least]) -> dict[str, Bound]:
     """Return the largest lower bound of each kind: the largest of all is a lower bound, too.
 
     Args:
         plan: the program.
+        graph: of it.
         least: what its operators do, in node order.
 
     Returns:
         By what needs the cycles: ``compute``, ``memory`` and ``routing`` units, and ``hbm``, which
         all clients share.
     """
-    graph = _graph(plan)
     starts = earliest_starts(graph, least)
     rests = least_rests(plan, graph, least)
     found = dict(busiest_units(plan, least, starts, rests))
     shared = shared_memory(plan, least, starts, rests)
-    return found if shared is None else {**found, "hbm": shared}
+    return found if shared is None else {**found, Cause.HBM.value: shared}
 
 
-def earliest_starts(graph: _Graph, least: Sequence[Least]) -> list[int]:
+def earliest_starts(graph: Graph, least: Sequence[Least]) -> list[int]:
     """Return when each operator has what its first element takes, at the earliest.
 
     Proof, along the streams. An operator in front sends its first element no earlier than
@@ -93,7 +80,7 @@ def earliest_starts(graph: _Graph, least: Sequence[Least]) -> list[int]:
     return starts
 
 
-def least_rests(plan: Plan, graph: _Graph, least: Sequence[Least]) -> list[int]:
+def least_rests(plan: Plan, graph: Graph, least: Sequence[Least]) -> list[int]:
     """Return how long a run goes on at least after each operator has sent its last element.
 
     Of one without outputs it is how long after its end.
@@ -179,24 +166,4 @@ def shared_memory(
             start, rest = min(start, its_start), min(rest, its_rest)
             cycles = start + answer_cycles(memory) + queue_cycles(memory, requests) + rest
             most = max(most, cycles)
-    return Bound(most, "hbm")
-
-
-def _graph(plan: Plan) -> _Graph:
-    into = [[-1] * len(node.inputs) for node in plan.nodes]
-    out_of: list[list[Edge]] = [[] for _ in plan.nodes]
-    waiting = [0] * len(plan.nodes)
-    for edge in plan.edges:
-        if isinstance(edge.consumer.inputs[edge.input], Feedback):
-            continue
-        into[edge.consumer.index][edge.input] = edge.producer.index
-        out_of[edge.producer.index].append(edge)
-        waiting[edge.consumer.index] += 1
-    order = [number for number, edges in enumerate(waiting) if not edges]
-    for number in order:
-        for edge in out_of[number]:
-            behind = edge.consumer.index
-            waiting[behind] -= 1
-            if not waiting[behind]:
-                order.append(behind)
-    return _Graph(order, into, out_of)
+    return Bound(most, Cause.HBM.value)

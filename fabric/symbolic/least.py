@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import fields
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
-from fabric.arguments.described import Described
 from fabric.compiled.likeness import Likeness
 from fabric.symbolic.certain import Certain, Facts
-from fabric.telling.place import is_ours, is_own
+from fabric.symbolic.graph import Graph
+from fabric.telling.place import is_ours
 from fabric.values.dims import Dim
 from fabric.wiring.behaviour import behaving_as
 from fabric.wiring.elaborate import Plan
+from fabric.wiring.mistakes import work_of
 from fabric.wiring.operator import ComputeOperator, Node, Operator
-from fabric.wiring.stream import Feedback
-from fabric.wiring.work import Rates, Work
+from fabric.wiring.work import NEEDS, Rates, Work
 
 __all__ = ["Least", "leasts"]
 
@@ -32,10 +31,11 @@ class Least(NamedTuple):
         deals: as in ``Work``.
         requests: of all its bursts together; None where that is not certain.
         computes: its costs say for certain how many operations its compute unit does.
+        in_memory: as in ``Work``.
     """
 
     known: bool = False
-    starts_with: Literal["all", "any", "none"] = "none"
+    starts_with: NEEDS = "none"
     cycles: int = 0
     first_cycles: int = 0
     last_cycles: int = 0
@@ -44,42 +44,25 @@ class Least(NamedTuple):
     deals: bool = False
     requests: int | None = None
     computes: bool = False
+    in_memory: bool = False
 
 
-def leasts(plan: Plan, certain: Certain, likeness: Likeness) -> list[Least]:
+def leasts(plan: Plan, graph: Graph, certain: Certain, likeness: Likeness) -> list[Least]:
     """Return what each operator of ``plan`` does at least, in node order.
 
     How many elements streams have is believed of operators that state their ``work``, as long as
     all in front of them do. What comes back from behind was promised, not inferred.
     """
     declared = _Declared(plan, certain, likeness)
-    trusted = _trusted(plan, [declared.states(node.operator) for node in plan.nodes])
     found = [Least()] * len(plan.nodes)
-    for node in plan.nodes:
-        if trusted[node.index]:
-            found[node.index] = declared.least(node)
-    if all(each.known for each, its in zip(found, trusted, strict=True) if its):
-        return found
-    # What an operator is made of may be a user's, who decides how much comes out.
-    trusted = _trusted(plan, [each.known for each in found])
-    return [each if its else Least() for each, its in zip(found, trusted, strict=True)]
-
-
-def _trusted(plan: Plan, states: list[bool]) -> list[bool]:
-    """Return which operators ``states`` is true of, and of all in front of them."""
-    readers: list[list[int]] = [[] for _ in plan.nodes]
-    doubted = [number for number, states_it in enumerate(states) if not states_it]
-    for edge in plan.edges:
-        readers[edge.producer.index].append(edge.consumer.index)
-        if isinstance(edge.consumer.inputs[edge.input], Feedback):
-            doubted.append(edge.consumer.index)
-    trusted = [True] * len(states)
-    while doubted:
-        number = doubted.pop()
-        if trusted[number]:
-            trusted[number] = False
-            doubted += readers[number]
-    return trusted
+    for number in graph.order:
+        node, into = plan.nodes[number], graph.into[number]
+        in_front = [found[each] for each in into if each >= 0]
+        known = len(in_front) == len(into) and all(each.known for each in in_front)
+        if known and declared.states(node.operator):
+            in_memory = tuple([each.in_memory for each in in_front])
+            found[number] = declared.least(node, in_memory)
+    return found
 
 
 class _Declared:
@@ -111,26 +94,32 @@ class _Declared:
             )
         return found
 
-    def least(self, node: Node) -> Least:
-        """Return what ``node`` does at least."""
+    def least(self, node: Node, in_memory: tuple[bool, ...]) -> Least:
+        """Return what ``node`` does at least, with inputs that are in memory."""
         facts, operator = self._certain.facts, node.operator
         inputs = tuple([facts(each.type) for each in node.inputs])
         outputs = tuple([facts(each.type) for each in node.outputs])
         # Facts of streams that are alike are one object.
         types = (*map(id, inputs), None, *map(id, outputs))
-        key = (*self._likeness.made_of(operator), *types)
+        key = (*self._likeness.made_of(operator), *types, in_memory)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = self._asked(operator, inputs, outputs)
+            found = self._asked(operator, inputs, outputs, in_memory)
+            if self._likeness.is_ours(operator):
+                self._known[key] = found
         return found
 
     def _asked(
-        self, operator: Operator, inputs: tuple[Facts, ...], outputs: tuple[Facts, ...]
+        self,
+        operator: Operator,
+        inputs: tuple[Facts, ...],
+        outputs: tuple[Facts, ...],
+        in_memory: tuple[bool, ...],
     ) -> Least:
-        rates = self._rates(operator)
+        rates = self._rates(operator, in_memory)
         types = tuple(each.type for each in inputs), tuple(each.type for each in outputs)
-        work = operator.work(*types, rates)
-        ours = _is_ours_throughout(operator)
+        work = work_of(operator, *types, rates)
+        ours = self._likeness.is_ours(operator)
         if work is None or not (ours or all(each.has_sizes for each in outputs)):
             return Least()
         regular = all(each.is_regular for each in inputs)
@@ -150,21 +139,17 @@ class _Declared:
             computes=ours
             and is_ours(_definer(type(operator), "costs"))
             and all(each.elements is not None and each.has_sizes for each in inputs),
+            in_memory=work.in_memory,
         )
 
-    def _rates(self, operator: Operator) -> Rates:
+    def _rates(self, operator: Operator, in_memory: tuple[bool, ...]) -> Rates:
         program = self._program
         flops_per_cycle = 0
         if isinstance(operator, ComputeOperator) and operator.has_arithmetic:
             flops_per_cycle = operator.flops_per_cycle or program.flops_per_cycle
         hardware = program.hardware
-        return Rates(flops_per_cycle, hardware.on_chip.bytes_per_cycle, hardware.hbm)
-
-
-def _is_ours_throughout(operator: Operator) -> bool:
-    """Whether the functions that ``operator`` is made of are ours, too."""
-    parts = (getattr(operator, each.name) for each in fields(operator))
-    return all(is_own(part) for part in parts if isinstance(part, Described))
+        bytes_per_cycle = hardware.on_chip.bytes_per_cycle
+        return Rates(flops_per_cycle, bytes_per_cycle, hardware.hbm, in_memory)
 
 
 def _requests(work: Work, rates: Rates) -> int | None:

@@ -16,7 +16,6 @@ from typing import Final
 
 from fabric.compiled.likeness import Likeness
 from fabric.symbolic.substitution import Substitution, peaks
-from fabric.telling.place import is_own
 from fabric.values.dims import Dim, ceil_div, dim_text, free_symbols, product, total
 from fabric.values.stream_type import StreamType
 from fabric.wiring.costs import Costs
@@ -189,14 +188,16 @@ class _Asked:
         """Return the costs of ``node`` and the cycles of its compute unit."""
         inputs = tuple([self._sizes.stream(each.type) for each in node.inputs])
         outputs = tuple([self._sizes.stream(each.type) for each in node.outputs])
-        if self._on_chip is not None or not is_own(node.operator):
+        if self._on_chip is not None:
             return self._metrics(node, inputs, outputs)
         # Equal types are one object.
         types = (*map(id, inputs), None, *map(id, outputs))
         key = (*self._likeness.made_of(node.operator), *types)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._metrics(node, inputs, outputs)
+            known = self._metrics(node, inputs, outputs)
+            if self._likeness.is_ours(node.operator):
+                self._known[key] = known
         return known
 
     def _metrics(

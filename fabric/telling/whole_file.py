@@ -9,7 +9,24 @@ from pathlib import Path
 # Any: a file of text or of bytes, by its mode.
 from typing import Any
 
-__all__ = ["output_file", "write_whole"]
+__all__ = ["beside", "output_file", "write_whole"]
+
+
+@contextlib.contextmanager
+def beside(path: Path) -> Iterator[Path]:
+    """Give a path to write to, which takes the place of ``path`` when all is written.
+
+    Raises:
+        OSError: it cannot be moved there; or what the writer raised: nothing is left behind then.
+    """
+    other = path.with_name(f"{path.name}.tmp")
+    try:
+        yield other
+        other.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            other.unlink(missing_ok=True)
+        raise
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -18,14 +35,8 @@ def write_whole(path: Path, text: str) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    beside = path.with_name(f"{path.name}.tmp")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
-        raise
+    with beside(path) as other:
+        other.write_text(text, encoding="utf-8")
 
 
 @contextlib.contextmanager

@@ -8,16 +8,17 @@ from typing import Final
 
 from fabric.arguments.described import called_wrongly, settle
 from fabric.telling.errors import FabricError, ProgramError, ShapeError
-from fabric.telling.place import Place, defining_place, raising_place
-from fabric.telling.wording import found_text
+from fabric.telling.place import Place, defining_place, is_own, raising_place
+from fabric.telling.wording import found_text, one_of
 from fabric.values.expression import Expression
-from fabric.values.stream_type import StreamType, ValueType
+from fabric.values.stream_type import StreamType, TileType, ValueType
 from fabric.wiring.costs import Costs
 from fabric.wiring.off_chip_tensor import OffChipTensor
 from fabric.wiring.operator import Node, Operator
 from fabric.wiring.stream import Stream
+from fabric.wiring.work import NEEDS, WORK_NUMBERS, Rates, Work
 
-__all__ = ["costs_of", "failed_in", "no_stream", "off_chip_tensor_of", "outputs_of"]
+__all__ = ["costs_of", "failed_in", "no_stream", "off_chip_tensor_of", "outputs_of", "work_of"]
 
 _EXPECTED: Final = "a tuple of StreamTypes, one for each output"
 
@@ -94,6 +95,53 @@ def costs_of(
                 operator, "costs", amount, f"a number or an expression of symbols as {name}"
             )
     return costs
+
+
+def work_of(
+    operator: Operator,
+    inputs: tuple[StreamType, ...],
+    outputs: tuple[StreamType, ...],
+    rates: Rates,
+) -> Work | None:
+    """Return the least that ``operator`` does; None where nothing is known.
+
+    Raises:
+        ProgramError: its ``work`` raised, or returned something else.
+    """
+    try:
+        work: object = operator.work(inputs, outputs, rates)
+    except Exception as error:
+        failure = failed_in(operator, "work", error)
+        if failure is None:
+            raise
+        raise failure from error
+    if work is not None and not isinstance(work, Work):
+        raise _returned(operator, "work", work, "Work or None")
+    if work is not None and not is_own(operator):
+        _check_work(operator, work, {"closing": len(inputs), "late": len(outputs)})
+    return work
+
+
+def _check_work(operator: Operator, work: Work, ports: dict[str, int]) -> None:
+    for name in WORK_NUMBERS:
+        amount = getattr(work, name)
+        if not isinstance(amount, Real | Expression):
+            raise _returned(
+                operator, "work", amount, f"a number or an expression of symbols as {name}"
+            )
+    for name, count in ports.items():
+        listed: object = getattr(work, name)
+        known = isinstance(listed, tuple) and all(port in range(count) for port in listed)
+        if listed is not None and not known:
+            numbers = ", ".join(map(str, range(count))) or "no number"
+            raise _returned(operator, "work", listed, f"a tuple of {numbers} as {name}, or None")
+    needs = typing.get_args(NEEDS)
+    if work.needs not in needs:
+        raise _returned(
+            operator, "work", work.needs, f"{one_of(list(needs), str(work.needs))} as needs"
+        )
+    if not isinstance(work.tile, TileType | None):
+        raise _returned(operator, "work", work.tile, "the type of a tile as tile, or None")
 
 
 def off_chip_tensor_of(node: Node) -> OffChipTensor | None:

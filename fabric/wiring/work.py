@@ -5,15 +5,21 @@ It is what lower bounds of a run's cycles are made of, before anything runs (``l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol, TypeAlias
 
 from fabric.hardware.description import FlatDescription, OffChipDescription
 from fabric.telling.place import is_own
 from fabric.values.dims import Dim
-from fabric.values.stream_type import TileType, ValueType
+from fabric.values.stream_type import StreamType, TileType, ValueType
 
-__all__ = ["Costed", "Rates", "Work"]
+__all__ = ["NEEDS", "WORK_NUMBERS", "Costed", "Rates", "Work", "answer_cycles", "queue_cycles"]
+
+NEEDS: TypeAlias = Literal["all", "any", "none"]
+
+WORK_NUMBERS: Final = ("cycles", "first_cycles", "last_cycles", "bursts")
+"""What of ``Work`` is a number, or an expression of the sizes that data decide."""
 
 
 class Costed(Protocol):
@@ -50,17 +56,20 @@ class Work:
             one of them.
         tile: what each of its bursts moves; None where it is no client of the off-chip memory.
         bursts: how many it has in all.
+        in_memory: all tiles that it sends, those in buffers too, are in a memory unit, from where a
+            reader loads them.
     """
 
     cycles: Dim = 0
     first_cycles: Dim = 0
     last_cycles: Dim = 0
-    needs: Literal["all", "any", "none"] = "all"
+    needs: NEEDS = "all"
     closing: tuple[int, ...] | None = None
     late: tuple[int, ...] | None = None
     deals: bool = False
     tile: TileType | None = None
     bursts: Dim = 0
+    in_memory: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,11 +80,13 @@ class Rates:
         flops_per_cycle: of its compute unit; 0 where it has no arithmetic.
         bytes_per_cycle: of each port between its unit and an on-chip memory.
         memory: the off-chip memory.
+        in_memory: of each input, whether all its tiles are in a memory unit.
     """
 
     flops_per_cycle: int
     bytes_per_cycle: int
     memory: OffChipDescription
+    in_memory: tuple[bool, ...]
 
     def is_ours(self, function: object) -> bool:
         """Whether ``function`` does what it says; a user's may be changed by what it overrides."""
@@ -91,6 +102,14 @@ class Rates:
         if not isinstance(flops, int) or not self.flops_per_cycle:
             return 0
         return -(-flops // self.flops_per_cycle)
+
+    def load(self, inputs: Sequence[StreamType]) -> int:
+        """Return the cycles of loading an element of each input, one after the other."""
+        return sum(
+            self.transfer(each.value)
+            for each, in_memory in zip(inputs, self.in_memory, strict=True)
+            if in_memory and isinstance(each.value, TileType)
+        )
 
     def transfer(self, value: ValueType) -> int:
         """Return the cycles of ``value`` through a port; 0 where its size is not known."""

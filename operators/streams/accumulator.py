@@ -84,11 +84,12 @@ class Accumulating(ComputeOperator):
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work:
         cycles = rates.compute(self.reduction, *unpacked_types(each.value for each in inputs))
-        source = inputs[0]
+        cycles, source = max(cycles, rates.load(inputs)), inputs[0]
         return Work(
             cycles=source.count * cycles,
             first_cycles=self.elements_before(source) * cycles,
             last_cycles=cycles,
+            in_memory=self.to_memory and not self.reduction.keeps_placement,
         )
 
     def elements_before(self, source: StreamType) -> Dim:

@@ -43,18 +43,16 @@ class Caches:
 
     Attributes:
         keys, values: [requests * stride * rows, d]: every request has room for ``stride`` tiles.
-        output: [requests * h, d].
         rows: of a cache tile.
         stride: tiles from one request's cache to the next one's.
-        heads: h.
+        outputs: the names under which keys and values are stored.
     """
 
     keys: Tensor
     values: Tensor
-    output: Tensor
     rows: int
     stride: int
-    heads: int
+    outputs: tuple[str, str] = ("keys", "values")
 
 
 @dataclass(frozen=True)
@@ -77,8 +75,8 @@ class Requests:
     offsets: Stream
 
 
-def attention_region(name: str, given: Requests, caches: Caches) -> Stream:
-    """Compute ``softmax(q @ k.T) @ v`` for every request and store it; no scaling, no maximum.
+def attention_region(name: str, given: Requests, caches: Caches) -> tuple[Stream, Stream]:
+    """Compute ``softmax(q @ k.T) @ v`` for every request; no scaling, no maximum.
 
     Args:
         name: what the names of the region's operators start with.
@@ -86,10 +84,11 @@ def attention_region(name: str, given: Requests, caches: Caches) -> Stream:
         caches: of all requests.
 
     Returns:
-        The key tiles of all requests as they are loaded, [b, n] of N x d.
+        The key tiles of all requests as they are loaded, [b, n] of N x d, and the results, [b] of
+        h x d in memory.
     """
-    loaded, keys = _cache(f"{name}_keys", given, given.keys, "keys", caches)  # [b, n] of N x d
-    _, values = _cache(f"{name}_values", given, given.values, "values", caches, loaded.shape)
+    loaded, keys = _cache(f"{name}_keys", given, given.keys, 0, caches)  # [b, n] of N x d
+    _, values = _cache(f"{name}_values", given, given.values, 1, caches, loaded.shape)
     queries = Expand(name=f"{name}_queries")(given.queries, keys)  # [b, n] of h x d
     scores = Map(Matmul(transposed=True), name=f"{name}_scores")(queries, keys)  # [b, n] of h x N
     powers = Map(Exp(), name=f"{name}_exp")(scores)  # [b, n] of h x N
@@ -97,16 +96,14 @@ def attention_region(name: str, given: Requests, caches: Caches) -> Stream:
     total = Accum(Sum(), name=f"{name}_sum")(powers)  # [b] of h x N
     divisor = Map(RowSum(), name=f"{name}_row_sum")(total)  # [b] of h x 1
     result = Map(Div(), name=f"{name}_div", to_memory=True)(weighted, divisor)  # [b] of h x d
-    tile = (caches.heads, caches.output.shape[1])
-    RandomOffChipStore("output", caches.output, tile, name=f"{name}_store")(given.numbers, result)
-    return loaded
+    return loaded, result
 
 
 def _cache(
     name: str,
     given: Requests,
     token: Stream,
-    output: Literal["keys", "values"],
+    which: Literal[0, 1],
     caches: Caches,
     tiles: tuple[Dim, ...] | None = None,
 ) -> tuple[Stream, Stream]:
@@ -116,14 +113,14 @@ def _cache(
         name: what the names of the operators start with.
         given: the requests.
         token: [b, 1] of 1 x d.
-        output: which cache.
+        which: 0 for the cache of the keys, 1 for that of the values.
         caches: of all requests.
         tiles: the [b, n] of the other cache, which is as long; None where this is the first.
 
     Returns:
         The tiles as they are loaded, and with the new token; both [b, n] of N x d.
     """
-    cache = caches.keys if output == "keys" else caches.values
+    cache, output = (caches.keys, caches.values)[which], caches.outputs[which]
     tile = (caches.rows, cache.shape[1])
     read = CacheReadAddresses(caches.stride, name=f"{name}_tiles")
     addresses = read(given.numbers, given.lengths)  # [b, n]

@@ -49,24 +49,24 @@ class ExpertWeights:
     down: Tensor
 
 
-def pack(routed: Sequence[Stream], rows: int) -> list[Stream]:
+def pack(routed: Sequence[Stream], rows: int, prefix: str = "") -> list[Stream]:
     """Pack ``rows`` tokens to a tile, the last tile of an expert padded: [D_i] -> [n_i] of NxD."""
     chunks = [Reshape(rows, pad=0.0, outermost=True)(each)[0] for each in routed]  # [c_i, n_i, N]
     chunks = [Flatten(1, 2)(each) for each in chunks]  # [n_i, N] of 1xD
     # [n_i] of NxD
-    return [Accum(RetileRow(), name=f"pack_{i}")(each) for i, each in enumerate(chunks)]
+    return [Accum(RetileRow(), name=f"{prefix}pack_{i}")(each) for i, each in enumerate(chunks)]
 
 
-def pack_dynamically(routed: Sequence[Stream]) -> list[Stream]:
+def pack_dynamically(routed: Sequence[Stream], prefix: str = "") -> list[Stream]:
     """Pack all tokens of an expert into one tile: [D_i] -> [c_i] of D_i x D, c_i = 1 or 0."""
     chunks = [Reshape(1, outermost=True)(each)[0] for each in routed]  # [c_i, D_i, 1]
     chunks = [Flatten(0, 1)(each) for each in chunks]  # [c_i, D_i] of 1xD
     # [c_i] of D_i x D
-    return [Accum(RetileRow(), name=f"pack_{i}")(each) for i, each in enumerate(chunks)]
+    return [Accum(RetileRow(), name=f"{prefix}pack_{i}")(each) for i, each in enumerate(chunks)]
 
 
 def experts(
-    packed: Sequence[Stream], weights: Sequence[ExpertWeights], tile_f: int
+    packed: Sequence[Stream], weights: Sequence[ExpertWeights], tile_f: int, prefix: str = ""
 ) -> list[Stream]:
     """Compute ``(silu(x @ gate) * (x @ up)) @ down`` for every expert.
 
@@ -74,6 +74,7 @@ def experts(
         packed: per expert, [n_i] of NxD.
         weights: per region, for ``len(packed) / len(weights)`` neighbouring experts.
         tile_f: columns of a weight tile; it divides F.
+        prefix: what the names of the operators start with.
 
     Returns:
         Per expert, [D_i] of 1xD.
@@ -85,10 +86,9 @@ def experts(
         rows, readings, selectors = list(packed), list(packed), []
     else:
         # First come first served: [n], the sum of the region's n_i, of NxD; and whose it is.
-        starts = range(0, len(packed), share)
         merged = [
-            EagerMerge(name=f"merge_{i}")(packed[first : first + share])
-            for i, first in enumerate(starts)
+            EagerMerge(name=f"{prefix}merge_{i}")(packed[first : first + share])
+            for i, first in enumerate(range(0, len(packed), share))
         ]
         rows, selectors = [data for data, _ in merged], [selector for _, selector in merged]
         readings = [ExpertAddresses(tiles)(selector) for selector in selectors]  # [n, J, 1]
@@ -96,32 +96,33 @@ def experts(
     def load(name: str, part: Tensor, tile: tuple[int, int], reading: Stream) -> Stream:
         """[n] or addresses -> [n, J] of weight tiles."""
         if share > 1:
-            loaded = RandomOffChipLoad(part, tile, name=name)(reading)
+            loaded = RandomOffChipLoad(part, tile, name=prefix + name)(reading)
         else:
-            loaded = LinearOffChipLoad(part, tile, (tiles, 1), (1, 1), name=name)(reading)
+            loaded = LinearOffChipLoad(part, tile, (tiles, 1), (1, 1), name=prefix + name)(reading)
         return Flatten(0, 1)(loaded)
 
     numbered = list(enumerate(zip(weights, readings, strict=True)))
     inwards, outwards = (hidden, tile_f), (tile_f, hidden)
-    repeated = [Repeat(tiles, name=f"repeat_{i}")(each) for i, each in enumerate(rows)]  # [n, J]
+    repeated = [Repeat(tiles, name=f"{prefix}repeat_{i}")(each) for i, each in enumerate(rows)]
     # [n, J] of D x tile_f
     ups = [load(f"load_up_{i}", each.up, inwards, reading) for i, (each, reading) in numbered]
     # [n, J] of N x tile_f
-    upped = [Map(Matmul(), name=f"up_{i}")(*each) for i, each in _pairs(repeated, ups)]
+    upped = [Map(Matmul(), name=f"{prefix}up_{i}")(*each) for i, each in _pairs(repeated, ups)]
     gates = [load(f"load_gate_{i}", each.gate, inwards, reading) for i, (each, reading) in numbered]
-    gated = [Map(Matmul(), name=f"gate_{i}")(*each) for i, each in _pairs(repeated, gates)]
-    activated = [Map(SiLU(), name=f"silu_{i}")(each) for i, each in enumerate(gated)]
-    product = [Map(Mul(), name=f"product_{i}")(*each) for i, each in _pairs(upped, activated)]
+    gated = [Map(Matmul(), name=f"{prefix}gate_{i}")(*each) for i, each in _pairs(repeated, gates)]
+    active = [Map(SiLU(), name=f"{prefix}silu_{i}")(each) for i, each in enumerate(gated)]
+    inner = [Map(Mul(), name=f"{prefix}product_{i}")(*each) for i, each in _pairs(upped, active)]
     # [n, J] of tile_f x D
     downs = [
         load(f"load_down_{i}", each.down, outwards, reading) for i, (each, reading) in numbered
     ]
     # [n] of NxD
-    out = [Accum(MatmulSum(), name=f"down_{i}")(*each) for i, each in _pairs(product, downs)]
+    out = [Accum(MatmulSum(), name=f"{prefix}down_{i}")(*each) for i, each in _pairs(inner, downs)]
     if share > 1:
         out = [one for _, each in _pairs(out, selectors) for one in Partition(share)(*each)]
     # Per expert [D_i] of 1xD
-    return [FlatMap(SplitRows(valid_only=True), name=f"rows_{i}")(e) for i, e in enumerate(out)]
+    split = SplitRows(valid_only=True)
+    return [FlatMap(split, name=f"{prefix}rows_{i}")(each) for i, each in enumerate(out)]
 
 
 def _pairs(

@@ -1,1 +1,9 @@
 """Measurements, off by default: ``python -m pytest -m benchmark tests/benchmarks``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+# What the studies share, as it is when one of them is executed.
+sys.path.insert(0, str(Path(__file__).parents[2] / "programs/studies"))

@@ -42,7 +42,6 @@ from tests.benchmarks.points import (
 )
 
 ROOT = Path(__file__).parents[2]
-DATA = ROOT / "programs" / "data"
 HEAD = (
     "| point | cycles | published | by | error | traffic MB | seconds "
     "| original | ratio | peak MB | |\n"
@@ -83,10 +82,10 @@ def main(arguments: Sequence[str]) -> int:
     points = [
         point
         for point in itertools.chain(
-            moe_points(DATA),
-            closed_form_points(DATA) if options.closed_forms else (),
-            attention_points(DATA),
-            swiglu_points(DATA),
+            moe_points(),
+            closed_form_points() if options.closed_forms else (),
+            attention_points(),
+            swiglu_points(),
         )
         if options.only in point.label
     ]

@@ -7,7 +7,19 @@ from typing import Any
 
 from typing_extensions import override
 
-from fabric import BoolType, Costs, Operator, Ports, Stream, StreamType, TileType, Wiring, ceil_div
+from fabric import (
+    BoolType,
+    Costs,
+    Operator,
+    Ports,
+    Rates,
+    Stream,
+    StreamType,
+    TileType,
+    Wiring,
+    Work,
+    ceil_div,
+)
 from operators import Function
 
 Types = tuple[StreamType, ...]
@@ -135,4 +147,16 @@ class Costly(Half):
     @override  # here
     def costs(self, inputs: Types, outputs: Types) -> Costs:
         found: Costs = self.amounts()
+        return found
+
+
+@dataclass(frozen=True)
+class Paced(Half):
+    """Does at least what ``least`` returns."""
+
+    least: Any
+
+    @override  # here
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work | None:
+        found: Work | None = self.least()
         return found

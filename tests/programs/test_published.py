@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ from tests.benchmarks.points import (
     closed_form_points,
     moe_points,
 )
-from tests.programs.loading import DATA, PROGRAMS
+from tests.programs.loading import PROGRAMS
 
 FAST = (3, 4, 14, 18, 20)
 """Static and dynamic tiling, a long run, and time-multiplexing, of the reference settings."""
@@ -25,9 +24,9 @@ QUICK = (*range(6, 9), *range(12, 15), *range(24, 54))
 """Attention: a trace of 64 requests of each class, and all of 16 requests."""
 
 
-def points(series: Callable[[Path], Iterator[Point]]) -> list[Point]:
+def points(series: Callable[[], Iterator[Point]]) -> list[Point]:
     """Return the points of a series."""
-    return list(series(DATA))
+    return list(series())
 
 
 def check(point: Point) -> None:

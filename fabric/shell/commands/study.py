@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from fabric.runs.exit_status import ExitStatus
-from fabric.runs.terminations import was_terminated
 from fabric.shell.commands.options import NamedPath
-from fabric.telling.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from fabric.runs.simulation import Mode
-    from fabric.study.search import Method, Search
-    from fabric.study.workers import Workers
+    from fabric.study.search import Method
 
 __all__ = ["command"]
 
@@ -120,7 +115,8 @@ def command(
     files: tuple[Path, ...],
 ) -> int:
     """Run the points of studies, or of one PROGRAM.py with --vary, and tell which are best."""
-    from fabric.study.opening import Asked, open_study
+    from fabric.shell.studying import Studying, search_of, storage_of, workers_of
+    from fabric.study.opening import Asked
     from fabric.terminal.output import program_prints
 
     asked = Asked(
@@ -131,63 +127,14 @@ def command(
         minimize=minimize,
         where=where,
     )
+    search = search_of(method, points, seed)
     with program_prints(as_json=as_json):
-        studies = [open_study(file, asked) for file in files]
-    from fabric.study.conducting import conduct
-    from fabric.study.storage import file_url
-    from fabric.study.store import Store
-    from fabric.terminal.output import print_json, tell
-
-    search = _search(method, points, seed)
-    if storage is None and folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        storage = file_url(folder / "study.db")
-    workers = _workers(dask, jobs, timeout_seconds)
-    status = 0
-    try:
-        for study in studies:
-            store = Store(study, storage, timeout_seconds)
-            result = conduct(
-                study,
-                workers,
-                store,
-                lambda _: None,
-                timeout_seconds=timeout_seconds,
-                search=search,
+        studying = Studying.of(files, asked, folder)
+        workers = workers_of(dask, jobs, timeout_seconds)
+        try:
+            studying.run(
+                workers, storage_of(storage, folder), timeout_seconds, search, as_json=as_json
             )
-            if store.ignored:
-                tell(store.told_of_ignored())
-            print_json(result.as_json())
-            if result.interrupted:
-                status = ExitStatus.interrupted(
-                    signal.SIGTERM if was_terminated() else signal.SIGINT
-                )
-                break
-    finally:
-        workers.close()
-    return status
-
-
-def _search(method: Method | None, points: int | None, seed: int | None) -> Search | None:
-    from fabric.study.search import Search
-
-    if method is None:
-        if points is not None or seed is not None:
-            raise ConfigurationError("--points and --seed are of a search: expected --search too")
-        return None
-    if points is None:
-        raise ConfigurationError("--search: expected --points N, how many are to run")
-    return Search(method, points, seed or 0)
-
-
-def _workers(dask: str | None, jobs: int | None, timeout_seconds: float | None) -> Workers:
-    if dask is not None:
-        from fabric.study.dask_workers import DaskWorkers
-
-        if jobs is not None:
-            raise ConfigurationError("--jobs and --dask: expected one of both")
-        return DaskWorkers(dask, timeout_seconds)
-    from fabric.study.local_workers import LocalWorkers
-    from fabric.study.workers import available_cores
-
-    return LocalWorkers(jobs or available_cores(), timeout_seconds)
+        finally:
+            workers.close()
+    return studying.conclude(as_json=as_json)

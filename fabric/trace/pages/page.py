@@ -21,6 +21,7 @@ from fabric.trace.pages.figures import AT_CHANNELS, figures, steps
 from fabric.trace.pages.graph import graphs
 from fabric.trace.pages.levels import edges, memory, most_held, states
 from fabric.trace.pages.packed import packed
+from fabric.trace.pages.parts import part
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
@@ -29,10 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["write_page"]
 
-_PARTS: Final = Path(__file__).parent
 _SCRIPTS: Final = (
-    "common", "view", "data", "unit", "strip", "lanes", "bands", "charts", "graph", "details",
-    "tables", "main",
+    "common", "watching", "view", "data", "unit", "strip", "lanes", "bands", "charts", "graph",
+    "details", "table", "tables", "main",
 )  # fmt: skip
 _UPLOT_VERSION: Final = "1.6.32"
 _LETTERS: Final = 1_900_000
@@ -50,24 +50,20 @@ def write_page(trace: RecordedRun, output: Path) -> None:
     """
     accounts = Accounts(trace)
     report = analysed(trace)
-    frame = _read("page.html")
+    frame = part("page.html")
     parts = {
         "title": escape(visible(str(trace.meta.get("name")))),
-        "style": _read("vendor/uPlot.min.css") + _read("style.css"),
+        "style": part("vendor/uPlot.min.css") + part("style.css"),
         "deadlock": _deadlock(report) if report else "",
         "uplot_version": _UPLOT_VERSION,
-        "uplot": _read("vendor/uPlot.iife.min.js"),
-        "script": "".join(_read(f"script/{name}.js") for name in _SCRIPTS),
+        "uplot": part("vendor/uPlot.iife.min.js"),
+        "script": "".join(part(f"script/{name}.js") for name in _SCRIPTS),
     }
     room = _LETTERS - len(frame) - sum(map(len, parts.values()))
     parts["data"] = _data(trace, accounts, report, room)
     page = re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], frame)
     with output_file(output, encoding="utf-8") as file:
         file.write(page)
-
-
-def _read(name: str) -> str:
-    return (_PARTS / name).read_text(encoding="utf-8")
 
 
 def _data(trace: RecordedRun, accounts: Accounts, report: DeadlockReport | None, room: int) -> str:

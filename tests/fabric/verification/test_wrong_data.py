@@ -97,6 +97,9 @@ SHIPPED: dict[str, dict[str, Any]] = {
     "graph_layer": {},
     "own_function": {},
     "own_operator": {},
+    "matrix_vector": {"tiling": "dynamic", "header_bytes": 8},
+    "sparse_matrix": {"columns": 4},
+    "edit_distance": {},
 }
 
 OUT_OF_RANGE = {("swiglu", "float8_e4m3"), ("attention", "float8_e4m3")}

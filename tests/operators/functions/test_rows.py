@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,9 @@ class TestRowWise:
         result = Exp().apply(tile([[0, 1, 9], [0, -1, 9]], valid_cols=2))
 
         assert result.data is not None
-        np.testing.assert_allclose(result.data, [[1, np.e, 0], [1, 1 / np.e, 0]], rtol=1e-6, atol=0)
+        np.testing.assert_allclose(
+            result.data, [[1, math.e, 0], [1, 1 / math.e, 0]], rtol=1e-6, atol=0
+        )
 
     def test_without_data(self) -> None:
         """Timing mode knows the shape."""

@@ -4,24 +4,6 @@ let data;
 const view = {
   from: 0, to: 1, cursor: null, unit: null, cycle: null, group: null, query: "", order: "ranked",
 };
-const watchers = [];
-let dirty = new Set();
-
-/** Calls `draw` with what changed, once a frame: "range", "cursor", "unit", "rows", "theme", "size". */
-function watch(draw) {
-  watchers.push(draw);
-}
-
-function changed(...what) {
-  if (!dirty.size) requestAnimationFrame(redraw);
-  for (const each of what) dirty.add(each);
-}
-
-function redraw() {
-  const what = dirty;
-  dirty = new Set();
-  for (const draw of watchers) draw(what);
-}
 
 /** Shows the cycles between two, at least a few, all inside of the run. */
 function show(from, to) {

@@ -1,0 +1,175 @@
+"""What the command study does: studies one after the other, what is said of them, what is kept."""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fabric.runs.exit_status import ExitStatus
+from fabric.runs.terminations import ending_signal
+from fabric.study.opening import Asked, open_study
+from fabric.telling.errors import ConfigurationError
+from fabric.terminal.output import print_json, print_text, printed, tell
+
+if TYPE_CHECKING:
+    from fabric.study.result import StudyResult
+    from fabric.study.search import Method, Search
+    from fabric.study.study import Study
+    from fabric.study.workers import Workers
+
+__all__ = ["Studying", "search_of", "storage_of", "workers_of"]
+
+_NEEDED: Final = ("optuna", "matplotlib", "distributed")
+
+
+class Studying:
+    """Studies on their way from files to what is printed and kept."""
+
+    def __init__(self, studies: Sequence[Study], folder: Path | None) -> None:
+        """Begin with nothing found."""
+        self._studies: Final = studies
+        self._folder: Final = folder
+        self._found: Final[list[StudyResult]] = []
+        self._unwritten: Final[list[str]] = []
+
+    @staticmethod
+    def of(files: Sequence[Path], asked: Asked, folder: Path | None) -> Studying:
+        """Open the studies of files.
+
+        Raises:
+            FabricError: what is wrong with one, two have one name, or the extra is not installed.
+        """
+        missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+        if missing:
+            raise ConfigurationError(
+                f"study needs {', '.join(missing)}, which is not installed: expected the extra "
+                "study, as in pip install 'step-fabric[study]'"
+            )
+        studies = [open_study(file, asked) for file in files]
+        files_of: dict[str, Path] = {}
+        for study, file in zip(studies, files, strict=True):
+            other = files_of.setdefault(study.name, file)
+            if other is not file:
+                raise ConfigurationError(
+                    f"study {study.name} is in {other}, too: expected each name once",
+                    file=str(file),
+                )
+        return Studying(studies, folder)
+
+    def run(
+        self,
+        workers: Workers,
+        storage: str | None,
+        timeout_seconds: float | None,
+        search: Search | None,
+        *,
+        as_json: bool,
+    ) -> None:
+        """Conduct the studies, print each when it is over, and write it into its folder."""
+        from rich.console import Console
+
+        from fabric.study.conducting import conduct
+        from fabric.study.out.terminal import render
+        from fabric.study.out.watch import Watch
+        from fabric.study.store import Store
+
+        for study in self._studies:
+            store = Store(study, storage, timeout_seconds)
+            with Watch(Console(stderr=True)) as watch:
+                result = conduct(
+                    study, workers, store, watch, timeout_seconds=timeout_seconds, search=search
+                )
+            self._found.append(result)
+            self._write(result)
+            if store.ignored:
+                tell(f"fabric: {store.told_of_ignored()}")
+            if not as_json:
+                space = "\n" if len(self._found) > 1 else ""
+                print_text(space + printed(partial(render, result)))
+                tell(f"{study.name}: {result.wall_seconds:.1f} s")
+            if result.interrupted:
+                break
+
+    def conclude(self, *, as_json: bool) -> int:
+        """Write what is of all studies, say where everything is, and return the exit status."""
+        from fabric.study.out.folder import write_overview
+
+        if self._folder is not None:
+            if len(self._studies) > 1:
+                self._unwritten.extend(write_overview(self._found, self._folder))
+            tell(f"page in {self._folder / 'index.html'}")
+        for sentence in self._unwritten:
+            tell(f"fabric: {sentence}")
+        if as_json:
+            objects = [each.as_json() for each in self._found]
+            print_json(objects[0] if len(self._studies) == 1 else {"studies": objects})
+        if any(each.interrupted for each in self._found):
+            return ExitStatus.interrupted(ending_signal())
+        if any(not each.completed for each in self._found):
+            return ExitStatus.WRONG
+        return ExitStatus.UNWRITTEN if self._unwritten else ExitStatus.COMPLETED
+
+    def _write(self, result: StudyResult) -> None:
+        from fabric.study.out.folder import study_folder, write_folder
+
+        if self._folder is None:
+            return
+        alone = len(self._studies) == 1
+        folder = self._folder if alone else study_folder(result, self._folder)
+        command = shlex.join(["python", "-m", "fabric", *sys.argv[1:]])
+        self._unwritten.extend(write_folder(result, folder, command=command))
+
+
+def search_of(method: Method | None, points: int | None, seed: int | None) -> Search | None:
+    """Return the search that is asked for.
+
+    Raises:
+        ConfigurationError: it is not said how many points, or that there is one.
+    """
+    if method is None:
+        if points is not None or seed is not None:
+            raise ConfigurationError("--points and --seed are of a search: expected --search too")
+        return None
+    if points is None:
+        raise ConfigurationError("--search: expected --points N, how many are to run")
+    from fabric.study.search import Search
+
+    return Search(method, points, seed or 0)
+
+
+def storage_of(url: str | None, folder: Path | None) -> str | None:
+    """Return the URL of the storage: what is asked for, else in the folder; None without one.
+
+    Raises:
+        OSError: the folder cannot be made.
+    """
+    if url is not None or folder is None:
+        return url
+    from fabric.study.storage import file_url
+
+    folder.mkdir(parents=True, exist_ok=True)
+    return file_url(folder / "study.db")
+
+
+def workers_of(dask: str | None, jobs: int | None, timeout_seconds: float | None) -> Workers:
+    """Return who works on points.
+
+    Raises:
+        ConfigurationError: a cluster and processes of our own are asked for; or there is no such
+            cluster.
+    """
+    if dask is not None:
+        from fabric.study.dask_workers import DaskWorkers
+
+        if jobs is not None:
+            raise ConfigurationError("--jobs and --dask: expected one of both")
+        return DaskWorkers(dask, timeout_seconds)
+    from fabric.study.local_workers import LocalWorkers
+    from fabric.study.workers import available_cores
+
+    return LocalWorkers(jobs or available_cores(), timeout_seconds)

@@ -1,0 +1,148 @@
+"""The page of a study: its question, its answer and all of its points, in one offline file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from fabric.study.out.markup import (
+    filled,
+    image,
+    own_part,
+    script_data,
+    section,
+    style,
+    table,
+    text,
+)
+from fabric.study.out.page_data import page_data, points_on_page
+from fabric.study.out.rows import best_table
+from fabric.study.out.sentences import answer, caveats, counts, failures
+from fabric.study.out.verdicts import beside_html, claims_html
+from fabric.study.out.words import scalar_text, setting_text, varying
+from fabric.trace.pages.parts import part
+
+if TYPE_CHECKING:
+    from fabric.study.out.pictures import Drawn, Pictures
+    from fabric.study.result import StudyResult
+
+__all__ = ["page_html"]
+
+_SHARED: Final = ("common", "watching", "table")
+_SCRIPTS: Final = ("points", "scatter", "parallel", "main")
+_ROWS: Final = 50
+_REASONS: Final = 20
+
+
+def page_html(result: StudyResult, pictures: Pictures, command: str) -> str:
+    """Return the page.
+
+    Args:
+        result: what the study found.
+        pictures: shown in the page.
+        command: what was typed; empty where nobody knows.
+    """
+    scripts = [*map(_shared_script, _SHARED), *map(_own_script, _SCRIPTS)]
+    return filled(
+        own_part("page.html"),
+        {
+            "title": text(result.study.name),
+            "style": style(),
+            "question": f"<p>{text(result.study.question)}</p>" if result.study.question else "",
+            "answer": text(answer(result)),
+            "counts": text(counts(result)),
+            "notes": "".join(
+                f"<p>{text(each)}</p>" for each in (*caveats(result), *_left_out(result))
+            ),
+            "front": _front(result),
+            "pictures": section("Pictures", "\n".join(map(_picture, pictures.made)), "pictures"),
+            "beside": section("Published values beside ours", beside_html(result), "published"),
+            "claims": section("Claims", claims_html(result), "claims"),
+            "proved": section("What was proved without a run", _proved(result), "proved"),
+            "failed": section("What failed", _failed(result), "failed-points"),
+            "again": section("How to run it again", _again(result, command), "again"),
+            "data": script_data(page_data(result)),
+            "script": "".join(scripts),
+        },
+    )
+
+
+def _shared_script(name: str) -> str:
+    return part(f"script/{name}.js")
+
+
+def _own_script(name: str) -> str:
+    return own_part(f"script/{name}.js")
+
+
+def _left_out(result: StudyResult) -> list[str]:
+    """Return a sentence about points that the page has not."""
+    here, every = len(points_on_page(result)), len(result.outcomes)
+    if here == every:
+        return []
+    return [
+        f"This page has {here:,} of {every:,} points, the front among them; points.parquet and "
+        "points.csv have all."
+    ]
+
+
+def _front(result: StudyResult) -> str:
+    found = best_table(result)
+    if not found.rows:
+        return ""
+    rest = len(found.rows) - _ROWS
+    more = f'<p class="quiet">and {rest:,} more</p>' if rest > 0 else ""
+    return section(found.title, table(found.columns, found.rows[:_ROWS]) + more, "front")
+
+
+def _picture(picture: Drawn) -> str:
+    file = f"pictures/{text(picture.name)}"
+    links = f'<a href="{file}.svg">SVG</a> <a href="{file}.png">PNG</a>'
+    return f'<h3>{text(picture.title)} <span class="quiet how">{links}</span></h3>{image(picture)}'
+
+
+def _proved(result: StudyResult) -> str:
+    """Return who proves how many points away."""
+    by: Counter[int | str] = Counter()
+    for each in result.outcomes:
+        if each.status in ("pruned", "infeasible") and each.pruned_by is not None:
+            by[each.pruned_by] += 1
+    if not by:
+        return ""
+    settings = {each.index: each.setting for each in result.outcomes}
+    names = varying(result.study.space.values)
+    rows = []
+    for who, count in by.most_common():
+        if isinstance(who, str):
+            rows.append((f"{who} cannot be met", "", count))
+        else:
+            rows.append((f"dominated by point {who}", setting_text(settings[who], names), count))
+    intro = (
+        "<p>Bounds of these points were known before any run; a run that has less in every metric "
+        "than their bounds dominates them whatever they would come to.</p>"
+    )
+    return intro + table(("proof", "setting", "points"), rows)
+
+
+def _failed(result: StudyResult) -> str:
+    told = failures(result)
+    items = "".join(f"<li>{text(each)}</li>" for each in told[:_REASONS])
+    rest = len(told) - _REASONS
+    more = f'<p class="quiet">and {rest:,} more reasons</p>' if rest > 0 else ""
+    return f"<ul>{items}</ul>{more}" if told else ""
+
+
+def _again(result: StudyResult, command: str) -> str:
+    """Return the command, and what every point has."""
+    study = result.study
+    typed = f"<pre>{text(command)}</pre>" if command else ""
+    rows = [("program", str(study.program))]
+    rows += [("hardware", str(study.hardware))] if study.hardware is not None else []
+    rows += [("mode", study.mode)] if study.mode is not None else []
+    rows += [("minimize", ", ".join(study.minimize))] if study.minimize else []
+    rows += [("where", " and ".join(map(str, study.conditions)))] if study.where else []
+    rows += [(name, scalar_text(value)) for name, value in study.fixed.items()]
+    rows += [
+        (name, ", ".join(map(scalar_text, values))) for name, values in study.space.values.items()
+    ]
+    return typed + table(("what", "value"), rows)

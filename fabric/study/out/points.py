@@ -1,0 +1,134 @@
+"""All points of a study as a table: ``points.parquet`` and ``points.csv``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fabric.runs.report import Report
+from fabric.study.conditions import METRICS
+from fabric.telling.plain import plain as as_json
+from fabric.telling.whole_file import beside
+from fabric.trace.reading.paths import literal, plain, system_errors
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from fabric.study.result import StudyResult
+
+__all__ = ["Column", "columns_of", "write_points"]
+
+_FORMS: Final = {
+    "points.parquet": "FORMAT parquet, COMPRESSION zstd",
+    "points.csv": "FORMAT csv, HEADER",
+}
+_KNOWN: Final = {
+    **{each.name: "DOUBLE" if "float" in each.type else "BIGINT" for each in fields(Report)},
+    "pruned_by": "VARCHAR",
+    "reason": "VARCHAR",
+    "seconds": "DOUBLE",
+}
+"""Types of columns that every study has, whatever is in them."""
+
+_LARGEST: Final = 2**63
+_DECIMALS: Final = 10**38
+
+Column = tuple[str, str, list[object]]
+"""Its name, its type in SQL, and a value for each point."""
+
+
+def write_points(result: StudyResult, folder: Path) -> None:
+    """Write the points into ``folder``, which exists: one row each, in the order of the space.
+
+    Columns: ``index``, every axis, ``status``, ``pruned_by``, ``reason``, ``seconds``, every number
+    of the report, ``extra.NAME``, and ``bound.NAME`` for what was known before the run. An axis
+    that is called as another column is ``axis.NAME``: names are told apart by more than case.
+
+    Raises:
+        OSError: a file cannot be written; what was there before stays.
+    """
+    import duckdb
+
+    columns = columns_of(result)
+    lists = ", ".join(
+        f"unnest(${number}::{kind}[]) AS {_quoted(name)}"
+        for number, (name, kind, _) in enumerate(columns, 1)
+    )
+    with duckdb.connect(config={"threads": 1}) as database:
+        database.execute(f"CREATE TABLE points AS SELECT {lists}", [each[2] for each in columns])
+        for name, form in _FORMS.items():
+            _copy(database, folder / name, form)
+
+
+def columns_of(result: StudyResult) -> list[Column]:
+    """Return the columns, each with a value for each point that was dealt with."""
+    outcomes = result.outcomes
+    axes = list(result.study.space.values)
+    extra = dict.fromkeys(name for each in outcomes for name in each.numbers if name not in METRICS)
+    bounds = dict.fromkeys(name for each in outcomes for name in each.bounds)
+    rest: list[Column] = [("status", "VARCHAR", [each.status for each in outcomes])]
+    rest += [
+        _column(name, [getattr(each, name) for each in outcomes])
+        for name in ("pruned_by", "reason", "seconds")
+    ]
+    rest += [
+        _column(name, [each.numbers.get(name) for each in outcomes]) for name in (*METRICS, *extra)
+    ]
+    rest += [
+        _column(f"bound.{name}", [each.bounds.get(name) for each in outcomes]) for name in bounds
+    ]
+    taken = {"index", *(name.casefold() for name, _, _ in rest)}
+    found: list[Column] = [("index", "BIGINT", [each.index for each in outcomes])]
+    for axis in axes:
+        name = axis
+        while name.casefold() in taken:
+            name = f"axis.{name}"
+        taken.add(name.casefold())
+        found.append(_column(name, [each.setting.get(axis) for each in outcomes]))
+    return [*found, *rest]
+
+
+def _column(name: str, values: list[object]) -> Column:
+    """Return a column with the narrowest type that holds all of its values exactly."""
+    there = [each for each in values if each is not None]
+    kind = _KNOWN.get(name) if not there or name in ("pruned_by", "reason") else _type_of(there)
+    if kind is None:
+        kind = "VARCHAR"
+    return name, kind, [_text(each) for each in values] if kind == "VARCHAR" else values
+
+
+def _type_of(values: Sequence[object]) -> str:
+    kinds = set(map(type, values))
+    if kinds == {bool}:
+        return "BOOLEAN"
+    whole = [each for each in values if isinstance(each, int)]
+    largest = max(map(abs, whole), default=0)
+    if kinds == {int}:
+        if largest < _LARGEST:
+            return "BIGINT"
+        return "DECIMAL(38, 0)" if largest < _DECIMALS else "VARCHAR"
+    exact = all(float(each) == each for each in whole) if largest < _DECIMALS else False
+    return "DOUBLE" if kinds <= {int, float} and exact else "VARCHAR"
+
+
+def _text(value: object) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        value = json.dumps(as_json(value))
+    # Half of a character, as in a path that is not UTF-8, is no text for the database.
+    return value.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _copy(database: duckdb.DuckDBPyConnection, path: Path, form: str) -> None:
+    with beside(path) as other, plain(other) as file, system_errors():
+        database.execute(f"COPY points TO {literal(file)} ({form}, USE_TMP_FILE false)")
+
+
+def _quoted(name: str) -> str:
+    """Return a name of a column as SQL has it."""
+    text = name.encode("utf-8", "backslashreplace").decode("utf-8").replace('"', '""')
+    return f'"{text}"'

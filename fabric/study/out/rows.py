@@ -1,0 +1,210 @@
+"""The rows of a study's tables: its front, published values beside ours, claims with verdicts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from fabric.study.known import Claim, Judgement, Verdict
+from fabric.study.out.words import (
+    axis_values,
+    label,
+    setting_text,
+    varying,
+)
+from fabric.study.outcome import ENDED, Outcome, metric
+from fabric.telling.errors import FabricError, said
+from fabric.telling.place import raising_place
+from fabric.telling.wording import visible
+
+if TYPE_CHECKING:
+    from fabric.study.result import StudyResult
+
+__all__ = [
+    "NOT_COMPUTED",
+    "Beside",
+    "Judged",
+    "Table",
+    "beside",
+    "best_table",
+    "judged",
+    "metrics_shown",
+    "ratio_text",
+    "verdict_counts",
+    "verdict_text",
+]
+
+_PLACES: Final = 4
+NOT_COMPUTED: Final = "not computed"
+"""Stands where a claim has no verdict."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells of text and numbers.
+
+    Attributes:
+        title: above it.
+        columns: their titles.
+        rows: a cell for each column.
+        indices: of each row's point.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+    indices: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A published value and ours.
+
+    Attributes:
+        setting: of the point.
+        metric: what it is, with its unit.
+        published: the value.
+        ours: None where there is none.
+        why: there is none.
+        source: of the published value.
+    """
+
+    setting: str
+    metric: str
+    published: float
+    ours: float | None
+    why: str
+    source: str
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours as a multiple of what was published."""
+        if self.ours is None or not self.published:
+            return None
+        return self.ours / self.published
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim, and what came of computing it again.
+
+    Attributes:
+        claim: which.
+        judgement: None where it could not be computed.
+        trouble: why.
+    """
+
+    claim: Claim
+    judgement: Judgement | None
+    trouble: str = ""
+
+
+def metrics_shown(result: StudyResult) -> list[str]:
+    """Return the metrics that the study is about: what is minimised, and what has conditions."""
+    conditions = [each.metric for each in result.study.conditions]
+    return list(dict.fromkeys([*result.study.objectives, *conditions]))
+
+
+def best_table(result: StudyResult) -> Table:
+    """Return the front with its settings and metrics; all points where nothing is minimised.
+
+    The front is in the order of its first metric, all points in that of the space.
+    """
+    metrics = metrics_shown(result)
+    names = varying(result.study.space.values)
+    shown = list(result.outcomes)
+    if result.study.minimize:
+        front = set(result.front)
+        shown = [each for each in shown if each.index in front]
+        shown.sort(key=lambda each: [metric(each, name) or 0 for name in metrics])
+    failed = any(each.status != "completed" for each in shown)
+    short = _short(result, names)
+    rows = tuple(
+        (
+            each.index,
+            *(short[name].get(_key(each.setting.get(name)), "") for name in names),
+            *(metric(each, name) for name in metrics),
+            *((each.status,) if failed else ()),
+        )
+        for each in shown
+    )
+    return Table(
+        "The front" if result.study.minimize else "The points",
+        ("point", *map(visible, names), *(str(label(name)) for name in metrics))
+        + (("status",) if failed else ()),
+        rows,
+        tuple(each.index for each in shown),
+    )
+
+
+def beside(result: StudyResult) -> list[Beside]:
+    """Return the published values, each with ours or why there is none."""
+    found = []
+    for known, outcome in result.beside():
+        ours = None if outcome is None else metric(outcome, known.metric)
+        found.append(
+            Beside(
+                setting_text(known.setting, list(known.setting)),
+                str(label(known.metric)),
+                known.value,
+                ours,
+                "" if ours is not None else _why(result, outcome),
+                visible(known.source),
+            )
+        )
+    return found
+
+
+def judged(result: StudyResult) -> list[Judged]:
+    """Compute the claims again; a claim whose points are missing, or that raises, says so."""
+    found = []
+    for claim in result.study.claims:
+        try:
+            found.append(Judged(claim, claim.judge(result)))
+        except FabricError as error:
+            found.append(Judged(claim, None, str(error)))
+        except Exception as error:  # noqa: BLE001 - whatever the user's code raises
+            place = raising_place(error)
+            found.append(Judged(claim, None, f"{place}: {said(error)}" if place else said(error)))
+    return found
+
+
+def _why(result: StudyResult, outcome: Outcome | None) -> str:
+    if outcome is not None:
+        no_metric = outcome.status == "completed"
+        return "the program has no such metric" if no_metric else ENDED[outcome.status]
+    missing = len(result.study.space) - len(result.outcomes)
+    return "has not run" if missing else "the study has no such point"
+
+
+def _short(result: StudyResult, names: Sequence[str]) -> dict[str, dict[object, str]]:
+    """Return what each value of some axes is called."""
+    values = result.study.space.values
+    return {
+        name: dict(zip(map(_key, values[name]), axis_values(values[name]), strict=True))
+        for name in names
+    }
+
+
+def _key(value: object) -> object:
+    """Return what tells 1, 1.0 and True apart."""
+    return type(value), value
+
+
+def verdict_counts(rows: Iterable[Judged]) -> dict[str, int]:
+    """Return how many claims have which verdict, in the order of verdicts."""
+    found = Counter(map(verdict_text, rows))
+    order = [*map(str, Verdict), NOT_COMPUTED]
+    return {name: found[name] for name in order if found[name]}
+
+
+def ratio_text(row: Beside) -> str:
+    """Return the ratio with four digits."""
+    return "" if row.ratio is None else f"{row.ratio:.{_PLACES}g}"
+
+
+def verdict_text(row: Judged) -> str:
+    """Return the verdict; what could not be computed has none."""
+    return NOT_COMPUTED if row.judgement is None else str(row.judgement.verdict)

@@ -1,0 +1,62 @@
+"""Published values beside ours and claims with their verdicts, as HTML."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fabric.study.known import Verdict
+from fabric.study.out.markup import table, text
+from fabric.study.out.rows import Judged, beside, judged, ratio_text, verdict_counts, verdict_text
+
+if TYPE_CHECKING:
+    from fabric.study.result import StudyResult
+
+__all__ = ["beside_html", "claims_html"]
+
+_MARKS: Final = {
+    Verdict.REPRODUCED: "good",
+    Verdict.UNEQUAL: "partly",
+    Verdict.UNPUBLISHED: "open",
+    Verdict.CONTRADICTED: "bad",
+}
+
+
+def beside_html(result: StudyResult) -> str:
+    """Return published values beside ours as a table; empty where nothing is known."""
+    rows = [
+        (
+            row.setting,
+            row.metric,
+            row.published,
+            row.why if row.ours is None else row.ours,
+            ratio_text(row),
+            row.source,
+        )
+        for row in beside(result)
+    ]
+    columns = ("point", "metric", "published", "ours", "ours/published", "source")
+    return table(columns, rows) if rows else ""
+
+
+def claims_html(result: StudyResult) -> str:
+    """Return each claim with what was published, what was found and the verdict."""
+    rows = judged(result)
+    told = ", ".join(f"{count:,} {name}" for name, count in verdict_counts(rows).items())
+    return "\n".join([f"<p>{text(told)}</p>", *map(_claim, rows)]) if rows else ""
+
+
+def _claim(row: Judged) -> str:
+    mark = "bad" if row.judgement is None else _MARKS[row.judgement.verdict]
+    found = row.trouble if row.judgement is None else row.judgement.found
+    note = row.judgement.note if row.judgement else ""
+    claim = row.claim
+    return (
+        f'<div class="claim"><span class="mark {mark}">{text(verdict_text(row))}</span>'
+        f"<blockquote>{text(claim.text)} "
+        f'<span class="quiet">({text(claim.location)})</span></blockquote>'
+        f"<dl><dt>published</dt><dd>{text(claim.published)}</dd>"
+        + (f"<dt>found</dt><dd>{text(found)}</dd>" if found else "")
+        + "</dl>"
+        + (f"<p>{text(note)}</p>" if note else "")
+        + "</div>"
+    )

@@ -1,0 +1,113 @@
+"""How far studies are, on a terminal while they run: points, what failed, how long it may take."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from fabric.telling.wording import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fabric.study.session import StudySession
+
+__all__ = ["Watch"]
+
+_OVER_SECONDS: Final = 600.0
+"""The estimate is taken from what was dealt with in this time."""
+
+_EVERY_SECONDS: Final = 0.1
+
+_PROVED: Final = ("pruned", "infeasible")
+
+
+class Watch:
+    """One line at the bottom of a terminal, gone when all is done; elsewhere nothing.
+
+    ::
+
+        with Watch(console) as watch:
+            conduct(study, workers, kept, watch)
+    """
+
+    def __init__(self, console: Console, *, seconds: Callable[[], float] = time.monotonic) -> None:
+        """Show how far studies are on ``console``, timed by the clock ``seconds``."""
+        self._progress: Final = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[told]}", markup=False),
+            TimeElapsedColumn(),
+            TextColumn("remaining", style="dim"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            get_time=seconds,
+            speed_estimate_period=_OVER_SECONDS,
+            disable=not console.is_terminal,
+        )
+        self._seconds: Final = seconds
+        self._session: StudySession | None = None
+        self._task: TaskID | None = None
+        self._shown = 0.0
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Take the line away."""
+        self._progress.stop()
+
+    def __call__(self, session: StudySession) -> None:
+        """Show how far ``session`` is, where the last time was not just now."""
+        if self._progress.disable:
+            return
+        now = self._seconds()
+        if session is not self._session or self._task is None:
+            self._begin(session)
+        elif now - self._shown < _EVERY_SECONDS:
+            return
+        else:
+            done = len(session.outcomes)
+            self._progress.update(self._task, completed=done, told=_told(session))
+        self._shown = now
+
+    def _begin(self, session: StudySession) -> None:
+        """Show another study; what is known of it from before takes no time."""
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+        self._session = session
+        self._task = self._progress.add_task(
+            visible(session.study.name),
+            total=len(session.study.space),
+            completed=len(session.outcomes),
+            told=_told(session),
+        )
+
+
+def _told(session: StudySession) -> str:
+    statuses = Counter(each.status for each in session.outcomes.values())
+    proved = sum(statuses[each] for each in _PROVED)
+    failed = statuses.total() - proved - statuses["completed"]
+    return f"points, {proved:,} proved away, {failed:,} failed"

@@ -1,0 +1,118 @@
+"""What metrics, settings and their values are called where people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Final
+
+from fabric.study.space import Scalar, Setting
+from fabric.telling.wording import visible
+
+__all__ = [
+    "Label",
+    "axis_values",
+    "counted",
+    "label",
+    "listed_points",
+    "number_text",
+    "scalar_text",
+    "setting_text",
+    "varying",
+]
+
+_LABELS: Final[Mapping[str, tuple[str, str]]] = {
+    "cycles": ("cycles", ""),
+    "off_chip_traffic_bytes": ("off-chip traffic", "bytes"),
+    "on_chip_requirement_bytes": ("on-chip requirement", "bytes"),
+    "off_chip_traffic_artifact_bytes": ("off-chip traffic as the artifact counts", "bytes"),
+    "on_chip_requirement_artifact_bytes": ("on-chip requirement as the artifact counts", "bytes"),
+    "hbm_bytes_moved": ("moved by the HBM", "bytes"),
+    "flops": ("FLOPs", ""),
+    "allocated_flops_per_cycle": ("allocated compute", "FLOPs/cycle"),
+    "compute_utilization": ("compute utilisation", "fraction"),
+    "off_chip_bandwidth_utilization": ("off-chip bandwidth used", "fraction"),
+    "wall_seconds": ("time to simulate", "s"),
+}
+_EXTRA: Final = "extra."
+_DIGITS: Final = 6
+_POINTS: Final = 6
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a metric is called.
+
+    Attributes:
+        name: without its unit.
+        unit: empty where it is a plain number.
+    """
+
+    name: str
+    unit: str
+
+    def __str__(self) -> str:
+        """Return both, as beside an axis."""
+        return f"{self.name} ({self.unit})" if self.unit else self.name
+
+
+def label(metric: str) -> Label:
+    """Return what a metric is called; of what a program adds, its own name."""
+    if metric in _LABELS:
+        return Label(*_LABELS[metric])
+    name = visible(metric.removeprefix(_EXTRA)).replace("_", " ")
+    return Label(name.removesuffix(" bytes"), "bytes" if name.endswith(" bytes") else "")
+
+
+def number_text(value: float) -> str:
+    """Return a number with thousands separators; what is no whole number has six digits."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    if value.is_integer() and abs(value) < 10**15:
+        return f"{int(value):,}"
+    return f"{value:,.{_DIGITS}g}"
+
+
+def scalar_text(value: Scalar) -> str:
+    """Return a value of a setting as ``--vary`` takes it."""
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return visible(str(value))
+
+
+def axis_values(values: Sequence[Scalar]) -> list[str]:
+    """Return the values of an axis as text, files without folders where that tells them apart."""
+    texts = [scalar_text(value) for value in values]
+    paths = map(PurePath, texts)
+    names = [
+        path.name if path.suffix[1:].isalpha() else text
+        for path, text in zip(paths, texts, strict=True)
+    ]
+    return names if len(set(names)) == len(set(texts)) else texts
+
+
+def varying(settings: Mapping[str, Sequence[Scalar]]) -> list[str]:
+    """Return the names that have several values."""
+    return [name for name, values in settings.items() if len(values) > 1]
+
+
+def setting_text(setting: Setting, names: Sequence[str]) -> str:
+    """Return the values of some axes in a sentence: ``tile_n=8, regions=4``."""
+    told = [f"{visible(name)}={scalar_text(setting[name])}" for name in names if name in setting]
+    return ", ".join(told)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return ``1 point``, ``2 points``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def listed_points(indices: Sequence[int]) -> str:
+    """Return ``point 3``, ``points 3, 4 and 9``, or a few and how many more."""
+    if len(indices) == 1:
+        return f"point {indices[0]}"
+    shown = [str(index) for index in indices[:_POINTS]]
+    rest = len(indices) - len(shown)
+    last = f"{rest:,} more" if rest else shown.pop()
+    return f"points {', '.join(shown)} and {last}"

@@ -1,0 +1,208 @@
+"""Breadth-first search by frontiers, which go round a loop: a level of the search is a lap.
+
+What goes round is one tile with the level of every vertex, 0 where it has not been reached, and
+begins with that of ``start``, which ``Initial`` puts into the loop. Those of the latest level are
+the frontier: their lists of neighbours are read, and whoever was not reached before gets the next
+level. With padded lists there is one of the longest length for every vertex in every level, as
+there has to be where shapes are static; lists that the frontier does not fill name no vertex.
+
+Where STeP's operators do not fit: a loop ends with a stream that ends by itself, so that the number
+of levels has to be known before, and is counted while the program is wired; loads never see what
+stores have written, so that levels go round with the frontier instead of staying in memory, and no
+operator finds the vertices of a level or gathers marks for them, so that the program brings its
+own functions; and numbers that data decide are streamed one by one, so that every neighbour takes
+a request of 64 bytes.
+
+Run:      python -m fabric run programs/breadth_first_search.py -p graph=les-miserables -p start=3
+Computes: y[v] = 1 + the fewest edges from start to v, 0 where there is no way
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import networkx as nx
+import numpy as np
+from layers.graphs import GraphName, graph_named
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from fabric import (
+    ADDRESS_DTYPE,
+    ConfigurationError,
+    Dim,
+    Element,
+    Feedback,
+    Initial,
+    Program,
+    Stream,
+    StreamType,
+    Tile,
+    TileType,
+    Wiring,
+    number_in,
+)
+from operators import (
+    Accum,
+    CacheReadAddresses,
+    FlatMap,
+    Flatten,
+    Function,
+    LinearOffChipStore,
+    Map,
+    Partition,
+    Promote,
+    RandomOffChipLoad,
+    Reassemble,
+    Reduction,
+    Selectors,
+    Split,
+)
+
+Levels = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Latest(Split):
+    """The numbers of the columns that hold the largest number of a tile.
+
+    Attributes:
+        padded: as many as there are columns; those that are missing are the number of columns.
+    """
+
+    padded: bool
+
+    @override
+    def infer(self, wiring: Wiring, count: Dim, tile: TileType) -> tuple[tuple[Dim, ...], TileType]:
+        found = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
+        return (count * tile.cols if self.padded else found,), TileType(1, 1, tile.dtype)
+
+    @override
+    def apply(self, tile: Tile) -> list[Element]:
+        levels = _numbers(tile)
+        found = np.flatnonzero(levels == levels.max()).tolist()
+        if self.padded:
+            found += [tile.cols] * (tile.cols - len(found))
+        return [(_tile(np.array([number], ADDRESS_DTYPE)), 0) for number in found]
+
+
+@dataclass(frozen=True)
+class Marked(Reduction):
+    """A tile of 0, with 1 in the columns that a group of numbers names; one cycle a number.
+
+    Attributes:
+        columns: of the tile; a number that is as large names none.
+    """
+
+    operands: ClassVar = 1
+    fixed_cycles: ClassVar = 1
+
+    columns: int
+
+    @override
+    def infer(self, group: Dim, *inputs: TileType) -> TileType:
+        return TileType(1, self.columns, ADDRESS_DTYPE)
+
+    @override
+    def start(self, result: TileType, functional: bool) -> Levels:
+        return np.zeros(self.columns, ADDRESS_DTYPE)
+
+    @override
+    def update(self, state: Levels, *inputs: Tile) -> Levels:
+        named = np.arange(self.columns) == number_in(inputs[0])
+        return np.where(named, ADDRESS_DTYPE.type(1), state)
+
+    @override
+    def finish(self, state: Levels, result: TileType, functional: bool) -> Tile:
+        return _tile(state)
+
+
+@dataclass(frozen=True)
+class NextLevel(Function):
+    """Levels with the next one where there was none and a mark is; two operations a vertex."""
+
+    operands: ClassVar = 2
+
+    @override
+    def infer(self, *inputs: TileType) -> TileType:
+        return inputs[0]
+
+    @override
+    def flops(self, *inputs: Tile) -> Dim:
+        return 2 * inputs[0].cols
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        levels, marks = map(_numbers, inputs)
+        return _tile(np.where((levels == 0) & (marks > 0), levels.max() + 1, levels))
+
+
+def build(
+    graph: GraphName = "karate-club",
+    vertices: int = 64,
+    start: int = 0,
+    lists: Literal["ragged", "padded"] = "ragged",
+    seed: int = 0,
+) -> Program:
+    """Wire the search.
+
+    Args:
+        graph: that is searched.
+        vertices: of a graph that is drawn, or of a grid.
+        start: the vertex where the search begins.
+        lists: of frontiers and neighbours, ``ragged``, or ``padded`` to the longest.
+        seed: of a drawn graph.
+    """
+    network = graph_named(graph, vertices, seed)
+    count = len(network)
+    if not count:
+        raise ConfigurationError(f"vertices is {vertices}: expected at least 1")
+    if not 0 <= start < count:
+        raise ConfigurationError(f"start is {start}: expected 0 to {count - 1}")
+    distances = nx.single_source_shortest_path_length(network, start)
+    laps = max(1, *distances.values())
+    degrees = np.array([*(degree for _, degree in network.degree), 0], ADDRESS_DTYPE)
+    longest = max(1, int(degrees.max()))
+    if lists == "padded":
+        degrees[:] = longest
+    neighbours = np.full((count + 1, longest), count, ADDRESS_DTYPE)
+    for row, vertex in zip(neighbours, network, strict=False):
+        row[: len(network[vertex])] = sorted(network[vertex])
+    first = np.zeros((1, count), int)
+    first[0, start] = 1
+
+    with Program("breadth-first-search", mode="functional") as program:
+        again = Feedback(StreamType((laps - 1,), TileType(1, count, ADDRESS_DTYPE)))
+        levels = Initial(first)(again)  # [L] of 1 x V
+        frontier = FlatMap(Latest(padded=lists == "padded"))(Promote(0)(levels))  # [L, n~] of 1x1
+        lengths = RandomOffChipLoad(degrees[:, np.newaxis], tile=(1, 1))(frontier)
+        places = CacheReadAddresses(longest)(frontier, lengths)  # [L, n~, m~] of 1x1
+        near = RandomOffChipLoad(neighbours.reshape(-1, 1), tile=(1, 1))(places)
+        marks = Accum(Marked(count), rank=2)(near)  # [L] of 1 x V
+        after = Map(NextLevel())(levels, marks)
+        going, last = Partition(2)(after, _which(np.arange(laps) == laps - 1, 2))
+        again.connect(Flatten(0, 1)(Reassemble()([going], _which(np.zeros(laps - 1), 1))))
+        LinearOffChipStore("y")(Promote(0)(last))
+
+    reached = np.zeros((1, count))
+    for vertex, distance in distances.items():
+        reached[0, vertex] = 1 + distance
+    program.expect(y=lambda: reached)
+    return program
+
+
+def _which(choice: NDArray[np.generic], width: int) -> Stream:
+    """One-hot selectors, [len(choice)]."""
+    return Flatten(0, 1)(Selectors(choice.astype(int)[:, np.newaxis], width)())
+
+
+def _numbers(tile: Tile) -> Levels:
+    """Return the row of a tile of integers, which is there in both modes."""
+    assert tile.data is not None
+    row: Levels = tile.data[0]
+    return row
+
+
+def _tile(numbers: Levels) -> Tile:
+    return Tile(1, len(numbers), ADDRESS_DTYPE, numbers[np.newaxis].astype(ADDRESS_DTYPE))

@@ -1,0 +1,138 @@
+"""A decode step of a mixture-of-experts decoder, one layer or several (section 5.5, figure 17).
+
+Every request brings one new token. A layer normalises the tokens, computes queries, keys and values
+of all heads, attends to the cache of each request and appends to it, projects back and adds what it
+was given; normalises again, lets the router choose the experts of each token, computes these, and
+adds again (``layers/decoder_layer.py`` draws it). All weights are streamed from off-chip memory
+once in a layer, those of an expert once for each of its tiles; the sums that pass by attention and
+experts are kept on chip.
+
+Of the paper's three optimisations, ``tiling=dynamic`` packs all tokens of an expert to one tile,
+``parallelisation=dynamic`` gives a (head, request) pair to the region that is free, and fewer
+``regions`` than experts share the operators of a region. Everything else is the same.
+
+Embedding and output vocabulary are left out, and so are the learnt factors of norms, which the
+weights behind them may hold. In functional mode the router chooses by its data; in timing mode,
+without data, as ``routing`` says, and data are drawn so that both are one.
+
+A layer's time does not depend on what the layer before it computed: a model in timing mode is as
+many runs, ``first_layer`` 0, 1, 2 and so on, added up.
+
+Run:      python -m fabric run programs/decoder.py -p model=tiny -p layers=2 --mode functional
+Computes: h = x + attention(norm(x)), y = h + experts(norm(h)), for each layer in turn
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from layers.cache_lengths import draw_lengths, read_lengths
+from layers.decoder_data import DecoderData
+from layers.decoder_layer import decoder_layer
+from layers.decoder_parts import Layout, Parallelisation
+from layers.decoder_reference import Reference
+from layers.idle import idle_artifact_bytes
+from layers.layer_routing import layer_routing
+from layers.models import ATTENTION, MODELS, ModelName
+
+from fabric import ConfigurationError, Program, dtype_named
+from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Promote
+
+CACHE_ROWS = 32  # of a cache tile
+MOST = 2**31 - 1
+
+
+def build(
+    model: ModelName = "qwen3-30b-a3b",
+    batch: int = 64,
+    tiling: Literal["static", "dynamic"] = "dynamic",
+    tile_n: int = 16,
+    tile_f: int = 64,
+    tile_p: int = 16,
+    regions: int | None = None,
+    parallelisation: Parallelisation = "dynamic",
+    attention_regions: int = 4,
+    layers: int = 1,
+    first_layer: int = 0,
+    flops_per_cycle: int | None = None,
+    channel_depth: int | None = None,
+    kv: Path | None = None,
+    routing: Path | None = None,
+    seed: int = 0,
+) -> Program:
+    """Wire the layers.
+
+    Args:
+        model: whose sizes.
+        batch: requests.
+        tiling: of the experts' tokens, ``static`` or ``dynamic``.
+        tile_n: rows of a packed tile of an expert; for static tiling only.
+        tile_f: columns of a weight tile of an expert; it divides the inner dimension.
+        tile_p: columns of a weight tile of a projection; it divides a head's.
+        regions: how many share the experts; one each where None.
+        parallelisation: how pairs of a head and a request come to the regions of the attention:
+            ``coarse`` (blocks of neighbours), ``interleaved`` (in turn), ``dynamic`` (as they
+            become free).
+        attention_regions: how many work at the same time.
+        layers: how many, one after the other.
+        first_layer: the number of the first one, which decides routing and data.
+        flops_per_cycle: of every compute unit; the hardware's where None.
+        channel_depth: of every channel; the hardware's where None.
+        kv: an .npy file of cache lengths in tokens; drawn where None.
+        routing: an .npz file with an array data, [tokens, top_k], for one layer; drawn where None.
+        seed: of drawn routings and lengths and of all data.
+    """
+    size, attention = MODELS[model], ATTENTION[model]
+    regions = size.experts if regions is None else regions
+    for name, value, least in (
+        ("batch", batch, 1),
+        ("tile_n", tile_n, 1),
+        ("attention_regions", attention_regions, 1),
+        ("layers", layers, 1),
+        ("first_layer", first_layer, 0),
+        ("seed", seed, 0),
+    ):
+        if not least <= value <= MOST:
+            raise ConfigurationError(f"{name} is {value}: expected {least} to {MOST:,}")
+    for name, value, what, whole in (
+        ("tile_f", tile_f, "inner dimension", size.inter),
+        ("tile_p", tile_p, "columns of a head", attention.head_dim),
+        ("regions", regions, "number of experts", size.experts),
+    ):
+        if value < 1 or whole % value:
+            raise ConfigurationError(
+                f"{name} is {value}: expected a divisor of the {what}, {whole}"
+            )
+    lengths = draw_lengths(batch, seed) if kv is None else read_lengths(kv, batch)
+    choices = [
+        layer_routing(routing, size, batch, layer, seed)
+        for layer in range(first_layer, first_layer + layers)
+    ]
+    layout = Layout(
+        tile_n=tile_n if tiling == "static" else None,
+        tile_f=tile_f,
+        tile_p=tile_p,
+        parallelisation=parallelisation,
+        attention_regions=attention_regions,
+    )
+    with Program(
+        "decoder", channel_depth=channel_depth, flops_per_cycle=flops_per_cycle
+    ) as program:
+        element_type = dtype_named(program.hardware.tile.dtype)
+        data = DecoderData(
+            size, attention, lengths, choices, regions, CACHE_ROWS, element_type, first_layer, seed
+        )
+        rows = LinearOffChipLoad(data.x, tile=(1, size.hidden), name="load_x")()  # [1, B, 1]
+        x = Flatten(0, 1)(rows)  # [1, B] of 1xD
+        for layer in data.layers:
+            x = decoder_layer(program, data.step, layer, layout, x)  # [1, B] of 1xD
+        LinearOffChipStore("y", name="store_y")(Promote(0)(x))  # [1, B, 1]
+
+    program.extra["on_chip_requirement_artifact_idle_bytes"] = lambda: sum(
+        idle_artifact_bytes(size, choice, regions, layout, element_type.itemsize)
+        for choice in choices
+    )
+    for name, output in Reference(data).outputs().items():
+        program.expect(rtol=None, atol=None, equal_nan=False, **{name: output})
+    return program

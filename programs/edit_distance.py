@@ -1,0 +1,279 @@
+"""The edit distance of pairs of sequences of any length, by wavefronts that go round a loop.
+
+A wavefront is an antidiagonal of the table of distances between the beginnings of two sequences; it
+follows from the two before it. Up to ``lanes`` pairs are in the loop at a time, one lap for each
+wavefront: a pair needs as many laps as it has letters. When one is done the next one starts.
+Tickets say when: ``Initial`` puts ``lanes`` of them in front of those that finished pairs leave.
+With padded sequences all pairs have the letters and the laps of the longest ones.
+
+Where STeP's operators do not fit: a loop ends with a stream that ends by itself, so that the number
+of all laps is known before; no operator makes the selector that lets a pair out of the loop of the
+numbers that tell it is done, so that the program brings its own functions; and a tile that goes
+round keeps its type, so that a wavefront has its greatest width in every lap.
+
+Run:      python -m fabric run programs/edit_distance.py -p pairs=8 -p longest=12
+Computes: y[p] = the fewest insertions, deletions and substitutions that turn a[p] into b[p]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from layers.sequences import Letters, distance, draw_pairs, read_pairs
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from fabric import (
+    ADDRESS_DTYPE,
+    ConfigurationError,
+    Dim,
+    Feedback,
+    Initial,
+    Program,
+    Selector,
+    SelectorType,
+    Stream,
+    StreamType,
+    Tile,
+    TileType,
+    TupleType,
+    number_in,
+)
+from operators import (
+    Accum,
+    CacheReadAddresses,
+    Consumer,
+    EagerMerge,
+    Flatten,
+    Function,
+    Map,
+    Metadata,
+    Partition,
+    RandomOffChipLoad,
+    RandomOffChipStore,
+    Reassemble,
+    RetileCol,
+    Selectors,
+)
+
+FAR = 2**30  # what is outside of the table
+
+
+@dataclass(frozen=True)
+class Begin(Function):
+    """The first wavefront of a pair: the distance of nothing from nothing."""
+
+    mixed_types: ClassVar = True
+    fixed_cycles: ClassVar = 1
+
+    @override
+    def infer(self, *inputs: TileType) -> TupleType:
+        left, right, laps, number, _ = inputs
+        fronts = TileType(2, left.cols + 1, left.dtype)
+        return TupleType((left, right, fronts, laps, laps, number))
+
+    @override
+    def apply(self, *inputs: Tile) -> tuple[Tile, ...]:
+        left, right, laps, number, _ = inputs
+        data = None
+        if left.data is not None:
+            data = np.full((2, left.cols + 1), FAR, left.dtype)
+            data[0, 0] = 0
+        fronts = Tile(2, left.cols + 1, left.dtype, data)
+        return left, right, fronts, _integer(0), laps, number
+
+
+@dataclass(frozen=True)
+class NextFront(Function):
+    """The next wavefront; five operations for each of its distances."""
+
+    mixed_types: ClassVar = True
+
+    @override
+    def infer(self, *inputs: TileType) -> TupleType:
+        return TupleType(inputs)
+
+    @override
+    def flops(self, *inputs: Any) -> Dim:
+        return 5 * inputs[2].cols
+
+    @override
+    def apply(self, *inputs: Tile) -> tuple[Tile, ...]:
+        left, right, fronts, lap, laps, number = inputs
+        done, a, b, data = number_in(lap) + 1, left.data, right.data, fronts.data
+        if a is not None and b is not None and data is not None and done <= _letters(a, b):
+            data = _next(a[0], b[0], data, done)
+        fronts = Tile(2, fronts.cols, fronts.dtype, data)
+        return left, right, fronts, _integer(done), laps, number
+
+
+@dataclass(frozen=True)
+class IsDone(Function):
+    """Whether a pair has gone round often enough: 1, else 0."""
+
+    mixed_types: ClassVar = True
+    fixed_cycles: ClassVar = 1
+
+    @override
+    def infer(self, *inputs: TileType) -> SelectorType:
+        return SelectorType(2, hits=1)
+
+    @override
+    def apply(self, *inputs: Tile) -> Selector:
+        *_, lap, laps, _ = inputs
+        return Selector((int(number_in(lap) == number_in(laps)),), 2)
+
+
+@dataclass(frozen=True)
+class Distance(Function):
+    """The distance of a pair that is done: where the last wavefront has all letters of the left."""
+
+    mixed_types: ClassVar = True
+    fixed_cycles: ClassVar = 1
+
+    @override
+    def infer(self, *inputs: TileType) -> TileType:
+        return TileType(1, 1, inputs[0].dtype)
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        left, _, fronts, *_ = inputs
+        data = None
+        if left.data is not None and fronts.data is not None:
+            end = _letters(left.data)
+            data = fronts.data[:1, end : end + 1]
+        return Tile(1, 1, fronts.dtype, data)
+
+
+@dataclass(frozen=True)
+class Number(Function):
+    """Which pair it is."""
+
+    mixed_types: ClassVar = True
+    fixed_cycles: ClassVar = 1
+
+    @override
+    def infer(self, *inputs: TileType) -> TileType:
+        return inputs[-1]
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        return inputs[-1]
+
+
+def build(
+    pairs: int = 8,
+    longest: int = 12,
+    sequences: Literal["ragged", "padded"] = "ragged",
+    lanes: int = 4,
+    piece: int = 4,
+    file: Path | None = None,
+    seed: int = 0,
+) -> Program:
+    """Wire the program.
+
+    Args:
+        pairs: that are drawn.
+        longest: letters of the longest possible sequence that is drawn.
+        sequences: ``ragged``, or ``padded`` to the longest.
+        lanes: pairs that go round at a time.
+        piece: letters that are loaded at a time; a sequence takes whole pieces.
+        file: of pairs, one a line with a comma between the two; drawn where None.
+        seed: of what is drawn.
+    """
+    for name, value, least in (
+        ("pairs", pairs, 1),
+        ("longest", longest, 0),
+        ("lanes", lanes, 1),
+        ("piece", piece, 1),
+        ("seed", seed, 0),
+    ):
+        if value < least:
+            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
+    given = draw_pairs(pairs, longest, seed) if file is None else read_pairs(file)
+    count, lanes = len(given), min(lanes, len(given))
+    lengths = np.array([[len(each) for each in pair] for pair in given])
+    most = int(lengths.max())
+    if sequences == "padded":
+        lengths[:] = most
+    laps = np.maximum(lengths.sum(axis=1), 1)
+    rounds = int(laps.sum()) - count  # laps after the first of each pair
+
+    with Program("edit-distance", mode="functional", channel_depth=max(2, lanes)) as program:
+        numbers = Flatten(0, 1)(Metadata(np.arange(count))())  # [P]
+        left, right = (
+            _load([pair[side] for pair in given], lengths[:, side], piece, most, -1 - side)
+            for side in (0, 1)
+        )  # [P] of 1 x letters
+        leaving = Feedback(StreamType((count - lanes,), numbers.value))
+        tickets = Initial(0, lanes)(leaving)  # [P]
+        times = Flatten(0, 1)(Metadata(laps)())
+        begun = Map(Begin())(left, right, times, numbers, tickets)  # [P]
+        again = Feedback(StreamType((rounds,), begun.value))
+        inside, _ = EagerMerge()([begun, again])  # [all laps]
+        after = Map(NextFront())(inside)
+        going, done = Partition(2)(after, Map(IsDone())(after))
+        again.connect(_first(going, rounds))
+        places = Map(Number())(done)
+        # The last ones to be done find nobody to start.
+        useful, spare = Partition(2)(places, _which(np.arange(count) >= count - lanes))
+        Consumer()(spare)
+        leaving.connect(_first(useful, count - lanes))
+        RandomOffChipStore("y", np.zeros((count, 1), np.int32), tile=(1, 1))(
+            places, Map(Distance())(done)
+        )
+
+    program.expect(y=lambda: np.array([[distance(*pair)] for pair in given]))
+    return program
+
+
+def _load(
+    sequences: Sequence[Letters], lengths: NDArray[np.int64], piece: int, most: int, empty: int
+) -> Stream:
+    """Return one tile for each sequence, of whole pieces; behind its letters is ``empty``."""
+    stride = max(-(-most // piece), 1)
+    stored = np.full((len(sequences), stride * piece), empty, np.int32)
+    for row, letters in zip(stored, sequences, strict=True):
+        row[: len(letters)] = letters
+    numbers, pieces = Metadata(np.arange(len(sequences)))(), Metadata(-(-lengths // piece))()
+    places = CacheReadAddresses(stride)(numbers, pieces)  # [1, P, n~]
+    loaded = RandomOffChipLoad(stored, tile=(1, piece))(places)  # [1, P, n~] of 1 x piece
+    return Flatten(0, 1)(Accum(RetileCol())(loaded))  # [P] of 1 x (n~ * piece)
+
+
+def _first(stream: Stream, count: int) -> Stream:
+    """Return the first ``count`` elements, which ends a loop."""
+    return Flatten(0, 1)(Reassemble()([stream], _which(np.zeros(count), 1)))
+
+
+def _which(choice: NDArray[Any], width: int = 2) -> Stream:
+    """One-hot selectors, [len(choice)]."""
+    return Flatten(0, 1)(Selectors(choice.astype(int)[:, np.newaxis], width)())
+
+
+def _integer(number: int) -> Tile:
+    return Tile(1, 1, ADDRESS_DTYPE, np.array([[number]], ADDRESS_DTYPE))
+
+
+def _letters(*sequences: NDArray[Any]) -> int:
+    return sum(int((each >= 0).sum()) for each in sequences)
+
+
+def _next(
+    left: NDArray[Any], right: NDArray[Any], fronts: NDArray[Any], lap: int
+) -> NDArray[np.int32]:
+    """Return wavefront ``lap`` above the one before it; place i is for i letters of the left."""
+    latest, before = fronts
+    front = np.full_like(latest, FAR)
+    for taken in range(max(0, lap - len(right)), min(lap, len(left)) + 1):
+        other = lap - taken
+        if not taken or not other:
+            front[taken] = lap
+            continue
+        changed = before[taken - 1] + (left[taken - 1] != right[other - 1])
+        front[taken] = min(changed, latest[taken - 1] + 1, latest[taken] + 1)
+    return np.stack([front, latest])

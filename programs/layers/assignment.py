@@ -1,0 +1,37 @@
+"""Which region of several works on what: known before the run, or decided by who becomes free."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric import Stream
+from operators import Consumer, Flatten, Partition, Reassemble, Selectors
+
+__all__ = ["assigned", "stated"]
+
+
+def assigned(free: Stream, count: int, regions: int) -> Stream:
+    """Return the region of each of ``count`` requests: the first ones, then whichever is free.
+
+    Args:
+        free: [count], a one-hot selector for each request that a region is done with.
+        count: of the requests.
+        regions: how many there are.
+
+    Returns:
+        [1, count] of one-hot selectors.
+    """
+    started = min(regions, count)
+    # The last tokens find no request left.
+    spare = np.repeat([1, 0], [count - started, started])
+    unused, asking = Partition(2)(free, Flatten(0, 1)(stated(spare, 2)))
+    Consumer()(unused)
+    first = Flatten(0, 1)(stated(np.arange(started), regions))  # [started]
+    order = stated(np.repeat([0, 1], [started, count - started]), 2)  # [1, count]
+    return Flatten(0, 1)(Reassemble()([first, asking], order))  # [1, count, 1] -> [1, count]
+
+
+def stated(numbers: NDArray[np.int64], width: int) -> Stream:
+    """[1, len(numbers)] of one-hot selectors."""
+    return Selectors(numbers[:, np.newaxis], width)()

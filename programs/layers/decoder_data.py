@@ -1,0 +1,143 @@
+"""Random numbers of a decoder's layers: what they read, drawn when functional mode asks for it.
+
+B requests, D the hidden dimension, E experts of which a token goes to k; H key-value heads with G
+query heads of d columns each. What the layers compute of them is in ``decoder_reference``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layers.attention_region import Caches
+from layers.decoder_parts import Layer, Step
+from layers.expert_data import LayerData
+from layers.models import Attention, Model
+from operators import Tensor
+
+__all__ = ["DecoderData"]
+
+Array = NDArray[np.float32]
+
+PLANTED = 8.0
+"""How far a token lies in the directions of its experts, in standard deviations of the rest."""
+
+
+class DecoderData:
+    """Inputs and weights of layers one after the other, in float32.
+
+    Routers choose by what they read, and yet as they are told: the columns of a router are
+    directions, and a token lies far in those of the experts that it is to go to.
+
+    Attributes:
+        x: [B, D], what the first layer reads.
+        step: what the layers share.
+        layers: one after the other.
+    """
+
+    def __init__(
+        self,
+        size: Model,
+        attention: Attention,
+        lengths: NDArray[np.int64],
+        choices: Sequence[NDArray[np.int64]],
+        regions: int,
+        cache_rows: int,
+        dtype: np.dtype,
+        first_layer: int,
+        seed: int,
+    ) -> None:
+        """Draw nothing yet.
+
+        Args:
+            size: of the mixture of experts.
+            attention: of the attention.
+            lengths: [B], tokens in the caches.
+            choices: of each layer, [B, k], the experts of each token.
+            regions: how many share the experts.
+            cache_rows: of a cache tile.
+            dtype: as which the weights are in memory.
+            first_layer: the number of the first one.
+            seed: of all numbers.
+        """
+        self._size, self._attention, self._seed = size, attention, seed
+        self._choices, self._first = choices, first_layer
+        self._rows, self._stride = cache_rows, int(lengths.max()) // cache_rows + 1
+        batch = len(lengths)
+        self.x = Tensor((batch, size.hidden), self._tokens)
+        positions = Tensor((batch, 1), lambda: lengths[:, np.newaxis], dtype="int64")
+        self.step = Step(attention, lengths, positions)
+        self.layers = [
+            self._layer(index, choice, LayerData(size, choice, regions, dtype, self._of(index)))
+            for index, choice in enumerate(choices)
+        ]
+
+    def _of(self, index: int) -> int:
+        """Return the seed of a layer's experts."""
+        return int(np.random.SeedSequence((self._seed, self._first + index)).generate_state(1)[0])
+
+    def _layer(self, index: int, choice: NDArray[np.int64], experts: LayerData) -> Layer:
+        size, attention = self._size, self._attention
+        dim, wide = attention.head_dim, attention.queries * attention.head_dim
+        heads = range(attention.key_heads)
+
+        def drawn(part: int, rows: int, cols: int, scale: float) -> Tensor:
+            return Tensor((rows, cols), partial(self._normal, index, part, (rows, cols), scale))
+
+        def per_head(part: int, rows: int, cols: int, scale: float) -> list[Tensor]:
+            return [drawn(part + 8 * (1 + head), rows, cols, scale) for head in heads]
+
+        scale = size.hidden**-0.5
+        cached = len(heads) * len(choice) * self._stride * self._rows
+        name = f"layer_{self._first + index}_"
+        return Layer(
+            name=name,
+            choice=choice,
+            queries=per_head(0, size.hidden, wide, scale),
+            keys=per_head(1, size.hidden, dim, scale),
+            values=per_head(2, size.hidden, dim, scale),
+            output=per_head(3, wide, size.hidden, (wide * len(heads)) ** -0.5),
+            router=Tensor((size.hidden, size.experts), partial(self._directions_of, index)),
+            experts=experts.weights,
+            caches=Caches(
+                keys=drawn(4, cached, dim, 1.0),
+                values=drawn(5, cached, dim, 1.0),
+                rows=self._rows,
+                stride=self._stride,
+                outputs=(f"{name}keys", f"{name}values"),
+            ),
+        )
+
+    def _normal(self, index: int, part: int, shape: tuple[int, int], scale: float) -> Array:
+        random = np.random.default_rng((self._seed, 4, self._first + index, part))
+        result = random.standard_normal(shape, dtype=np.float32)
+        result *= np.float32(scale)
+        return result
+
+    @cached_property
+    def _directions(self) -> list[Array]:
+        """Of each layer [D, E]: at right angles where there is room for all."""
+        hidden, experts = self._size.hidden, self._size.experts
+        count = len(self._choices)
+        random = np.random.default_rng((self._seed, 5))
+        columns = random.standard_normal((hidden, experts * count))
+        if experts * count <= hidden:
+            columns, _ = np.linalg.qr(columns)
+        else:
+            columns /= np.sqrt(hidden)
+        return [each.astype(np.float32) for each in np.split(columns, count, axis=1)]
+
+    def _directions_of(self, index: int) -> Array:
+        return self._directions[index]
+
+    def _tokens(self) -> Array:
+        random = np.random.default_rng((self._seed, 6))
+        x = random.standard_normal((len(self._choices[0]), self._size.hidden), dtype=np.float32)
+        for directions, choice in zip(self._directions, self._choices, strict=True):
+            # Not all experts of a token count alike.
+            shares = random.uniform(0.8, 1.2, choice.shape).astype(np.float32)
+            x += PLANTED * np.einsum("bkd,bk->bd", directions.T[choice], shares)
+        return x

@@ -1,0 +1,111 @@
+"""Hardware functions of a decoder layer that are not among STeP's: norm and rotary embedding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fabric import Dim, ShapeError, Tile, TileType
+from operators import Function, narrow, wide
+
+__all__ = ["RmsNorm", "Rotary"]
+
+EPSILON = 1e-6
+
+
+@dataclass(frozen=True)
+class RmsNorm(Function):
+    """Divide every ``width`` neighbours of a row by their root mean square; 4 operations each.
+
+    Its learnt factors are left to the weights behind it, which may hold them.
+
+    Shapes:
+        x: R x C, where ``width`` divides C; result: the same.
+
+    Attributes:
+        width: columns that are normalised together.
+    """
+
+    operands: ClassVar = 1
+
+    width: int
+
+    def infer(self, *inputs: TileType) -> TileType:
+        """Return the type of the operand."""
+        (x,) = inputs
+        if not isinstance(x.cols, int) or self.width < 1 or x.cols % self.width:
+            raise ShapeError(f"RmsNorm of width {self.width} is given {x}: expected a multiple")
+        return x
+
+    def flops(self, *inputs: Tile | TileType) -> Dim:
+        """Square and add, then scale; the root counts as one more."""
+        (x,) = inputs
+        return 4 * x.rows * x.cols
+
+    def apply(self, *inputs: Tile) -> Tile:
+        """Return the normalised tile."""
+        (x,) = inputs
+        data = None
+        if x.data is not None:
+            groups = wide(x.data).reshape(x.rows, -1, self.width)
+            mean = np.square(groups).mean(axis=2, keepdims=True)
+            data = narrow((groups / np.sqrt(mean + EPSILON)).reshape(x.rows, x.cols), x.dtype)
+        return Tile(x.rows, x.cols, x.dtype, data, valid_rows=x.valid_rows)
+
+
+@dataclass(frozen=True)
+class Rotary(Function):
+    """Turn pairs of columns by angles that grow with the position; 3 operations an element.
+
+    Column i of a head and column i + width / 2 are a pair, turned by
+    ``position / base ** (2 * i / width)``. Sines and cosines, times ``scale``, come from a table on
+    the unit.
+
+    Shapes:
+        x: R x C, where ``width`` divides C; positions: R x 1, integers; result: R x C.
+
+    Attributes:
+        width: columns of a head, even.
+        base: of the angles.
+        scale: of the result.
+    """
+
+    operands: ClassVar = 2
+    mixed_types: ClassVar = True
+
+    width: int
+    base: float
+    scale: float = 1.0
+
+    def infer(self, *inputs: TileType) -> TileType:
+        """Return the type of the first operand."""
+        x, positions = inputs
+        if not isinstance(x.cols, int) or self.width % 2 or x.cols % self.width:
+            raise ShapeError(f"Rotary of width {self.width} is given {x}: expected a multiple")
+        if (positions.rows, positions.cols) != (x.rows, 1):
+            raise ShapeError(f"Rotary is given {x} and {positions}: expected a position a row")
+        return x
+
+    def flops(self, *inputs: Tile | TileType) -> Dim:
+        """Two products and a sum for every element."""
+        x = inputs[0]
+        return 3 * x.rows * x.cols
+
+    def apply(self, *inputs: Tile) -> Tile:
+        """Return the turned tile."""
+        x, positions = inputs
+        data = None
+        if x.data is not None and positions.data is not None:
+            half = self.width // 2
+            angles = positions.data / self.base ** (np.arange(half) / half)  # R x half
+            cos, sin = (
+                (self.scale * part)[:, np.newaxis].astype(np.float32)
+                for part in (np.cos(angles), np.sin(angles))
+            )
+            pairs = wide(x.data).reshape(x.rows, -1, 2, half)
+            left, right = pairs[:, :, 0], pairs[:, :, 1]
+            turned = np.stack([left * cos - right * sin, right * cos + left * sin], axis=2)
+            data = narrow(turned.reshape(x.rows, x.cols), x.dtype)
+        return Tile(x.rows, x.cols, x.dtype, data, valid_rows=x.valid_rows)

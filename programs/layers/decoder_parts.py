@@ -1,0 +1,82 @@
+"""What a decoder layer reads from off-chip memory, and how it is laid out on the fabric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layers.attention_region import Caches
+from layers.experts import ExpertWeights
+from layers.models import Attention
+from operators import Tensor
+
+__all__ = ["Layer", "Layout", "Parallelisation", "Step"]
+
+Parallelisation: TypeAlias = Literal["coarse", "interleaved", "dynamic"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a layer is tiled and spread over units.
+
+    Attributes:
+        tile_n: rows of a packed tile of an expert; None where all its tokens make one.
+        tile_f: columns of a weight tile of an expert.
+        tile_p: columns of a weight tile of a projection.
+        parallelisation: how (request, head) pairs come to the regions of the attention.
+        attention_regions: how many there are.
+    """
+
+    tile_n: int | None
+    tile_f: int
+    tile_p: int
+    parallelisation: Parallelisation
+    attention_regions: int
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What is in off-chip memory for one layer.
+
+    D is the hidden dimension, E the number of experts; G query heads of d columns share a key-value
+    head.
+
+    Attributes:
+        name: what the names of the layer's operators start with.
+        choice: [B, k], the experts of each token.
+        queries: per key-value head, [D, G * d].
+        keys, values: per key-value head, [D, d].
+        output: per key-value head, [G * d, D].
+        router: [D, E].
+        experts: per region.
+        caches: of the pairs (head, request), those of head 0 first.
+    """
+
+    name: str
+    choice: NDArray[np.int64]
+    queries: Sequence[Tensor]
+    keys: Sequence[Tensor]
+    values: Sequence[Tensor]
+    output: Sequence[Tensor]
+    router: Tensor
+    experts: Sequence[ExpertWeights]
+    caches: Caches
+
+
+@dataclass(frozen=True)
+class Step:
+    """What all layers of a decode step share.
+
+    Attributes:
+        attention: of the attention.
+        lengths: [B], tokens in the caches before the step, which are also the new positions.
+        positions: the same in off-chip memory, [B, 1].
+    """
+
+    attention: Attention
+    lengths: NDArray[np.int64]
+    positions: Tensor

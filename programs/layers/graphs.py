@@ -1,0 +1,72 @@
+"""Graphs whose vertices have any number of neighbours: of a club, of a novel, and drawn ones.
+
+Zachary's karate club: W. Zachary, An Information Flow Model for Conflict and Fission in Small
+Groups, Journal of Anthropological Research, 1977. Les Miserables: D. Knuth, The Stanford GraphBase,
+1993. Power law: A.-L. Barabasi and R. Albert, Emergence of Scaling in Random Networks, Science,
+1999. All three as networkx has them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, TypeAlias
+
+import networkx as nx
+import numpy as np
+
+from fabric import ConfigurationError
+
+__all__ = ["GraphName", "graph_named"]
+
+GraphName: TypeAlias = Literal["karate-club", "les-miserables", "grid", "power-law", "random"]
+
+Graph: TypeAlias = Any
+"""networkx has no types."""
+
+NEIGHBOURS = 3
+"""Of a new vertex of the power-law graph."""
+
+
+def graph_named(name: GraphName, vertices: int, seed: int) -> Graph:
+    """Return an undirected graph of networkx without loops; its vertices are 0, 1, and so on.
+
+    Args:
+        name: ``grid`` is a square of points, each beside up to four; ``power-law`` grows by
+            vertices that prefer those with many neighbours; in ``random`` every fourth vertex has
+            no neighbour, and any two others are neighbours with one chance.
+        vertices: of a drawn graph or a grid; the two others have 34 and 77.
+        seed: of a drawn graph.
+
+    Raises:
+        ConfigurationError: there is no such graph of that many vertices.
+    """
+    least = NEIGHBOURS + 1 if name == "power-law" else 0
+    if vertices < least:
+        raise ConfigurationError(f"vertices is {vertices}: expected at least {least} of {name}")
+    if seed < 0:
+        raise ConfigurationError(f"seed is {seed}: expected at least 0")
+    if name == "karate-club":
+        graph = nx.karate_club_graph()
+    elif name == "les-miserables":
+        graph = nx.les_miserables_graph()
+    elif name == "grid":
+        side = math.isqrt(vertices)
+        if side * side != vertices:
+            raise ConfigurationError(f"vertices is {vertices}: expected a square for a grid")
+        graph = nx.grid_2d_graph(side, side)
+    elif name == "power-law":
+        graph = nx.barabasi_albert_graph(vertices, NEIGHBOURS, seed)
+    else:
+        graph = _random(vertices, seed)
+    return nx.convert_node_labels_to_integers(graph)
+
+
+def _random(vertices: int, seed: int) -> Graph:
+    """Return a graph in which a vertex has about NEIGHBOURS neighbours, or none."""
+    random = np.random.default_rng(seed)
+    chance = 2 * NEIGHBOURS / max(vertices, 1)
+    near = np.triu(random.random((vertices, vertices)) < chance, 1)
+    near[::4] = near[:, ::4] = False
+    graph = nx.empty_graph(vertices)
+    graph.add_edges_from(np.argwhere(near).tolist())
+    return graph

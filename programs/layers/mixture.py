@@ -1,0 +1,79 @@
+"""The mixture of experts of a decoder layer: a router that reads its tokens, experts, their sum.
+
+B tokens, each for k of E experts; D is the hidden dimension.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fabric import Program, Stream
+from layers.decoder_parts import Layer, Layout
+from layers.experts import experts, pack, pack_dynamically
+from layers.kept import kept
+from layers.projections import streamed
+from layers.router_functions import Chosen, Gates, Weigh
+from operators import (
+    Accum,
+    FlatMap,
+    Map,
+    Matmul,
+    Partition,
+    Promote,
+    Reassemble,
+    Selectors,
+    SplitRows,
+    Sum,
+)
+
+__all__ = ["mixture", "rows_of"]
+
+
+def mixture(program: Program, layer: Layer, layout: Layout, packed: Stream) -> Stream:
+    """Compute the experts that the router chooses for each token, and add them up by its gates.
+
+    Args:
+        program: that is wired.
+        layer: whose weights.
+        layout: how experts are tiled; regions are those of ``layer.experts``.
+        packed: all tokens, [1] of BxD.
+
+    Returns:
+        [1, B] of 1xD.
+    """
+    prefix, count = layer.name, layer.router.shape[1]
+    top_k = layer.choice.shape[1]
+    weights = streamed(f"{prefix}load_router", layer.router, packed)  # [1, 1]
+    logits = Map(Matmul(), name=f"{prefix}router")(Promote(0)(packed), weights)  # [1, 1] of BxE
+    gates = Map(Gates(top_k), name=f"{prefix}gates")(FlatMap(SplitRows())(logits))  # [1, B] of 1xE
+
+    def choice(gates: Stream) -> Stream:
+        """[1, B] of multi-hot E."""
+        return Map(Chosen(top_k))(gates, Selectors(layer.choice, count)())
+
+    routed = Partition(count, name=f"{prefix}route")(rows_of(packed), choice(gates))  # [D_i] of 1xD
+    tiles = (
+        pack_dynamically(routed, prefix)
+        if layout.tile_n is None
+        else pack(routed, layout.tile_n, prefix)
+    )
+    computed = experts(tiles, layer.experts, layout.tile_f, prefix)  # [D_i] of 1xD
+    # The first result comes when the last token is routed: gates and choices are kept until then.
+    waiting = kept(gates)
+    chosen = choice(waiting)
+    shares = Partition(count, name=f"{prefix}route_gates")(waiting, chosen)  # [D_i] of 1xE
+    weighted = [
+        Map(Weigh(expert), name=f"{prefix}weigh_{expert}")(
+            share.assume(*rows.shape), each.assume(*rows.shape)
+        )
+        for expert, (rows, share, each) in enumerate(zip(routed, shares, computed, strict=True))
+    ]  # [D_i] of 1xD
+    terms = Reassemble(name=f"{prefix}collect")(weighted, chosen)  # [1, B, k] of 1xD
+    for stream, tokens in zip(routed, np.bincount(layer.choice.flat, minlength=count), strict=True):
+        program.bind(stream.shape[0], int(tokens))
+    return Accum(Sum(), name=f"{prefix}add_up")(terms)
+
+
+def rows_of(packed: Stream) -> Stream:
+    """[1] of BxD -> [1, B] of 1xD."""
+    return FlatMap(SplitRows())(Promote(0)(packed))

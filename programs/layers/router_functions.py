@@ -1,0 +1,140 @@
+"""Hardware functions of a router: which experts a token goes to, and how much each counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric import Dim, Selector, SelectorType, ShapeError, Tile, TileType, ValueType
+from operators import Function, narrow, wide
+
+__all__ = ["Chosen", "Gates", "Weigh"]
+
+
+@dataclass(frozen=True)
+class Gates(Function):
+    """The softmax over the ``top_k`` largest numbers of a row, 0 in the others.
+
+    E numbers take 6 * E operations (exp 4, sum, division) and ``top_k * E`` comparisons.
+
+    Shapes:
+        logits: R x E; result: the same.
+
+    Attributes:
+        top_k: how many are kept.
+    """
+
+    operands: ClassVar = 1
+
+    top_k: int
+
+    def infer(self, *inputs: TileType) -> TileType:
+        """Return the type of the operand."""
+        return inputs[0]
+
+    def flops(self, *inputs: Tile | TileType) -> Dim:
+        """Comparisons and the softmax."""
+        (logits,) = inputs
+        return (6 + self.top_k) * logits.rows * logits.cols
+
+    def apply(self, *inputs: Tile) -> Tile:
+        """Return the gates."""
+        (logits,) = inputs
+        data = None
+        if logits.data is not None:
+            numbers = wide(logits.data)
+            kept = _largest(numbers, self.top_k)
+            top = np.take_along_axis(numbers, kept, axis=1)
+            powers = np.exp(top - top.max(axis=1, keepdims=True))
+            gates = np.zeros_like(numbers)
+            np.put_along_axis(gates, kept, powers / powers.sum(axis=1, keepdims=True), axis=1)
+            data = narrow(gates, logits.dtype)
+        return Tile(logits.rows, logits.cols, logits.dtype, data)
+
+
+@dataclass(frozen=True)
+class Chosen(Function):
+    """The experts whose gates are largest, as a selector; without data those that are given.
+
+    In timing mode there is nothing to choose by: the second operand stands for the choice.
+    One cycle: Gates has compared already.
+
+    Shapes:
+        gates: 1 x E; given: a selector of E; result: a selector of E.
+
+    Attributes:
+        top_k: how many are chosen.
+    """
+
+    top_k: int
+
+    def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[ValueType, ...]:
+        """Return the types of a row of gates and a selector."""
+        match operands:
+            case (TileType(rows=1, cols=int(experts)), SelectorType(width=width)):
+                if experts == width:
+                    return operands
+        found = " and ".join(map(str, operands))
+        raise ShapeError(f"{name} is given {found}: expected a row of gates and their selector")
+
+    @property
+    def fixed_cycles(self) -> int | None:
+        """One cycle."""
+        return 1
+
+    def infer(self, *inputs: ValueType) -> ValueType:
+        """Return the type of the selector."""
+        _, given = inputs
+        return given
+
+    def apply(self, *inputs: Tile | Selector) -> Selector:
+        """Return the choice."""
+        gates, given = inputs
+        assert isinstance(gates, Tile)
+        assert isinstance(given, Selector)
+        if gates.data is None:
+            return given
+        chosen = _largest(wide(gates.data), self.top_k)[0]
+        return Selector(tuple(sorted(chosen.tolist())), given.width)
+
+
+@dataclass(frozen=True)
+class Weigh(Function):
+    """A row times the gate of one expert; one operation an element.
+
+    Shapes:
+        gates: 1 x E; row: 1 x D; result: 1 x D.
+
+    Attributes:
+        expert: which gate.
+    """
+
+    operands: ClassVar = 2
+
+    expert: int
+
+    def infer(self, *inputs: TileType) -> TileType:
+        """Return the type of the row."""
+        return inputs[1]
+
+    def flops(self, *inputs: Tile | TileType) -> Dim:
+        """One product an element."""
+        row = inputs[1]
+        return row.rows * row.cols
+
+    def apply(self, *inputs: Tile) -> Tile:
+        """Return the weighted row."""
+        gates, row = inputs
+        data = None
+        if gates.data is not None and row.data is not None:
+            data = narrow(wide(row.data) * wide(gates.data)[:, self.expert], row.dtype)
+        return Tile(row.rows, row.cols, row.dtype, data)
+
+
+def _largest(numbers: np.ndarray, count: int) -> NDArray[np.int64]:
+    """Return the places of the largest numbers of each row; of equal ones the first."""
+    order: NDArray[np.int64] = np.argsort(-numbers, axis=1, kind="stable")
+    return order[:, :count]

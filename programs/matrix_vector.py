@@ -1,0 +1,258 @@
+"""Vectors times matrices, each vector times one of them, in static and in dynamic tiles.
+
+That is what remains of a mixture of experts, or of adapters that requests share, when batches are
+small: every matrix is read for the few vectors that are multiplied by it. With static tiling
+``tile_n`` vectors make up a tile, the last tile of a matrix padded; with dynamic tiling all vectors
+of a matrix do. How unevenly the matrices are chosen is the exponent of a power law.
+
+Hardware may have to carry the size of a dynamic tile with it. Then there is a header of
+``header_bytes`` in front of every row that off-chip memory holds, vectors and results, and behind
+every operator that sends dynamic tiles a stage that holds up a tile until its header has passed,
+at the bytes per cycle of on-chip memory. Static tiles have none. Rows, since the paper's loads and
+stores know static tiles only (table 3), of which dynamic ones are packed.
+
+What that does not capture: a channel moves a tile of any size in one cycle, so that a header is
+dearer beside it than on wires that take as long as the tile has bytes; the stage is a hop and two
+slots of its own, also where the header has no bytes (``header_bytes=0``, beside None: no stages);
+and neither area, energy nor what a unit does with a size that it has read is counted.
+
+Run:      python -m fabric run programs/matrix_vector.py -p batch=16 -p tiling=dynamic
+Computes: y[b] = x[b] @ w[matrix of b]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Literal
+
+import numpy as np
+from layers.experts import pack, pack_dynamically
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from fabric import (
+    ConfigurationError,
+    Hardware,
+    Program,
+    Stream,
+    Tile,
+    TileType,
+    ceil_div,
+    dtype_named,
+)
+from operators import (
+    Accum,
+    FlatMap,
+    Flatten,
+    Function,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    Matmul,
+    Partition,
+    Reassemble,
+    Repeat,
+    RetileCol,
+    Selectors,
+    SplitRows,
+    Tensor,
+)
+
+STEEPEST = 16  # skew: nearly all vectors are for one matrix
+
+
+@dataclass(frozen=True)
+class Header(Function):
+    """A tile that waits for its header; ``cycles`` each.
+
+    Attributes:
+        held_cycles: that the header takes.
+    """
+
+    operands: ClassVar = 1
+
+    held_cycles: int
+
+    @property
+    @override
+    def fixed_cycles(self) -> int:
+        return self.held_cycles
+
+    @override
+    def infer(self, *inputs: TileType) -> TileType:
+        return inputs[0]
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        return inputs[0]
+
+
+@dataclass(frozen=True)
+class Columns(Function):
+    """A row with columns put in front of it, or with so many taken away; no cycles.
+
+    Attributes:
+        more: how many, of zeros; taken away where below 0.
+    """
+
+    operands: ClassVar = 1
+    fixed_cycles: ClassVar = 0
+
+    more: int
+
+    @override
+    def infer(self, *inputs: TileType) -> TileType:
+        (row,) = inputs
+        return TileType(row.rows, row.cols + self.more, row.dtype)
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        (row,) = inputs
+        data = row.data
+        if data is not None:
+            data = (
+                data[:, -self.more :] if self.more < 0 else np.pad(data, ((0, 0), (self.more, 0)))
+            )
+        return Tile(row.rows, row.cols + self.more, row.dtype, data, in_memory=row.in_memory)
+
+
+def build(
+    batch: int = 16,
+    matrices: int = 8,
+    skew: float = 1.0,
+    tiling: Literal["static", "dynamic"] = "static",
+    tile_n: int = 16,
+    tile_f: int = 64,
+    inner: int = 256,
+    outer: int = 256,
+    header_bytes: int | None = None,
+    seed: int = 0,
+) -> Program:
+    """Wire the products.
+
+    Args:
+        batch: vectors.
+        matrices: of which each vector is multiplied by one.
+        skew: the n-th most popular matrix is chosen n to the power of -skew as often as the first.
+        tiling: ``static`` or ``dynamic``.
+        tile_n: vectors of a tile; for static tiling only.
+        tile_f: columns of a matrix that are read at a time; it divides ``outer``.
+        inner: rows of a matrix.
+        outer: columns of a matrix.
+        header_bytes: that carry the size of a dynamic tile; sizes are known anyway where None.
+        seed: of the choice and of all numbers.
+    """
+    _check(batch, matrices, tile_n, inner, outer, seed)
+    if not 0 <= skew <= STEEPEST:
+        raise ConfigurationError(f"skew is {skew}: expected a number from 0 to {STEEPEST}")
+    if tile_f < 1 or outer % tile_f:
+        raise ConfigurationError(f"tile_f is {tile_f}: expected a divisor of outer, {outer}")
+    choice = _draw(batch, matrices, skew, seed)
+    # Drawn when functional mode asks for them.
+    vectors = partial(_normal, seed, matrices, batch, inner)
+
+    def matrix(number: int) -> NDArray[np.float64]:
+        return _normal(seed, number, inner, outer)
+
+    with Program("matrix-vector", mode="functional", channel_depth=max(2, batch)) as program:
+        headers = _Headers.of(header_bytes if tiling == "dynamic" else None, program.hardware)
+        columns = headers.columns
+        width = columns + inner
+        x = Tensor((batch, width), lambda: np.pad(vectors(), ((0, 0), (columns, 0))))
+        rows = Flatten(0, 2)(LinearOffChipLoad(x, tile=(1, width))())  # [B] of 1 x width
+        rows = headers.changed(rows, -columns)  # [B] of 1 x inner
+        route = Flatten(0, 1)(Selectors(choice[:, np.newaxis], matrices)())  # [B] of one-hot
+        routed = Partition(matrices, name="route")(rows, route)  # per matrix [D_i] of 1 x inner
+        packed = pack(routed, tile_n) if tiling == "static" else pack_dynamically(routed)
+        done = []
+        for number, (tiles, own) in enumerate(zip(packed, routed, strict=True)):
+            given = headers.behind(tiles)  # [n_i] of N x inner
+            w = Tensor((inner, outer), partial(matrix, number))
+            loaded = LinearOffChipLoad(w, tile=(inner, tile_f))(given)  # [n_i, 1, J]
+            repeated = headers.behind(Repeat(outer // tile_f)(given))  # [n_i, J] of N x inner
+            products = Map(Matmul())(repeated, Flatten(0, 1)(loaded))  # [n_i, J] of N x tile_f
+            products = headers.behind(products)
+            results = headers.behind(Accum(RetileCol())(products))  # [n_i] of N x outer
+            each = FlatMap(SplitRows(valid_only=True))(results)
+            done.append(each.assume(*own.shape))  # [D_i] of 1 x outer
+        y = Reassemble()(done, route)  # [B, 1] of 1 x outer
+        LinearOffChipStore("y")(headers.changed(y, columns))
+
+    def reference() -> NDArray[np.float64]:
+        result, x = np.zeros((batch, columns + outer)), vectors()
+        for number in np.unique(choice).tolist():
+            result[choice == number, columns:] = x[choice == number] @ matrix(number)
+        return result
+
+    program.expect(y=reference)
+    for own, count in zip(routed, np.bincount(choice, minlength=matrices).tolist(), strict=True):
+        program.bind(own.shape[0], count)
+    return program
+
+
+def _check(batch: int, matrices: int, tile_n: int, inner: int, outer: int, seed: int) -> None:
+    for name, value, least in (
+        ("batch", batch, 1),
+        ("matrices", matrices, 1),
+        ("tile_n", tile_n, 1),
+        ("inner", inner, 1),
+        ("outer", outer, 1),
+        ("seed", seed, 0),
+    ):
+        if value < least:
+            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
+
+
+@dataclass(frozen=True)
+class _Headers:
+    """Headers of dynamic tiles.
+
+    Attributes:
+        held_cycles: that one takes on a channel; None where there are none.
+        columns: that one takes in a row in off-chip memory.
+    """
+
+    held_cycles: int | None
+    columns: int
+
+    @classmethod
+    def of(cls, header_bytes: int | None, hardware: Hardware) -> _Headers:
+        """Return headers of so many bytes.
+
+        Raises:
+            ConfigurationError: they are no whole number of columns.
+        """
+        if header_bytes is None:
+            return cls(None, 0)
+        dtype = hardware.tile.dtype
+        itemsize = dtype_named(dtype).itemsize
+        if header_bytes < 0 or header_bytes % itemsize:
+            raise ConfigurationError(
+                f"header_bytes is {header_bytes}: expected a multiple of {itemsize}, the bytes of "
+                f"one {dtype}"
+            )
+        return cls(
+            ceil_div(header_bytes, hardware.on_chip.bytes_per_cycle), header_bytes // itemsize
+        )
+
+    def behind(self, tiles: Stream) -> Stream:
+        """Return dynamic tiles when their headers have passed."""
+        return tiles if self.held_cycles is None else Map(Header(self.held_cycles))(tiles)
+
+    def changed(self, rows: Stream, columns: int) -> Stream:
+        """Return rows with so many columns more, or less where ``columns`` is below 0."""
+        return rows if self.held_cycles is None else Map(Columns(columns))(rows)
+
+
+def _draw(batch: int, matrices: int, skew: float, seed: int) -> NDArray[np.int64]:
+    """Return the matrix of every vector, [batch]."""
+    random = np.random.default_rng((seed, 0))
+    chances = (1.0 + np.arange(matrices)) ** -skew
+    return random.choice(random.permutation(matrices), batch, p=chances / chances.sum())
+
+
+def _normal(seed: int, part: int, rows: int, cols: int) -> NDArray[np.float64]:
+    random = np.random.default_rng((seed, 1, part))
+    result: NDArray[np.float64] = random.standard_normal((rows, cols)) / np.sqrt(rows)
+    return result

@@ -1,0 +1,105 @@
+"""A sparse matrix times a vector or a matrix: rows of any length, as they are or all padded.
+
+The matrix is the Laplacian of a graph: the row of a vertex has its number of neighbours and a -1
+for each of them. Ragged rows are read as they are; padded ones have as many entries as the longest
+(the format ELLPACK), which multiply a row of zeros.
+
+Where STeP's operators do not fit: a buffer on chip is read along affine patterns only, so that each
+entry gathers its row of x from off-chip memory, a request of 64 bytes however short that row is;
+and a load's tile has one size, so that the entries of a row are read in pieces of ``piece``, the
+last one filled up with zeros, in both formats.
+
+Run:      python -m fabric run programs/sparse_matrix.py -p graph=karate-club -p columns=8
+Computes: y = a @ x
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from layers.graphs import GraphName, graph_named
+from numpy.typing import NDArray
+
+from fabric import ConfigurationError, Program
+from operators import (
+    Accum,
+    LinearOffChipStore,
+    MatmulSum,
+    Promote,
+    RaggedIntegers,
+    RandomOffChipLoad,
+    Reshape,
+    RetileRow,
+)
+
+
+def build(
+    graph: GraphName = "karate-club",
+    vertices: int = 64,
+    columns: int = 1,
+    rows: Literal["ragged", "padded"] = "ragged",
+    piece: int = 4,
+    seed: int = 0,
+) -> Program:
+    """Wire the product.
+
+    Args:
+        graph: whose Laplacian is multiplied.
+        vertices: of a graph that is drawn, or of a grid.
+        columns: of x; 1 for a vector.
+        rows: ``ragged``, or ``padded`` to the longest.
+        piece: entries of a row that are read and multiplied at a time.
+        seed: of the graph and of x.
+    """
+    for name, value in (("columns", columns), ("piece", piece)):
+        if value < 1:
+            raise ConfigurationError(f"{name} is {value}: expected at least 1")
+    lists, values = _laplacian(graph, vertices, seed)
+    count = len(lists)
+    x = np.zeros((count + 1, columns))  # the last row is what padding multiplies
+    x[:count] = np.random.default_rng(seed).standard_normal((count, columns))
+    longest = max(map(len, lists), default=0)
+    lengths = [longest if rows == "padded" else len(each) for each in lists]
+    places = [
+        [*each, *[count] * (length - len(each))]
+        for each, length in zip(lists, lengths, strict=True)
+    ]
+    pieces = np.array([-(-length // piece) for length in lengths], int)
+    ends = pieces.cumsum()
+    stored = np.zeros((max(int(pieces.sum()), 1), piece))
+    for each, end, held in zip(values, ends, pieces, strict=True):
+        stored[end - held : end].reshape(-1)[: len(each)] = each
+
+    with Program("sparse-matrix", mode="functional") as program:
+        gathered = RandomOffChipLoad(x, tile=(1, columns))(RaggedIntegers(places)())  # [1, R, n~]
+        chunks, _ = Reshape(chunk=piece, pad=0.0)(gathered)  # [1, R, p~, piece] of 1 x columns
+        packed = Accum(RetileRow())(chunks)  # [1, R, p~] of piece x columns
+        numbers = [range(end - held, end) for end, held in zip(ends, pieces, strict=True)]
+        entries = RandomOffChipLoad(stored, tile=(1, piece))(RaggedIntegers(numbers)())
+        entries = entries.assume(*packed.shape)  # [1, R, p~] of 1 x piece
+        y = Accum(MatmulSum())(entries, packed)  # [1, R] of 1 x columns
+        LinearOffChipStore("y")(Promote(0)(y))
+
+    def reference() -> NDArray[np.float64]:
+        result = np.zeros((count, columns))
+        for row, (each, entry) in enumerate(zip(lists, values, strict=True)):
+            result[row] = np.asarray(entry) @ x[each]
+        return result
+
+    program.expect(y=reference)
+    return program
+
+
+def _laplacian(
+    name: GraphName, vertices: int, seed: int
+) -> tuple[list[list[int]], list[list[float]]]:
+    """Return the columns and the values of the entries of every row."""
+    graph = graph_named(name, vertices, seed)
+    lists, values = [], []
+    for vertex in graph:
+        near = [other for other in graph[vertex] if other != vertex]
+        row = {vertex: float(len(near)), **dict.fromkeys(near, -1.0)} if near else {}
+        lists.append(sorted(row))
+        values.append([row[column] for column in sorted(row)])
+    return lists, values

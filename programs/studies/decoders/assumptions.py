@@ -1,0 +1,56 @@
+"""What figure 17 had to assume, otherwise."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Final
+
+from decoders.claims import PUBLISHED
+from decoders.matching import compared
+from decoders.points import ASSUMED, DECODERS, Parameters, kv_lengths
+from fabric import Findings, Space
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["VARIANTS", "draw_variants", "space"]
+
+VARIANTS: Final[dict[str, Parameters]] = {
+    "as assumed": {},
+    "4 attention regions a head of Qwen": {"attention_regions": 16},
+    "1,024 FLOPs a cycle": {"flops_per_cycle": 1024},
+    "projection tiles of 64 columns": {"tile_p": 64},
+    "another median trace": {"kv": kv_lengths("stdev0996_4007_4070")},
+    "caches that vary most": {"kv": kv_lengths("stdev1457_0961_1024")},
+    "routing by Zipf's law": {"routing": None},
+}
+
+
+def space() -> Space:
+    """Return the points of figure 17 under every variant."""
+    return reduce(
+        add,
+        (decoder.space(ASSUMED | each) for decoder in DECODERS for each in VARIANTS.values()),
+    )
+
+
+def draw_variants(findings: Findings, figure: Figure) -> None:
+    """Draw each published ratio with ours under every variant, a panel for each."""
+    panels = figure.subplots(2, len(PUBLISHED) // 2, sharey=True).flat
+    names = list(VARIANTS)
+    for axes, published in zip(panels, PUBLISHED, strict=True):
+        what = {"speedup": "speed-up", "bytes": "bytes saved", "compute": "compute saved"}
+        axes.set_title(
+            f"{published.decoder.title}\n{published.against}-matched\n{what[published.what]}",
+            fontsize="medium",
+        )
+        axes.axvline(published.value, color="0.6", label="paper")
+        for place, variant in enumerate(VARIANTS.values()):
+            comparison = compared(findings, published.decoder, assumed=ASSUMED | variant)
+            if comparison is not None:
+                axes.plot(published.found(comparison), -place, "o", color="C0")
+        axes.set_yticks([-each for each in range(len(names))], names)
+        axes.margins(0.2)
+    figure.legend(["paper", "here"], loc="outside lower center", ncols=2)
+    figure.set_layout_engine("constrained")

@@ -1,0 +1,60 @@
+"""All layers of the decoders, in the layouts that figure 17 compares."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Final
+
+from decoders.matching import compared
+from decoders.points import ASSUMED, DECODERS, Decoder, Parameters, joined
+from fabric import Findings, Space, grid
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_layers", "space"]
+
+_MATCHED: Final = {"qwen3-30b-a3b": (8, 64), "mixtral-8x7b": (16, 32)}
+"""The static tiles that figure 17 matches by memory and by performance."""
+
+
+def space() -> Space:
+    """Return every layer of the compared layouts, and the first one of the others."""
+    return reduce(add, (part for decoder in DECODERS for part in _spaces(decoder)))
+
+
+def draw_layers(findings: Findings, figure: Figure) -> None:
+    """Draw the cycles of every layer, a panel for each model."""
+    for axes, decoder in zip(figure.subplots(1, len(DECODERS)), DECODERS, strict=True):
+        for title, layout in _layouts(decoder).items():
+            outcomes = findings.matching(**decoder.named, **layout)
+            cycles = [each.numbers.get("cycles") for each in outcomes]
+            axes.plot(
+                [each.setting["first_layer"] for each in outcomes],
+                [each / 1e3 if isinstance(each, int) else None for each in cycles],
+                label=title,
+            )
+        comparison = compared(findings, decoder)
+        if comparison is not None:
+            total = comparison.ours.cycles * decoder.layers
+            axes.set_title(f"{decoder.title}: {total / 1e6:.1f} million cycles in all layers")
+        axes.set_xlabel("layer")
+        axes.set_ylabel("cycles, thousands")
+        axes.set_ylim(bottom=0)
+        axes.legend()
+    figure.set_layout_engine("constrained")
+
+
+def _layouts(decoder: Decoder) -> dict[str, Parameters]:
+    found = {f"tile {tile}": decoder.static(tile) for tile in _MATCHED[decoder.model]}
+    return found | {"all three": decoder.ours}
+
+
+def _spaces(decoder: Decoder) -> list[Space]:
+    compared_ones = list(_layouts(decoder).values())
+    parts = []
+    for layout in decoder.layouts:
+        layers = range(decoder.layers if layout in compared_ones else 1)
+        parts.append(joined([decoder.named | ASSUMED | layout]) * grid(first_layer=layers))
+    return parts

@@ -1,0 +1,122 @@
+"""Which static tile a dynamic one is compared with, and what comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Final
+
+from decoders.points import ASSUMED, TILES, Decoder, Parameters
+from fabric import Findings
+
+__all__ = ["ARTIFACT", "PAPER", "Comparison", "Layer", "compared"]
+
+PAPER: Final = "on_chip_requirement_bytes"
+"""The equations of the paper: all experts, both sides."""
+
+ARTIFACT: Final = "on_chip_requirement_artifact_bytes"
+"""Those of the authors' scripts: all experts, both sides."""
+
+_IDLE: Final = "extra.on_chip_requirement_artifact_idle_bytes"
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What a layer takes in one layout; on the average where a study has several.
+
+    Attributes:
+        setting: the layout.
+        cycles: of the layer.
+        bytes_: on chip, by accounting.
+        active_bytes: those of ``ARTIFACT`` without experts and regions that get no token.
+        compute: FLOPs per cycle of all units together.
+    """
+
+    setting: Parameters
+    cycles: float
+    bytes_: dict[str, float]
+    active_bytes: float
+    compute: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A decoder with all three optimisations and static ones.
+
+    Attributes:
+        ours: with all three.
+        static: every static tile.
+        memory_matched: the static tile whose bytes are nearest to those of dynamic tiles before
+            regions are shared, which is what tiles decide.
+        performance_matched: the static tile whose cycles are nearest to ours.
+    """
+
+    ours: Layer
+    static: tuple[Layer, ...]
+    memory_matched: Layer
+    performance_matched: Layer
+
+    def speedup(self, other: Layer) -> float:
+        """Return how many times as long the other one takes."""
+        return other.cycles / self.ours.cycles
+
+    def saved_bytes(self, other: Layer, accounting: str) -> float:
+        """Return which part of the other one's bytes we do not need."""
+        return 1 - self.ours.bytes_[accounting] / other.bytes_[accounting]
+
+    def saved_bytes_unequally(self, other: Layer) -> float:
+        """Return the same where only our idle experts are left out, as in figure 9."""
+        return 1 - self.ours.active_bytes / other.bytes_[ARTIFACT]
+
+    def saved_compute(self, other: Layer) -> float:
+        """Return which part of the other one's compute bandwidth we do not need."""
+        return 1 - self.ours.compute / other.compute
+
+
+def compared(
+    findings: Findings,
+    decoder: Decoder,
+    accounting: str = PAPER,
+    assumed: Parameters = ASSUMED,
+) -> Comparison | None:
+    """Compare the layouts of a decoder; None where a run did not complete.
+
+    Args:
+        findings: of a study with ``decoder.space(assumed)``.
+        decoder: which.
+        accounting: of the bytes by which memory is matched.
+        assumed: the rest.
+    """
+    common = decoder.named | assumed
+    ours = _layer(findings, common, decoder.ours)
+    unshared = _layer(findings, common, decoder.unshared)
+    static = [_layer(findings, common, decoder.static(tile)) for tile in TILES]
+    complete = [each for each in static if each is not None]
+    if ours is None or unshared is None or len(complete) < len(static):
+        return None
+    wanted = unshared.bytes_[accounting]
+    return Comparison(
+        ours=ours,
+        static=tuple(complete),
+        memory_matched=min(complete, key=lambda each: abs(each.bytes_[accounting] - wanted)),
+        performance_matched=min(complete, key=lambda each: abs(each.cycles - ours.cycles)),
+    )
+
+
+def _layer(findings: Findings, common: Parameters, layout: Parameters) -> Layer | None:
+    """Return what a layer takes on the average; None where the run of one did not complete."""
+    outcomes = findings.matching(**common, **layout)
+
+    def mean(metric: str) -> float:
+        values = (each.numbers[metric] for each in outcomes)
+        return fmean(value for value in values if isinstance(value, int))
+
+    if not outcomes or any(each.status != "completed" for each in outcomes):
+        return None
+    return Layer(
+        setting=layout,
+        cycles=mean("cycles"),
+        bytes_={each: mean(each) for each in (PAPER, ARTIFACT)},
+        active_bytes=mean(ARTIFACT) - mean(_IDLE),
+        compute=mean("allocated_flops_per_cycle"),
+    )

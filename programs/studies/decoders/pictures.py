@@ -1,0 +1,58 @@
+"""Pictures of whole decoders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from decoders.claims import PUBLISHED
+from decoders.matching import PAPER, compared
+from decoders.points import DECODERS
+from fabric import Findings
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_points", "draw_ratios"]
+
+
+def draw_points(findings: Findings, figure: Figure) -> None:
+    """Draw cycles of a layer over bytes on chip, a panel for each model."""
+    for axes, decoder in zip(figure.subplots(1, len(DECODERS)), DECODERS, strict=True):
+        comparison = compared(findings, decoder)
+        axes.set_title(decoder.title)
+        axes.set_xlabel("on chip, MB")
+        axes.set_ylabel("cycles of a layer, thousands")
+        if comparison is None:
+            continue
+        for static in comparison.static:
+            place = (static.bytes_[PAPER] / 1e6, static.cycles / 1e3)
+            axes.plot(*place, "o", color="0.4")
+            axes.annotate(f"  tile {static.setting['tile_n']}", place)
+        ours = comparison.ours
+        axes.plot(ours.bytes_[PAPER] / 1e6, ours.cycles / 1e3, "*", markersize=12)
+        axes.annotate("  all three", (ours.bytes_[PAPER] / 1e6, ours.cycles / 1e3))
+        axes.margins(0.25)
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
+    figure.set_layout_engine("constrained")
+
+
+def draw_ratios(findings: Findings, figure: Figure) -> None:
+    """Draw our ratios beside the published ones."""
+    axes = figure.subplots()
+    names = []
+    for row, published in enumerate(reversed(PUBLISHED)):
+        comparison = compared(findings, published.decoder)
+        what = {"speedup": "speed-up", "bytes": "bytes saved", "compute": "compute saved"}
+        names.append(
+            f"{published.decoder.title}, {published.against}-matched:\n{what[published.what]}"
+        )
+        axes.plot(published.value, row, "D", color="0.4", label="paper" if not row else None)
+        if comparison is not None:
+            found = published.found(comparison)
+            axes.plot(found, row, "o", color="C0", label="here" if not row else None)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_xlim(left=0)
+    axes.grid(axis="x", alpha=0.3)
+    axes.legend()
+    figure.set_layout_engine("constrained")

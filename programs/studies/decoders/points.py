@@ -1,0 +1,127 @@
+"""Layers of whole decoders in the layouts that figure 17 compares.
+
+The paper publishes ratios and no more; what had to be assumed is stated here, each as a parameter:
+
+* cache lengths are those of the median class, as the caption says, one of three such traces;
+* every layer routes as the one recorded layer of the model does, under other names of its experts;
+* Qwen's experts share 32 regions, as in figures 12 and 13; Mixtral's, of which none is idle, have
+  one each;
+* all units have the same compute bandwidth on both sides, 4,096 FLOPs a cycle;
+* attention has four regions for all heads, as many as the paper has for one head;
+* static parallelisation deals requests out in turn, as in figure 14.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from fabric import Space, grid
+
+__all__ = [
+    "ASSUMED",
+    "DECODERS",
+    "PROGRAM",
+    "TILES",
+    "Decoder",
+    "Parameters",
+    "joined",
+    "kv_lengths",
+]
+
+Parameters: TypeAlias = dict[str, str | int | float | bool | None]
+
+_PROGRAMS: Final = Path(__file__).parents[2]
+_TRACES: Final = _PROGRAMS / "data" / "traces"
+
+PROGRAM: Final = _PROGRAMS / "decoder.py"
+TILES: Final = (8, 16, 32, 64)
+"""Rows of the static tiles, those of figure 9."""
+
+
+def kv_lengths(trace: str) -> str:
+    """Return the path of a file of cache lengths of 64 requests, as a parameter."""
+    return str(_TRACES / "kv_lengths" / "b64" / f"conv_{trace}.npy")
+
+
+ASSUMED: Final[Parameters] = {
+    "kv": kv_lengths("stdev0995_3123_3186"),
+    "attention_regions": 4,
+    "flops_per_cycle": 4096,
+    "tile_p": 16,
+}
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """A model of figure 17.
+
+    Attributes:
+        title: in pictures.
+        model: as ``decoder.py`` takes it.
+        layers: of the model.
+        experts: of a layer.
+        regions: that share them with all three optimisations.
+        routing: the path of the recorded layer.
+    """
+
+    title: str
+    model: str
+    layers: int
+    experts: int
+    regions: int
+    routing: str
+
+    @property
+    def named(self) -> Parameters:
+        """What all its points have."""
+        return {"model": self.model, "routing": self.routing}
+
+    @property
+    def ours(self) -> Parameters:
+        """All three optimisations."""
+        return {"tiling": "dynamic", "parallelisation": "dynamic", "regions": self.regions}
+
+    @property
+    def unshared(self) -> Parameters:
+        """Dynamic tiles and parallelisation, and a region for every expert."""
+        return self.ours | {"regions": self.experts}
+
+    def static(self, tile: int) -> Parameters:
+        """No optimisation, and tiles of so many rows."""
+        return {
+            "tiling": "static",
+            "parallelisation": "interleaved",
+            "regions": self.experts,
+            "tile_n": tile,
+        }
+
+    @property
+    def layouts(self) -> list[Parameters]:
+        """All static tiles and the dynamic ones."""
+        dynamic = [self.ours] if self.ours == self.unshared else [self.ours, self.unshared]
+        return [*(self.static(tile) for tile in TILES), *dynamic]
+
+    def space(self, assumed: Parameters) -> Space:
+        """Return all layouts under the same assumptions."""
+        return joined(self.named | assumed | each for each in self.layouts)
+
+
+def joined(settings: Iterable[Parameters]) -> Space:
+    """Return one setting after the other."""
+    spaces = (grid({name: (value,) for name, value in each.items()}) for each in settings)
+    return reduce(add, spaces)
+
+
+def _routing(trace: str) -> str:
+    return str(_TRACES / "expert_routing" / f"{trace}.npz")
+
+
+DECODERS: Final = (
+    Decoder("Mixtral-8x7B", "mixtral-8x7b", 32, 8, 8, _routing("mixtral_b64/008_010")),
+    Decoder("Qwen3-30B-A3B", "qwen3-30b-a3b", 48, 128, 32, _routing("qwen_b64/032_012")),
+)

@@ -1,0 +1,105 @@
+"""Figures 9 and 10 again, with equal compute units and memory that is counted in one way.
+
+Run: python -m fabric study programs/studies/equal_resources.py -o equal_resources
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from paper.again import again, breaks_front
+from paper.claims import Found, claim, mean
+from paper.tables import PROGRAMS
+from paper.tiling import BATCH_64, BATCH_1024, EQUAL_FLOPS, MEMORY, PUBLISHED_FLOPS, designs
+from paper.tradeoff import Dynamic, draw_layer
+from paper.workloads import MIXTRAL_64, MIXTRAL_1024, QWEN_64, QWEN_1024
+
+from fabric import Findings, Judgement, Picture, Study, Verdict
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LAYERS = (MIXTRAL_64, QWEN_64, MIXTRAL_1024, QWEN_1024)
+FIRST_VERSION_TILES = {64: (16, 64), 1024: (256, 1024)}
+STARS = [
+    Dynamic("dynamic, 4096 FLOPs/cycle, active experts", "active experts", EQUAL_FLOPS),
+    Dynamic("dynamic, 4096 FLOPs/cycle, all experts", "all experts", EQUAL_FLOPS, colour="static"),
+    Dynamic("dynamic as published", "active experts", PUBLISHED_FLOPS, filled=False),
+]
+
+
+def study() -> Study:
+    """Return the study."""
+    return Study(
+        program=PROGRAMS / "moe.py",
+        question="What remains of figures 9 and 10 when both sides have the same resources?",
+        fixed={"tile_f": 64},
+        space=LAYERS[0].space + LAYERS[1].space + LAYERS[2].space + LAYERS[3].space,
+        claims=(
+            *(again(text, compute) for text, compute in {**BATCH_64, **BATCH_1024}.items()),
+            *map(breaks_front, LAYERS),
+            claim("dynamic tiling speedup geomean", first_speedup),
+            claim("memory saving", first_saving),
+        ),
+        pictures=(
+            Picture(
+                "equal_resources",
+                "Figures 9 and 10 with equal resources",
+                draw,
+                "All compute units with 4096 FLOPs per cycle; of Qwen the memory of all experts "
+                "or of those with tokens, on both sides. The hollow star is what the paper "
+                "compares with all experts of the static tiles.",
+            ),
+        ),
+    )
+
+
+def first_speedup(findings: Findings) -> Found:
+    """Return the geometric mean of the speed-ups over the smaller tiles of the first version."""
+
+    def ratios(flops_per_cycle: int) -> list[float]:
+        found = []
+        for layer in LAYERS:
+            counted = "active experts"
+            fixed, ours = designs(findings, layer, counted, counted, flops_per_cycle)
+            found.append(fixed[FIRST_VERSION_TILES[layer.batch][0]].cycles / ours.cycles)
+        return found
+
+    return Found(
+        (mean(ratios(PUBLISHED_FLOPS)),),
+        {"4096 FLOPs per cycle on both sides": mean(ratios(EQUAL_FLOPS))},
+        "Over tile=16 at batch 64 and tile=256 at batch 1024, both models.",
+        "Which designs the mean is over is not said.",
+    )
+
+
+def first_saving(findings: Findings) -> Judgement:
+    """Return the two geometric means of savings that the text may speak of."""
+    savings = {}
+    for layer in LAYERS:
+        counted = "active experts"
+        fixed, ours = designs(findings, layer, counted, counted, PUBLISHED_FLOPS)
+        for tile_n in FIRST_VERSION_TILES[layer.batch]:
+            ratio = fixed[tile_n].on_chip_bytes / ours.on_chip_bytes
+            savings[layer.batch, layer.model, tile_n] = ratio
+    tile_64 = mean(ratio for (_, _, tile_n), ratio in savings.items() if tile_n == 64)
+    return Judgement(
+        f"{tile_64:.4f}x, {mean(savings.values()):.4f}x",
+        Verdict.UNPUBLISHED,
+        "The text contradicts itself, and which designs the means are over is not said. The first "
+        "is over tile=64 at batch 64, the second over all static tiles of the first version, both "
+        "models, the memory of active experts on both sides.",
+    )
+
+
+def draw(findings: Findings, figure: Figure) -> None:
+    """Draw the designs of all layers."""
+    figure.set_size_inches(9.5, 8.5)
+    panels = figure.subplots(2, 2).flat
+    for axes, layer in zip(panels, LAYERS, strict=True):
+        # All of Mixtral's experts get tokens.
+        both = slice(None) if layer.idle_experts else slice(None, None, 2)
+        statics = {f"static tiles, {each}": each for each in list(MEMORY)[both]}
+        draw_layer(axes, findings, layer, statics, STARS[both])
+    handles = axes.get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=2)

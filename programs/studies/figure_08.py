@@ -1,0 +1,87 @@
+"""Figure 8: a SwiGLU layer in fifteen tilings, on the simulator and as hardware.
+
+Run: python -m fabric study programs/studies/figure_08.py -o figure_08
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from paper.claims import Found, claim, number
+from paper.drawing import COLOURS, found, named, published
+from paper.published import Published, hdl, known, swiglu
+from paper.tables import PROGRAMS
+
+from fabric import Findings, Picture, Study, geometric, grid
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SPACE = grid(tile_batch=(16, 32, 64), tile_inter=geometric(16, 256))
+SETTINGS: list[Mapping[str, object]] = list(SPACE)
+
+
+def study() -> Study:
+    """Return the study."""
+    return Study(
+        program=PROGRAMS / "swiglu.py",
+        hardware=PROGRAMS / "hardware/hdl_validation.toml",
+        question="Do our cycles follow those of the authors' simulator and of their hardware?",
+        space=SPACE,
+        known=known(swiglu(), hdl()),
+        claims=(claim("Pearson correlation STeP vs HDL cycles", correlation),),
+        pictures=(
+            Picture(
+                "figure_08",
+                "Figure 8: cycles and off-chip traffic of a SwiGLU layer",
+                draw,
+                "A tiling is its rows, the hidden dimension and its columns. Of the hardware's "
+                "fifteen points five are published, of the authors' simulator ten.",
+            ),
+        ),
+    )
+
+
+def correlation(findings: Findings) -> Found:
+    """Return the correlation of our cycles with the hardware's."""
+    pairs = [
+        (number(findings, "cycles", **each.setting), each.value)
+        for each in hdl()
+        if each.metric == "cycles"
+    ]
+    return Found(
+        (statistics.correlation(*zip(*pairs, strict=True)),),
+        note=f"Over the {len(pairs)} published points, all with tiles of 16 rows.",
+        unpublished="Ten of the hardware's fifteen points are not published.",
+    )
+
+
+def draw(findings: Findings, figure: Figure) -> None:
+    """Draw cycles and traffic of every tiling."""
+    figure.set_size_inches(8, 6.4)
+    cycles, traffic = figure.subplots(2, sharex=True)
+    for axes, metric, unit in (
+        (cycles, "cycles", 1e3),
+        (traffic, "off_chip_traffic_artifact_bytes", 1e6),
+    ):
+        ours = [found(findings, metric, **each) / unit for each in SETTINGS]
+        axes.plot(ours, "o", color=COLOURS["dynamic"], label="this fabric")
+        published(axes, placed(swiglu(), metric, unit), "the authors' simulator")
+        x, y = zip(*placed(hdl(), metric, unit), strict=True)
+        axes.plot(x, y, "x", color="black", label="the authors' hardware")
+    named(cycles, "", "", "thousand cycles")
+    named(traffic, "", "tiling", "off-chip traffic (MB)")
+    cycles.legend()
+    labels = [f"({each['tile_batch']}, 256, {each['tile_inter']})" for each in SETTINGS]
+    traffic.set_xticks(range(len(SETTINGS)), labels, rotation=60, ha="right")
+
+
+def placed(values: Iterable[Published], metric: str, unit: float) -> list[tuple[float, float]]:
+    """Return the place of each tiling and its published value."""
+    return [
+        (SETTINGS.index(each.setting), each.value / unit)
+        for each in values
+        if each.metric == metric
+    ]

@@ -1,0 +1,119 @@
+"""Figure 12: fewer regions for Qwen's 128 experts: cycles and compute utilisation.
+
+Run: python -m fabric study programs/studies/figure_12.py -o figure_12
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from paper.claims import Found, claim, mean, number
+from paper.drawing import COLOURS, found, named, published
+from paper.multiplexing import REGIONS, overhead_percent, ratio
+from paper.published import known, multiplexing
+from paper.tables import PROGRAMS
+from paper.workloads import multiplexed
+
+from fabric import Findings, Picture, Study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def study() -> Study:
+    """Return the study."""
+    return Study(
+        program=PROGRAMS / "moe.py",
+        question="How few regions can share the experts before the layer takes longer?",
+        fixed={"tile_f": 48, "flops_per_cycle": 1024},
+        space=multiplexed("static") + multiplexed("dynamic"),
+        known=known(multiplexing()),
+        claims=(
+            claim("Static tiling: compute utilisation gain at 32 regions", static_gain),
+            claim("Static tiling: overhead at 32 regions", static_overhead),
+            claim("Dynamic tiling: utilisation gain at 32 regions", dynamic_gain),
+            claim("Dynamic tiling: overhead at 32 regions", dynamic_overhead),
+            claim("Static has x more total FLOPs than dynamic", more_flops),
+            claim("utilisation gain", static_gain),
+            claim("utilisation", both_gains),
+        ),
+        pictures=(
+            Picture(
+                "figure_12",
+                "Figure 12: time-multiplexed regions, Qwen3-30B-A3B, batch 64",
+                draw,
+                "Bars: utilisation of the compute units, as the authors count operations; line: "
+                "cycles; circles: published cycles.",
+            ),
+        ),
+    )
+
+
+def static_gain(findings: Findings) -> Found:
+    """Return how many times more static tiles use of 32 regions than of 128."""
+    return Found((ratio(findings, "compute_utilization", "static"),))
+
+
+def dynamic_gain(findings: Findings) -> Found:
+    """Return the same of dynamic tiles."""
+    return Found((ratio(findings, "compute_utilization", "dynamic"),))
+
+
+def both_gains(findings: Findings) -> Found:
+    """Return the geometric mean of both."""
+    gains = [ratio(findings, "compute_utilization", each) for each in ("static", "dynamic")]
+    return Found((mean(gains),), note="The geometric mean of static and dynamic tiles.")
+
+
+def static_overhead(findings: Findings) -> Found:
+    """Return how many per cent more cycles static tiles take in 32 regions than in 128."""
+    return Found((overhead_percent(findings, "static", 32),))
+
+
+def dynamic_overhead(findings: Findings) -> Found:
+    """Return the same of dynamic tiles."""
+    return Found((overhead_percent(findings, "dynamic", 32),))
+
+
+def more_flops(findings: Findings) -> Found:
+    """Return how many times more operations padded tiles have."""
+    counts = [
+        number(findings, "extra.flops_artifact", tiling=each, regions=128)
+        for each in ("static", "dynamic")
+    ]
+    return Found((counts[0] / counts[1],))
+
+
+def draw(findings: Findings, figure: Figure) -> None:
+    """Draw utilisation and cycles over the regions."""
+    figure.set_size_inches(9, 4.2)
+    panels = figure.subplots(1, 2)
+    for axes, tiling in zip(panels, ("static", "dynamic"), strict=True):
+        regions = REGIONS[tiling]
+        at = range(len(regions))
+        cycles, percent = [], []
+        for each in regions:
+            point = {"tiling": tiling, "regions": each}
+            cycles.append(found(findings, "cycles", **point))
+            allocated = found(findings, "allocated_flops_per_cycle", **point)
+            flops = found(findings, "extra.flops_artifact", **point)
+            percent.append(100 * flops / cycles[-1] / allocated)
+        bars = axes.bar(at, percent, color=COLOURS[tiling], alpha=0.45, label="utilisation")
+        axes.bar_label(bars, [f"{each:.1f}" for each in percent], fontsize=8)
+        named(axes, f"{tiling} tiles", "regions", "compute utilisation (%)")
+        axes.set_xticks(at, map(str, regions))
+        axes.grid(visible=False)
+        line = axes.twinx()
+        line.plot(at, [each / 1e6 for each in cycles], "o-", color=COLOURS[tiling], label="cycles")
+        theirs = [
+            (regions.index(int(each.setting["regions"])), each.value / 1e6)
+            for each in multiplexing()
+            if each.metric == "cycles" and each.setting["tiling"] == tiling
+        ]
+        published(line, theirs)
+        line.set_ylabel("million cycles")
+        line.set_ylim(bottom=0)
+        line.spines["right"].set_visible(True)
+        line.grid(visible=False)
+        handles = [*axes.get_legend_handles_labels()[0], *line.get_legend_handles_labels()[0]]
+        axes.legend(handles=handles, loc="upper left")

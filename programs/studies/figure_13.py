@@ -1,0 +1,100 @@
+"""Figure 13: what sharing regions frees, and what it costs, with static tiles.
+
+Run: python -m fabric study programs/studies/figure_13.py -o figure_13
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from paper.claims import Found, claim
+from paper.drawing import COLOURS, bars, found, named
+from paper.multiplexing import REGIONS, ratio
+from paper.published import known, multiplexing
+from paper.tables import PROGRAMS
+from paper.tiling import MEMORY
+from paper.workloads import multiplexed
+
+from fabric import Findings, Picture, Study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def study() -> Study:
+    """Return the study."""
+    return Study(
+        program=PROGRAMS / "moe.py",
+        question="How much compute and memory do shared regions free, and what do they cost?",
+        fixed={"tile_f": 48, "flops_per_cycle": 1024},
+        space=multiplexed("static"),
+        known=known(each for each in multiplexing() if each.setting["tiling"] == "static"),
+        claims=(
+            claim("Allocated compute freed", compute_freed),
+            claim("On-chip memory freed", memory_freed),
+        ),
+        pictures=(
+            Picture(
+                "figure_13",
+                "Figure 13: resources and performance with shared regions, static tiles",
+                draw,
+                "Left: what the layer is given, of what it is given with a region for each expert; "
+                "right: how well it uses the memory, and how much longer it takes.",
+            ),
+        ),
+    )
+
+
+def compute_freed(findings: Findings) -> Found:
+    """Return how many per cent fewer operations a cycle 32 regions have than 128."""
+    return Found((100 * (1 - ratio(findings, "allocated_flops_per_cycle", "static")),))
+
+
+def memory_freed(findings: Findings) -> Found:
+    """Return how many per cent less memory they need."""
+    freed = {
+        counted: 100 * (1 - ratio(findings, metric, "static")) for counted, metric in MEMORY.items()
+    }
+    return Found(
+        (freed["active experts"],),
+        note="The memory of the experts and regions that get tokens, on both sides; counting all, "
+        f"{freed['all experts']:.2f} %.",
+    )
+
+
+def draw(findings: Findings, figure: Figure) -> None:
+    """Draw resources and performance over the regions."""
+    figure.set_size_inches(9, 4.2)
+    resources, performance = figure.subplots(1, 2)
+    regions = REGIONS["static"]
+
+    def percent_of_all(metric: str) -> list[float]:
+        values = [found(findings, metric, regions=each) for each in regions]
+        return [100 * each / values[0] for each in values]
+
+    bars(
+        resources,
+        list(map(str, regions)),
+        {
+            "allocated compute": (
+                COLOURS["static"],
+                percent_of_all("allocated_flops_per_cycle"),
+            ),
+            "on-chip memory": (COLOURS["other"], percent_of_all(MEMORY["active experts"])),
+        },
+        ".0f",
+    )
+    named(resources, "", "regions", "of that with 128 regions (%)")
+    resources.set_ylim(top=115)
+    resources.legend()
+    overhead = [each - 100 for each in percent_of_all("cycles")]
+    bandwidth = [
+        100 * found(findings, "off_chip_bandwidth_utilization", regions=each) for each in regions
+    ]
+    series = {
+        "off-chip bandwidth used": (COLOURS["coarse"], bandwidth),
+        "overhead": (COLOURS["dynamic"], overhead),
+    }
+    bars(performance, list(map(str, regions)), series, ".0f")
+    named(performance, "", "regions", "%")
+    performance.legend(loc="upper left")

@@ -1,0 +1,73 @@
+"""Figure 14: attention, requests handed out dynamically or in turn, by how much their lengths vary.
+
+Run: python -m fabric study programs/studies/figure_14.py -o figure_14
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from paper.attention import published_attention, speedups
+from paper.claims import Found, claim
+from paper.drawing import COLOURS, bars, found, named, published
+from paper.published import known
+from paper.tables import PROGRAMS
+from paper.workloads import cache_traces
+
+from fabric import Findings, Picture, Study, grid
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STRATEGIES = ("interleaved", "dynamic")
+TRACES = cache_traces(64)
+
+
+def study() -> Study:
+    """Return the study."""
+    return Study(
+        program=PROGRAMS / "attention.py",
+        question="How much does dynamic parallelisation gain, by how much the lengths vary?",
+        space=grid(kv=[each.path for each in TRACES], strategy=STRATEGIES),
+        known=known(published_attention(TRACES, STRATEGIES)),
+        claims=(
+            claim("Dynamic over interleave, low variation (range)", low),
+            claim("Dynamic over interleave, high variation (range)", high),
+        ),
+        pictures=(
+            Picture(
+                "figure_14",
+                "Figure 14: speed-up of dynamic over interleaved parallelisation, batch 64",
+                draw,
+                "Nine batches of requests, three of each class of variation; circles: published.",
+            ),
+        ),
+    )
+
+
+def low(findings: Findings) -> Found:
+    """Return the speed-ups where lengths vary little."""
+    return Found(tuple(speedups(findings, "interleaved", cache_traces(64, "low"))))
+
+
+def high(findings: Findings) -> Found:
+    """Return the speed-ups where they vary much."""
+    return Found(tuple(speedups(findings, "interleaved", cache_traces(64, "high"))))
+
+
+def draw(findings: Findings, figure: Figure) -> None:
+    """Draw the speed-up of each batch of requests."""
+    figure.set_size_inches(8, 4)
+    axes = figure.subplots()
+    ours = speedups(findings, "interleaved", TRACES, found)
+    groups = [f"{each.kv_class}\n{each.deviation}" for each in TRACES]
+    bars(axes, groups, {"this fabric": (COLOURS["dynamic"], ours)}, ".2f")
+    cycles = {
+        (each.setting["kv"], each.setting["strategy"]): each.value
+        for each in published_attention(TRACES, STRATEGIES)
+    }
+    theirs = [cycles[each.path, "interleaved"] / cycles[each.path, "dynamic"] for each in TRACES]
+    published(axes, enumerate(theirs))
+    axes.axhline(1, color="black", linewidth=0.8)
+    named(axes, "", "standard deviation of the cache lengths (tokens)", "speed-up over interleaved")
+    axes.legend(loc="upper left")

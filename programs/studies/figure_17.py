@@ -1,0 +1,42 @@
+"""Figure 17: a layer of a whole decoder with all three optimisations, and static ones.
+
+The authors publish ratios and nothing else. What had to be assumed is in ``decoders/points.py``;
+``long/figure_17_assumptions.py`` moves it, and ``long/whole_models.py`` runs every layer.
+
+Run: python -m fabric study programs/studies/figure_17.py -o figure_17
+"""
+
+from __future__ import annotations
+
+from decoders.claims import CLAIMS
+from decoders.pictures import draw_points, draw_ratios
+from decoders.points import ASSUMED, DECODERS, PROGRAM
+
+from fabric import Picture, Study
+
+
+def study() -> Study:
+    """Return the study."""
+    first, second = (decoder.space(ASSUMED) for decoder in DECODERS)
+    return Study(
+        program=PROGRAM,
+        question="What do dynamic tiles, dynamic parallelisation and shared regions save together "
+        "in a layer of a whole decoder?",
+        fixed={"batch": 64, "layers": 1},
+        space=first + second,
+        claims=CLAIMS,
+        pictures=(
+            Picture(
+                "layouts",
+                "A decode step of one layer, batch 64",
+                draw_points,
+                "Static tiles trade cycles for memory; all three optimisations together.",
+            ),
+            Picture(
+                "ratios",
+                "Ratios of section 5.5",
+                draw_ratios,
+                "Published ratios and ours, each side counted by the paper's equations.",
+            ),
+        ),
+    )

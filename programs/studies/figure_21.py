@@ -1,0 +1,109 @@
+"""Figure 21: three ways to hand requests to regions, by the batch and how much lengths vary.
+
+Run: python -m fabric study programs/studies/figure_21.py -o figure_21
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from paper.attention import published_attention, speedups
+from paper.claims import Found, claim, mean
+from paper.drawing import COLOURS, bars, found, named, published
+from paper.published import known
+from paper.tables import PROGRAMS
+from paper.workloads import KV_CLASSES, cache_traces
+
+from fabric import Findings, Picture, Study, grid
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BATCHES = (16, 64, 80)
+STRATEGIES = ("coarse", "interleaved", "dynamic")
+TRACES = tuple(each for batch in BATCHES for each in cache_traces(batch))
+
+
+def study() -> Study:
+    """Return the study."""
+    return Study(
+        program=PROGRAMS / "attention.py",
+        question="Which way to hand requests to regions is fastest, for which batches?",
+        space=grid(kv=[each.path for each in TRACES], strategy=STRATEGIES),
+        known=known(published_attention(TRACES, STRATEGIES)),
+        claims=(
+            claim("Overall geomean, dynamic over interleave", over_interleaved),
+            claim("Overall geomean, dynamic over coarse", over_coarse),
+            claim("dynamic parallelization", over_both),
+        ),
+        pictures=(
+            Picture(
+                "figure_21",
+                "Figure 21: cycles of three parallelisations, those of the dynamic one being 1",
+                draw,
+                "Geometric means of three batches of requests each, and of all nine. Circles: "
+                "published; of the batches of 80 no cycles are published here.",
+            ),
+        ),
+    )
+
+
+def over_interleaved(findings: Findings) -> Found:
+    """Return how many times faster dynamic parallelisation is than interleaved, in the mean."""
+    return Found((mean(speedups(findings, "interleaved", TRACES)),))
+
+
+def over_coarse(findings: Findings) -> Found:
+    """Return how many times faster it is than coarse."""
+    return Found((mean(speedups(findings, "coarse", TRACES)),))
+
+
+def over_both(findings: Findings) -> Found:
+    """Return how many times faster it is than the two of them."""
+    ratios = [
+        each
+        for strategy in ("coarse", "interleaved")
+        for each in speedups(findings, strategy, TRACES)
+    ]
+    return Found(
+        (mean(ratios),),
+        note="The geometric mean over both static parallelisations and all batches.",
+        unpublished="Which runs the mean of the first version is over is not said.",
+    )
+
+
+def draw(findings: Findings, figure: Figure) -> None:
+    """Draw the means of each class and of each batch."""
+    figure.set_size_inches(9.5, 4)
+    panels = figure.subplots(1, len(BATCHES), sharey=True)
+    for axes, batch in zip(panels, BATCHES, strict=True):
+        groups = [*(cache_traces(batch, each) for each in KV_CLASSES), cache_traces(batch)]
+        series = {
+            strategy: (
+                COLOURS[strategy],
+                [mean(speedups(findings, strategy, each, found)) for each in groups],
+            )
+            for strategy in STRATEGIES
+        }
+        bars(axes, [*KV_CLASSES, "all"], series, ".2f", turn_degrees=90)
+        cycles = {
+            (each.setting["kv"], each.setting["strategy"]): each.value
+            for each in published_attention(TRACES, STRATEGIES)
+        }
+        theirs = []
+        for at, group in enumerate(groups):
+            for side, strategy in ((-0.8 / 3, "coarse"), (0, "interleaved")):
+                pairs = [
+                    (cycles[each.path, strategy], cycles[each.path, "dynamic"])
+                    for each in group
+                    if (each.path, strategy) in cycles
+                ]
+                if pairs:
+                    theirs.append((at + side, mean(one / other for one, other in pairs)))
+        if theirs:
+            published(axes, theirs)
+        named(axes, f"{batch} requests", "variation of the cache lengths", "")
+    panels[0].set_ylabel("cycles, dynamic = 1")
+    panels[0].set_ylim(top=3.9)
+    handles = panels[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=len(handles[0]))

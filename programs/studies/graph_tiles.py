@@ -1,0 +1,36 @@
+"""What do dynamic tiles of neighbours save in a layer of a graph neural network?
+
+Run: python -m fabric study programs/studies/graph_tiles.py -o graph_tiles
+"""
+
+from __future__ import annotations
+
+from beyond.graphs import GRAPHS, groups
+from beyond.savings import CAPTION, PROGRAMS, savings
+
+from fabric import Picture, Study, grid
+
+ROWS = (1, 4, 16)
+
+
+def study() -> Study:
+    """Return the study."""
+    static = grid(tiling=["static"], rows=ROWS) + grid(tiling=["padded"], rows=[4])
+    forms = {f"tiles of {rows}": {"tiling": "static", "rows": rows} for rows in ROWS}
+    return Study(
+        program=PROGRAMS / "graph_layer.py",
+        question="What does a tile of all neighbours of a vertex save over tiles of so many?",
+        space=GRAPHS * (grid(tiling=["dynamic"]) + static),
+        pictures=(
+            Picture(
+                "tiles",
+                "Static over dynamic tiles of neighbours",
+                savings(
+                    groups(),
+                    {**forms, "lists padded, tiles of 4": {"tiling": "padded"}},
+                    {"tiling": "dynamic"},
+                ),
+                CAPTION,
+            ),
+        ),
+    )

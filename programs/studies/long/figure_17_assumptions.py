@@ -1,0 +1,35 @@
+"""How figure 17's ratios move with what had to be assumed: 77 runs, minutes.
+
+Run: python -m fabric study programs/studies/long/figure_17_assumptions.py -o assumptions
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+# What the studies share stands beside the folder of the long ones.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from decoders.assumptions import draw_variants, space
+from decoders.points import PROGRAM
+
+from fabric import Picture, Study
+
+
+def study() -> Study:
+    """Return the study."""
+    return Study(
+        program=PROGRAM,
+        question="How do the ratios of figure 17 move with what the paper leaves open?",
+        fixed={"batch": 64, "layers": 1},
+        space=space(),
+        pictures=(
+            Picture(
+                "assumptions",
+                "Ratios of section 5.5 under other assumptions",
+                draw_variants,
+                "A row for each assumption that is changed; lines are the published ratios.",
+            ),
+        ),
+    )

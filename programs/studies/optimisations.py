@@ -1,0 +1,35 @@
+"""The paper's three optimisations on a layer of a whole decoder, in all eight combinations.
+
+The paper shows dynamic tiles, dynamic parallelisation and shared regions each on its own, and all
+three together. How much each of them brings beside the others, and whether they help or hinder each
+other, needs all combinations.
+
+Run: python -m fabric study programs/studies/optimisations.py -o optimisations
+"""
+
+from __future__ import annotations
+
+from decoders.combinations import draw_effects, space
+from decoders.points import PROGRAM
+
+from fabric import Picture, Study
+
+
+def study() -> Study:
+    """Return the study."""
+    return Study(
+        program=PROGRAM,
+        question="What does each of the three optimisations bring beside the other two?",
+        fixed={"batch": 64, "layers": 1},
+        space=space(),
+        pictures=(
+            Picture(
+                "effects",
+                "Main effects and interactions",
+                draw_effects,
+                "By which factor each option changes a number, as the geometric mean over all "
+                "settings of the others; below it, by which factor options together differ from "
+                "the product of what they do alone.",
+            ),
+        ),
+    )

@@ -1,0 +1,154 @@
+"""The authors' numbers, as values of metrics of points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from fabric import KnownValue
+from paper.tables import cache_lengths, routing, rows
+
+__all__ = ["Published", "attention", "closed_forms", "hdl", "known", "multiplexing", "swiglu"]
+__all__ += ["tiling"]
+
+_MODELS: Final = {"Mixtral-8x7B": "mixtral-8x7b", "Qwen3-30B-A3B": "qwen3-30b-a3b"}
+_TRAFFIC: Final = "off_chip_traffic_artifact_bytes"
+_ALL_EXPERTS: Final = "on_chip_requirement_artifact_bytes"
+_ACTIVE_EXPERTS: Final = "extra.on_chip_requirement_artifact_active_bytes"
+_FLOPS: Final = "extra.flops_artifact"
+
+
+@dataclass(frozen=True)
+class Published:
+    """A number of a table.
+
+    Attributes:
+        table: its file.
+        setting: the parameters that name the point.
+        metric: whose value.
+        value: the number.
+        seconds: that the authors' simulator took for it; None where that is not known.
+    """
+
+    table: str
+    setting: dict[str, str | int]
+    metric: str
+    value: int
+    seconds: int | None = None
+
+
+def known(*tables: Iterable[Published]) -> tuple[KnownValue, ...]:
+    """Return what stands in tables as what a study knows."""
+    return tuple(
+        KnownValue(each.setting, each.metric, each.value, each.table)
+        for table in tables
+        for each in table
+    )
+
+
+def swiglu() -> Iterator[Published]:
+    """Figure 8: the authors' simulator."""
+    for row in rows("swiglu.csv"):
+        for metric, column in {"cycles": "cycles", _TRAFFIC: "off_chip_traffic_bytes"}.items():
+            yield Published("swiglu.csv", _tiles(row), metric, _int(row[column]))
+
+
+def hdl() -> Iterator[Published]:
+    """Figure 8: the points of the hardware description that are public."""
+    for row in rows("swiglu_hdl.csv"):
+        yield Published("swiglu_hdl.csv", _tiles(row), "cycles", _int(row["cycles"]))
+        traffic_bytes = _int(row["off_chip_traffic_MB"], 1e6)
+        yield Published("swiglu_hdl.csv", _tiles(row), _TRAFFIC, traffic_bytes)
+
+
+def attention() -> Iterator[Published]:
+    """Figures 14, 15 and 21: every trace with every strategy."""
+    columns = {
+        "coarse": "static_coarse_cycles",
+        "interleaved": "static_interleave_cycles",
+        "dynamic": "dynamic_cycles",
+    }
+    for row in rows("attention.csv"):
+        for strategy, column in columns.items():
+            setting: dict[str, str | int] = {
+                "strategy": strategy,
+                "kv": cache_lengths(row["trace"]),
+            }
+            yield Published("attention.csv", setting, "cycles", _int(row[column]))
+
+
+def tiling(batch: int) -> Iterator[Published]:
+    """Figures 9 and 10 (batches 64 and 1024): the values of the paper's first version."""
+    for row in rows("moe_tiling.csv"):
+        if row["batch"] == str(batch):
+            yield from _layer("moe_tiling.csv", row, "op_flops_per_cycle")
+
+
+def multiplexing() -> Iterator[Published]:
+    """Figures 12 and 13."""
+    for row in rows("moe_time_multiplexing.csv"):
+        yield from _layer("moe_time_multiplexing.csv", row, "unit_flops")
+        # Of the dynamic layer with a region for each expert the authors leave out one operator.
+        yield Published(
+            "moe_time_multiplexing.csv",
+            _setting(row, "unit_flops"),
+            "allocated_flops_per_cycle",
+            _int(row["allocated_flops"]),
+        )
+
+
+def closed_forms(batch: int) -> Iterator[Published]:
+    """The equations of the authors' scripts for every tile size: no cycles."""
+    columns = {
+        _TRAFFIC: "off_chip_traffic_bytes",
+        _ALL_EXPERTS: "on_chip_bytes_all_experts",
+        _ACTIVE_EXPERTS: "on_chip_bytes_active_experts_only",
+        _FLOPS: "flops_script",
+    }
+    for row in rows("moe_closed_forms.csv"):
+        if row["batch"] == str(batch):
+            setting = _setting(row, "op_flops_per_cycle_script")
+            for metric, column in columns.items():
+                yield Published("moe_closed_forms.csv", setting, metric, _int(row[column]))
+
+
+def _layer(table: str, row: dict[str, str], bandwidth: str) -> Iterator[Published]:
+    setting = _setting(row, bandwidth)
+    seconds = _int(row["authors_wall_seconds"])
+    yield Published(table, setting, "cycles", _int(row["cycles"]), seconds)
+    # Where the accounting is not said, it is that of the active experts.
+    everything = row.get("on_chip_accounting", "").startswith("all experts")
+    columns = {
+        _TRAFFIC: "off_chip_traffic_bytes",
+        _ALL_EXPERTS if everything else _ACTIVE_EXPERTS: "on_chip_requirement_bytes",
+        _FLOPS: "flops",
+    }
+    for metric, column in columns.items():
+        # 0 means that it was not computed.
+        if value := _int(row[column]):
+            yield Published(table, setting, metric, value)
+
+
+def _setting(row: dict[str, str], bandwidth: str) -> dict[str, str | int]:
+    setting: dict[str, str | int] = {
+        "model": _MODELS[row["model"]],
+        "batch": int(row["batch"]),
+        "tiling": row["tiling"],
+        "tile_f": int(row["tile_F"]),
+        "flops_per_cycle": _int(row[bandwidth]),
+        "routing": routing(row["trace"]),
+    }
+    if row["tiling"] == "static":
+        setting["tile_n"] = int(row["tile_N"])
+    if "n_par_region" in row:
+        setting["regions"] = int(row["n_par_region"])
+    return setting
+
+
+def _tiles(row: dict[str, str]) -> dict[str, str | int]:
+    return {name: int(row[name]) for name in ("tile_batch", "tile_inter")}
+
+
+def _int(text: str, unit: float = 1) -> int:
+    return round(float(text) * unit)

@@ -1,0 +1,36 @@
+"""The tables and traces in ``programs/data``."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Final
+
+__all__ = ["PROGRAMS", "cache_lengths", "routing", "rows"]
+
+
+def _programs() -> Path:
+    """Return the folder of the programs: from where the user is, so that no page names machines."""
+    folder = Path(__file__).resolve().parents[2]
+    here = Path.cwd()
+    return folder.relative_to(here) if folder.is_relative_to(here) else folder
+
+
+PROGRAMS: Final = _programs()
+_DATA: Final = PROGRAMS / "data"
+
+
+def rows(table: str) -> list[dict[str, str]]:
+    """Return the rows of a table of ``published``, by the names of its columns."""
+    with (_DATA / "published" / table).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def routing(trace: str) -> str:
+    """Return the path of a routing, as a parameter."""
+    return str(_DATA / "traces/expert_routing" / trace)
+
+
+def cache_lengths(trace: str) -> str:
+    """Return the path of a file of cache lengths, as a parameter."""
+    return str(_DATA / "traces/kv_lengths" / trace)

@@ -1,0 +1,198 @@
+"""Static tiles against the dynamic one: what the text claims of figures 9 and 10.
+
+The authors give a compute unit of static tiles 4096 operations a cycle, one of dynamic tiles 6400;
+and they count the memory of all of Qwen's 128 experts for static tiles, but for dynamic ones only
+that of the experts that get tokens. All of Mixtral's experts get tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from fabric import Findings
+from paper.claims import Found, number
+from paper.workloads import MIXTRAL_64, MIXTRAL_1024, QWEN_64, QWEN_1024, Layer
+
+__all__ = [
+    "BATCH_64",
+    "BATCH_1024",
+    "EQUAL_FLOPS",
+    "FIRST_VERSION",
+    "MEMORY",
+    "PUBLISHED_FLOPS",
+    "Comparison",
+    "Design",
+    "designs",
+    "front",
+    "improvement",
+]
+
+MEMORY: Final = {
+    "all experts": "on_chip_requirement_artifact_bytes",
+    "active experts": "extra.on_chip_requirement_artifact_active_bytes",
+}
+"""The metrics by whose memory they count."""
+
+EQUAL_FLOPS: Final = 4096
+PUBLISHED_FLOPS: Final = 6400
+
+
+@dataclass(frozen=True)
+class Design:
+    """What a tiling costs.
+
+    Attributes:
+        cycles: of the layer.
+        on_chip_bytes: its on-chip requirement.
+    """
+
+    cycles: float
+    on_chip_bytes: float
+
+
+Measure: TypeAlias = Callable[[Mapping[int, Design], Design], float]
+"""Of the static designs, by the rows of a tile, and the dynamic one."""
+
+
+def designs(
+    findings: Findings, layer: Layer, static: str, dynamic: str, flops_per_cycle: int
+) -> tuple[dict[int, Design], Design]:
+    """Return the static designs of a layer, by the rows of a tile, and the dynamic one.
+
+    Args:
+        findings: have them.
+        layer: which.
+        static: whose memory counts for static tiles, see ``MEMORY``.
+        dynamic: whose for the dynamic one.
+        flops_per_cycle: of the dynamic design's compute units.
+
+    Raises:
+        ConfigurationError: one of them did not complete.
+    """
+    size = {"model": layer.model, "batch": layer.batch}
+
+    def design(counted: str, **tiling: object) -> Design:
+        cycles = number(findings, "cycles", **size, **tiling)
+        return Design(cycles, number(findings, MEMORY[counted], **size, **tiling))
+
+    fixed = {each: design(static, tiling="static", tile_n=each) for each in layer.tiles}
+    return fixed, design(dynamic, tiling="dynamic", flops_per_cycle=flops_per_cycle)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A number that compares static tiles with the dynamic one.
+
+    Attributes:
+        layer: whose.
+        measure: computes it.
+        of_cycles, of_memory: what it is of.
+        counted: whose memory the authors count for static tiles, see ``MEMORY``.
+        note: how the text was understood.
+    """
+
+    layer: Layer
+    measure: Measure
+    of_cycles: bool = False
+    of_memory: bool = False
+    counted: str = "all experts"
+    note: str = ""
+
+    def __call__(self, findings: Findings) -> Found:
+        """Compute it as the authors do, and with equal resources where theirs are not."""
+        published = self._measured(findings, self.counted, "active experts", PUBLISHED_FLOPS)
+        equal = {}
+        for counted in MEMORY if self.of_memory and self.layer.idle_experts else ("all experts",):
+            how = ["4096 FLOPs per cycle on both sides"] if self.of_cycles else []
+            if self.of_memory and self.layer.idle_experts:
+                how.append(f"the memory of {counted} on both sides")
+            if how:
+                value = self._measured(findings, counted, counted, EQUAL_FLOPS)
+                equal[" and ".join(how)] = value
+        return Found((published,), equal, self.note)
+
+    def _measured(self, findings: Findings, static: str, dynamic: str, flops: int) -> float:
+        return self.measure(*designs(findings, self.layer, static, dynamic, flops))
+
+
+def _speedup(layer: Layer, tile_n: int, note: str = "") -> Comparison:
+    def measure(fixed: Mapping[int, Design], ours: Design) -> float:
+        return fixed[tile_n].cycles / ours.cycles
+
+    return Comparison(layer, measure, of_cycles=True, note=note)
+
+
+def _slowdown_percent(layer: Layer, tile_n: int) -> Comparison:
+    def measure(fixed: Mapping[int, Design], ours: Design) -> float:
+        return 100 * (ours.cycles / fixed[tile_n].cycles - 1)
+
+    return Comparison(layer, measure, of_cycles=True)
+
+
+def _saving(layer: Layer, tile_n: int, counted: str = "all experts", note: str = "") -> Comparison:
+    def measure(fixed: Mapping[int, Design], ours: Design) -> float:
+        return fixed[tile_n].on_chip_bytes / ours.on_chip_bytes
+
+    return Comparison(layer, measure, of_memory=True, counted=counted, note=note)
+
+
+def _requirement(layer: Layer, tile_n: int) -> Comparison:
+    def measure(fixed: Mapping[int, Design], ours: Design) -> float:
+        return ours.on_chip_bytes / fixed[tile_n].on_chip_bytes
+
+    return Comparison(layer, measure, of_memory=True)
+
+
+def improvement(layer: Layer) -> Comparison:
+    """Return the Pareto improvement distance.
+
+    It is the larger of the two ratios of cycles and of memory, the least of those over the static
+    designs that no other static one dominates.
+    """
+
+    def measure(fixed: Mapping[int, Design], ours: Design) -> float:
+        return min(
+            max(each.cycles / ours.cycles, each.on_chip_bytes / ours.on_chip_bytes)
+            for each in front(fixed.values())
+        )
+
+    return Comparison(layer, measure, of_cycles=True, of_memory=True)
+
+
+def front(those: Iterable[Design]) -> list[Design]:
+    """Return the designs that no other one dominates in cycles and memory."""
+    found: list[Design] = []
+    for each in sorted(those, key=lambda design: (design.cycles, design.on_chip_bytes)):
+        if not found or each.on_chip_bytes < found[-1].on_chip_bytes:
+            found.append(each)
+    return found
+
+
+BATCH_64: Final[Mapping[str, Comparison]] = {
+    "Mixtral b64 dynamic vs tile=16 speedup (same on-chip memory)": _speedup(MIXTRAL_64, 16),
+    "Mixtral b64 on-chip memory saving vs tile=32": _saving(MIXTRAL_64, 32),
+    "Mixtral b64 dynamic cycles relative to tile=32": _slowdown_percent(MIXTRAL_64, 32),
+    "Qwen b64 dynamic vs tile=8 speedup": _speedup(QWEN_64, 8),
+    "Qwen b64 on-chip saving vs tile=8": _saving(QWEN_64, 8),
+    "Qwen b64 on-chip saving vs tile=64": _saving(QWEN_64, 64),
+    "Qwen b64 dynamic cycles relative to tile=64": _slowdown_percent(QWEN_64, 64),
+    "PID Mixtral b64": improvement(MIXTRAL_64),
+    "PID Qwen b64": improvement(QWEN_64),
+}
+BATCH_1024: Final[Mapping[str, Comparison]] = {
+    "Mixtral b1024 dynamic vs tile=128 speedup": _speedup(MIXTRAL_1024, 128),
+    "Mixtral b1024 memory of dynamic relative to tile=128": _requirement(MIXTRAL_1024, 128),
+    "Mixtral b1024 dynamic vs tile=256 speedup": _speedup(MIXTRAL_1024, 256),
+    "PID Mixtral b1024": improvement(MIXTRAL_1024),
+}
+"""The claims of section 5.2, by their text in the table."""
+
+_READING: Final = "Taken for tile=1024 of Mixtral at batch 1024: no other published point has it."
+FIRST_VERSION: Final[Mapping[tuple[str, str], Comparison]] = {
+    ("bars annotated", "3.8"): _speedup(MIXTRAL_1024, 1024, _READING),
+    ("bars annotated", "3.7"): _saving(MIXTRAL_1024, 1024, note=_READING),
+    ("Qwen tile=1024 memory ratio", "8.1"): _saving(QWEN_1024, 1024, "active experts"),
+}
+"""Those of the first version's pictures, by their text and the value."""

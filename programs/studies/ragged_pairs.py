@@ -1,0 +1,67 @@
+"""What do ragged pairs save in a dynamic program, and how many have to go round at a time?
+
+Units of 16 operations a cycle show the width of a wavefront; those of the paper compute a
+wavefront of any of these pairs in one cycle. Every point is verified.
+
+Run: python -m fabric study programs/studies/ragged_pairs.py -o ragged_pairs
+"""
+
+from __future__ import annotations
+
+from beyond.savings import CAPTION, PROGRAMS, lines, ratio, savings, times
+from matplotlib.figure import Figure
+
+from fabric import Findings, Picture, Study, grid
+
+LANES = (1, 2, 4, 8)
+LONGEST = (8, 24, 48)
+UNIT = "hardware.compute.flops_per_cycle"
+UNITS = (16, 4096)
+
+
+def draw_lanes(findings: Findings, figure: Figure) -> None:
+    """Draw how much faster ragged and padded pairs become with more lanes."""
+    panels = figure.subplots(1, len(UNITS), sharey=True)
+    for axes, unit in zip(panels, UNITS, strict=True):
+        series = {}
+        for sequences in ("ragged", "padded"):
+            named = {"longest": LONGEST[-1], "sequences": sequences, UNIT: unit}
+            series[sequences] = [
+                ratio(findings, "cycles", {**named, "lanes": 1}, {**named, "lanes": lanes})
+                for lanes in LANES
+            ]
+        lines(axes, LANES, series, "pairs that go round at a time", "times as fast as one")
+        times(axes)
+        axes.set_title(f"{unit:,} FLOPs a cycle")
+    panels[0].legend()
+
+
+def study() -> Study:
+    """Return the study."""
+    groups = {
+        f"up to {longest} letters": {"longest": longest, "lanes": 4, UNIT: UNITS[0]}
+        for longest in LONGEST
+    }
+    return Study(
+        program=PROGRAMS / "edit_distance.py",
+        question="What do pairs of any length save over pairs that are padded to the longest?",
+        mode="functional",
+        fixed={"pairs": 16},
+        space=grid(longest=LONGEST, sequences=["ragged", "padded"])
+        * grid(lanes=LANES)
+        * grid({UNIT: UNITS}),
+        pictures=(
+            Picture(
+                "sequences",
+                "Padded over ragged sequences, four pairs at a time, 16 FLOPs a cycle",
+                savings(groups, {"all padded": {"sequences": "padded"}}, {"sequences": "ragged"}),
+                CAPTION,
+            ),
+            Picture(
+                "lanes",
+                f"Pairs of up to {LONGEST[-1]} letters",
+                draw_lanes,
+                "A lap waits for the loop; pairs that go round together fill each other's waits.",
+            ),
+        ),
+    )

@@ -1,0 +1,35 @@
+"""What do ragged rows save where a sparse matrix is multiplied, of real graphs and of a power law?
+
+Run: python -m fabric study programs/studies/sparse_rows.py -o sparse_rows
+"""
+
+from __future__ import annotations
+
+from beyond.graphs import GRAPHS, groups
+from beyond.savings import CAPTION, PROGRAMS, savings
+
+from fabric import Picture, Study, grid
+
+COLUMNS = (1, 8, 32)
+
+
+def study() -> Study:
+    """Return the study."""
+    return Study(
+        program=PROGRAMS / "sparse_matrix.py",
+        question="What do ragged rows save over rows that are padded to the longest?",
+        space=GRAPHS * grid(columns=COLUMNS, rows=["ragged", "padded"]),
+        pictures=tuple(
+            Picture(
+                f"columns_{columns}",
+                f"Padded over ragged rows, x with {columns} column{'s' * (columns > 1)}",
+                savings(
+                    groups(columns=columns),
+                    {"all rows padded": {"rows": "padded"}},
+                    {"rows": "ragged"},
+                ),
+                CAPTION,
+            )
+            for columns in COLUMNS
+        ),
+    )

@@ -1,0 +1,241 @@
+"""Results of studies made by hand: every way in which points end, and what users may write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fabric import (
+    Claim,
+    Findings,
+    Judgement,
+    KnownValue,
+    Outcome,
+    Picture,
+    Study,
+    Verdict,
+    grid,
+    zipped,
+)
+from fabric.study.conditions import METRICS
+from fabric.study.result import StudyResult
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["HOSTILE", "RESULTS", "design", "hostile", "one_metric", "paper", "three_metrics"]
+
+BOTH: Final = ("cycles", "on_chip_requirement_bytes")
+HOSTILE: Final = "</script><script>alert(1)</script><b>&amp;\"'{{data}}$x^$\x1b[31m"
+
+
+def completed(index: int, study: Study, **numbers: float | None) -> Outcome:
+    """Return a run with these numbers; others are not known."""
+    setting = study.space[index]
+    known = dict.fromkeys(METRICS) | numbers
+    return Outcome(
+        index=index, setting=setting, status="completed", numbers=known, seconds=index / 4
+    )
+
+
+def design() -> StudyResult:
+    """Return a study with two metrics, of which some points were proved away and some fail."""
+    study = Study(
+        name="design",
+        program=Path("programs/moe.py"),
+        question="Which tile, how many regions and how many channels?",
+        space=grid({"tile_n": (8, 16, 32, 64), "regions": (4, 8, 128)})
+        * grid({"hardware.hbm.channels": (16, 32)}),
+        fixed={"batch": 64, "routing": "programs/data/routing.npz"},
+        minimize=BOTH,
+        where=("off_chip_traffic_bytes <= 4000000",),
+    )
+    found = []
+    for index in range(len(study.space)):
+        tile, regions, channels = study.space[index].values()
+        assert isinstance(tile, int)
+        assert isinstance(regions, int)
+        assert isinstance(channels, int)
+        cycles = 40_000_000 // (tile * channels) + 300 * regions
+        on_chip = 4_096 * tile * regions + 64 * channels
+        run = completed(
+            index,
+            study,
+            cycles=cycles,
+            on_chip_requirement_bytes=on_chip,
+            off_chip_traffic_bytes=32_000_000 // tile,
+            flops=7_179_610_112,
+            compute_utilization=round(4 / tile, 6),
+        )
+        found.append(replace(run, numbers=run.numbers | {"extra.rows": tile * 7}))
+    ends: dict[int, Outcome] = {
+        8: _proved(found[8], "pruned", 9),
+        10: _proved(found[10], "pruned", 9),
+        22: _proved(found[22], "pruned", 13),
+        4: _proved(found[4], "infeasible", "off_chip_traffic_bytes <= 4000000"),
+        15: _failed(found[15], "deadlock", "FULL loop a>b>a at cycle 120"),
+        17: _failed(found[17], "deadlock", "FULL loop a>b>a at cycle 377"),
+        5: _failed(found[5], "refused", "programs/moe.py:46: regions is 128: expected at most 64"),
+        20: _failed(found[20], "timeout", "took longer than 5 s"),
+    }
+    outcomes = tuple(ends.get(each.index, each) for each in found)
+    return StudyResult(study, outcomes, resumed=4, wall_seconds=12.5)
+
+
+def one_metric() -> StudyResult:
+    """Return a study whose least value two points have, cut short."""
+    study = Study(
+        name="depths",
+        program=Path("programs/moe.py"),
+        space=grid({"depth.map_1.0": (2, 4, 8, 16, 32)}),
+        minimize=("cycles",),
+    )
+    cycles = (900, 700, 500, 500)
+    outcomes = tuple(completed(n, study, cycles=each) for n, each in enumerate(cycles))
+    return StudyResult(study, outcomes, interrupted=True)
+
+
+def three_metrics(points: Iterable[int] = range(60)) -> StudyResult:
+    """Return a study with three metrics, and parameters that are no numbers."""
+    study = Study(
+        name="three",
+        program=Path("programs/moe.py"),
+        space=grid(
+            {
+                "tiling": ("static", "dynamic", None),
+                "flag": (True, False),
+                "routing": ("data/a.npz", "data/b.npz"),
+                "scale": (0.5, 1.0, 1.5, 2.0, 10.0),
+            }
+        ),
+        minimize=(*BOTH, "extra.energy"),
+    )
+    found = []
+    for index in points:
+        energy = 1.5 * ((7 * index) % 13) + 0.25
+        run = completed(
+            index,
+            study,
+            cycles=1000 + (37 * index + 50) % 101,
+            on_chip_requirement_bytes=10 ** (2 + (5 * index + 3) % 6),
+        )
+        found.append(replace(run, numbers=run.numbers | {"extra.energy": energy}))
+    return StudyResult(study, tuple(found))
+
+
+def _judge(findings: Findings) -> Judgement:
+    static = findings.value("cycles", tiling="static", tile_n=16)
+    dynamic = findings.value("cycles", tiling="dynamic")
+    assert static is not None
+    assert dynamic is not None
+    return Judgement(f"{static / dynamic:.2f}", Verdict.CONTRADICTED, "with equal FLOPs per cycle")
+
+
+def _asks_amiss(findings: Findings) -> Judgement:
+    return Judgement(str(findings.value("cycles", tiling="none")), Verdict.REPRODUCED)
+
+
+def _draw(findings: Findings, figure: Figure) -> None:
+    axes = figure.subplots()
+    axes.bar([str(each.index) for each in findings.outcomes], [1] * len(findings.outcomes))
+
+
+def _draws_wrongly(findings: Findings, figure: Figure) -> None:
+    del findings, figure
+    raise ZeroDivisionError("on purpose")
+
+
+def paper() -> StudyResult:
+    """Return a study without metrics to minimise: published values, claims, its own pictures."""
+    study = Study(
+        name="figure_9",
+        program=Path("programs/moe.py"),
+        question="How much faster are dynamic tiles?",
+        space=zipped(tiling=("static", "static", "dynamic"), tile_n=(8, 16, None)),
+        known=(
+            KnownValue({"tiling": "static", "tile_n": 8}, "cycles", 2_000_000, "figure 9"),
+            KnownValue({"tiling": "dynamic"}, "cycles", 1_000_000, "figure 9"),
+            KnownValue({"tile_n": 512}, "off_chip_traffic_bytes", 3.5e9, "figure 9"),
+        ),
+        claims=(
+            Claim("dynamic tiles are faster", "section 5.2", "1.87 times", _judge),
+            Claim(
+                "they need less memory",
+                "section 5.2",
+                "0.5",
+                lambda _: Judgement("0.5", Verdict.REPRODUCED),
+            ),
+            Claim("they are nice", "section 6", "very", attrgetter("niceness")),
+            Claim("of a missing point", "section 6", "3", _asks_amiss),
+        ),
+        pictures=(
+            Picture("bars", "Cycles of all tilings", _draw, "As in the paper's figure 9."),
+            Picture("wrong", "One that fails", _draws_wrongly),
+        ),
+    )
+    cycles = (2_100_000, 1_800_000, 990_000)
+    return StudyResult(
+        study, tuple(completed(n, study, cycles=each) for n, each in enumerate(cycles))
+    )
+
+
+def hostile() -> StudyResult:
+    """Return a study in which whatever can be text is markup, and an axis is called as a column."""
+    study = Study(
+        name=HOSTILE,
+        program=Path("programs/moe.py"),
+        question=HOSTILE,
+        space=grid({HOSTILE: (HOSTILE, 1), "Cycles": (1, 2), "index": (2**70, 0)}),
+        fixed={"other": HOSTILE},
+        minimize=(*BOTH,),
+        known=(KnownValue({HOSTILE: 1}, "cycles", 1.0, HOSTILE),),
+        claims=(
+            Claim(
+                HOSTILE, HOSTILE, HOSTILE, lambda _: Judgement(HOSTILE, Verdict.UNEQUAL, HOSTILE)
+            ),
+        ),
+        pictures=(Picture(f"../{HOSTILE}", HOSTILE, _draw, HOSTILE),),
+    )
+    runs = [
+        completed(n, study, cycles=n + 1, on_chip_requirement_bytes=8 - n)
+        for n in range(len(study.space))
+    ]
+    runs[3] = _failed(runs[3], "error", HOSTILE)
+    runs[4] = replace(runs[4], numbers=runs[4].numbers | {"extra.x_1": HOSTILE})
+    return StudyResult(study, tuple(runs))
+
+
+def nothing() -> StudyResult:
+    """Return a study of which nothing ran to its end."""
+    result = one_metric()
+    outcomes = tuple(_failed(each, "refused", "no such depth") for each in result.outcomes)
+    return replace(result, outcomes=outcomes, interrupted=False)
+
+
+RESULTS: Final = {
+    "design": design,
+    "one_metric": one_metric,
+    "three_metrics": three_metrics,
+    "paper": paper,
+    "hostile": hostile,
+    "nothing": nothing,
+}
+
+
+def _proved(run: Outcome, status: str, by: int | str) -> Outcome:
+    bounds = {name: int(run.numbers[name] or 0) // 2 for name in BOTH}
+    return Outcome(
+        index=run.index,
+        setting=run.setting,
+        status=status,  # type: ignore[arg-type]
+        bounds=bounds | {"on_chip_requirement_bytes": run.numbers["on_chip_requirement_bytes"]},
+        exact=("on_chip_requirement_bytes",),
+        pruned_by=by,
+    )
+
+
+def _failed(run: Outcome, status: str, reason: str) -> Outcome:
+    return Outcome(index=run.index, setting=run.setting, status=status, reason=reason)  # type: ignore[arg-type]

@@ -1,0 +1,124 @@
+"""The studies of what the paper leaves open: their points run, their pictures are drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from fabric import Study
+from fabric.study.evaluation import run_point
+from fabric.study.opening import Asked, open_study
+from fabric.study.outcome import Outcome
+from fabric.study.result import StudyResult
+from tests.programs.loading import PROGRAMS
+
+NAMES = [
+    "graph_tiles",
+    "matrix_vector_tiles",
+    "ragged_pairs",
+    "search_frontiers",
+    "sparse_rows",
+    "tile_headers",
+]
+
+METRICS = (
+    "cycles",
+    "off_chip_traffic_bytes",
+    "hbm_bytes_moved",
+    "flops",
+    "on_chip_requirement_bytes",
+)
+
+
+def opened(name: str) -> Study:
+    """Return a study."""
+    asked = Asked(vary=(), parameters=(), hardware=None, mode=None, minimize=(), where=())
+    return open_study(PROGRAMS / "studies" / f"{name}.py", asked)
+
+
+def imagined(study: Study) -> StudyResult:
+    """Return a result in which point i takes (i + 1)**2 of everything."""
+    outcomes = [
+        Outcome(
+            index=index,
+            setting=setting,
+            status="completed",
+            numbers=dict.fromkeys(METRICS, (index + 1) ** 2),
+        )
+        for index, setting in enumerate(study.space)
+    ]
+    return StudyResult(study, tuple(outcomes))
+
+
+def heights(figure: Figure) -> Iterator[float]:
+    """Yield the heights of all bars and marks in a figure."""
+    for axes in figure.axes:
+        for container in axes.containers:
+            yield from (bar.get_height() for bar in container)
+        for line in axes.lines:
+            if line.get_marker() == "o":
+                yield from np.asarray(line.get_ydata(), float).tolist()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_first_and_last_point(name: str) -> None:
+    """They run as the study asks for; where the program has numbers, they are right."""
+    study = opened(name)
+    for index in (0, len(study.space) - 1):
+        outcome = run_point(study, study.point(index))
+
+        assert ("completed", None) == (outcome.status, outcome.reason)
+        assert all(outcome.numbers[metric] is not None for metric in METRICS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pictures(name: str) -> None:
+    """Everything in them is found, and nothing that does not vary is shown as if it did."""
+    study = opened(name)
+    for picture in study.pictures:
+        figure = Figure(layout="constrained")
+        picture.draw(imagined(study), figure)
+        drawn = list(heights(figure))
+
+        assert len(drawn) >= 4
+        assert all(map(math.isfinite, drawn))
+        assert len(set(drawn)) > 1
+        figure.canvas.draw()
+
+
+def test_what_a_picture_shows() -> None:
+    """Bars are padded over ragged, graph by graph."""
+    study = opened("search_frontiers")
+    result = imagined(study)
+    figure = Figure()
+    study.pictures[0].draw(result, figure)
+
+    graphs = ["grid", "karate-club", "les-miserables", "power-law"]
+    wanted = [
+        (padded.index + 1) ** 2 / (ragged.index + 1) ** 2
+        for graph in graphs
+        for padded in result.matching(graph=graph, lists="padded")
+        for ragged in result.matching(graph=graph, lists="ragged")
+    ]
+    assert wanted * len(METRICS) == list(heights(figure))
+
+
+def test_ragged_rows_save() -> None:
+    """What a study finds of a real graph: padded rows move and compute more than twice as much."""
+    study = opened("sparse_rows")
+    points = [
+        study.point(index)
+        for index, each in enumerate(study.space)
+        if (each["graph"], each["columns"]) == ("karate-club", 8)
+    ]
+    ragged, padded = (run_point(study, point).numbers for point in points)
+
+    for metric in ("cycles", "off_chip_traffic_bytes", "flops"):
+        more, less = padded[metric], ragged[metric]
+        assert isinstance(more, int)
+        assert isinstance(less, int)
+        assert more > 2 * less

@@ -1,0 +1,105 @@
+"""Breadth-first search, against scipy's shortest paths; and what padded lists cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csgraph
+
+from fabric import ConfigurationError, Program, Report, simulate
+from tests.programs.graphs import adjacency, named
+from tests.programs.loading import program
+from tests.schedules import SCHEDULES, schedule
+
+
+def search(**parameters: Any) -> Program:
+    """Return a search."""
+    return program("breadth_first_search", **parameters)
+
+
+def found(report: Report) -> Any:
+    """Return what a search stored as distances, infinite where there is no way."""
+    (levels,) = np.asarray(report.outputs["y"]).astype(float)
+    return np.where(levels == 0, np.inf, levels - 1)
+
+
+@settings(max_examples=20)
+@given(
+    name=named,
+    side=st.integers(2, 6),
+    lists=st.sampled_from(["ragged", "ragged", "padded"]),
+    seed=st.integers(0, 99),
+    data=st.data(),
+)
+def test_is_scipy_s(name: str, side: int, lists: str, seed: int, data: st.DataObject) -> None:
+    """The distances from any vertex of any graph."""
+    near = adjacency(name, side, seed)
+    start = data.draw(st.integers(0, near.shape[0] - 1))
+    report = simulate(search(graph=name, vertices=side * side, lists=lists, seed=seed, start=start))
+
+    assert ("completed", True, ()) == (report.status, report.verified, report.warnings)
+    wanted = csgraph.shortest_path(near, unweighted=True, indices=start)
+    assert wanted.tolist() == found(report).tolist()
+
+
+@pytest.mark.parametrize("lists", ["ragged", "padded"])
+def test_what_cannot_be_reached(lists: str) -> None:
+    """Every fourth vertex of a random graph is alone: from there nobody, from elsewhere not it."""
+    alone, together = (
+        simulate(search(graph="random", vertices=12, start=start, lists=lists)) for start in (4, 1)
+    )
+
+    assert (True, True) == (alone.verified, together.verified)
+    assert [4] == np.flatnonzero(np.isfinite(found(alone))).tolist()
+    assert np.isinf(found(together)[::4]).all()
+
+
+@pytest.mark.parametrize("name", ["karate-club", "grid"])
+def test_costs(name: str) -> None:
+    """A ragged search reads the list of every vertex but those of the last level once.
+
+    Each list takes its length and its neighbours, 8 bytes each. A padded one reads as many lists
+    as there are vertices, all of the longest length, in every level.
+    """
+    near = adjacency(name, 7, 0)
+    degrees, count = np.diff(near.indptr), near.shape[0]
+    distances = csgraph.shortest_path(near, unweighted=True, indices=0)
+    levels = int(distances.max())
+    read = {
+        "ragged": int((1 + degrees[distances < levels]).sum()),
+        "padded": levels * count * (1 + int(degrees.max())),
+    }
+    for lists, numbers in read.items():
+        report = simulate(search(graph=name, vertices=49, lists=lists))
+
+        assert 8 * (numbers + count) == report.off_chip_traffic_bytes
+        assert 2 * count * levels == report.flops
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_any_schedule(name: str | int) -> None:
+    """One report, whatever ready task runs first."""
+    with schedule(name):
+        report = simulate(search())
+
+    assert simulate(search()).cycles == report.cycles
+    assert report.verified is True
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"start": 34}, "start is 34: expected 0 to 33"),
+        ({"start": -1}, "start is -1: expected 0 to 33"),
+        ({"graph": "grid", "vertices": 0}, "vertices is 0: expected at least 1"),
+    ],
+)
+def test_values_that_cannot_be(given: dict[str, Any], message: str) -> None:
+    """The message says what was expected."""
+    with pytest.raises(ConfigurationError) as caught:
+        search(**given)
+    assert message == caught.value.message

@@ -1,0 +1,198 @@
+"""The decoder layer, against numpy, in all its layouts; its parameters and routings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fabric import ConfigurationError, Hardware, Report, TileDescription, hardware_scope, simulate
+from tests.programs.loading import DATA, program
+from tests.schedules import SCHEDULES, schedule
+
+FLOAT32 = replace(Hardware(), tile=TileDescription(dtype="float32"))
+
+LENGTHS = [40, 3, 0, 32, 65, 31, 7, 12]
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "all dynamic, one region": {"regions": 1},
+    "all dynamic, a region each": {"attention_regions": 3},
+    "static tiles, in turn": {"tiling": "static", "tile_n": 4, "parallelisation": "interleaved"},
+    "static tiles, blocks": {"tiling": "static", "tile_n": 3, "parallelisation": "coarse"},
+    "shared regions, static tiles, blocks": {
+        "tiling": "static",
+        "tile_n": 8,
+        "regions": 2,
+        "parallelisation": "coarse",
+        "attention_regions": 3,
+    },
+    "dynamic tiles, in turn": {"regions": 4, "parallelisation": "interleaved"},
+    "more regions than pairs": {"batch": 1, "attention_regions": 5},
+    "fewer requests than blocks": {"batch": 2, "parallelisation": "coarse"},
+    "two layers": {"layers": 2, "regions": 2},
+    "other weight tiles, channels, layer": {
+        "tile_f": 32,
+        "tile_p": 4,
+        "channel_depth": 5,
+        "first_layer": 9,
+    },
+}
+
+
+def kv(folder: Path, values: list[int]) -> Path:
+    """Write a file of cache lengths."""
+    file = folder / "lengths.npy"
+    np.save(file, np.array(values))
+    return file
+
+
+def run(
+    lengths: Path, mode: str = "functional", hardware: Hardware = FLOAT32, **parameters: Any
+) -> Report:
+    """Run layers of the tiny model."""
+    given = {"model": "tiny", "batch": len(LENGTHS), "kv": lengths, **parameters}
+    with hardware_scope(hardware):
+        return simulate(program("decoder", **given), mode=mode)
+
+
+@pytest.fixture
+def lengths(tmp_path: Path) -> Path:
+    """A file of lengths: empty caches, full last tiles, several tiles."""
+    return kv(tmp_path, LENGTHS)
+
+
+class TestDecoder:
+    @pytest.mark.parametrize("setting", SETTINGS)
+    def test_is_verified(self, lengths: Path, setting: str) -> None:
+        """Output and caches are right in float32, and cycles and counters those of timing mode."""
+        functional = run(lengths, **SETTINGS[setting])
+        timing = run(lengths, "timing", **SETTINGS[setting])
+
+        assert ("completed", True, ()) == (
+            functional.status,
+            functional.verified,
+            functional.warnings,
+        )
+        assert (timing.cycles, timing.units) == (functional.cycles, functional.units)
+        assert timing.channels_counters == functional.channels_counters
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_is_verified_in_bfloat16(self, lengths: Path, seed: int) -> None:
+        """Rounding to 8 bits does not change what the router chooses."""
+        report = run(lengths, hardware=Hardware(), layers=2, seed=seed)
+
+        assert report.verified is True
+        assert run(lengths, "timing", Hardware(), layers=2, seed=seed).cycles == report.cycles
+
+    @settings(
+        max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
+    @given(
+        values=st.lists(st.integers(0, 70), min_size=1, max_size=6),
+        tiling=st.sampled_from(["static", "dynamic"]),
+        tile_n=st.integers(1, 8),
+        regions=st.sampled_from([1, 2, 4, 8]),
+        parallelisation=st.sampled_from(["coarse", "interleaved", "dynamic"]),
+        attention_regions=st.integers(1, 5),
+        layers=st.integers(1, 2),
+        seed=st.integers(0, 2**31 - 1),
+    )
+    def test_any_small_size(
+        self, tmp_path: Path, values: list[int], tile_n: int, regions: int, **parameters: Any
+    ) -> None:
+        """Every layout of every small batch computes the same, or says that it cannot go on.
+
+        Small static tiles in shared regions can deadlock: no hidden buffers.
+        """
+        given = {"batch": len(values), "tile_n": tile_n, "regions": regions, **parameters}
+        report = run(kv(tmp_path, values), **given)
+
+        assert report.verified is True or (
+            (report.status, parameters["tiling"]) == ("deadlock", "static") and regions < 8
+        )
+
+    @pytest.mark.parametrize("name", SCHEDULES)
+    def test_any_schedule(self, lengths: Path, name: str | int) -> None:
+        """One report, whatever trio runs first."""
+        with schedule(name):
+            report = run(lengths, "timing", regions=2)
+
+        expected = run(lengths, "timing", regions=2)
+        assert replace(expected, wall_seconds=report.wall_seconds) == report
+
+    def test_layers_take_as_long_one_by_one(self, lengths: Path) -> None:
+        """Two layers in one graph save what the first stores and the second reads, nothing else."""
+        both = run(lengths, "timing", layers=2)
+        alone = [run(lengths, "timing", first_layer=layer) for layer in range(2)]
+        # A row of the hidden state is 256 bytes: 4 requests, and 18 cycles on the way.
+        saved = sum(each.cycles or 0 for each in alone) - (both.cycles or 0)
+
+        assert 0 <= saved <= 2 * len(LENGTHS) * (4 + 18)
+
+
+def test_the_record_of_a_layer_stands_for_all() -> None:
+    """Each layer has the record's tokens per expert, under other names."""
+    from layers.layer_routing import layer_routing
+    from layers.models import MODELS
+
+    file = DATA / "traces" / "expert_routing" / "qwen_b64" / "032_012.npz"
+    size = MODELS["qwen3-30b-a3b"]
+    first, second, third = (layer_routing(file, size, 64, layer, 0) for layer in (0, 1, 2))
+
+    assert (first == np.load(file)["data"]).all()
+    assert not (second == third).all()
+    counts = [np.sort(np.bincount(each.flat, minlength=128)) for each in (first, second, third)]
+    assert (counts[0] == counts[1]).all()
+    assert (counts[0] == counts[2]).all()
+
+
+@pytest.mark.parametrize("regions", [8, 2])
+@pytest.mark.parametrize("tiling", ["static", "dynamic"])
+def test_what_idle_experts_take(tmp_path: Path, tiling: str, regions: int) -> None:
+    """What the mixture-of-experts layer alone counts for all experts and not for active ones."""
+    file = tmp_path / "routing.npz"
+    np.savez(file, data=np.tile([0, 3], (6, 1)))
+    given: dict[str, Any] = {
+        "model": "tiny",
+        "batch": 6,
+        "tiling": tiling,
+        "tile_n": 4,
+        "regions": regions,
+    }
+    given |= {"routing": file}
+    layer = simulate(program("moe", **given))
+    decoder = simulate(program("decoder", kv=kv(tmp_path, [1] * 6), **given))
+    active = layer.extra["on_chip_requirement_artifact_active_bytes"]
+    # The authors give no equation for dynamic tiles in shared regions: loads of an idle one remain.
+    idle = 3 * 64 * 64 * 2
+    if active is not None:
+        assert layer.on_chip_requirement_artifact_bytes is not None
+        idle = layer.on_chip_requirement_artifact_bytes - active
+
+    assert idle == decoder.extra["on_chip_requirement_artifact_idle_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"batch": 0}, "batch is 0: expected 1 to 2,147,483,647"),
+        ({"tile_n": 0}, "tile_n is 0: expected 1 to 2,147,483,647"),
+        ({"layers": 0}, "layers is 0: expected 1 to 2,147,483,647"),
+        ({"first_layer": -1}, "first_layer is -1: expected 0 to 2,147,483,647"),
+        ({"seed": -1}, "seed is -1: expected 0 to 2,147,483,647"),
+        ({"attention_regions": 0}, "attention_regions is 0: expected 1 to 2,147,483,647"),
+        ({"tile_f": 48}, "tile_f is 48: expected a divisor of the inner dimension, 128"),
+        ({"tile_p": 12}, "tile_p is 12: expected a divisor of the columns of a head, 16"),
+        ({"regions": 3}, "regions is 3: expected a divisor of the number of experts, 8"),
+    ],
+)
+def test_values_that_cannot_be(given: dict[str, Any], message: str) -> None:
+    """The message says what was found and what was expected."""
+    with pytest.raises(ConfigurationError) as caught:
+        program("decoder", model="tiny", **given)
+    assert message == caught.value.message

@@ -1,0 +1,192 @@
+"""What the studies of whole decoders compute of their points."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabric import Outcome, Study, Verdict
+from fabric.loading.program_file import executed
+from fabric.study.opening import Asked, open_study
+from fabric.study.result import StudyResult
+from tests.programs.loading import PROGRAMS
+
+STUDIES = PROGRAMS / "studies"
+FILES = ("figure_17", "optimisations", "long/figure_17_assumptions", "long/whole_models")
+
+CYCLES: Mapping[str, Mapping[str, int]] = {
+    "mixtral-8x7b": {"8": 400, "16": 300, "32": 210, "64": 190, "ours": 200},
+    "qwen3-30b-a3b": {"8": 900, "16": 700, "32": 610, "64": 650, "ours": 600, "unshared": 500},
+}
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What studies share is imported from their folder, where the command line finds it."""
+    monkeypatch.syspath_prepend(str(STUDIES))
+
+
+def opened(name: str) -> Study:
+    """Return the study of a file."""
+    return open_study(STUDIES / f"{name}.py", Asked())
+
+
+def ended(study: Study, cycles: Mapping[str, Mapping[str, int]] = CYCLES) -> StudyResult:
+    """Return points whose bytes are 1,000 a row of a tile, or 9,000, and 100 a region.
+
+    By the authors' equations twice as many, a tenth of them for idle experts. A region has 10 FLOPs
+    a cycle. A point without cycles deadlocked.
+    """
+    outcomes = []
+    for index, setting in enumerate(study.space):
+        regions, tile = setting["regions"], setting.get("tile_n")
+        assert isinstance(regions, int)
+        of_model = cycles[str(setting["model"])]
+        dynamic = "unshared" if regions == 128 else "ours"
+        size = 100 * regions + (1000 * tile if isinstance(tile, int) else 9000)
+        numbers: dict[str, Any] = {
+            "cycles": of_model.get(dynamic if tile is None else str(tile)),
+            "on_chip_requirement_bytes": size,
+            "on_chip_requirement_artifact_bytes": 2 * size,
+            "allocated_flops_per_cycle": 10 * regions,
+            "extra.on_chip_requirement_artifact_idle_bytes": size // 5,
+        }
+        status: Any = "deadlock" if numbers["cycles"] is None else "completed"
+        outcomes.append(Outcome(index=index, setting=setting, status=status, numbers=numbers))
+    return StudyResult(study, tuple(outcomes))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_points_name_parameters_of_the_program(name: str) -> None:
+    """Every parameter is one of the program's, and every file is there."""
+    study = opened(name)
+    known = inspect.signature(executed(study.program).build).parameters
+
+    assert set(known) >= {*study.fixed, *study.space.values}
+    for file in (*study.space.values["kv"], *study.space.values["routing"]):
+        assert file is None or (PROGRAMS / str(file)).is_file()
+
+
+class TestFigure17:
+    def test_static_tiles_are_matched(self) -> None:
+        """By the bytes of dynamic tiles with a region each, and by our cycles."""
+        from decoders.matching import ARTIFACT, PAPER, compared
+        from decoders.points import DECODERS
+
+        mixtral, qwen = (compared(ended(opened("figure_17")), each) for each in DECODERS)
+        assert mixtral is not None
+        assert qwen is not None
+
+        assert 8 == mixtral.memory_matched.setting["tile_n"]
+        assert 32 == mixtral.performance_matched.setting["tile_n"]
+        assert 2.0 == mixtral.speedup(mixtral.memory_matched)
+        assert 1.05 == mixtral.speedup(mixtral.performance_matched)
+        assert 8 == qwen.memory_matched.setting["tile_n"]
+        assert 32 == qwen.performance_matched.setting["tile_n"]
+        ours, theirs = 3200 + 9000, 12800 + 8000
+        assert 1 - ours / theirs == qwen.saved_bytes(qwen.memory_matched, PAPER)
+        assert 1 - ours / theirs == qwen.saved_bytes(qwen.memory_matched, ARTIFACT)
+        unequal = qwen.saved_bytes_unequally(qwen.memory_matched)
+        assert 1 - (2 * ours - ours // 5) / (2 * theirs) == unequal
+        assert 0.75 == qwen.saved_compute(qwen.memory_matched)
+
+    def test_verdicts(self) -> None:
+        """Near ratios are reproduced, others cannot be, with the reason."""
+        study = opened("figure_17")
+        found = [claim.judge(ended(study)) for claim in study.claims]
+
+        assert ["2.00", "1.50", "41%", "75%", "70%", "73%", "1.05", "1.02"] == [
+            each.found for each in found
+        ]
+        assert [each.verdict is Verdict.REPRODUCED for each in found] == [
+            *[False] * 6,
+            True,
+            False,
+        ]
+        assert (
+            "tile_n=8; all tiles: 8: 2.00, 16: 1.50, 32: 1.05, 64: 0.95; "
+            "graph, traces and tiles behind the published ratio are not public"
+        ) == found[0].note
+
+    def test_a_run_is_missing(self) -> None:
+        """Nothing is claimed of a model of which a run did not complete."""
+        study = opened("figure_17")
+        qwen = {name: each for name, each in CYCLES["qwen3-30b-a3b"].items() if name != "64"}
+        cycles = {**CYCLES, "qwen3-30b-a3b": qwen}
+        found = [claim.judge(ended(study, cycles)) for claim in study.claims]
+
+        assert ["2.00", "", "", "", "70%", "", "1.05", ""] == [each.found for each in found]
+        assert "a run of it did not complete" == found[1].note
+
+    def test_layers_count_on_the_average(self) -> None:
+        """With all layers of a model, a layer is the mean of them."""
+        from decoders.matching import compared
+        from decoders.points import DECODERS
+
+        study = opened("long/whole_models")
+        result = ended(study)
+        last = next(each for each in result.outcomes if each.setting["first_layer"] == 47)
+        last.numbers["cycles"] = 900 + 480  # ten cycles a layer more
+        qwen = compared(result, DECODERS[1])
+
+        assert qwen is not None
+        assert 910 == qwen.static[0].cycles
+        assert {48, 1} == {
+            len(result.matching(**DECODERS[1].named, **layout)) for layout in DECODERS[1].layouts
+        }
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("cycles", [CYCLES, {model: {} for model in CYCLES}])
+def test_pictures_are_drawn(name: str, cycles: Mapping[str, Mapping[str, int]]) -> None:
+    """Also where no point completed."""
+    from matplotlib.figure import Figure
+
+    study = opened(name)
+    for picture in study.pictures:
+        figure = Figure()
+        picture.draw(ended(study, cycles), figure)
+
+        assert figure.axes
+
+
+class TestEffects:
+    @given(st.lists(st.floats(0.1, 10), min_size=8, max_size=8))
+    def test_of_three_options(self, values: list[float]) -> None:
+        """Geometric means of ratios, as they are defined."""
+        from decoders.factorial import effects
+
+        combinations = list(itertools.product((False, True), repeat=3))
+        of = dict(zip(combinations, values, strict=True))
+        found = effects(of)
+        first = math.prod(of[True, b, c] / of[False, b, c] for b, c in combinations_of(2)) ** 0.25
+        both = [
+            of[True, True, c] * of[False, False, c] / of[True, False, c] / of[False, True, c]
+            for c in (False, True)
+        ]
+        all_three = both[1] / both[0]
+
+        assert [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)] == list(found)
+        assert found[0,] == pytest.approx(first)
+        assert found[0, 1] == pytest.approx(math.sqrt(math.prod(both)))
+        assert found[0, 1, 2] == pytest.approx(all_three)
+
+    def test_of_options_that_multiply(self) -> None:
+        """They do not interact."""
+        from decoders.factorial import effects
+
+        found = effects({(a, b): 7 * 0.5**a * 3**b for a, b in combinations_of(2)})
+
+        assert found == pytest.approx({(0,): 0.5, (1,): 3, (0, 1): 1})
+
+
+def combinations_of(count: int) -> list[tuple[bool, ...]]:
+    """Return all settings of so many options."""
+    return list(itertools.product((False, True), repeat=count))

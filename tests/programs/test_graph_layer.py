@@ -1,0 +1,69 @@
+"""The layer of a graph neural network, against scipy's sparse product; and what tiles cost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabric import Hardware, TileDescription, simulate
+from fabric.loading.program_file import load_program
+from tests.programs.graphs import adjacency, named
+from tests.programs.loading import PROGRAMS, program
+
+WIDE = Hardware(tile=TileDescription(dtype="float32"))
+TILINGS = ["dynamic", "static", "padded"]
+
+
+@settings(max_examples=12)
+@given(
+    name=named,
+    side=st.integers(2, 4),
+    tiling=st.sampled_from(TILINGS),
+    rows=st.integers(1, 6),
+    seed=st.integers(0, 99),
+)
+def test_is_a_sparse_product(name: str, side: int, tiling: str, rows: int, seed: int) -> None:
+    """The sums of messages are the adjacency matrix times all messages."""
+    near = adjacency(name, side, seed)
+    random = np.random.default_rng(seed)
+    x = random.standard_normal((near.shape[0], 32))
+    own, others = random.standard_normal((2, 32, 64)) / 8
+    inner = x @ others
+    given = {"graph": name, "vertices": side * side, "tiling": tiling, "rows": rows, "seed": seed}
+    settings = [f"{key}={value}" for key, value in given.items()]
+    report = simulate(load_program(PROGRAMS / "graph_layer.py", settings, WIDE).program)
+
+    assert report.verified is True
+    wanted = x @ own + near @ (inner / (1 + np.exp(-inner)))
+    np.testing.assert_allclose(np.asarray(report.outputs["y"]), wanted, 1e-3, 1e-3)
+
+
+@pytest.mark.parametrize("vertices", [0, 1, 6])
+@pytest.mark.parametrize("tiling", TILINGS)
+def test_vertices_without_neighbours(vertices: int, tiling: str) -> None:
+    """Every fourth vertex of a random graph has none."""
+    report = simulate(program("graph_layer", vertices=vertices, tiling=tiling))
+
+    assert ("completed", True, ()) == (report.status, report.verified, report.warnings)
+
+
+def test_costs() -> None:
+    """Each row of a tile of neighbours is multiplied, padding too; sums are of what is valid."""
+    degrees = np.diff(adjacency("power-law", 8, 0).indptr)
+    padded = np.full(len(degrees), degrees.max())
+    multiplied = {
+        "dynamic": degrees,
+        "static": -(-degrees // 4) * 4,
+        "padded": -(-padded // 4) * 4,
+    }
+    for tiling, rows in multiplied.items():
+        report = simulate(program("graph_layer", graph="power-law", vertices=64, tiling=tiling))
+        gathered = padded if tiling == "padded" else degrees
+        own = 64 * (2 * 32 * 64 + 64)
+        messages = int(rows.sum()) * (2 * 32 * 64 + 8 * 64) + int(gathered.sum()) * 64
+        read = (int(gathered.sum()) + 64) * 32 + 2 * 32 * 64
+
+        assert own + messages == report.flops
+        assert 2 * (read + 64 * 64) == report.off_chip_traffic_bytes

@@ -1,0 +1,106 @@
+"""The sparse matrix, against scipy; and what padded rows cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from fabric import ConfigurationError, Hardware, Report, TileDescription, simulate
+from fabric.loading.program_file import load_program
+from tests.programs.graphs import adjacency, named
+from tests.programs.loading import PROGRAMS, program
+
+WIDE = Hardware(tile=TileDescription(dtype="float32"))
+
+
+def run(**parameters: Any) -> Report:
+    """Run a product in float32."""
+    given = [f"{key}={value}" for key, value in parameters.items()]
+    return simulate(load_program(PROGRAMS / "sparse_matrix.py", given, WIDE).program)
+
+
+@settings(max_examples=25)
+@given(
+    name=named,
+    side=st.integers(2, 5),
+    columns=st.integers(1, 5),
+    rows=st.sampled_from(["ragged", "padded"]),
+    piece=st.integers(1, 6),
+    seed=st.integers(0, 99),
+)
+def test_is_scipy_s(name: str, side: int, columns: int, rows: str, piece: int, seed: int) -> None:
+    """The Laplacian of any graph times any matrix."""
+    laplacian = csgraph.laplacian(adjacency(name, side, seed))
+    x = np.random.default_rng(seed).standard_normal((laplacian.shape[0], columns))
+    report = run(
+        graph=name, vertices=side * side, columns=columns, rows=rows, piece=piece, seed=seed
+    )
+
+    assert report.verified is True
+    np.testing.assert_allclose(np.asarray(report.outputs["y"]), laplacian @ x, 1e-4, 1e-4)
+
+
+def test_a_grid_is_poisson_s_matrix() -> None:
+    """Inside of a square it is the five-point stencil, the Kronecker sum of two second differences.
+
+    At the ends a difference has one neighbour only, as at an insulated border.
+    """
+    side = 6
+    line = sparse.diags_array(
+        [-np.ones(side - 1), np.r_[1, np.full(side - 2, 2), 1]], offsets=[1, 0]
+    )
+    line = line + sparse.diags_array(-np.ones(side - 1), offsets=-1)
+    x = np.random.default_rng(0).standard_normal((side * side, 1))
+    report = run(graph="grid", vertices=side * side)
+
+    wanted = sparse.kronsum(line, line) @ x
+    np.testing.assert_allclose(np.asarray(report.outputs["y"]), wanted, 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("vertices", [0, 1, 2, 17])
+@pytest.mark.parametrize("rows", ["ragged", "padded"])
+def test_empty_rows(vertices: int, rows: str) -> None:
+    """Every fourth vertex of a random graph has no entry."""
+    report = simulate(program("sparse_matrix", graph="random", vertices=vertices, rows=rows))
+
+    assert ("completed", True, ()) == (report.status, report.verified, report.warnings)
+
+
+@pytest.mark.parametrize("name", ["karate-club", "power-law"])
+def test_costs(name: str) -> None:
+    """Entries, pieces and rows, counted by hand; padding multiplies what the longest row has."""
+    lengths = np.diff(csgraph.laplacian(adjacency(name, 8, 0)).tocsr().indptr)
+    piece, columns, count = 4, 3, len(lengths)
+    for rows, held in (("ragged", lengths), ("padded", np.full(count, lengths.max()))):
+        report = simulate(
+            program("sparse_matrix", graph=name, vertices=64, rows=rows, columns=columns)
+        )
+        pieces = int((-(-held // piece)).sum())
+        numbers = pieces * piece + (int(held.sum()) + count) * columns
+
+        assert 2 * numbers == report.off_chip_traffic_bytes
+        assert 2 * pieces * piece * columns == report.flops
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"columns": 0}, "columns is 0: expected at least 1"),
+        ({"piece": 0}, "piece is 0: expected at least 1"),
+        ({"seed": -1}, "seed is -1: expected at least 0"),
+        ({"graph": "random", "vertices": -1}, "vertices is -1: expected at least 0 of random"),
+        ({"graph": "power-law", "vertices": 3}, "vertices is 3: expected at least 4 of power-law"),
+        ({"graph": "grid", "vertices": 8}, "vertices is 8: expected a square for a grid"),
+    ],
+)
+def test_values_that_cannot_be(given: dict[str, Any], message: str) -> None:
+    """The message says what was expected."""
+    with pytest.raises(ConfigurationError) as caught:
+        program("sparse_matrix", **given)
+    assert message == caught.value.message

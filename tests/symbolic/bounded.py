@@ -1,0 +1,217 @@
+"""Random programs without a user's sources, of which much is known before they run."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import (
+    ComputeUnit,
+    FlatDescription,
+    Hardware,
+    KnownBefore,
+    OnChipDescription,
+    Program,
+    Report,
+    Stream,
+    lower_bounds,
+    simulate,
+)
+from fabric.values.dims import Symbol
+from operators import (
+    Accum,
+    Add,
+    Bufferize,
+    Consumer,
+    EagerMerge,
+    Flatten,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    Metadata,
+    Partition,
+    RandomOffChipLoad,
+    RandomOffChipStore,
+    Reassemble,
+    RowSum,
+    Selectors,
+    Streamify,
+    Sum,
+    Tensor,
+)
+from tests import definitions
+from tests.operators.random_programs import Meant, Random
+
+__all__ = ["Bounded", "Idle", "compared", "cycles", "drawn_hardware", "load"]
+
+_DTYPE = "float32"
+
+
+@dataclass(frozen=True)
+class Idle(RowSum):
+    """A function that states operations and does none."""
+
+    @override
+    def cycles(self, unit: ComputeUnit, *inputs: Any) -> int:
+        return 0
+
+
+def drawn_hardware(choices: Any) -> Hardware:
+    """Return hardware on which any of the bounds may be the largest."""
+    return Hardware(
+        hbm=FlatDescription(
+            channels=choices.pick((32, 1, 2, 7)),
+            request_bytes=choices.pick((64, 4, 32)),
+            latency_cycles=choices.pick((2, 0, 9)),
+            initiation_interval_cycles=choices.pick((2, 1, 5, 40)),
+            startup_cycles=choices.pick((14, 0, 100)),
+            requests_per_bundle=choices.pick((1, 2, 16)),
+        ),
+        on_chip=OnChipDescription(bytes_per_cycle=choices.pick((64, 1, 8))),
+    )
+
+
+class Bounded(Random):
+    """A random program of the operators of the library, with loads, stores and routing of its own.
+
+    What it means is known as far as its tensors have shapes; their numbers are not looked at.
+    """
+
+    @override
+    def _source(self) -> None:
+        choices = self._choices
+        rows, cols = 1 + choices.below(4), 1 + choices.below(6)
+        tensor = Tensor((rows, cols), dtype=_DTYPE)
+        stream = LinearOffChipLoad(tensor, (1, 1))()
+        self._live.append(Meant(stream, [[[0.0] * cols for _ in range(rows)]]))
+
+    @override
+    def _begin(self, of: Meant) -> Iterator[Meant]:
+        steps: tuple[Callable[[Meant], Iterator[Meant]], ...] = (
+            self._store,
+            self._refer,
+            self._merge,
+            self._compute,
+            self._reread,
+            self._look_up,
+            super()._begin,
+        )
+        yield from self._choices.pick(steps)(of)
+
+    @override
+    def _route(self, of: Meant) -> Iterator[Meant]:
+        """Partition by selectors of the library, bind the sizes, and put together again."""
+        choices, program = self._choices, self.program
+        rank = choices.below(of.dims)
+        outer = of.stream.shape[: of.dims - rank]
+        if of.dims > 4 or of.size > 150 or not all(isinstance(dim, int) for dim in outer):
+            yield of
+            return
+        width = 1 + choices.below(3)
+        hits = choices.below(width + 1)
+        count = int(np.prod(outer))
+        chosen = [
+            sorted((each + choices.below(width)) % width for each in range(hits))
+            for _ in range(count)
+        ]
+        chosen = [each if len(set(each)) == hits else list(range(hits)) for each in chosen]
+        choice = np.array(chosen, np.int64).reshape(*outer, hits)
+        made = Selectors(choice, width)()
+        selectors = Flatten(len(outer) - 1, len(outer))(made)
+        parts = Partition(width, rank, choices.below(4))(of.stream, selectors)
+        for number, part in enumerate(parts):
+            if isinstance(part.shape[0], Symbol) and choices.below(4):
+                program.bind(part.shape[0], sum(number in each for each in chosen))
+        if choices.maybe():
+            for part in parts:
+                Consumer()(part)
+            yield of
+            return
+        doubled = [Map(Add(), flops_per_cycle=1)(part, part) for part in parts]
+        sets = iter(chosen)
+        tensor = definitions.at_depth(
+            lambda part: [part] * len(next(sets)), of.dims - rank, of.tensor
+        )
+        yield Meant(Reassemble(rank, choices.below(3))(doubled, selectors), tensor)
+
+    def _store(self, of: Meant) -> Iterator[Meant]:
+        """Store the stream, or tiles at random, besides."""
+        name = f"y{len(self.program.nodes)}"
+        if self._choices.maybe() and all(isinstance(dim, int) for dim in of.stream.shape):
+            places = Metadata(np.zeros(of.stream.shape, np.int64))()
+            places = Flatten(of.dims - 1, of.dims)(places)
+            stored = Tensor((2, 3), dtype=_DTYPE)
+            done = RandomOffChipStore(name, stored, (1, 1))(places, of.stream)
+            if self._choices.below(2):
+                Consumer()(done)
+        else:
+            LinearOffChipStore(name)(of.stream)
+        yield of
+
+    def _refer(self, of: Meant) -> Iterator[Meant]:
+        """Load a view for every element."""
+        if of.dims > 4 or of.size > 100:
+            yield of
+            return
+        count = 1 + self._choices.below(3)
+        loaded = LinearOffChipLoad(Tensor((3, 4), dtype=_DTYPE), (1, 1), (count,))(of.stream)
+        yield Meant(loaded, definitions.repeat(count, of.dims, of.tensor))
+
+    def _merge(self, of: Meant) -> Iterator[Meant]:
+        """Merge the stream with what is computed of it."""
+        other = Map(Add(), flops_per_cycle=1)(of.stream, of.stream)
+        merged, source = EagerMerge(of.dims - 1)([of.stream, other])
+        if self._choices.maybe():
+            Consumer()(source)
+        yield Meant(merged, [*of.tensor, *of.tensor])
+
+    def _compute(self, of: Meant) -> Iterator[Meant]:
+        """Compute, slowly, to a memory or by a user's function."""
+        function = self._choices.pick((RowSum(), Idle()))
+        into = self._choices.maybe()
+        yield Meant(Map(function, into, flops_per_cycle=1)(of.stream), of.tensor)
+
+    def _reread(self, of: Meant) -> Iterator[Meant]:
+        """Read buffers as a reference says."""
+        if not 2 <= of.dims <= 3 or of.size > 50:
+            yield of
+            return
+        sums = Accum(Sum(), flops_per_cycle=1)(of.stream)
+        read = Streamify()(Bufferize()(of.stream), sums)
+        yield Meant(read, of.tensor)
+
+    def _look_up(self, of: Meant) -> Iterator[Meant]:
+        """Another source: tiles at random."""
+        count = 1 + self._choices.below(6)
+        numbers: Stream = Metadata(np.arange(count))()
+        tensor = Tensor((2, 3), dtype=_DTYPE)
+        yield of
+        yield Meant(
+            RandomOffChipLoad(tensor, (1, 1))(numbers), [list(itertools.repeat(0.0, count))]
+        )
+
+
+def compared(built: Program, **options: Any) -> tuple[KnownBefore, Report]:
+    """Return what was known of a program and what a run of it says, which agree."""
+    known = lower_bounds(built)
+    report = simulate(built, **{"mode": "timing", **options})
+    if report.status == "completed":
+        said = report.as_json()
+        assert known.exact == {name: said[name] for name in known.exact}
+        assert [] == [name for name, least in known.at_least.items() if said[name] < least]
+    return known, report
+
+
+def load(rows: int = 4, cols: int = 32, tile: tuple[int, int] = (1, 32)) -> Stream:
+    """[1, rows / tile rows, cols / tile cols]."""
+    return LinearOffChipLoad(Tensor((rows, cols), dtype="float32"), tile)()
+
+
+def cycles(known: KnownBefore) -> dict[str, int]:
+    """The bounds of the cycles by kind."""
+    return {kind: bound.cycles for kind, bound in known.cycles.items()}

@@ -1,0 +1,125 @@
+"""What is known before a run is what the run says, and no run is shorter than its lower bounds."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from typing import Any, Literal
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fabric import (
+    Hop,
+    Program,
+    hardware_scope,
+    lower_bounds,
+)
+from fabric.loading.program_file import load_program
+from fabric.wiring.elaborate import elaborate
+from tests.operators.driving import Choices
+from tests.programs.loading import PROGRAMS, program
+from tests.symbolic.bounded import Bounded, compared, drawn_hardware
+
+Engine = Literal["compiled", "tasks"]
+
+SHIPPED: list[tuple[str, dict[str, Any]]] = [
+    ("attention", {"requests": 8, "strategy": "dynamic"}),
+    ("attention", {"requests": 8, "strategy": "coarse", "channel_depth": 3}),
+    ("attention", {"requests": 6, "strategy": "interleaved", "regions": 2}),
+    ("buffer_twice", {"size": 32}),
+    ("dynamic_tiling", {}),
+    ("dynamic_tiling", {"tiling": "static"}),
+    ("graph_layer", {}),
+    ("moe", {"model": "tiny", "tile_n": 4}),
+    ("moe", {"model": "tiny", "batch": 3, "tiling": "dynamic"}),
+    ("moe", {"model": "tiny", "batch": 16, "regions": 2, "tile_n": 4}),
+    ("moe", {"model": "tiny", "batch": 16, "regions": 2, "tiling": "dynamic"}),
+    ("own_function", {}),
+    ("own_operator", {}),
+    ("ragged_attention", {}),
+    ("simplified_moe", {}),
+    ("swiglu", {}),
+    ("swiglu", {"tile_batch": 64, "tile_inter": 256}),
+    ("top2_moe", {}),
+]
+
+
+def options(built: Program, source: random.Random) -> dict[str, Any]:
+    """Return depths, hops and an engine."""
+    keys = [edge.key for edge in elaborate(built).edges]
+    some = source.choice([(1000,), (1000,), (1, 2, 5, 1000)])
+    return {
+        "depths": {key: source.choice(some) for key in keys},
+        "hops": {key: Hop(source.randint(1, 3), source.randint(1, 3)) for key in keys},
+        "engine": source.choice(["compiled", "tasks"]),
+    }
+
+
+class TestPrograms:
+    @pytest.mark.parametrize("engine", ["compiled", "tasks"])
+    @pytest.mark.parametrize(("name", "parameters"), SHIPPED)
+    def test_shipped(self, name: str, parameters: dict[str, Any], engine: Engine) -> None:
+        """Every shipped program, as it is."""
+        _, report = compared(program(name, **parameters), engine=engine)
+        assert "completed" == report.status
+
+    @pytest.mark.parametrize(("name", "parameters"), SHIPPED)
+    def test_elsewhere(self, name: str, parameters: dict[str, Any]) -> None:
+        """On other hardware, with other depths and hops."""
+        for number in range(3):
+            source = random.Random(f"{name} {parameters} {number}")
+            given = [f"{key}={value}" for key, value in parameters.items()]
+            hardware = drawn_hardware(Choices(source.randbytes(20)))
+            built = load_program(PROGRAMS / f"{name}.py", given, hardware).program
+            compared(built, **options(built, source))
+
+    @pytest.mark.parametrize("rows", [16, 64])
+    @pytest.mark.parametrize("cols", [16, 32, 128, 256])
+    def test_swiglu(self, rows: int, cols: int) -> None:
+        """Published tilings of SwiGLU: within a fifth of the cycles."""
+        built = program("swiglu", "hdl_validation.toml", tile_batch=rows, tile_inter=cols)
+        known, report = compared(built)
+        assert report.cycles is not None
+        assert known.at_least["cycles"] > Fraction(4, 5) * report.cycles
+
+    @pytest.mark.parametrize("model", ["qwen3-30b-a3b", "mixtral-8x7b"])
+    @pytest.mark.parametrize("tiling", [{"tile_n": 4}, {"tiling": "dynamic"}])
+    def test_moe(self, model: str, tiling: dict[str, Any]) -> None:
+        """The published layers at a small batch: all but the cycles is known exactly."""
+        known, report = compared(program("moe", "paper.toml", model=model, batch=2, **tiling))
+        assert report.cycles is not None
+        assert known.at_least["cycles"] > Fraction(9, 10) * report.cycles
+        assert ["cycles"] == list(known.at_least)
+
+
+def check_random(data: bytes) -> None:
+    """Compare a random program under drawn hardware, depths, hops and engine."""
+    source = random.Random(data)
+    with hardware_scope(drawn_hardware(Choices(source.randbytes(20)))):
+        built = Bounded(Choices(data), functional=False, operators=16).program
+    compared(built, **options(built, source))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@given(st.binary(min_size=120, max_size=120))
+def test_random_programs(data: bytes) -> None:
+    """No random program beats its bounds."""
+    check_random(data)
+
+
+@pytest.mark.exhaustive
+@settings(
+    max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck), database=None
+)
+@given(st.binary(min_size=120, max_size=120))
+def test_random_programs_at_length(data: bytes) -> None:
+    """The same for an hour."""
+    check_random(data)
+
+
+def test_deterministic() -> None:
+    """The same program gives the same, in the same order."""
+    found = [lower_bounds(program("simplified_moe")) for _ in range(2)]
+    assert repr(found[0]) == repr(found[1])

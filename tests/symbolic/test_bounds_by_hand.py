@@ -1,0 +1,162 @@
+"""Lower bounds that can be worked out on paper, and which sizes they believe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import (
+    Costs,
+    Feedback,
+    FlatDescription,
+    Hardware,
+    Ports,
+    Program,
+    StreamType,
+    TileType,
+    hardware_scope,
+)
+from fabric.values.dims import symbol
+from operators import (
+    Bufferize,
+    Consumer,
+    EagerMerge,
+    Flatten,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    Partition,
+    Repeat,
+    RowSum,
+    Selectors,
+    Tensor,
+)
+from tests.bases import Hop as Passing
+from tests.operators.driving import Emit, encode, tile
+from tests.symbolic.bounded import compared, cycles, load
+
+
+@dataclass(frozen=True)
+class Keeping(Passing):
+    """Need a byte on chip for each element of a group."""
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs(on_chip_bytes=inputs[0].shape[-1])
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        while (element := await ports.source.receive()) is not None:
+            await ports.sink.send(element)
+
+
+class TestByHand:
+    """Small programs of which every bound can be worked out on paper, and is what they take."""
+
+    def test_client(self) -> None:
+        """Tiles of 2 requests take 20 cycles each, the memory stops 3 later."""
+        with Program("p") as built:
+            Consumer()(load())
+        known, report = compared(built)
+
+        # The consumer has its first tile in 21; the last request starts 7 after the first.
+        hbm = 2 + 14 + 2 + 1 + 3
+        assert {"memory": 4 * 20 + 3, "routing": 21 + 4, "hbm": hbm} == cycles(known)
+        assert 4 * 20 + 3 == report.cycles
+        assert 8 * 64 == known.exact["hbm_bytes_moved"]
+
+    def test_compute(self) -> None:
+        """32 cycles for each of 4 rows, between the first load and the last store."""
+        with Program("p") as built:
+            LinearOffChipStore("y")(Map(RowSum(), flops_per_cycle=1)(load()))
+        known, report = compared(built)
+
+        assert 21 + 4 * 32 + 1 + 19 + 3 == cycles(known)["compute"] == report.cycles
+        assert 4 * 32 == known.exact["flops"]
+
+    def test_shared_memory(self) -> None:
+        """8 requests of two loads, one every 40 cycles."""
+        with (
+            hardware_scope(
+                Hardware(hbm=FlatDescription(channels=1, initiation_interval_cycles=40))
+            ),
+            Program("p") as built,
+        ):
+            for _ in range(2):
+                Consumer()(load(4, 16, (1, 16)))
+        known, report = compared(built)
+
+        assert 2 + 7 * 40 + 16 + 1 + 3 == cycles(known)["hbm"] == report.cycles
+
+    def test_late_clients(self) -> None:
+        """What waits for the first load has its requests after that."""
+        slow = FlatDescription(channels=1, initiation_interval_cycles=10)
+        with hardware_scope(Hardware(hbm=slow)), Program("p") as built:
+            first = load(1, 16, (1, 16))
+            for _ in range(2):
+                Consumer()(LinearOffChipLoad(Tensor((4, 16), dtype="float32"), (1, 16))(first))
+        known, _ = compared(built)
+
+        # A load, a hop and the Broadcast's hop; 8 requests.
+        assert 19 + 1 + 1 + 2 + 7 * 10 + 16 + 1 + 3 == cycles(known)["hbm"]
+
+    def test_dealt_out(self) -> None:
+        """The last element goes to one of two consumers: nobody knows to which."""
+        choice = np.array([[0], [0], [1]])
+        with Program("p") as built:
+            rows = Flatten(0, 1)(load(3))
+            parts = Partition(2, switch_cycles=7)(rows, Selectors(choice, 2)())
+            for number, part in enumerate(parts):
+                built.bind(part.shape[0], 2 - number)
+                busy = Map(RowSum(), flops_per_cycle=1)(part)
+                Consumer()(Repeat(5)(busy) if number else busy)
+        known, _ = compared(built)
+
+        # A load and two hops to the partition, which loads a row in 2 cycles; the last one goes to
+        # the consumer without a Repeat.
+        assert 22 + 3 * (2 + 7) + 1 + 32 + 1 + 1 == cycles(known)["routing"]
+
+
+class TestSizes:
+    def test_guessed(self) -> None:
+        """Of two sizes a run may see the product only: then it guesses each."""
+        one = TileType(1, 1, np.dtype(np.float32))
+        sizes = symbol("A"), symbol("B")
+        elements = encode([[tile(0)] * 4] * 3, 2)
+        found = []
+        for shows in (False, True):
+            with Program("p") as built:
+                rows = Keeping()(Emit(StreamType(sizes, one), elements)())
+                Consumer()(Bufferize()(rows) if shows else rows)
+                for size, number in zip(sizes, (3, 4), strict=True):
+                    built.bind(size, number)
+            known, _ = compared(built)
+            found.append("on_chip_requirement_bytes" in known.exact)
+
+        assert [False, True] == found
+
+    def test_unknown(self) -> None:
+        """Without a size there is a least: what hangs on none."""
+        choice = np.array([[0], [1], [0]])
+        with Program("p") as built:
+            parts = Partition(2)(Flatten(0, 1)(load(3)), Selectors(choice, 2)())
+            for number, part in enumerate(parts):
+                LinearOffChipStore(f"y{number}")(part)
+        known, report = compared(built)
+
+        assert 3 * 128 == known.at_least["off_chip_traffic_bytes"]
+        assert 6 * 128 == report.off_chip_traffic_bytes
+
+    def test_feedback(self) -> None:
+        """What comes back was promised, and is not believed: here it is less."""
+        with Program("p") as built:
+            loop = Feedback(StreamType((1000,), TileType(1, 32, np.dtype(np.float32))))
+            merged, _ = EagerMerge()([Flatten(0, 2)(load(3)), loop])
+            Consumer()(LinearOffChipLoad(Tensor((4, 64)), (4, 16))(merged))
+            loop.connect(Flatten(0, 2)(load(2)))
+        known, report = compared(built)
+
+        assert "completed" == report.status
+        assert 5 * 2 * 64 == known.at_least["hbm_bytes_moved"]
