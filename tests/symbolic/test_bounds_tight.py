@@ -76,9 +76,10 @@ def bound(built: Program, axis: int, size: int | Fraction, *streams: Stream) -> 
     return streams
 
 
-def last(rows: Stream) -> None:
-    """Take long after the last one."""
-    Consumer()(Repeat(100)(rows))
+def last(*streams: Stream) -> None:
+    """Take long after the last one of each stream."""
+    for rows in streams:
+        Consumer()(Repeat(100)(rows))
 
 
 def one_is_late() -> Stream:
@@ -119,12 +120,9 @@ TIGHT: dict[str, Wire] = {
     "retile": lambda _: LinearOffChipStore("y")(
         Accum(RetileRow())(Promote(1)(Flatten(0, 2)(load(3))))
     ),
-    "partition": lambda built: [
-        last(part)
-        for part in bound(
-            built, 0, 1, *Partition(2, switch_cycles=30)(Flatten(0, 2)(load(2)), route(0, 1))
-        )
-    ],
+    "partition": lambda built: last(
+        *bound(built, 0, 1, *Partition(2, switch_cycles=30)(Flatten(0, 2)(load(2)), route(0, 1)))
+    ),
     "parallelize": lambda _: [
         Consumer()(part) for part in Parallelize(2, 0, 60)(Flatten(0, 2)(load(2)))
     ],
