@@ -279,7 +279,7 @@ class Store:
                 if proved and content["drawn"]:
                     self.drawn.add(index)
                 yield replace(outcome, index=index, setting=setting)
-            else:
+            elif proved:  # of this study: another one's may well have other hardware
                 self.ignored += 1
 
     def _is_as_short(self, seconds: float | None) -> bool:

@@ -38,12 +38,14 @@ def effects_caption(result: StudyResult) -> str:
     """Return what to see in the picture."""
     completed = sum(each.status == "completed" for each in result.outcomes)
     rest = len(result.study.space) - completed
-    without = (
-        f" {rest:,} of {len(result.study.space):,} points have no run and are not in it: where the "
-        "others were proved to be dominated, medians are of the better ones."
-        if rest
-        else ""
-    )
+    without = ""
+    if rest:
+        every = len(result.study.space)
+        without = f" {rest:,} of {every:,} points have no run and are not in it."
+    if any(each.status == "pruned" for each in result.outcomes):
+        without += (
+            " Points that were proved to be dominated are left out: medians are of the better."
+        )
     return (
         "Each dot is a run; the line joins the medians over all other parameters, the band goes "
         f"from the least to the most.{without}"
@@ -58,7 +60,7 @@ def draw_effects(result: StudyResult, figure: Figure) -> None:
     rows = [(name, block) for block in blocks for name in metrics]
     width, height = _PANEL_INCHES
     across = len(blocks[0])
-    figure.set_size_inches(max(4.5, width * across + 0.8), height * len(rows) + 0.7)
+    figure.set_size_inches(max(6.0, width * across + 0.8), height * len(rows) + 0.7)
     panels = figure.subplots(len(rows), across, squeeze=False, sharey="row")
     for row, (name, block) in enumerate(rows):
         for column, axes in enumerate(panels[row]):
@@ -113,6 +115,7 @@ def _places(axes: Axes, values: tuple[Scalar, ...]) -> dict[object, float]:
     texts = axis_values(values)
     axes.set_xticks(places, texts)
     axes.minorticks_off()
+    axes.margins(x=0.1)
     if max(map(len, texts)) > _LETTERS:
         axes.tick_params(axis="x", rotation=30)
     return dict(zip(map(_key, values), places, strict=True))

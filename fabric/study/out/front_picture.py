@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +28,9 @@ __all__ = ["draw_front", "front_caption"]
 _NAMED: Final = 12
 """So many points of a front are told apart by their numbers."""
 
+_APART: Final = 36.0
+"""Pixels between points that both have a number."""
+
 _PANEL_INCHES: Final = 3.6
 """Of each of several pairs."""
 
@@ -34,7 +38,9 @@ _PANEL_INCHES: Final = 3.6
 def front_caption(result: StudyResult) -> str:
     """Return what to see in the picture."""
     proved = sum(each.status == "pruned" for each in result.outcomes)
-    named = " Numbers are those of points." if len(result.front) <= _NAMED else ""
+    named = (
+        " Numbers are those of points, where there is room." if len(result.front) <= _NAMED else ""
+    )
     crosses = (
         f" Crosses stand at the lower bounds of the {proved:,} points that were proved to be "
         "dominated and did not run."
@@ -88,16 +94,30 @@ def _panel(result: StudyResult, axes: Axes, across: str, up: str) -> None:
     if len(result.study.minimize) == 2:
         xs, ys = zip(*sorted(on_front.values()), strict=True)
         axes.step(xs, ys, where="post", color=FRONT, linewidth=1, alpha=0.6, zorder=1)
-    if len(on_front) <= _NAMED:
-        for index, place in on_front.items():
-            axes.annotate(
-                str(index), (place[0], place[1]), xytext=(5, 4), textcoords="offset points",
-                fontsize=9, color=FRONT,
-            )  # fmt: skip
     shown = [*runs.values(), *proved]
     metric_axis(axes.xaxis, across, [each[0] for each in shown])
     metric_axis(axes.yaxis, up, [each[1] for each in shown])
     axes.margins(x=0.06, y=0.08)
+    if len(on_front) <= _NAMED:
+        _name(axes, on_front)
+
+
+def _name(axes: Axes, points: Mapping[int, Sequence[float]]) -> None:
+    """Write the numbers of points beside them, where they do not stand on each other."""
+    axes.autoscale_view()
+    named: list[Sequence[float]] = []
+    for index, (x, y) in points.items():
+        place = axes.transData.transform((x, y)).tolist()
+        if all(math.dist(place, other) > _APART for other in named):
+            named.append(place)
+            axes.annotate(
+                str(index),
+                (x, y),
+                xytext=(5, 4),
+                textcoords="offset points",
+                fontsize=9,
+                color=FRONT,
+            )
 
 
 # Any: what matplotlib takes.

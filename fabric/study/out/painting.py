@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from matplotlib.ticker import Locator
 
 __all__ = [
     "FRONT",
@@ -20,6 +22,7 @@ __all__ = [
     "PUBLISHED",
     "RASTER_POINTS",
     "is_wide",
+    "locator",
     "metric_axis",
     "painted",
     "shared_legend",
@@ -39,7 +42,6 @@ _STYLE: Final[dict[str, object]] = {
     "figure.figsize": (7.2, 4.5),
     "figure.dpi": _DPI,
     "figure.constrained_layout.use": True,
-    "savefig.dpi": _DPI,
     "svg.fonttype": "path",
     "svg.hashsalt": "step-fabric",
     "font.family": "DejaVu Sans",
@@ -66,9 +68,17 @@ _STYLE: Final[dict[str, object]] = {
 _WIDE: Final = 8.0
 """Values of which the largest is so many times the smallest are shown by their logarithms."""
 
+_DECADES_IN_FOURS: Final = 1.3
+_DECADES_IN_THREES: Final = 3
+"""Over so many decades 1, 2 and 4 or 1 and 3 of each are written beside an axis."""
 
-def painted(draw: Callable[[Figure], object]) -> tuple[str, bytes]:
+
+def painted(draw: Callable[[Figure], object], *, formulas: bool) -> tuple[str, bytes]:
     """Return what ``draw`` draws as SVG and as PNG.
+
+    Args:
+        draw: draws it.
+        formulas: whether texts between dollars are formulas.
 
     Raises:
         Exception: whatever ``draw`` raises.
@@ -76,16 +86,23 @@ def painted(draw: Callable[[Figure], object]) -> tuple[str, bytes]:
     from cycler import cycler
     from matplotlib import style
     from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     # What somebody's matplotlibrc says does not count.
-    with style.context(["default", {**_STYLE, "axes.prop_cycle": cycler(color=_CYCLE)}]):
+    chosen = {**_STYLE, "axes.prop_cycle": cycler(color=_CYCLE), "text.parse_math": formulas}
+    with style.context(["default", chosen]), warnings.catch_warnings():
+        # A letter that the font has not is a box; nobody can do anything about it.
+        warnings.filterwarnings("ignore", "Glyph", UserWarning)
         figure = Figure()
-        FigureCanvasAgg(figure)
+        canvas = FigureCanvasAgg(figure)
         draw(figure)
         svg, png = io.StringIO(), io.BytesIO()
-        figure.savefig(png, format="png", metadata={"Software": None})
-        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+        canvas.print_png(png, metadata={"Software": None})  # type: ignore[no-untyped-call]
+        # Where everything stands is known now, and takes longer to find than to draw.
+        figure.set_layout_engine("none")
+        plain = FigureCanvasSVG(figure)
+        plain.print_svg(svg, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
     # What editors and git strip otherwise.
     text = "\n".join(line.rstrip() for line in svg.getvalue().splitlines())
     return text + "\n", png.getvalue()
@@ -107,13 +124,28 @@ def metric_axis(axis: Axis, metric: str, values: Sequence[float]) -> None:
             axis.axes.set_xscale("log")
         else:
             axis.axes.set_yscale("log")
-        decades = math.log10(max(values) / min(values))
-        subs = (1.0,) if decades > 3 else (1.0, 3.0) if decades > 1.3 else (1.0, 2.0, 4.0)
-        axis.set_major_locator(ticker.LogLocator(subs=subs, numticks=20))
-        axis.set_minor_formatter(ticker.NullFormatter())
-    else:
-        axis.set_major_locator(ticker.MaxNLocator(4 if horizontal else 6))
+        axis.set_minor_locator(ticker.NullLocator())
+    axis.set_major_locator(locator(values, few=horizontal))
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: number_text(round(value, 12))))
+
+
+def locator(values: Sequence[float], *, few: bool) -> Locator:
+    """Return what finds round values to write beside an axis.
+
+    Args:
+        values: on the axis.
+        few: they stand beside each other, where numbers of many digits need room.
+    """
+    from matplotlib import ticker
+
+    if not is_wide(values):
+        return ticker.MaxNLocator(4 if few else 6, steps=[1, 2, 2.5, 5, 10])
+    decades = math.log10(max(values) / min(values))
+    if decades <= _DECADES_IN_FOURS:
+        return ticker.LogLocator(subs=(1.0, 2.0, 4.0), numticks=20)
+    if decades <= _DECADES_IN_THREES - few:
+        return ticker.LogLocator(subs=(1.0, 3.0), numticks=20)
+    return ticker.LogLocator(subs=(1.0,), numticks=4 if few else 8)
 
 
 def shared_legend(figure: Figure, axes: Axes) -> None:

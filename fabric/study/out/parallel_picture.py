@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fabric.study.out.painting import FRONT, OTHERS, is_wide
+from fabric.study.out.painting import FRONT, OTHERS, is_wide, locator
 from fabric.study.out.rows import metrics_shown
 from fabric.study.out.words import axis_values, label, number_text, varying
 from fabric.study.outcome import Outcome, metric
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["draw_parallel"]
 
 _AXIS_INCHES: Final = 1.7
-_TICKS: Final = 5
+_APART: Final = 0.06
+"""So far from the ends of an axis stand the values between them."""
+
 _VALUES: Final = 12
 """So many values of a parameter are written beside its axis."""
 
@@ -109,19 +111,14 @@ def _metric(runs: Sequence[Outcome], name: str) -> _Coordinate:
             return math.log(value / least) / math.log(most / least)
         return (value - least) / (most - least)
 
-    def value_at(part: float) -> float:
-        return least * (most / least) ** part if wide else least + (most - least) * part
-
-    parts = [0.5] if least == most else [part / (_TICKS - 1) for part in range(_TICKS)]
-    shown = [_rounded(value_at(part)) for part in parts]
-    ticks = [(height(value), number_text(value)) for value in shown]
+    ends = sorted({least, most})
+    between = [
+        each for each in locator(ends, few=False).tick_values(least, most) if least < each < most
+    ]
+    apart = [each for each in between if _APART < height(each) < 1 - _APART]
+    ticks = [(height(value), number_text(value)) for value in (*ends, *map(float, apart))]
     heights = {index: height(value) for index, value in values.items()}
     return _Coordinate(_broken(str(label(name)), " "), heights, ticks)
-
-
-def _rounded(value: float) -> float:
-    """Return a value with four digits: it labels a height."""
-    return float(f"{value:.4g}")
 
 
 def _broken(title: str, at: str) -> str:

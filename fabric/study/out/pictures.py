@@ -74,6 +74,7 @@ class _Wanted:
     title: str
     caption: str
     draw: Callable[[Figure], object]
+    own: bool = False
 
 
 def drawn(result: StudyResult) -> Pictures:
@@ -88,7 +89,7 @@ def drawn(result: StudyResult) -> Pictures:
             troubles.append(f"picture {visible(each.name)}: there is one already of that name")
             continue
         try:
-            svg, png = painted(each.draw)
+            svg, png = painted(each.draw, formulas=each.own)
         except Exception as error:  # noqa: BLE001 - the study's own code
             troubles.append(f"picture {visible(each.name)}: {_told(error)}")
             continue
@@ -116,7 +117,7 @@ def first_pictures(result: StudyResult, folder: Path) -> list[Shown]:
 def _own(result: StudyResult) -> Iterator[_Wanted]:
     for picture in result.study.pictures:
         draw = partial(_titled, picture.title, partial(picture.draw, result))
-        yield _Wanted(picture.name, picture.title, picture.caption, draw)
+        yield _Wanted(picture.name, picture.title, picture.caption, draw, own=True)
 
 
 def _of_all(result: StudyResult) -> Iterator[_Wanted]:
@@ -147,7 +148,7 @@ def _of_all(result: StudyResult) -> Iterator[_Wanted]:
 
 def _titled(title: str, draw: Callable[[Figure], object], figure: Figure) -> None:
     draw(figure)
-    figure.suptitle(title.replace("$", r"\$"), fontsize=11)
+    figure.suptitle(visible(title), fontsize=11, parse_math=False)
 
 
 def _told(error: Exception) -> str:

@@ -124,8 +124,9 @@ def _text(value: object) -> str | None:
 
 
 def _copy(database: duckdb.DuckDBPyConnection, path: Path, form: str) -> None:
-    with beside(path) as other, plain(other) as file, system_errors():
-        database.execute(f"COPY points TO {literal(file)} ({form}, USE_TMP_FILE false)")
+    with beside(path) as other, plain(path.parent) as folder, system_errors():
+        file = literal(folder / other.name)
+        database.execute(f"COPY points TO {file} ({form}, USE_TMP_FILE false)")
 
 
 def _quoted(name: str) -> str:
