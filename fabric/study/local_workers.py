@@ -10,6 +10,7 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from typing import Final, TypeVar, cast
@@ -54,7 +55,9 @@ class LocalWorkers:
         # Children of a small process that has one thread and everything imported.
         self._context: Final = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(_IMPORTED)
-        self._threads: Final = ThreadPoolExecutor(slots, thread_name_prefix="worker")
+        self._threads: Final = ThreadPoolExecutor(
+            slots, thread_name_prefix="worker", initializer=_leave_ctrl_c
+        )
         self._idle: Final = queue.LifoQueue[_Process | None]()
         for _ in range(slots):
             self._idle.put(None)
@@ -186,9 +189,17 @@ def _serve(questions: Connection) -> None:
         questions.send(answer)
 
 
+def _leave_ctrl_c() -> None:
+    """Leave Ctrl-C to who conducts the study: a terminal sends it to all processes.
+
+    Those that this thread starts, and their own, have it blocked from their first moment.
+    """
+    # The process that multiprocessing starts first would take the block away again.
+    resource_tracker.ensure_running()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
 def _prepare() -> None:
-    # A terminal sends Ctrl-C to all processes: it is for who conducts the study.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Standard output may be for one JSON object; what programs print otherwise goes beside it.
     os.dup2(2, 1)
     # As in the command line: a program is many objects that stay.

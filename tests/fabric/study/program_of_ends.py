@@ -9,12 +9,13 @@ import signal
 import sys
 import threading
 import time
+from pathlib import Path
 
 from fabric import Program
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 
 
-def build(act: str = "", number: int = 0, seconds: int = 0) -> Program:  # noqa: C901
+def build(act: str = "", number: int = 0, seconds: int = 0, once: str = "") -> Program:  # noqa: C901
     """Do what is asked for, and return a program that loads and stores a tile."""
     match act:
         case "exits":
@@ -27,6 +28,9 @@ def build(act: str = "", number: int = 0, seconds: int = 0) -> Program:  # noqa:
             os.kill(os.getpid(), signal.SIGTERM)
         case "reads nowhere":
             ctypes.string_at(0)
+        case "is killed once" if not Path(once).exists():
+            Path(once).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
         case "never ends":
             time.sleep(3600)
         case "leaves a thread":

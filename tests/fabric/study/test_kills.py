@@ -38,7 +38,7 @@ def _started(folder: Path, more: Sequence[str] = ()) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "fabric", "study", str(PROGRAM), "--json", "--jobs", "2"]
     command += ["--vary", f"number=0..{POINTS - 1}", "-p", "act=says its number", *more]
     return subprocess.Popen(
-        [*command, "-o", str(folder)],
+        [*command, "--storage", file_url(folder / "study.db")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
