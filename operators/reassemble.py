@@ -130,7 +130,7 @@ class Reassemble(Operator):
         everything = sum(each.count for each in streams) == outputs[0].count
         closing = range(len(streams) if everything else 0)
         last = (len(streams),) if steered_by.hits else ()
-        return Work(needs="any", closing=(*closing, *last))
+        return Work(needs="any", closing=(*closing, *last), sees=(len(streams),))
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -101,6 +101,12 @@ class DaskWorkers:
         self._threads.shutdown(cancel_futures=True)
         self._client.close()
 
+    def at_work(self) -> bool:
+        """Say whether a worker has a point by now."""
+        with self._lock:
+            keys = {promise.key for promise in self._under_way}
+        return bool(self._at_work(keys))
+
     def _answer(self, function: Callable[[Job], Answer], job: Job) -> Answer:
         """Have the cluster answer, in a thread that waits for it."""
         from distributed import KilledWorker
@@ -168,12 +174,17 @@ def _ready(client: Client, address: str) -> int:
         ) from error
     if not digests:
         raise ConfigurationError(f"the Dask cluster at {address} has no workers: expected one")
-    other = [worker for worker, digest in digests.items() if digest != engine_digest()]
+    other = [worker for worker, digest in digests.items() if digest != _here()]
     if other:
         raise ConfigurationError(
             f"worker {other[0]} of {address} has another version of the fabric: expected this one"
         )
     return len(digests)
+
+
+def _here() -> str:
+    """Return the digest of the fabric of this process."""
+    return engine_digest()
 
 
 async def _end() -> None:

@@ -10,8 +10,9 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkServerContext
+from multiprocessing.context import ForkServerContext, ForkServerProcess
 from typing import Final, TypeVar, cast
 
 from fabric.study.evaluation import Before, Job, known_before, outcome_of
@@ -54,8 +55,10 @@ class LocalWorkers:
         # Children of a small process that has one thread and everything imported.
         self._context: Final = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(_IMPORTED)
-        self._threads: Final = ThreadPoolExecutor(slots, thread_name_prefix="worker")
-        self._idle: Final = queue.SimpleQueue[_Process | None]()
+        self._threads: Final = ThreadPoolExecutor(
+            slots, thread_name_prefix="worker", initializer=_leave_ctrl_c
+        )
+        self._idle: Final = queue.LifoQueue[_Process | None]()
         for _ in range(slots):
             self._idle.put(None)
         self._alive: Final[set[_Process]] = set()
@@ -78,10 +81,19 @@ class LocalWorkers:
                 process.kill()
         self._threads.shutdown(cancel_futures=True)
 
+    @property
+    def processes(self) -> list[ForkServerProcess]:
+        """The processes that there are now."""
+        with self._lock:
+            return [each.process for each in self._alive]
+
     def _answer(self, function: Callable[[Job], Answer], job: Job) -> Answer:
         """Have a process answer, in a thread that waits for it."""
         process = self._idle.get()
         try:
+            if process is not None and not process.process.is_alive():
+                self._end(process)
+                process = None
             if process is None:
                 process = self._started()
             answer = process.ask(function, job, self._timeout_seconds)
@@ -117,13 +129,14 @@ class _Process:
     """A process that answers questions, one after the other.
 
     Attributes:
+        process: itself.
         questions: that it has answered.
     """
 
     def __init__(self, context: ForkServerContext) -> None:
         self._ours, theirs = context.Pipe()
-        self._process: Final = context.Process(target=_serve, args=(theirs,), daemon=True)
-        self._process.start()
+        self.process: Final = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self.process.start()
         # With the last end closed its own end shows: there is nothing more to read.
         theirs.close()
         self.questions = 0
@@ -140,23 +153,22 @@ class _Process:
         try:
             self._ours.send((function, job))
             # A thread of the program may end the process and keep its end of the pipe open.
-            if not wait([self._ours, self._process.sentinel], timeout_seconds):
-                raise TimeoutError
-            if not self._ours.poll():
-                raise EOFError
-            answer = cast("Answer | BaseException", self._ours.recv())
-        except (EOFError, OSError) as error:
-            if isinstance(error, TimeoutError):
-                raise
-            self._process.join()
-            raise WorkerLost.with_exit_code(self._process.exitcode) from None
+            ready = wait([self._ours, self.process.sentinel], timeout_seconds)
+            answer = self._ours.recv() if self._ours in ready else None
+        except (EOFError, OSError):
+            ready, answer = [self.process.sentinel], None
+        if not ready:
+            raise TimeoutError
+        if answer is None:
+            self.process.join()
+            raise WorkerLost.with_exit_code(self.process.exitcode)
         self.questions += 1
-        return answer
+        return cast("Answer | BaseException", answer)
 
     def kill(self) -> None:
         """End it, whatever it does."""
-        self._process.kill()
-        self._process.join()
+        self.process.kill()
+        self.process.join()
 
 
 def _serve(questions: Connection) -> None:
@@ -177,9 +189,17 @@ def _serve(questions: Connection) -> None:
         questions.send(answer)
 
 
+def _leave_ctrl_c() -> None:
+    """Leave Ctrl-C to who conducts the study: a terminal sends it to all processes.
+
+    Those that this thread starts, and their own, have it blocked from their first moment.
+    """
+    # The process that multiprocessing starts first would take the block away again.
+    resource_tracker.ensure_running()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
 def _prepare() -> None:
-    # A terminal sends Ctrl-C to all processes: it is for who conducts the study.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Standard output may be for one JSON object; what programs print otherwise goes beside it.
     os.dup2(2, 1)
     # As in the command line: a program is many objects that stay.

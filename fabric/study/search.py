@@ -30,7 +30,7 @@ SAMPLERS: Final[Mapping[Method, str]] = {
     "random": "each point as likely as any other",
 }
 
-_REPEATS: Final = 20
+_REPEATS: Final = 5
 """So often in a row a sampler may draw points that are known; then chance draws a new one."""
 
 _DRAWN_FOR_A_RUN: Final = 10
@@ -149,11 +149,13 @@ class SearchSession(StudySession):
         chance = random.Random(f"{self._search.seed} {number}")
         size = len(self.study.space)
         drawn = (chance.randrange(size) for _ in range(_TRIES))
-        return next(
+        index = next(
             index
             for index in itertools.chain(drawn, range(size))
             if index not in self.outcomes and index not in self._under_way
         )
+        self._store.asked(index, None)
+        return index
 
     def _sampler(self, number: int) -> BaseSampler:
         """Return the sampler of a draw: what it draws depends on the number of those before."""

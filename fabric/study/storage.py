@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +14,18 @@ from fabric.telling.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import optuna
-    from optuna.storages import BaseStorage
+    from optuna.storages import BaseStorage, RDBStorage
 
 __all__ = ["file_url", "open_storage", "study_of_form", "written"]
 
 _BUSY_SECONDS: Final = 60
 """As long as another process may write to an SQLite file."""
+
+_ITS_TABLES: Final = frozenset({"studies", "version_info"})
+"""Those that Optuna makes first."""
+
+_TRIES: Final = 5
+_RETRY_SECONDS: Final = 0.2
 
 _FORM: Final = "form"
 
@@ -52,12 +59,12 @@ def open_storage(url: str | None) -> BaseStorage:
         engine = sqlalchemy.create_engine(url, **options)
         tables = sqlalchemy.inspect(engine).get_table_names()
         engine.dispose()
-        if tables and "version_info" not in tables:
+        if tables and not _ITS_TABLES.intersection(tables):
             raise ConfigurationError(
                 f"storage {url} is a database of something else, with {_some(tables)}: expected an "
                 "empty one, or one of Optuna"
             )
-        storage = optuna.storages.RDBStorage(url, engine_kwargs=options)
+        storage = _made(url, options)
     except RuntimeError as error:
         # Optuna's own sentence says which version, and what to do about it.
         raise ConfigurationError(f"storage {url}: {str(error).strip()}") from error
@@ -75,6 +82,20 @@ def open_storage(url: str | None) -> BaseStorage:
             "sqlite:///study.db"
         ) from error
     return optuna.storages.get_storage(storage)
+
+
+def _made(url: str, options: dict[str, Any]) -> RDBStorage:
+    """Return Optuna's storage; two processes may make its tables at the same time."""
+    import optuna
+    import sqlalchemy
+
+    for _ in range(_TRIES):
+        with contextlib.suppress(
+            AssertionError, sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.StorageInternalError
+        ):
+            return optuna.storages.RDBStorage(url, engine_kwargs=options)
+        time.sleep(_RETRY_SECONDS)
+    return optuna.storages.RDBStorage(url, engine_kwargs=options)
 
 
 def study_of_form(storage: BaseStorage, name: str, form: dict[str, Any]) -> optuna.Study:

@@ -49,7 +49,7 @@ class Store:
         form: how points stand in it.
         ignored: how many outcomes of this study's points are of another program, hardware or
             version of the fabric.
-        drawn: indices of points that a sampler has drawn.
+        drawn: indices of points that a search has drawn.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Store:
         self.ignored = 0
         self._process: Final = f"{socket.gethostname()}:{os.getpid()}"
         self._claimed: Final[list[str]] = []
-        self._asked: Final[dict[int, Trial]] = {}
+        self._asked: Final[dict[int, Trial | None]] = {}
         self._seen = 0
         self._unfinished: list[int] = []
         self.drawn: Final[set[int]] = set()
@@ -148,10 +148,16 @@ class Store:
         self.history.sampler = sampler(number)
         return number
 
-    def asked(self, index: int, trial: Trial) -> None:
-        """Know that a trial of ``history`` has begun with a point: ``keep`` ends it."""
+    def asked(self, index: int, trial: Trial | None) -> None:
+        """Know that a point was drawn.
+
+        Args:
+            index: of the point.
+            trial: of ``history``, that ``keep`` ends; None where no sampler has drawn it.
+        """
         self._asked[index] = trial
-        trial.set_user_attr(_POINT, {"process": self._process})
+        if trial is not None:
+            trial.set_user_attr(_POINT, {"process": self._process})
 
     def give_up_lost_trials(self) -> None:
         """End trials that a process which is no more has begun, as if they had not been."""
@@ -171,11 +177,12 @@ class Store:
             OSError: it cannot be written.
         """
         identity = self._identities.of(outcome.setting)
+        drawn = outcome.index in self._asked
         content = {
             "identity": identity,
             "process": self._process,
             "whole": self._study.whole(outcome.setting),
-            "drawn": outcome.index in self._asked,
+            "drawn": drawn,
             "outcome": json.loads(json.dumps(asdict(outcome), default=plain)),
         }
         with written(self._url):
@@ -183,8 +190,9 @@ class Store:
             if trial is None:
                 self._add(outcome, content)
             else:
-                self.drawn.add(outcome.index)
                 self._end(trial, outcome, content)
+            if drawn:
+                self.drawn.add(outcome.index)
             if identity in self._claimed:
                 self._claimed.remove(identity)
                 self._say_claimed()
@@ -271,7 +279,7 @@ class Store:
                 if proved and content["drawn"]:
                     self.drawn.add(index)
                 yield replace(outcome, index=index, setting=setting)
-            else:
+            elif proved:  # of this study: another one's may well have other hardware
                 self.ignored += 1
 
     def _is_as_short(self, seconds: float | None) -> bool:

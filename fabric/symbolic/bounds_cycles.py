@@ -3,7 +3,8 @@
 Each function has a proof in its docstring. All rest on the cycle rules:
 
 * what is sent in cycle t is visible in t + 1 at the earliest, whatever the channel;
-* a unit's clock never goes back, and an operator ends no earlier than those in front of it;
+* a unit's clock never goes back, and in the end it is no earlier than the end of any stream that
+  its operator reads;
 * a run lasts as long as its largest final clock, and as the off-chip memory, which stops
   ``SHUTDOWN_CYCLES`` after its last client.
 
@@ -89,9 +90,10 @@ def least_rests(plan: Plan, graph: Graph, least: Sequence[Least]) -> list[int]:
     reader sees it in t + 1 or later; where the last element of what the reader sends waits for it,
     that is sent ``last_cycles`` later at the earliest, and from there on the same is true of the
     reader. Of several outputs the slowest counts; where elements are dealt out, the last one went
-    to some output that has elements, and the quickest of these counts. In any case an operator ends
-    no earlier than those in front of it; where a client of the off-chip memory comes behind it, or
-    is it, the memory goes on for ``SHUTDOWN_CYCLES`` after that.
+    to some output that has elements, and the quickest of these counts. In any case its outputs end
+    no earlier, nor do those of a reader that sees that end first; where one of the readers is a
+    client of the off-chip memory, or the operator itself, the memory goes on for
+    ``SHUTDOWN_CYCLES`` after that.
     """
     is_flat = type(plan.program.hardware.hbm) is FlatDescription
     rests = [0] * len(least)
@@ -101,8 +103,10 @@ def least_rests(plan: Plan, graph: Graph, least: Sequence[Least]) -> list[int]:
         edges = graph.out_of[number]
         if is_flat and node.operator.off_chip is not None:
             shutdown[number] = SHUTDOWN_CYCLES
-        elif edges:
-            shutdown[number] = max([shutdown[edge.consumer.index] for edge in edges])
+        for edge in edges:
+            behind = edge.consumer
+            if behind.operator.off_chip is not None or edge.input in least[behind.index].sees:
+                shutdown[number] = max(shutdown[number], shutdown[behind.index])
         rest = shutdown[number]
         ways = dict.fromkeys(its.late, rest)
         for edge in edges:

@@ -28,6 +28,7 @@ class Least(NamedTuple):
         cycles, first_cycles, last_cycles: as in ``Work``.
         closing: inputs with at least one element.
         late: as in ``Work``.
+        sees: inputs, as in ``Work``.
         deals: as in ``Work``.
         requests: of all its bursts together; None where that is not certain.
         computes: its costs say for certain how many operations its compute unit does.
@@ -41,6 +42,7 @@ class Least(NamedTuple):
     last_cycles: int = 0
     closing: tuple[int, ...] = ()
     late: tuple[int, ...] = ()
+    sees: tuple[int, ...] = ()
     deals: bool = False
     requests: int | None = None
     computes: bool = False
@@ -126,6 +128,7 @@ class _Declared:
         first = _number(work.first_cycles)
         closing = range(len(inputs)) if work.closing is None else work.closing
         late = range(len(outputs)) if work.late is None else work.late
+        sees = range(len(inputs)) if work.sees is None else work.sees
         return Least(
             known=True,
             starts_with=work.needs if inputs and regular else "none",
@@ -134,6 +137,7 @@ class _Declared:
             last_cycles=_number(work.last_cycles),
             closing=tuple(port for port in closing if inputs[port].elements),
             late=tuple(port for port in late if outputs[port].elements != 0),
+            sees=tuple(sees),
             deals=work.deals,
             requests=_requests(work, rates),
             computes=ours

@@ -118,7 +118,9 @@ def work_of(
     if work is not None and not isinstance(work, Work):
         raise _returned(operator, "work", work, "Work or None")
     if work is not None and not is_own(operator):
-        _check_work(operator, work, {"closing": len(inputs), "late": len(outputs)})
+        _check_work(
+            operator, work, {"closing": len(inputs), "sees": len(inputs), "late": len(outputs)}
+        )
     return work
 
 

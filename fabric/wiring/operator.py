@@ -101,8 +101,8 @@ class Operator(Described):
     awaits only its channels, its ports and their clock, swallows nothing that these raise, and
     shares no value that it goes on changing. Who breaks such a promise gets wrong cycles, an error
     in another operator, or a run without end. The statement holds for subclasses that override
-    ``infer``, ``costs``, ``__call__``, how an operator is made, or defaults of its fields; one that
-    overrides anything else is looked at, unless it states it again.
+    ``infer``, ``costs``, ``work``, ``__call__``, how an operator is made, or defaults of its
+    fields; one that overrides anything else is looked at, unless it states it again.
 
     A class that is conducted may state ``turns = True``, too: then its operators go on in compiled
     code in timing mode, many times sooner, and ``run`` is only asked what it does, once for each

@@ -52,6 +52,7 @@ class Work:
         needs: what its first element takes: one of ``all`` its inputs, of ``any`` one, or ``none``.
         closing: the inputs whose last element each output in ``late`` waits for; all where None.
         late: outputs; all where None.
+        sees: inputs whose end it sees before it ends its outputs; all where None.
         deals: each element goes to some of the outputs: what is said of all in ``late`` holds for
             one of them.
         tile: what each of its bursts moves; None where it is no client of the off-chip memory.
@@ -66,6 +67,7 @@ class Work:
     needs: NEEDS = "all"
     closing: tuple[int, ...] | None = None
     late: tuple[int, ...] | None = None
+    sees: tuple[int, ...] | None = None
     deals: bool = False
     tile: TileType | None = None
     bursts: Dim = 0

@@ -36,7 +36,9 @@ class RmsNorm(Function):
         """Return the type of the operand."""
         (x,) = inputs
         if not isinstance(x.cols, int) or self.width < 1 or x.cols % self.width:
-            raise ShapeError(f"RmsNorm of width {self.width} is given {x}: expected a multiple")
+            raise ShapeError(
+                f"RmsNorm of width {self.width} is given {x}: expected a multiple of it in columns"
+            )
         return x
 
     def flops(self, *inputs: Tile | TileType) -> Dim:
@@ -83,9 +85,14 @@ class Rotary(Function):
         """Return the type of the first operand."""
         x, positions = inputs
         if not isinstance(x.cols, int) or self.width % 2 or x.cols % self.width:
-            raise ShapeError(f"Rotary of width {self.width} is given {x}: expected a multiple")
+            raise ShapeError(
+                f"Rotary of width {self.width} is given {x}: "
+                "expected an even width, and a multiple of it in columns"
+            )
         if (positions.rows, positions.cols) != (x.rows, 1):
-            raise ShapeError(f"Rotary is given {x} and {positions}: expected a position a row")
+            raise ShapeError(
+                f"Rotary is given {x} and {positions}: expected a position for each row"
+            )
         return x
 
     def flops(self, *inputs: Tile | TileType) -> Dim:

@@ -78,7 +78,9 @@ class Chosen(Function):
                 if experts == width:
                     return operands
         found = " and ".join(map(str, operands))
-        raise ShapeError(f"{name} is given {found}: expected a row of gates and their selector")
+        raise ShapeError(
+            f"{name} is given {found}: expected a row of gates and a selector of as many"
+        )
 
     @property
     def fixed_cycles(self) -> int | None:

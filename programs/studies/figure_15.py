@@ -93,5 +93,5 @@ def draw(findings: Findings, figure: Figure) -> None:
         theirs.append((at + side, each.value / 1e3))
     published(axes, theirs)
     named(axes, "", "requests", "thousand cycles")
-    axes.set_ylim(top=1.12 * max(map(max, cycles.values())))
+    axes.margins(y=0.12)
     axes.legend()

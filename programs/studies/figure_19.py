@@ -1,4 +1,6 @@
-"""Figure 19: the layers of figure 9 by tile: cycles, off-chip traffic and operations.
+"""Figure 19: the runs of figure 9 once more, by tile: cycles, off-chip traffic, operations.
+
+The appendix shows these runs a second time; which of their numbers to draw is our choice.
 
 Run: python -m fabric study programs/studies/figure_19.py -o figure_19
 """

@@ -1,4 +1,6 @@
-"""Figure 20: the layers of figure 10 by tile: cycles, off-chip traffic and operations.
+"""Figure 20: the runs of figure 10 once more, by tile: cycles, off-chip traffic, operations.
+
+The appendix shows these runs a second time; which of their numbers to draw is our choice.
 
 Run: python -m fabric study programs/studies/figure_20.py -o figure_20
 """

@@ -27,7 +27,7 @@ def study() -> Study:
                 "Static over dynamic tiles of neighbours",
                 savings(
                     groups(),
-                    {**forms, "lists padded, tiles of 4": {"tiling": "padded"}},
+                    {**forms, "padded, tiles of 4": {"tiling": "padded"}},
                     {"tiling": "dynamic"},
                 ),
                 CAPTION,

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from fabric import Findings, Picture, Study, grid
 
 LANES = (1, 2, 4, 8)
-LONGEST = (8, 24, 48)
+LONGEST = (8, 16, 32)
 UNIT = "hardware.compute.flops_per_cycle"
 UNITS = (16, 4096)
 
@@ -47,9 +47,11 @@ def study() -> Study:
         question="What do pairs of any length save over pairs that are padded to the longest?",
         mode="functional",
         fixed={"pairs": 16},
-        space=grid(longest=LONGEST, sequences=["ragged", "padded"])
-        * grid(lanes=LANES)
-        * grid({UNIT: UNITS}),
+        space=grid(sequences=["ragged", "padded"])
+        * (
+            grid({"longest": LONGEST[:-1], "lanes": [4], UNIT: UNITS[:1]})
+            + grid({"longest": LONGEST[-1:], "lanes": LANES, UNIT: UNITS})
+        ),
         pictures=(
             Picture(
                 "sequences",

@@ -39,6 +39,8 @@ SHIPPED: list[tuple[str, dict[str, Any]]] = [
     ("breadth_first_search", {}),
     ("breadth_first_search", {"graph": "random", "vertices": 9, "start": 1, "lists": "padded"}),
     ("buffer_twice", {"size": 32}),
+    ("decoder", {"model": "tiny", "batch": 3, "regions": 2}),
+    ("decoder", {"model": "tiny", "batch": 3, "tiling": "static", "parallelisation": "coarse"}),
     ("dynamic_tiling", {}),
     ("dynamic_tiling", {"tiling": "static"}),
     ("edit_distance", {"pairs": 6, "longest": 8, "lanes": 3}),

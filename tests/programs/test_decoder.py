@@ -90,7 +90,7 @@ class TestDecoder:
         assert run(lengths, "timing", Hardware(), layers=2, seed=seed).cycles == report.cycles
 
     @settings(
-        max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+        max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
     )
     @given(
         values=st.lists(st.integers(0, 70), min_size=1, max_size=6),

@@ -26,6 +26,8 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("attention", {"strategy": "coarse"}),
     ("attention", {"strategy": "interleaved"}),
     ("attention", {"strategy": "dynamic"}),
+    ("decoder", {"model": "tiny", "batch": 3, "regions": 2}),
+    ("decoder", {"model": "tiny", "batch": 3, "tiling": "static", "parallelisation": "coarse"}),
 ]
 
 

@@ -31,7 +31,10 @@ COUNTED: Final = {
     "on_chip_requirement_bytes": "on-chip requirement",
 }
 
-CAPTION: Final = "Above 1, what is static takes more; padding is counted wherever it is worked on."
+CAPTION: Final = (
+    "Above 1, what is static takes more, where there is no bar, as much; padding is counted "
+    "wherever it is worked on."
+)
 
 
 def ratio(findings: Findings, metric: str, more: Values, less: Values) -> float:
@@ -47,7 +50,7 @@ def savings(
 
     Args:
         groups: what names the points of a group, by what stands below it.
-        static: what names a static form, by what stands above its panel.
+        static: what names a static form, by what stands above its panel where there are several.
         dynamic: what names the dynamic form.
     """
 
@@ -60,9 +63,10 @@ def savings(
                 [({**each, **form}, {**each, **dynamic}) for each in groups.values()],
             )
             axes.set_xticks(range(len(groups)), groups, rotation=20, ha="right")
-            axes.set_title(title)
+            if len(static) > 1:
+                axes.set_title(title)
         panels[0].set_ylabel("times as much as dynamic")
-        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
     return draw
 
@@ -95,6 +99,6 @@ def _bars(axes: Axes, findings: Findings, pairs: Sequence[tuple[Values, Values]]
     width = 0.8 / len(COUNTED)
     for at, (metric, label) in enumerate(COUNTED.items()):
         left = [group + (at - (len(COUNTED) - 1) / 2) * width for group in range(len(pairs))]
-        heights = [ratio(findings, metric, *pair) for pair in pairs]
-        axes.bar(left, heights, width, label=label, color=COLOURS[at])
+        above = [ratio(findings, metric, *pair) - 1 for pair in pairs]
+        axes.bar(left, above, width, bottom=1, label=label, color=COLOURS[at])
     times(axes)

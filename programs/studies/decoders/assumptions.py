@@ -6,9 +6,11 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Final
 
+from paper.tables import cache_lengths
+
 from decoders.claims import PUBLISHED
 from decoders.matching import compared
-from decoders.points import ASSUMED, DECODERS, Parameters, kv_lengths
+from decoders.points import ASSUMED, DECODERS, Parameters
 from fabric import Findings, Space
 
 if TYPE_CHECKING:
@@ -21,8 +23,8 @@ VARIANTS: Final[dict[str, Parameters]] = {
     "4 attention regions a head of Qwen": {"attention_regions": 16},
     "1,024 FLOPs a cycle": {"flops_per_cycle": 1024},
     "projection tiles of 64 columns": {"tile_p": 64},
-    "another median trace": {"kv": kv_lengths("stdev0996_4007_4070")},
-    "caches that vary most": {"kv": kv_lengths("stdev1457_0961_1024")},
+    "another median trace": {"kv": cache_lengths("b64/conv_stdev0996_4007_4070.npy")},
+    "caches that vary most": {"kv": cache_lengths("b64/conv_stdev1457_0961_1024.npy")},
     "routing by Zipf's law": {"routing": None},
 }
 
@@ -40,9 +42,8 @@ def draw_variants(findings: Findings, figure: Figure) -> None:
     panels = figure.subplots(2, len(PUBLISHED) // 2, sharey=True).flat
     names = list(VARIANTS)
     for axes, published in zip(panels, PUBLISHED, strict=True):
-        what = {"speedup": "speed-up", "bytes": "bytes saved", "compute": "compute saved"}
         axes.set_title(
-            f"{published.decoder.title}\n{published.against}-matched\n{what[published.what]}",
+            f"{published.decoder.title}\n{published.against}-matched\n{published.what}",
             fontsize="medium",
         )
         axes.axvline(published.value, color="0.6", label="paper")

@@ -29,8 +29,9 @@ def draw_points(findings: Findings, figure: Figure) -> None:
             axes.plot(*place, "o", color="0.4")
             axes.annotate(f"  tile {static.setting['tile_n']}", place)
         ours = comparison.ours
-        axes.plot(ours.bytes_[PAPER] / 1e6, ours.cycles / 1e3, "*", markersize=12)
-        axes.annotate("  all three", (ours.bytes_[PAPER] / 1e6, ours.cycles / 1e3))
+        place = (ours.bytes_[PAPER] / 1e6, ours.cycles / 1e3)
+        axes.plot(*place, "*", markersize=12)
+        axes.annotate("all three", place, (0, -16), textcoords="offset points", ha="center")
         axes.margins(0.25)
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
@@ -43,10 +44,7 @@ def draw_ratios(findings: Findings, figure: Figure) -> None:
     names = []
     for row, published in enumerate(reversed(PUBLISHED)):
         comparison = compared(findings, published.decoder)
-        what = {"speedup": "speed-up", "bytes": "bytes saved", "compute": "compute saved"}
-        names.append(
-            f"{published.decoder.title}, {published.against}-matched:\n{what[published.what]}"
-        )
+        names.append(f"{published.decoder.title}, {published.against}-matched:\n{published.what}")
         axes.plot(published.value, row, "D", color="0.4", label="paper" if not row else None)
         if comparison is not None:
             found = published.found(comparison)

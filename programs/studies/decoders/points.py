@@ -8,7 +8,9 @@ The paper publishes ratios and no more; what had to be assumed is stated here, e
   one each;
 * all units have the same compute bandwidth on both sides, 4,096 FLOPs a cycle;
 * attention has four regions for all heads, as many as the paper has for one head;
-* static parallelisation deals requests out in turn, as in figure 14.
+* heads have 128 columns, as the models have; the authors' attention has 64;
+* static parallelisation deals requests out in turn, as in figure 14;
+* a layer is the graph of ``decoder.py``: no embedding, no output vocabulary.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from pathlib import Path
 from typing import Final, TypeAlias
+
+from paper.tables import PROGRAMS, cache_lengths, routing
 
 from fabric import Space, grid
 
@@ -30,26 +33,17 @@ __all__ = [
     "Decoder",
     "Parameters",
     "joined",
-    "kv_lengths",
 ]
 
 Parameters: TypeAlias = dict[str, str | int | float | bool | None]
 
-_PROGRAMS: Final = Path(__file__).parents[2]
-_TRACES: Final = _PROGRAMS / "data" / "traces"
-
-PROGRAM: Final = _PROGRAMS / "decoder.py"
+PROGRAM: Final = PROGRAMS / "decoder.py"
 TILES: Final = (8, 16, 32, 64)
 """Rows of the static tiles, those of figure 9."""
 
 
-def kv_lengths(trace: str) -> str:
-    """Return the path of a file of cache lengths of 64 requests, as a parameter."""
-    return str(_TRACES / "kv_lengths" / "b64" / f"conv_{trace}.npy")
-
-
 ASSUMED: Final[Parameters] = {
-    "kv": kv_lengths("stdev0995_3123_3186"),
+    "kv": cache_lengths("b64/conv_stdev0995_3123_3186.npy"),
     "attention_regions": 4,
     "flops_per_cycle": 4096,
     "tile_p": 16,
@@ -117,11 +111,7 @@ def joined(settings: Iterable[Parameters]) -> Space:
     return reduce(add, spaces)
 
 
-def _routing(trace: str) -> str:
-    return str(_TRACES / "expert_routing" / f"{trace}.npz")
-
-
 DECODERS: Final = (
-    Decoder("Mixtral-8x7B", "mixtral-8x7b", 32, 8, 8, _routing("mixtral_b64/008_010")),
-    Decoder("Qwen3-30B-A3B", "qwen3-30b-a3b", 48, 128, 32, _routing("qwen_b64/032_012")),
+    Decoder("Mixtral-8x7B", "mixtral-8x7b", 32, 8, 8, routing("mixtral_b64/008_010.npz")),
+    Decoder("Qwen3-30B-A3B", "qwen3-30b-a3b", 48, 128, 32, routing("qwen_b64/032_012.npz")),
 )

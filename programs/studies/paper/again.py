@@ -39,7 +39,7 @@ def breaks_front(layer: Layer) -> Claim:
 
 def _judged(comparison: Comparison, printed: Printed, findings: Findings) -> Judgement:
     found = comparison(findings)
-    equal = found.equal or {"what the paper compares": found.values[0]}
+    equal = found.equal or {"what the paper compares, which is equal": found.values[0]}
     each = {how: compared(Found((value,)), printed) for how, value in equal.items()}
     best = min(each.values(), key=lambda judgement: list(Verdict).index(judgement.verdict))
     told = [f"With {how}: {judgement.found}." for how, judgement in each.items()]

@@ -1,9 +1,12 @@
 """What the paper's text claims, and what comes of computing it again.
 
 A value within one unit of its last printed digit is reproduced. Where the authors compare unequal
-resources or count memory in two ways, it has to hold with equal ones, too. The authors' own runs of
-one graph scatter, and ours are within 2 % of all of their published cycles: what differs by less
-cannot be told from what is published; what differs by more is contradicted.
+resources or count memory in two ways, it has to hold with equal ones, too.
+
+What differs by less than 2 % is not contradicted: our cycles are held to no more than that of
+theirs; published cycles of one graph differ by 0.3 %, and a ratio of the text (1.65) from that of
+the published cycles (1.669) by 1.2 %, because the runs behind the text were made anew and only
+older ones are published.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ from paper.tables import rows
 
 __all__ = ["Found", "claim", "compared", "mean", "number", "published_claim", "published_claims"]
 
-SCATTER: Final = 0.02
+_SLACK: Final = 0.02
+"""What our cycles may differ from published ones: ``tests/programs/test_published.py``."""
 
 
 @dataclass(frozen=True)
@@ -121,9 +125,9 @@ def compared(found: Found, printed: Printed) -> Judgement:
     elif printed.holds(found.values):
         equal = [printed.holds([each]) for each in found.equal.values()]
         verdict = Verdict.REPRODUCED if not equal or any(equal) else Verdict.UNEQUAL
-    elif abs(off) < SCATTER:
+    elif abs(off) < _SLACK:
         verdict = Verdict.UNPUBLISHED
-        notes.append(f"{off:+.1%}: less than the authors' runs of one graph scatter.")
+        notes.append(f"Differs by {off:+.1%}; our cycles are held to 2 % of the authors'.")
     else:
         verdict = Verdict.CONTRADICTED
     return Judgement(printed.told(found.values), verdict, " ".join(filter(None, notes)))

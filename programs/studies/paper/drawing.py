@@ -76,10 +76,11 @@ def named(axes: Axes, title: str, x: str, y: str) -> None:
 
 def logarithmic(axes: Axes) -> None:
     """Scale both axes of what is drawn by logarithms, with plain numbers beside them."""
+    if not np.isfinite(axes.dataLim.extents).all():
+        return  # nothing completed
     axes.set_xscale("log")
     axes.set_yscale("log")
-    for axis in (axes.xaxis, axes.yaxis):
-        low, high = axis.get_view_interval()
+    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
         for steps in _STEPS:
             decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
             ticks = [step * 10.0**decade for decade in decades for step in steps]

@@ -13,6 +13,14 @@ __all__ = ["Published", "attention", "closed_forms", "hdl", "known", "multiplexi
 __all__ += ["tiling"]
 
 _MODELS: Final = {"Mixtral-8x7B": "mixtral-8x7b", "Qwen3-30B-A3B": "qwen3-30b-a3b"}
+_SOURCES: Final = {
+    "attention.csv": "the authors' runs",
+    "moe_closed_forms.csv": "the authors' equations",
+    "moe_tiling.csv": "the authors' runs",
+    "moe_time_multiplexing.csv": "the authors' runs",
+    "swiglu.csv": "the authors' simulator",
+    "swiglu_hdl.csv": "the authors' hardware",
+}
 _TRAFFIC: Final = "off_chip_traffic_artifact_bytes"
 _ALL_EXPERTS: Final = "on_chip_requirement_artifact_bytes"
 _ACTIVE_EXPERTS: Final = "extra.on_chip_requirement_artifact_active_bytes"
@@ -41,7 +49,7 @@ class Published:
 def known(*tables: Iterable[Published]) -> tuple[KnownValue, ...]:
     """Return what stands in tables as what a study knows."""
     return tuple(
-        KnownValue(each.setting, each.metric, each.value, each.table)
+        KnownValue(each.setting, each.metric, each.value, f"{_SOURCES[each.table]}, {each.table}")
         for table in tables
         for each in table
     )

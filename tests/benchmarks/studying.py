@@ -1,0 +1,74 @@
+"""Workers of a study that tell what their points take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+
+# Any: whatever the functions of a run take and return.
+from typing import Any
+
+from typing_extensions import override
+
+from fabric.study import evaluation
+from fabric.study.evaluation import Before, Job, known_before, outcome_of
+from fabric.study.local_workers import LocalWorkers
+from fabric.study.outcome import Outcome
+
+__all__ = ["TimedWorkers"]
+
+
+class TimedWorkers(LocalWorkers):
+    """Processes whose outcomes have processor seconds among their numbers.
+
+    ``simulate``, ``wiring``, and ``whole``: since the answer before.
+    """
+
+    @override
+    def run(self, job: Job) -> Future[Outcome]:
+        return self._threads.submit(self._answer, _timed_run, job)
+
+    @override
+    def look(self, job: Job) -> Future[Before]:
+        return self._threads.submit(self._answer, _timed_look, job)
+
+
+_since = time.process_time()
+
+
+def _timed_run(job: Job) -> Outcome:
+    global _since  # noqa: PLW0603 - what a process took since it answered last
+    taken = {"simulate": 0.0, "_loaded": 0.0}
+    whole: dict[str, Callable[..., Any]] = {}
+    for name in taken:
+        whole[name] = getattr(evaluation, name)
+        setattr(evaluation, name, _timed(whole[name], name, taken))
+    try:
+        outcome = outcome_of(job)
+    finally:
+        for name, function in whole.items():
+            setattr(evaluation, name, function)
+    now = time.process_time()
+    numbers = {"simulate": taken["simulate"], "wiring": taken["_loaded"], "whole": now - _since}
+    _since = now
+    return replace(outcome, numbers=outcome.numbers | numbers)
+
+
+def _timed_look(job: Job) -> Before:
+    start = time.process_time()
+    before = known_before(job)
+    microseconds = int((time.process_time() - start) * 1e6)
+    return replace(before, bounds={**before.bounds, "look_microseconds": microseconds})
+
+
+def _timed(function: Callable[..., Any], name: str, taken: dict[str, float]) -> Callable[..., Any]:
+    def timed(*arguments: Any, **named: Any) -> Any:
+        start = time.process_time()
+        try:
+            return function(*arguments, **named)
+        finally:
+            taken[name] += time.process_time() - start
+
+    return timed

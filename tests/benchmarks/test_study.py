@@ -1,0 +1,79 @@
+"""What studies take besides their runs, in processor time, beside the runs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabric import Study, grid
+from fabric.study.conducting import conduct
+from fabric.study.kept import NotKept
+from fabric.study.opening import Asked, open_study
+from fabric.study.result import StudyResult
+from fabric.study.storage import file_url
+from fabric.study.store import Store
+from tests.benchmarks.processes import ROOT
+from tests.benchmarks.studying import TimedWorkers
+
+pytestmark = pytest.mark.benchmark
+
+
+def _qwen() -> Study:
+    """Return eight points of a layer of Qwen, batch 64."""
+    study = open_study(ROOT / "programs/studies/qwen_design.py", Asked())
+    space = grid({"tile_n": (16, 32), "regions": (16, 64), "hardware.hbm.channels": (16, 32)})
+    return replace(study, space=space, minimize=())
+
+
+def _conducted(study: Study, url: str | None) -> tuple[StudyResult, float]:
+    """Return what a study of one worker found, and the processor seconds of who conducts it."""
+    workers = TimedWorkers(1, None)
+    try:
+        # What a worker imports and compiles when it first runs is paid once.
+        conduct(replace(study, space=grid({"regions": (32,)})), workers, NotKept(), lambda _: None)
+        kept = Store(study, url)
+        kept.known()
+        start = time.process_time()
+        result = conduct(study, workers, kept, lambda _: None)
+        return result, time.process_time() - start
+    finally:
+        workers.close()
+
+
+def test_overhead(benchmark: Any, tmp_path: Path) -> None:
+    """Everything but simulate() itself: with one worker, wiring a point once, kept in SQLite."""
+    study = _qwen()
+    result, conducting = _conducted(study, file_url(tmp_path / "study.db"))
+    benchmark.pedantic(lambda: None, rounds=1)
+    sums = {
+        name: sum(each.numbers[name] for each in result.outcomes)
+        for name in ("simulate", "wiring", "whole")
+    }
+    runs = sums["simulate"]
+    around = conducting + sums["whole"] - runs
+    points = len(study.space)
+    print(
+        f"\n{points} points: simulate {runs / points:.3f} s each; wiring "
+        f"{sums['wiring'] / runs:.1%} of that; who conducts {conducting / runs:.1%}; "
+        f"all but simulate {around / runs:.1%}"
+    )
+    if benchmark.enabled:
+        assert around - sums["wiring"] < 0.1 * runs
+
+
+def test_looks(benchmark: Any) -> None:
+    """What is known before runs, beside the runs that it may spare."""
+    study = replace(_qwen(), minimize=("cycles", "on_chip_requirement_bytes"))
+    result, _ = _conducted(study, None)
+    benchmark.pedantic(lambda: None, rounds=1)
+    looks = [each.bounds["look_microseconds"] / 1e6 for each in result.outcomes]
+    runs = [each.numbers["simulate"] for each in result.outcomes if each.status == "completed"]
+    look, run = sum(looks) / len(looks), sum(runs) / len(runs)
+    spared = len(looks) - len(runs)
+    print(f"\na look takes {look:.3f} s, a run {run:.3f} s; {spared} of {len(looks)} runs spared")
+    if benchmark.enabled:
+        assert look < run

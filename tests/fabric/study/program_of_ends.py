@@ -1,0 +1,52 @@
+"""A program whose build ends its process, or does not end, in every way."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+from fabric import Program
+from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
+
+
+def build(act: str = "", number: int = 0, seconds: int = 0, once: str = "") -> Program:  # noqa: C901
+    """Do what is asked for, and return a program that loads and stores a tile."""
+    match act:
+        case "exits":
+            sys.exit(3)
+        case "exits at once":
+            os._exit(3)
+        case "is killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "is asked to end":
+            os.kill(os.getpid(), signal.SIGTERM)
+        case "reads nowhere":
+            ctypes.string_at(0)
+        case "is killed once" if not Path(once).exists():
+            Path(once).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "never ends":
+            time.sleep(3600)
+        case "leaves a thread":
+            threading.Thread(target=time.sleep, args=(3600,)).start()
+        case "says its number":
+            print(f"this is {number}\n", end="", flush=True)  # noqa: T201
+            time.sleep(seconds)
+        case "prints":
+            print("said by Python")  # noqa: T201
+            os.write(1, b"said by C\n")
+        case "reads":
+            input()
+        case "leaves a lot":
+            sys.modules[f"left_{number}"] = b"1" * 2**20  # type: ignore[assignment]
+    with Program("ends") as program:
+        LinearOffChipStore("y")(LinearOffChipLoad(Tensor((16, 16)), tile=(16, 16))())
+    program.extra["process"] = os.getpid
+    program.extra["peak_kilobytes"] = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return program

@@ -1,0 +1,117 @@
+"""Points on a Dask cluster, on loopback: workers that are lost, late, or not there."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import dask
+import pytest
+from distributed import Client, LocalCluster
+
+from fabric import ConfigurationError, Study, grid
+from fabric.study import dask_workers
+from fabric.study.conducting import conduct
+from fabric.study.dask_workers import DaskWorkers
+from fabric.study.kept import NotKept
+from fabric.study.result import StudyResult
+
+PROGRAM = Path(__file__).parent / "program_of_ends.py"
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Start a cluster of two processes, and return the address of its scheduler."""
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "5s"}),
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address=":0",
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+    ):
+        yield cluster.scheduler_address
+
+
+def _study(*acts: str, once: str = "") -> Study:
+    return Study(program=PROGRAM, space=grid(act=acts), fixed={"once": once}, name="ends")
+
+
+def _conducted(study: Study, address: str, timeout_seconds: float | None = None) -> StudyResult:
+    workers = DaskWorkers(address, timeout_seconds)
+    try:
+        return conduct(study, workers, NotKept(), lambda _: None, timeout_seconds=timeout_seconds)
+    finally:
+        workers.close()
+
+
+def test_a_point_that_loses_its_worker_is_run_by_another_one(address: str, tmp_path: Path) -> None:
+    """In the middle of the point, by SIGKILL."""
+    once = tmp_path / "once"
+    result = _conducted(_study("a", "is killed once", "b", "c", once=str(once)), address)
+    assert once.exists()
+    assert [each.status for each in result.outcomes] == ["completed"] * 4
+
+
+def test_a_point_that_takes_too_long_is_the_only_one(address: str) -> None:
+    """Its worker begins anew."""
+    result = _conducted(_study("a", "never ends", "b", "c"), address, timeout_seconds=8.0)
+    ends = [(each.status, each.reason) for each in result.outcomes]
+    completed = ("completed", None)
+    assert ends == [completed, ("timeout", "took longer than 8 s"), completed, completed]
+
+
+def test_nothing_is_left_on_the_cluster(address: str) -> None:
+    """Not even a point that was under way."""
+    from fabric.study.evaluation import Job
+
+    study = _study("never ends")
+    workers = DaskWorkers(address, None)
+    late = workers.run(Job.of(study, study.point(0)))
+    while not workers.at_work():
+        pass
+    workers.close()
+    assert late.done()
+    with Client(address, set_as_default=False) as client:
+        assert not any(client.processing().values())
+        assert not any(client.has_what().values())
+
+
+@pytest.mark.exhaustive
+def test_a_point_that_loses_every_worker_is_lost(address: str) -> None:
+    """As often as the cluster allows; the others run."""
+    result = _conducted(_study("a", "reads nowhere", "b"), address)
+    ends = [(each.status, each.reason) for each in result.outcomes]
+    completed = ("completed", None)
+    assert ends == [completed, ("lost", "its worker ended (4 times)"), completed]
+
+
+def test_what_is_no_cluster_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No address, and nobody there."""
+    monkeypatch.setattr(dask_workers, "_CONNECT_SECONDS", 0.5)
+    for address in ("tcp://127.0.0.1:9", "nonsense://x"):
+        with pytest.raises(ConfigurationError, match=f"there is no Dask cluster at {address}"):
+            DaskWorkers(address, None)
+
+
+def test_a_cluster_with_another_fabric_is_refused(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its numbers may be others."""
+    monkeypatch.setattr(dask_workers, "_here", lambda: "another")
+    with pytest.raises(ConfigurationError, match="has another version of the fabric"):
+        DaskWorkers(address, None)
+
+
+def test_a_cluster_without_workers_is_refused() -> None:
+    """There is nobody to wait for."""
+    with (
+        LocalCluster(
+            n_workers=0, host="127.0.0.1", dashboard_address=":0", silence_logs=logging.CRITICAL
+        ) as cluster,
+        pytest.raises(ConfigurationError, match="has no workers: expected one"),
+    ):
+        DaskWorkers(cluster.scheduler_address, None)

@@ -1,0 +1,126 @@
+"""Studies that are ended from outside: what was kept stays, nothing runs twice, nobody is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+# Any: JSON.
+from typing import Any
+
+import pytest
+
+from fabric import Study, grid
+from fabric.study.storage import file_url
+from fabric.study.store import Store
+
+PROGRAM = Path(__file__).parent / "program_of_ends.py"
+
+POINTS = 12
+
+STUDY = Study(
+    program=PROGRAM,
+    space=grid(number=range(POINTS)),
+    fixed={"act": "says its number"},
+    name="program_of_ends",
+)
+
+
+def _started(folder: Path, more: Sequence[str] = ()) -> subprocess.Popen[str]:
+    """Begin the study, as a terminal does: Ctrl-C there goes to all of its processes."""
+    command = [sys.executable, "-m", "fabric", "study", str(PROGRAM), "--json", "--jobs", "2"]
+    command += ["--vary", f"number=0..{POINTS - 1}", "-p", "act=says its number", *more]
+    return subprocess.Popen(
+        [*command, "--storage", file_url(folder / "study.db")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def _runs(process: subprocess.Popen[str], most: int = 10**9) -> list[int]:
+    """Return the points that run, as they say it, until there were so many or nobody is left.
+
+    All processes have the same standard error: its end comes when the last one is gone.
+    """
+    found: list[int] = []
+    assert process.stderr is not None
+    while len(found) < most and (line := process.stderr.readline()):
+        said = re.fullmatch(r"this is (\d+)\n", line)
+        assert said is not None, line
+        found.append(int(said[1]))
+    return found
+
+
+def _kept(folder: Path) -> set[int]:
+    return {each.index for each in Store(STUDY, file_url(folder / "study.db")).known()}
+
+
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(1, 10))]
+)
+def test_a_killed_study_goes_on(tmp_path: Path, seed: int) -> None:
+    """By SIGKILL at two instants, and then to its end."""
+    chance = random.Random(seed)
+    kept: set[int] = set()
+    for _ in range(2):
+        process = _started(tmp_path)
+        ran = _runs(process, chance.randint(1, 5))
+        process.kill()
+        ran += _runs(process)
+        process.communicate()
+        now = _kept(tmp_path)
+        assert not kept & set(ran)
+        assert kept <= now <= kept | set(ran)
+        # At most what two workers had under way is lost, and what was on its way to be kept.
+        assert len(ran) - len(now - kept) <= 4
+        kept = now
+    process = _started(tmp_path)
+    ran = _runs(process)
+    output, _ = process.communicate()
+    assert process.returncode == 0
+    assert set(ran) == set(range(POINTS)) - kept
+    told: dict[str, Any] = json.loads(output)
+    assert [each["index"] for each in told["points"]] == list(range(POINTS))
+    assert told["counts"] == {
+        "total": POINTS,
+        "run": POINTS - len(kept),
+        "pruned": 0,
+        "failed": 0,
+        "resumed": len(kept),
+    }
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_study_tells_what_it_has(tmp_path: Path, number: signal.Signals) -> None:
+    """Ctrl-C goes to all processes, SIGTERM to one: what is told is what is kept."""
+    process = _started(tmp_path)
+    ran = _runs(process, 5)
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
+    ran += _runs(process)
+    output, _ = process.communicate()
+    assert process.returncode == 128 + number
+    told = {each["index"] for each in json.loads(output)["points"]}
+    assert told == _kept(tmp_path)
+    assert 3 <= len(told) <= len(ran)
+
+
+def test_a_point_that_never_ends_does_not_hold_an_interrupted_study(tmp_path: Path) -> None:
+    """Nor does what a program does with signals."""
+    process = _started(tmp_path, ["--vary", "seconds=0,3600"])
+    _runs(process, 3)
+    os.killpg(process.pid, signal.SIGINT)
+    _runs(process)
+    process.communicate()
+    assert process.returncode == 130

@@ -1,0 +1,330 @@
+"""Optuna's storage as a study's memory: what is found again, what is not, and what is refused."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+# Any: fields of a study.
+from typing import Any
+
+import optuna
+import pytest
+
+from fabric import ConfigurationError, Outcome, Study, StudySession, grid, run_point, zipped
+from fabric.study.storage import file_url
+from fabric.study.store import Store
+
+PROGRAM = Path(__file__).parent / "program_of_fronts.py"
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """Return a copy of the program, which may be changed."""
+    return Path(shutil.copy(PROGRAM, tmp_path / "program.py"))
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """Return the URL of a storage that there is not yet."""
+    return file_url(tmp_path / "study.db")
+
+
+def _study(program: Path = PROGRAM, **changes: Any) -> Study:
+    study = Study(
+        program=program,
+        space=grid(rows=(8, 24, 96), flops_per_cycle=(16, 4096)),
+        minimize=("cycles", "on_chip_requirement_bytes"),
+        name="tiles",
+    )
+    return replace(study, **changes)
+
+
+def _worked(study: Study, store: Store, most: int = 1000) -> tuple[StudySession, list[int]]:
+    """Run what a session hands out, at most so many, and return which points that were."""
+    session = StudySession(study, store)
+    ran: list[int] = []
+    while len(ran) < most and (point := session.ask()) is not None:
+        session.tell(run_point(study, point))
+        ran.append(point.index)
+    return session, ran
+
+
+class TestGoingOn:
+    def test_nothing_is_run_twice(self, url: str) -> None:
+        """A session that ended early, one that ends, and one that has nothing to do."""
+        study = _study()
+        first, began = _worked(study, Store(study, url), 1)
+        second, ended = _worked(study, Store(study, url))
+        third, nothing = _worked(study, Store(study, url))
+        alone, _ = _worked(study, Store(study))
+        assert len(began) == 1
+        assert ended
+        assert not set(began) & set(ended)
+        assert nothing == []
+        assert second.resumed == 1
+        assert third.outcomes == second.outcomes
+        assert third.front() == alone.front()
+        assert first.outcomes.items() <= second.outcomes.items()
+
+    def test_outcomes_come_back_as_they_were(self, url: str) -> None:
+        """Numbers, bounds, reasons: those of every status."""
+        study = _study(
+            space=grid(rows=(8, 96), trouble=("no", "stuck", "refused")),
+            minimize=(),
+            where=("on_chip_requirement_bytes <= 8e3",),
+        )
+        session, _ = _worked(study, Store(study, url))
+        known = {each.index: each for each in Store(study, url).known()}
+        assert known == session.outcomes
+        assert {each.status for each in known.values()} == {
+            "completed",
+            "deadlock",
+            "refused",
+            "infeasible",
+        }
+
+    def test_a_larger_space_runs_what_is_new(self, url: str) -> None:
+        """Points are known by their settings, not by where they stand."""
+        small = _study(space=grid(rows=(24,)), minimize=())
+        _worked(small, Store(small, url))
+        large = _study(space=grid(rows=(8, 24), times=(1, 2)), minimize=(), fixed={})
+        _, ran = _worked(large, Store(large, url))
+        assert ran == [0, 1, 2, 3]  # times was not stated before: another identity
+        larger = _study(space=grid(times=(1, 2), rows=(48, 8, 24)), minimize=())
+        session, ran = _worked(larger, Store(larger, url))
+        assert [larger.space[index]["rows"] for index in ran] == [48, 48]
+        assert session.outcomes[1].setting == {"times": 1, "rows": 8}
+
+    def test_what_is_fixed_and_what_varies_may_change_places(self, url: str) -> None:
+        """The whole setting counts."""
+        one = _study(space=grid(rows=(8, 24)), fixed={"times": 2}, minimize=())
+        _worked(one, Store(one, url))
+        other = _study(space=grid(times=(1, 2)), fixed={"rows": 24}, minimize=())
+        _, ran = _worked(other, Store(other, url))
+        assert [other.space[index] for index in ran] == [{"times": 1}]
+
+    def test_other_metrics_use_the_runs_and_none_of_the_proofs(self, url: str) -> None:
+        """A proof holds for the metrics and conditions that it was made for."""
+        study = _study()
+        session, ran = _worked(study, Store(study, url))
+        assert any(each.pruned_by is not None for each in session.outcomes.values())
+        other = replace(study, minimize=("allocated_flops_per_cycle",))
+        store = Store(other, url)
+        assert {each.index for each in store.known()} == set(ran)
+        again, _ = _worked(other, store)
+        alone, _ = _worked(other, Store(other))
+        assert again.front() == alone.front()
+        names = set(optuna.study.get_all_study_names(url))
+        assert names == {"tiles", "tiles-2"}
+
+    def test_two_studies_share_one_storage(self, url: str) -> None:
+        """Each has its own trials; a point of both runs once."""
+        one = _study(space=grid(rows=(8, 24)), minimize=(), name="one")
+        other = _study(space=grid(rows=(24, 96)), minimize=(), name="other")
+        _worked(one, Store(one, url))
+        _, ran = _worked(other, Store(other, url))
+        assert [other.space[index] for index in ran] == [{"rows": 96}]
+
+    def test_a_changed_program_runs_again_and_is_told(self, program: Path, url: str) -> None:
+        """Also where only a module has changed that it imports."""
+        (program.parent / "beside.py").write_text("TIMES = 1\n")
+        program.write_text(
+            program.read_text().replace("from fabric", "import beside\nfrom fabric", 1)
+        )
+        study = _study(program, minimize=())
+        _worked(study, Store(study, url))
+        assert len(Store(study, url).known()) == 6
+        (program.parent / "beside.py").write_text("TIMES = 2 - 1\n")
+        _forget_files()
+        store = Store(study, url)
+        assert store.known() == []
+        assert store.ignored == 6
+        assert store.told_of_ignored() == (
+            f"6 points are in {url} as another program, hardware or version of the fabric had it: "
+            "not used"
+        )
+
+    def test_a_file_that_a_parameter_names_is_part_of_the_point(
+        self, program: Path, url: str, tmp_path: Path
+    ) -> None:
+        """Its content is, its path is not."""
+        data = tmp_path / "data"
+        data.write_text("1")
+        moved = tmp_path / "moved"
+        moved.write_text("1")
+        program.write_text(
+            program.read_text().replace(
+                'trouble: str = "no"', 'trouble: str = "no", data: str = ""'
+            )
+        )
+        study = _study(program, minimize=(), fixed={"data": str(data)})
+        _worked(study, Store(study, url))
+        assert len(Store(replace(study, fixed={"data": str(moved)}), url).known()) == 6
+        data.write_text("2")
+        _forget_files()
+        assert Store(study, url).known() == []
+
+    def test_a_proof_goes_with_its_run(self, url: str) -> None:
+        """Where the run that dominates is not known any more, the point is looked at again."""
+        study = _study()
+        store = Store(study, url)
+        store.keep(_proved(study, 3, by=0))
+        assert Store(study, url).known() == []
+        store.keep(run_point(study, study.point(0)))
+        assert [each.index for each in Store(study, url).known()] == [3, 0]
+
+    def test_lost_points_are_tried_again_and_late_ones_where_they_get_more_time(
+        self, url: str
+    ) -> None:
+        """Neither says anything about the point."""
+        study = _study()
+        store = Store(study, url)
+        setting = study.space[0]
+        store.keep(Outcome(index=0, setting=setting, status="lost", reason="killed by SIGKILL"))
+        late = Outcome(
+            index=1, setting=study.space[1], status="timeout", reason="too long", seconds=2.0
+        )
+        store.keep(late)
+        assert Store(study, url, timeout_seconds=2.0).known() == [late]
+        assert Store(study, url, timeout_seconds=3.0).known() == []
+        assert Store(study, url).known() == []
+
+
+class TestSeveralProcesses:
+    def test_a_point_that_another_one_works_on_goes_last(self, url: str) -> None:
+        """It is taken when nothing else is left, for the other one may be gone."""
+        study = _study(minimize=())
+        other, mine = Store(study, url), Store(study, url)
+        other._process, mine._process = "elsewhere:1", "here:1"  # type: ignore[misc]
+        assert other.claim(study.point(0), insist=False)
+        _, ran = _worked(study, mine)
+        assert ran == [1, 2, 3, 4, 5, 0]
+
+    def test_what_another_one_keeps_is_not_run(self, url: str) -> None:
+        """It is seen as soon as it is there."""
+        study = _study(minimize=())
+        mine, other = Store(study, url), Store(study, url)
+        other._process = "elsewhere:1"  # type: ignore[misc]
+        session = StudySession(study, mine)
+        assert session.ask() == study.point(0)
+        other.keep(run_point(study, study.point(1)))
+        assert session.ask() == study.point(2)
+        assert session.outcomes.keys() == {1}
+        assert session.resumed == 1
+
+    def test_two_at_once_deal_with_all_points(self, url: str) -> None:
+        """Real processes: together they have every point, and the front of one alone."""
+        command = [sys.executable, "-m", "fabric", "study", str(PROGRAM), "--json"]
+        command += ["--vary", "rows=8,16,24,32,48,96", "--vary", "times=1..4", "--jobs", "1"]
+        command += ["--minimize", "cycles", "--storage", url]
+        both = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(2)]
+        assert [each.wait() for each in both] == [0, 0]
+        study = _study(
+            space=grid(rows=(8, 16, 24, 32, 48, 96), times=(1, 2, 3, 4)), minimize=("cycles",)
+        )
+        study = replace(study, name="program_of_fronts")
+        known = Store(study, url).known()
+        assert {each.index for each in known} == set(range(24))
+        session = StudySession(study, Store(study, url))
+        assert session.ask() is None
+        alone, _ = _worked(study, Store(study))
+        assert session.front() == alone.front()
+
+
+class TestOpenedByOptuna:
+    def test_its_best_trials_are_the_front(self, url: str) -> None:
+        """With parameters, values and conditions as it has them itself."""
+        study = _study(where=("on_chip_requirement_bytes <= 8e3",))
+        session, _ = _worked(study, Store(study, url))
+        loaded = optuna.load_study(study_name="tiles", storage=url)
+        best = {tuple(sorted(each.params.items())) for each in loaded.best_trials}
+        front = {tuple(sorted(study.space[index].items())) for index in session.front()}
+        assert best == front
+        states = {each.state.name for each in loaded.trials}
+        assert states == {"COMPLETE", "PRUNED"}
+        assert loaded.metric_names == list(study.minimize)
+
+    def test_axes_that_are_zipped_are_one_parameter(self, url: str) -> None:
+        """And a sum says which product a point is of."""
+        space = zipped(rows=(8, 24), times=(2, 1)) + grid(rows=(96,))
+        study = _study(space=space, minimize=())
+        _worked(study, Store(study, url))
+        trials = optuna.load_study(study_name="tiles", storage=url).trials
+        assert [each.params for each in trials] == [
+            {"product": 0, "rows:times (0)": "8:2"},
+            {"product": 0, "rows:times (0)": "24:1"},
+            {"product": 1, "rows (1)": 96},
+        ]
+        assert len(Store(study, url).known()) == 3
+
+
+class TestRefused:
+    def test_a_database_of_something_else(self, tmp_path: Path) -> None:
+        """It stays as it is."""
+        path = tmp_path / "other.db"
+        with sqlite3.connect(path) as connection:
+            connection.execute("create table customers (name text)")
+        connection.close()
+        before = path.read_bytes()
+        with pytest.raises(ConfigurationError) as refused:
+            Store(_study(), file_url(path))
+        assert refused.value.message == (
+            f"storage {file_url(path)} is a database of something else, with tables customers: "
+            "expected an empty one, or one of Optuna"
+        )
+        assert path.read_bytes() == before
+
+    def test_another_version(self, tmp_path: Path, url: str) -> None:
+        """Optuna's sentence says what to do."""
+        Store(_study(), url)
+        with sqlite3.connect(tmp_path / "study.db") as connection:
+            connection.execute("update alembic_version set version_num = 'v99.0.0.a'")
+        connection.close()
+        with pytest.raises(ConfigurationError, match="no longer compatible with the table schema"):
+            Store(_study(), url)
+
+    def test_no_database(self, tmp_path: Path) -> None:
+        """A file of something else, a folder that there is not, and no URL."""
+        path = tmp_path / "text.db"
+        path.write_text("what is this? " * 100)
+        for url, why in (
+            (file_url(path), "file is not a database"),
+            (file_url(tmp_path / "no" / "study.db"), "unable to open database file"),
+            ("study.db", "Could not parse SQLAlchemy URL"),
+        ):
+            with pytest.raises(ConfigurationError, match=why):
+                Store(_study(), url)
+
+    def test_a_full_disk(self, tmp_path: Path, url: str) -> None:
+        """The command ends with what it could not write; what is kept stays."""
+        Store(replace(_study(), name="program_of_fronts"), url)
+        most = (tmp_path / "study.db").stat().st_size + 4096
+        command = [sys.executable, "-m", "fabric", "study", str(PROGRAM), "--json"]
+        command += ["--vary", "rows=8,16,24,32,48,96", "--storage", url, "--jobs", "1"]
+
+        def limit() -> None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+        done = subprocess.run(
+            command, check=False, capture_output=True, text=True, preexec_fn=limit
+        )
+        assert done.returncode == 4, done.stderr
+        assert done.stderr == f"fabric: storage {url}: disk I/O error\n"
+        optuna.load_study(study_name="program_of_fronts", storage=url)
+
+
+def _proved(study: Study, index: int, by: int) -> Outcome:
+    return Outcome(index=index, setting=study.space[index], status="pruned", pruned_by=by)
+
+
+def _forget_files() -> None:
+    """What files had is looked at once by a process."""
+    from fabric.study import identity
+
+    identity._file_digest.cache_clear()

@@ -1,0 +1,119 @@
+"""Processes that work on points: whatever becomes of one, the others do not notice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+# Any: JSON.
+import pytest
+
+from fabric import Outcome, Study, grid
+from fabric.study.conducting import conduct
+from fabric.study.evaluation import Job
+from fabric.study.kept import NotKept
+from fabric.study.local_workers import LocalWorkers
+
+PROGRAM = Path(__file__).parent / "program_of_ends.py"
+
+
+@pytest.fixture
+def workers() -> Iterator[LocalWorkers]:
+    """Two processes; a point has time enough for all but one that never ends."""
+    found = LocalWorkers(2, 8.0)
+    yield found
+    found.close()
+    _check_nothing_is_left(found)
+
+
+def _check_nothing_is_left(workers: LocalWorkers) -> None:
+    assert not any(each.is_alive() for each in workers.processes)
+
+
+def _study(*acts: str) -> Study:
+    return Study(program=PROGRAM, space=grid(act=acts), name="ends")
+
+
+def _by_act(outcomes: tuple[Outcome, ...]) -> dict[str, tuple[str, str | None]]:
+    return {str(each.setting["act"]): (each.status, each.reason) for each in outcomes}
+
+
+def test_every_end_is_an_outcome_with_its_reason(
+    workers: LocalWorkers, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """And the points beside it run."""
+    acts = (
+        "exits",
+        "exits at once",
+        "is killed",
+        "is asked to end",
+        "reads nowhere",
+        "never ends",
+        "leaves a thread",
+        "prints",
+        "reads",
+    )
+    study = _study("a", *acts, "b")
+    result = conduct(study, workers, NotKept(), lambda _: None, timeout_seconds=8.0)
+    found = _by_act(result.outcomes)
+    lines = [line.strip() for line in PROGRAM.read_text().splitlines()]
+    exits, reads = (f"{PROGRAM}:{lines.index(each) + 1}" for each in ("sys.exit(3)", "input()"))
+    assert found == {
+        "a": ("completed", None),
+        "exits": ("refused", f"{exits}: build() raised SystemExit: 3"),
+        "exits at once": ("lost", "its worker ended (exit status 3)"),
+        "is killed": ("lost", "its worker ended (killed by SIGKILL)"),
+        "is asked to end": ("lost", "its worker ended (killed by SIGTERM)"),
+        "reads nowhere": ("lost", "its worker ended (killed by SIGSEGV)"),
+        "never ends": ("timeout", "took longer than 8 s"),
+        "leaves a thread": ("completed", None),
+        "prints": ("completed", None),
+        "reads": ("refused", f"{reads}: build() raised EOFError: EOF when reading a line"),
+        "b": ("completed", None),
+    }
+    printed = capfd.readouterr()
+    assert printed.out == ""
+    assert "said by Python\n" in printed.err
+    assert "said by C\n" in printed.err
+
+
+def test_a_worker_that_is_killed_loses_its_point_only(workers: LocalWorkers) -> None:
+    """From outside, as by the system for memory; the other one goes on, and a new one begins."""
+    study = _study("never ends", "a", "b")
+    late = workers.run(Job.of(study, study.point(0)))
+    other = workers.run(Job.of(study, study.point(1)))
+    assert other.result().status == "completed"
+    process = other.result().numbers["extra.process"]
+    (victim,) = (each for each in workers.processes if each.pid != process)
+    victim.kill()
+    with pytest.raises(Exception, match="killed by SIGKILL"):
+        late.result()
+    again = [workers.run(Job.of(study, study.point(2))) for _ in range(2)]
+    assert [each.result().status for each in again] == ["completed", "completed"]
+
+
+def test_a_worker_that_is_killed_while_it_is_idle_loses_nothing(workers: LocalWorkers) -> None:
+    """The next point has another one."""
+    study = _study("a", "b")
+    workers.run(Job.of(study, study.point(0))).result()
+    for process in workers.processes:
+        process.kill()
+        process.join()
+    assert workers.run(Job.of(study, study.point(1))).result().status == "completed"
+
+
+@pytest.mark.exhaustive
+def test_memory_stays_bounded_over_hundreds_of_points() -> None:
+    """A program leaves a mebibyte behind each time: no process has more than 200 of them."""
+    study = Study(
+        program=PROGRAM, space=grid(act=("leaves a lot",), number=range(600)), name="ends"
+    )
+    workers = LocalWorkers(1, None)
+    try:
+        result = conduct(study, workers, NotKept(), lambda _: None)
+    finally:
+        workers.close()
+    peaks = [each.numbers["extra.peak_kilobytes"] for each in result.outcomes]
+    processes = {each.numbers["extra.process"] for each in result.outcomes}
+    assert len(processes) == 3
+    assert 150 * 2**10 < max(peaks) - min(peaks) < 300 * 2**10

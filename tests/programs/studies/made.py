@@ -1,0 +1,46 @@
+"""Results of studies that were not run: points with numbers made up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fabric import Outcome, Study
+from fabric.study.opening import Asked, open_study
+from fabric.study.result import StudyResult
+from tests.programs.loading import PROGRAMS
+
+__all__ = ["STUDIES", "made", "opened"]
+
+STUDIES = tuple(
+    sorted(
+        path.stem
+        for path in (PROGRAMS / "studies").glob("*.py")
+        if path.stem.startswith("figure_") or path.stem == "equal_resources"
+    )
+)
+"""Those of the paper."""
+
+
+def opened(name: str) -> Study:
+    """Return the study of a file, as the command does."""
+    return open_study(Path(PROGRAMS / f"studies/{name}.py"), Asked())
+
+
+def made(
+    study: Study, numbers: Callable[[Mapping[str, Any]], Mapping[str, float] | None]
+) -> StudyResult:
+    """Return a result whose points have these numbers; those of None did not complete."""
+    outcomes = []
+    for index, setting in enumerate(study.space):
+        found = numbers(study.whole(setting))
+        outcomes.append(
+            Outcome(
+                index=index,
+                setting=setting,
+                status="deadlock" if found is None else "completed",
+                numbers=dict(found or {}),
+            )
+        )
+    return StudyResult(study, tuple(outcomes))

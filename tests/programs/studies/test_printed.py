@@ -1,0 +1,61 @@
+"""Numbers as papers print them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from paper.printed import Printed
+
+
+@pytest.mark.parametrize(
+    ("text", "within", "without"),
+    [
+        ("1.65", [[1.6536], [1.6401], [1.6599]], [[1.67], [1.6601], [1.64 - 1e-9]]),
+        ("1.79", [[1.7995]], [[1.8001]]),
+        ("62%", [[62.42], [61.5]], [[63.0], [60.9]]),
+        ("+0.26%", [[0.2599]], [[-0.26], [0.35]]),
+        ("<1%", [[0.61], [-3.0]], [[1.0], [1.2]]),
+        ("about 5%", [[5.68]], [[6.33]]),
+        ("1.45x", [[1.4433]], [[1.4391]]),
+        ("1.14-1.26", [[1.145, 1.2, 1.2555]], [[1.145, 1.2], [1.1, 1.26], [1.2, 1.28, 1.145]]),
+    ],
+)
+def test_holds(text: str, within: list[list[float]], without: list[list[float]]) -> None:
+    """Within one unit of the last digit; of a range, both ends; of a bound, everything below."""
+    printed = Printed.parse(text)
+
+    assert [] == [values for values in within if not printed.holds(values)]
+    assert [] == [values for values in without if printed.holds(values)]
+
+
+@given(st.decimals(min_value="0.01", max_value="99", places=4))
+def test_rounded_and_truncated(exact: object) -> None:
+    """What a paper rounds or truncates to two digits holds, whatever it is."""
+    value = float(str(exact))
+    rounded, truncated = f"{value:.2f}", str(exact)[:-2]
+
+    assert Printed.parse(rounded).holds([value])
+    assert Printed.parse(truncated).holds([value])
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "told"),
+    [
+        ("1.65", [1.65357], "1.6536"),
+        ("62%", [62.419], "62.42 %"),
+        ("+0.26%", [-0.23056], "-0.2306 %"),
+        ("1.45x", [1.4], "1.4000x"),
+        ("1.14-1.26", [1.2, 1.14, 1.25], "1.1400 to 1.2500"),
+    ],
+)
+def test_told(text: str, values: list[float], told: str) -> None:
+    """In the same form, with two more digits."""
+    assert told == Printed.parse(text).told(values)
+
+
+@pytest.mark.parametrize("text", ["", "fast", "1.2.3", "24.5 h (A.2) vs about 7 h (A.6)"])
+def test_no_number(text: str) -> None:
+    """What is no number is refused."""
+    with pytest.raises(ValueError, match="is not printed as a number"):
+        Printed.parse(text)

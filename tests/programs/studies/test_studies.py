@@ -1,0 +1,106 @@
+"""The studies of the paper's figures: they load, know what is published, and draw."""
+
+from __future__ import annotations
+
+import pytest
+from matplotlib.figure import Figure
+from paper.published import attention, hdl, multiplexing, swiglu, tiling
+from paper.workloads import cache_traces
+
+from fabric.study.result import StudyResult
+from tests.programs.studies.made import STUDIES, made, opened
+
+FIGURES = (8, 9, 10, 12, 13, 14, 15, 19, 20, 21)
+POINTS = {
+    "equal_resources": 30,
+    "figure_08": 15,
+    "figure_09": 12,
+    "figure_10": 18,
+    "figure_12": 13,
+    "figure_13": 6,
+    "figure_14": 18,
+    "figure_15": 8,
+    "figure_19": 10,
+    "figure_20": 16,
+    "figure_21": 81,
+}
+
+
+def test_files() -> None:
+    """There is one for each figure that has numbers, and one with equal resources."""
+    assert {"equal_resources", *(f"figure_{each:02}" for each in FIGURES)} <= set(STUDIES)
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_points(name: str) -> None:
+    """As many points as the figure needs, each once; every published value is of one of them."""
+    study = opened(name)
+    points = [study.whole(setting) for setting in study.space]
+
+    assert POINTS[name] == len(points) == len({tuple(sorted(each.items())) for each in points})
+    for known in study.known:
+        matching = [each for each in points if known.setting.items() <= each.items()]
+        assert len(matching) == 1, known
+    assert study.program.is_file()
+    assert study.question
+    assert study.pictures
+
+
+def test_all_published_values_are_known() -> None:
+    """Those of the tables are in the studies of their figures."""
+    known: set[object] = {
+        (name, tuple(each.setting.items()), each.metric, each.value)
+        for name in POINTS
+        for each in opened(name).known
+    }
+    wanted = {
+        "figure_08": [*swiglu(), *hdl()],
+        "figure_09": tiling(64),
+        "figure_10": tiling(1024),
+        "figure_12": multiplexing(),
+        "figure_21": attention(),
+    }
+
+    for name, values in wanted.items():
+        listed = {(name, tuple(each.setting.items()), each.metric, each.value) for each in values}
+        assert listed
+        assert listed <= known
+
+
+def test_cache_traces() -> None:
+    """Three of each class for each batch; their lengths vary more from class to class."""
+    for batch in (16, 64, 80):
+        classes = [each.kv_class for each in cache_traces(batch)]
+        assert ["low"] * 3 + ["med"] * 3 + ["high"] * 3 == classes
+        assert {batch} == {each.batch for each in cache_traces(batch)}
+
+
+@pytest.mark.parametrize("completed", ["all", "some", "none"])
+@pytest.mark.parametrize("name", POINTS)
+def test_pictures(name: str, completed: str) -> None:
+    """Pictures are drawn of whatever completed; each has axes, with something in them."""
+    study = opened(name)
+    metrics = {
+        "cycles",
+        "allocated_flops_per_cycle",
+        "off_chip_bandwidth_utilization",
+        "off_chip_traffic_artifact_bytes",
+        "on_chip_requirement_artifact_bytes",
+        "extra.flops_artifact",
+        "extra.on_chip_requirement_artifact_active_bytes",
+    }
+    count = 0
+
+    def numbers(_: object) -> dict[str, float] | None:
+        nonlocal count
+        count += 1
+        missing = completed == "none" or (completed == "some" and count % 3 == 0)
+        return None if missing else dict.fromkeys(metrics, 1e6 + 1e5 * count)
+
+    result: StudyResult = made(study, numbers)
+    for picture in study.pictures:
+        figure = Figure(layout="constrained")
+        picture.draw(result, figure)
+        figure.draw_without_rendering()
+        assert figure.axes[0].get_ylabel()
+        assert all(axes.has_data() for axes in figure.axes)
