@@ -77,7 +77,7 @@ def test_piped() -> None:
 
 def test_search(terminal: Console) -> None:
     """How long a search takes is not known: it says nothing of it."""
-    study = Study(program=Path("x.py"), space=grid(a=range(1000), b=range(1000)), name="large")
+    study = Study(program=Path(__file__), space=grid(a=range(1000), b=range(1000)), name="large")
     now = SearchSession(study, Search("random", 50))
     now.tell(Outcome(index=3, setting={"a": 0, "b": 3}, status="completed"))
     clock = itertools.count()
