@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from typing_extensions import override
 
 from fabric import Outcome, Study, StudySession, grid
+from fabric.study.kept import NotKept
 from fabric.study.out.watch import Watch
 
 
@@ -20,7 +22,18 @@ def session(name: str, statuses: list[str], points: int = 200) -> StudySession:
         Outcome(index=n, setting={"a": n}, status=status)  # type: ignore[arg-type]
         for n, status in enumerate(statuses)
     ]
-    return StudySession(study, known)
+    return StudySession(study, _Known(known))
+
+
+class _Known(NotKept):
+    """Has some outcomes of earlier sessions."""
+
+    def __init__(self, outcomes: list[Outcome]) -> None:
+        self._outcomes = outcomes
+
+    @override
+    def known(self) -> list[Outcome]:
+        return self._outcomes
 
 
 @pytest.fixture
