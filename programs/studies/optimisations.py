@@ -24,7 +24,7 @@ def study() -> Study:
         space=space(),
         pictures=(
             Picture(
-                "effects",
+                "interactions",
                 "Main effects and interactions",
                 draw_effects,
                 "By which factor each option changes a number, as the geometric mean over all "

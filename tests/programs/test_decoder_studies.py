@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from fabric import Outcome, Study, Verdict
 from fabric.loading.program_file import executed
 from fabric.study.opening import Asked, open_study
+from fabric.study.out.pictures import drawn
 from fabric.study.result import StudyResult
 from tests.programs.loading import PROGRAMS
 
@@ -153,6 +154,11 @@ def test_pictures_are_drawn(name: str, cycles: Mapping[str, Mapping[str, int]]) 
         picture.draw(ended(study, cycles), figure)
 
         assert figure.axes
+
+
+def test_pages_have_all_pictures() -> None:
+    """None has the name of one that every study has."""
+    assert () == drawn(ended(opened("optimisations"))).troubles
 
 
 class TestEffects:

@@ -76,9 +76,24 @@ def bound(built: Program, axis: int, size: int | Fraction, *streams: Stream) -> 
     return streams
 
 
-def last(rows: Stream) -> None:
-    """Take long after the last one."""
-    Consumer()(Repeat(100)(rows))
+def last(*streams: Stream) -> None:
+    """Take long after the last one of each stream."""
+    for rows in streams:
+        Consumer()(Repeat(100)(rows))
+
+
+def one_is_late() -> Stream:
+    """[20, 1], the last of them after a slow load."""
+    quick = Flatten(0, 2)(load(19, 1, (1, 1)))
+    weight = Tensor((1, 1), dtype="float32")
+    other = Flatten(0, 2)(LinearOffChipLoad(weight, (1, 1))(Flatten(0, 2)(load(64, 32, (64, 32)))))
+    return Reassemble()([quick, other], route(*[0] * 19, 1))
+
+
+def unlike(quick: Stream, other: Stream) -> None:
+    """Take long after the last one of another stream."""
+    Consumer()(quick)
+    last(other)
 
 
 TIGHT: dict[str, Wire] = {
@@ -105,12 +120,9 @@ TIGHT: dict[str, Wire] = {
     "retile": lambda _: LinearOffChipStore("y")(
         Accum(RetileRow())(Promote(1)(Flatten(0, 2)(load(3))))
     ),
-    "partition": lambda built: [
-        last(part)
-        for part in bound(
-            built, 0, 1, *Partition(2, switch_cycles=30)(Flatten(0, 2)(load(2)), route(0, 1))
-        )
-    ],
+    "partition": lambda built: last(
+        *bound(built, 0, 1, *Partition(2, switch_cycles=30)(Flatten(0, 2)(load(2)), route(0, 1)))
+    ),
     "parallelize": lambda _: [
         Consumer()(part) for part in Parallelize(2, 0, 60)(Flatten(0, 2)(load(2)))
     ],
@@ -119,6 +131,20 @@ TIGHT: dict[str, Wire] = {
             bound(built, 0, 1, *Partition(2)(Flatten(0, 2)(load(2)), picked := route(0, 1))),
             picked,
         )
+    ),
+    "reassemble of a late one": lambda _: Consumer()(Repeat(50)(one_is_late())),
+    "parallelize unlike": lambda _: unlike(*Parallelize(2)(Flatten(0, 2)(load(3)))),
+    "reassemble some": lambda built: last(
+        Reassemble()(
+            [
+                slow(part)
+                for part in bound(built, 0, 1, *Partition(2)(Flatten(0, 2)(load(2)), route(0, 1)))
+            ],
+            route(0),
+        )
+    ),
+    "selectors that overtake": lambda _: last(
+        EagerMerge()([Flatten(0, 1)(Metadata(np.arange(5))()) for _ in range(2)])[1]
     ),
     "merge": lambda _: Consumer()(
         EagerMerge()([Flatten(0, 2)(load(2)), Flatten(0, 2)(load(2))])[0]
@@ -143,6 +169,12 @@ TIGHT: dict[str, Wire] = {
             )
         )
     ),
+    "a part that is empty": lambda _: unlike(
+        *(slow(part) for part in Partition(2)(Flatten(0, 2)(load(2, 1, (1, 1))), route(0, 0)))
+    ),
+    "a group that is empty": lambda built: last(
+        Accum(Sum(), flops_per_cycle=1)(bound(built, 2, 1, RaggedIntegers([[], [1, 1]])())[0])
+    ),
     "bufferize": lambda _: last(Streamify()(Bufferize()(Repeat(40)(Metadata(np.arange(1))())))),
     "bufferize at once": lambda _: Consumer()(
         Streamify()(Bufferize()(FlatMap(SplitRows())(load(40, 32, (40, 32)))))
@@ -157,6 +189,7 @@ TIGHT: dict[str, Wire] = {
     "expand": lambda _: last(Expand()(load(1), load(1, 96, (1, 32)))),
     "flat map": lambda _: Consumer()(FlatMap(SplitRows())(load(8, 32, (8, 32)))),
     "view": lambda _: Consumer()(LinearOffChipLoad(Tensor((4, 16)), (1, 16))(load(2))),
+    "view for each": lambda _: Consumer()(LinearOffChipLoad(Tensor((1, 16)), (1, 16))(load(2))),
     "addresses": lambda _: Consumer()(
         RandomOffChipLoad(Tensor((4, 16)), (1, 16))(ExpertAddresses(2)(route(0, 1)))
     ),
@@ -173,6 +206,10 @@ LATER = {
     "retile": 20,
     "partition": 1,
     "reassemble": 2,
+    "parallelize unlike": 20,
+    "a part that is empty": 4,
+    "a group that is empty": 1,
+    "reassemble of a late one": 24,
     "merge": 1,
     "merge of a late one": 1,
     "last group of nothing": 20,
