@@ -11,6 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+import numpy as np
+
 from fabric.hardware.file import varied_hardware
 from fabric.loading.program_file import Loaded, executed, wired
 from fabric.runs.report import Report
@@ -171,7 +173,12 @@ def _depth(name: str, value: Scalar) -> int:
 
 def _numbers(report: Report) -> JsonObject:
     found: JsonObject = {name: getattr(report, name) for name in METRICS}
-    return found | {f"extra.{name}": value for name, value in report.extra.items()}
+    return found | {f"extra.{name}": _own(value) for name, value in report.extra.items()}
+
+
+def _own(value: object) -> object:
+    """Return a number of numpy's as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _why(report: Report) -> str | None:

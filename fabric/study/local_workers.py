@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import multiprocessing
 import os
@@ -174,19 +175,21 @@ class _Process:
 def _serve(questions: Connection) -> None:
     """Answer questions as long as who conducts the study lives."""
     _prepare()
-    while True:
-        try:
+    with contextlib.suppress(EOFError, OSError):  # the other end is gone
+        while True:
             function, job = questions.recv()
-        except EOFError:
-            return
-        try:
-            answer = function(job)
-        except KeyboardInterrupt:
-            # SIGTERM during a run: somebody wants this process to end.
-            os._exit(128 + signal.SIGTERM)
-        except BaseException as error:  # noqa: BLE001 - raised again where it is seen
-            answer = error
-        questions.send(answer)
+            questions.send(_answered(function, job))
+
+
+def _answered(function: Callable[[Job], Answer], job: Job) -> Answer | BaseException:
+    """Return the answer, or what is raised instead: it is raised again where it is seen."""
+    try:
+        return function(job)
+    except KeyboardInterrupt:
+        # SIGTERM during a run: somebody wants this process to end.
+        os._exit(128 + signal.SIGTERM)
+    except BaseException as error:  # noqa: BLE001 - see above
+        return error
 
 
 def _leave_ctrl_c() -> None:

@@ -31,7 +31,7 @@ ENDED: Final[Mapping[Status, str]] = {
     "livelock": "ran without getting anything done",
     "error": "failed while it ran",
     "refused": "was refused before it ran",
-    "timeout": "took longer than it was given",
+    "timeout": "was given up",
     "lost": "lost its worker",
     "pruned": "was proved to be dominated, and did not run",
     "infeasible": "was proved to break a condition, and did not run",

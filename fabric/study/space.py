@@ -179,13 +179,15 @@ def _axis(names: tuple[str, ...], columns: list[Iterable[Scalar]]) -> Axis:
         refuse(f"zipped axes have {lengths} values: expected as many of each", ConfigurationError)
     rows = tuple(zip(*values, strict=True))
     typed = [tuple((type(value), value) for value in row) for row in rows]
-    for at, row in enumerate(typed):
-        if row in typed[:at]:
-            told = ", ".join(map(repr, rows[at]))
+    seen: set[tuple[tuple[type, Scalar], ...]] = set()
+    for row in typed:
+        if row in seen:
+            told = ", ".join(repr(value) for _, value in row)
             refuse(
                 f"axis {', '.join(names)} has {told} twice: expected each value once",
                 ConfigurationError,
             )
+        seen.add(row)
     return Axis(names, rows)
 
 

@@ -6,6 +6,8 @@ import os
 import signal
 import time
 
+import numpy as np
+
 from fabric import ConfigurationError, Program
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU, Tensor
 
@@ -29,5 +31,5 @@ def build(tiles: int = 1, rows: int = 16, fault: str = "none") -> Program:
         loaded = LinearOffChipLoad(Tensor((tiles * rows, 16)), tile=(rows, 16), name="load")()
         mapped = Map(SiLU(), name="map")(loaded)
         LinearOffChipStore("y", name="store")(mapped)
-    program.extra["rows"] = lambda: tiles * rows
+    program.extra["rows"] = lambda: np.int64(tiles * rows)
     return program

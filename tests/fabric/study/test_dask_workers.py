@@ -106,6 +106,7 @@ def test_a_cluster_with_another_fabric_is_refused(
         DaskWorkers(address, None)
 
 
+@pytest.mark.exhaustive
 def test_a_cluster_without_workers_is_refused() -> None:
     """There is nobody to wait for."""
     with (

@@ -9,6 +9,7 @@ import pytest
 from fabric import Hardware, Outcome, Study, grid, load_hardware, run_point, simulate
 from fabric.loading.program_file import load_program
 from fabric.study.evaluation import Job, known_before
+from fabric.study.outcome import metric
 from fabric.study.space import Scalar
 
 PROGRAM = Path(__file__).parent / "program_of_points.py"
@@ -30,7 +31,7 @@ def test_completed() -> None:
     assert found.setting == {"tiles": 3}
     assert found.parameters == {"tiles": 3, "rows": 32, "fault": "none"}
     assert found.numbers["cycles"] == report.cycles
-    assert found.numbers["extra.rows"] == 96
+    assert found.numbers["extra.rows"] == metric(found, "extra.rows") == 96
     assert found.hardware == report.hardware
     before = known_before(Job.of(study, study.point(0)))
     for name, bound in before.bounds.items():

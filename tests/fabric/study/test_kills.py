@@ -99,7 +99,9 @@ def test_a_killed_study_goes_on(tmp_path: Path, seed: int) -> None:
     }
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.exhaustive)]
+)
 def test_an_interrupted_study_tells_what_it_has(tmp_path: Path, number: signal.Signals) -> None:
     """Ctrl-C goes to all processes, SIGTERM to one: what is told is what is kept."""
     process = _started(tmp_path)
@@ -116,6 +118,7 @@ def test_an_interrupted_study_tells_what_it_has(tmp_path: Path, number: signal.S
     assert 3 <= len(told) <= len(ran)
 
 
+@pytest.mark.exhaustive
 def test_a_point_that_never_ends_does_not_hold_an_interrupted_study(tmp_path: Path) -> None:
     """Nor does what a program does with signals."""
     process = _started(tmp_path, ["--vary", "seconds=0,3600"])
