@@ -6,6 +6,7 @@ import importlib.util
 import shlex
 import sys
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -35,7 +36,9 @@ class Studying:
         self._studies: Final = studies
         self._folder: Final = folder
         self._found: Final[list[StudyResult]] = []
-        self._unwritten: Final[list[str]] = []
+        # Drawing takes as long as some studies: it is done while the next one runs.
+        self._writer: Final = ThreadPoolExecutor(1, thread_name_prefix="writer")
+        self._writing: Final[list[Future[list[str]]]] = []
 
     @staticmethod
     def of(files: Sequence[Path], asked: Asked, folder: Path | None) -> Studying:
@@ -99,11 +102,12 @@ class Studying:
         """Write what is of all studies, say where everything is, and return the exit status."""
         from fabric.study.out.folder import write_overview
 
+        unwritten = [sentence for each in self._writing for sentence in each.result()]
         if self._folder is not None:
             if len(self._studies) > 1:
-                self._unwritten.extend(write_overview(self._found, self._folder))
+                unwritten += write_overview(self._found, self._folder)
             tell(f"page in {self._folder / 'index.html'}")
-        for sentence in self._unwritten:
+        for sentence in unwritten:
             tell(f"fabric: {sentence}")
         if as_json:
             objects = [each.as_json() for each in self._found]
@@ -112,7 +116,7 @@ class Studying:
             return ExitStatus.interrupted(ending_signal())
         if any(not each.completed for each in self._found):
             return ExitStatus.WRONG
-        return ExitStatus.UNWRITTEN if self._unwritten else ExitStatus.COMPLETED
+        return ExitStatus.UNWRITTEN if unwritten else ExitStatus.COMPLETED
 
     def _write(self, result: StudyResult) -> None:
         from fabric.study.out.folder import study_folder, write_folder
@@ -122,7 +126,7 @@ class Studying:
         alone = len(self._studies) == 1
         folder = self._folder if alone else study_folder(result, self._folder)
         command = shlex.join(["python", "-m", "fabric", *sys.argv[1:]])
-        self._unwritten.extend(write_folder(result, folder, command=command))
+        self._writing.append(self._writer.submit(write_folder, result, folder, command=command))
 
 
 def search_of(method: Method | None, points: int | None, seed: int | None) -> Search | None:

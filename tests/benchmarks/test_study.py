@@ -24,7 +24,7 @@ pytestmark = pytest.mark.benchmark
 
 def _qwen() -> Study:
     """Return eight points of a layer of Qwen, batch 64."""
-    study = open_study(ROOT / "programs/studies/qwen_design.py", Asked())
+    study = open_study(ROOT / "programs/questions/qwen_design.py", Asked())
     space = grid({"tile_n": (16, 32), "regions": (16, 64), "hardware.hbm.channels": (16, 32)})
     return replace(study, space=space, minimize=())
 

@@ -37,7 +37,7 @@ METRICS = (
 def opened(name: str) -> Study:
     """Return a study."""
     asked = Asked(vary=(), parameters=(), hardware=None, mode=None, minimize=(), where=())
-    return open_study(PROGRAMS / "studies" / f"{name}.py", asked)
+    return open_study(PROGRAMS / "questions" / f"{name}.py", asked)
 
 
 def imagined(study: Study) -> StudyResult:

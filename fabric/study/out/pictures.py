@@ -83,7 +83,10 @@ def drawn(result: StudyResult) -> Pictures:
         return Pictures((), ("there are no pictures: expected matplotlib, of the extra study",))
     made: dict[str, Drawn] = {}
     troubles = []
-    for each in (*_own(result), *_of_all(result)):
+    own = list(_own(result))
+    # Where nothing is looked for, and the study has pictures of its own, these tell it.
+    wanted = own if own and not result.study.minimize else [*own, *_of_all(result)]
+    for each in wanted:
         name = file_name(each.name)
         if name in made:
             troubles.append(f"picture {visible(each.name)}: there is one already of that name")

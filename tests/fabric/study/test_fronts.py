@@ -168,7 +168,7 @@ def test_fronts_of_200_studies_are_those_of_their_grids() -> None:
 @pytest.mark.exhaustive
 def test_the_front_of_a_qwen_layer_is_that_of_its_grid() -> None:
     """The study that the README shows."""
-    study = open_study(Path("programs/studies/qwen_design.py"), Asked())
+    study = open_study(Path("programs/questions/qwen_design.py"), Asked())
     session = StudySession(study)
     while (point := session.ask()) is not None:
         session.tell(run_point(study, point))

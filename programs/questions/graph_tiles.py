@@ -1,6 +1,6 @@
 """What do dynamic tiles of neighbours save in a layer of a graph neural network?
 
-Run: python -m fabric study programs/studies/graph_tiles.py -o graph_tiles
+Run: python -m fabric study programs/questions/graph_tiles.py -o graph_tiles
 """
 
 from __future__ import annotations

@@ -4,10 +4,16 @@ The paper shows dynamic tiles, dynamic parallelisation and shared regions each o
 three together. How much each of them brings beside the others, and whether they help or hinder each
 other, needs all combinations.
 
-Run: python -m fabric study programs/studies/optimisations.py -o optimisations
+Run: python -m fabric study programs/studies/long/optimisations.py -o optimisations
 """
 
 from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+# What the studies share stands beside the folder of the long ones.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from decoders.combinations import draw_effects, space
 from decoders.points import PROGRAM

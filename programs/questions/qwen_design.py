@@ -1,6 +1,6 @@
 """Which tile, how many regions and how many HBM channels for a layer of Qwen3-30B-A3B?
 
-Run: python -m fabric study programs/studies/qwen_design.py -o qwen
+Run: python -m fabric study programs/questions/qwen_design.py -o qwen
 """
 
 from __future__ import annotations

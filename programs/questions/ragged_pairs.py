@@ -3,7 +3,7 @@
 Units of 16 operations a cycle show the width of a wavefront; those of the paper compute a
 wavefront of any of these pairs in one cycle. Every point is verified.
 
-Run: python -m fabric study programs/studies/ragged_pairs.py -o ragged_pairs
+Run: python -m fabric study programs/questions/ragged_pairs.py -o ragged_pairs
 """
 
 from __future__ import annotations

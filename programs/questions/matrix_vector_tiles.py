@@ -1,6 +1,6 @@
 """Static or dynamic tiles where few vectors are multiplied by each of many matrices?
 
-Run: python -m fabric study programs/studies/matrix_vector_tiles.py -o matrix_vector_tiles
+Run: python -m fabric study programs/questions/matrix_vector_tiles.py -o matrix_vector_tiles
 """
 
 from __future__ import annotations

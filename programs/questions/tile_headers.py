@@ -2,7 +2,7 @@
 
 What a header is, and what this does not capture, is said in ``programs/matrix_vector.py``.
 
-Run: python -m fabric study programs/studies/tile_headers.py -o tile_headers
+Run: python -m fabric study programs/questions/tile_headers.py -o tile_headers
 """
 
 from __future__ import annotations

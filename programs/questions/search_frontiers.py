@@ -1,6 +1,6 @@
 """What do ragged frontiers and lists of neighbours save in a breadth-first search?
 
-Run: python -m fabric study programs/studies/search_frontiers.py -o search_frontiers
+Run: python -m fabric study programs/questions/search_frontiers.py -o search_frontiers
 """
 
 from __future__ import annotations

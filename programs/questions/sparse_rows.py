@@ -1,6 +1,6 @@
 """What do ragged rows save where a sparse matrix is multiplied, of real graphs and of a power law?
 
-Run: python -m fabric study programs/studies/sparse_rows.py -o sparse_rows
+Run: python -m fabric study programs/questions/sparse_rows.py -o sparse_rows
 """
 
 from __future__ import annotations
