@@ -23,7 +23,7 @@ from typing_extensions import override
 from fabric.runs.exit_status import ExitStatus
 from fabric.runs.terminations import Terminations
 from fabric.shell.groups import Group
-from fabric.shell.objects import check_object, run_object
+from fabric.shell.objects import check_object, run_object, study_object
 from fabric.telling.errors import FabricError
 from fabric.terminal.output import flush_stdout, print_json, tell
 
@@ -160,7 +160,7 @@ def _fail(
         if outcome is None:
             error = {"message": message, "file": file, "line": line}
             outcome = {"status": "error", "error": error}
-        made = check_object if arguments[0] == "check" else run_object
+        made = {"check": check_object, "study": study_object}.get(arguments[0], run_object)
         with contextlib.suppress(OSError):  # a full disk was told above
             print_json(made(**known, **outcome))
     return status

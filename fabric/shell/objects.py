@@ -1,10 +1,10 @@
-"""The objects of ``run --json`` and ``check --json``, also where little is known."""
+"""The objects of ``run --json``, ``check --json`` and ``study --json`` where little is known."""
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["check_object", "run_object"]
+__all__ = ["check_object", "run_object", "study_object"]
 
 _CHECK_FIELDS: Final = (
     "program",
@@ -19,6 +19,25 @@ _CHECK_FIELDS: Final = (
     "warnings",
     "error",
 )
+
+
+_STUDY_FIELDS: Final = (
+    "study",
+    "question",
+    "minimize",
+    "where",
+    "points",
+    "pareto",
+    "counts",
+    "wall_seconds",
+    "status",
+    "error",
+)
+
+
+def study_object(**known: object) -> dict[str, object]:
+    """Return the object of ``study --json`` where there is no study, or only its beginning."""
+    return dict.fromkeys(_STUDY_FIELDS) | known
 
 
 def run_object(**known: object) -> dict[str, object]:

@@ -114,7 +114,7 @@ class Studying:
             print_json(objects[0] if len(self._studies) == 1 else {"studies": objects})
         if any(each.interrupted for each in self._found):
             return ExitStatus.interrupted(ending_signal())
-        if any(not each.completed for each in self._found):
+        if any(not each.answered for each in self._found):
             return ExitStatus.WRONG
         return ExitStatus.UNWRITTEN if unwritten else ExitStatus.COMPLETED
 

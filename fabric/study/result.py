@@ -81,10 +81,17 @@ class StudyResult:
             if all(name in whole and whole[name] == value for name, value in setting.items()):
                 yield each
 
+    def without_metric(self) -> dict[str, int]:
+        """Return, for each metric that is minimised or has a condition, how many runs lack it."""
+        names = (*self.study.minimize, *(each.metric for each in self.study.conditions))
+        runs = [each for each in self.outcomes if each.status == "completed"]
+        return {name: sum(value_of(each, name) is None for each in runs) for name in names}
+
     @property
-    def completed(self) -> bool:
-        """Whether any point did."""
-        return any(each.status == "completed" for each in self.outcomes)
+    def answered(self) -> bool:
+        """Whether a point completed, and some have each metric that was asked for."""
+        completed = sum(each.status == "completed" for each in self.outcomes)
+        return completed > max(self.without_metric().values(), default=0)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -119,4 +126,6 @@ class StudyResult:
             "pareto": list(self.front),
             "counts": self.counts,
             "wall_seconds": self.wall_seconds,
+            "status": "interrupted" if self.interrupted else "completed",
+            "error": None,
         }

@@ -15,7 +15,7 @@ from fabric.study.out.words import (
     varying,
 )
 from fabric.study.outcome import ENDED, PROVED, Outcome, metric
-from fabric.telling.wording import visible, without_numbers
+from fabric.telling.wording import one_of, visible, without_numbers
 
 if TYPE_CHECKING:
     from fabric.study.result import StudyResult
@@ -41,6 +41,9 @@ def _answer(result: StudyResult) -> str:
             return f"Of {counted(len(rows), 'claim')}: {verdicts_text(rows)}."
         return f"{completed:,} of {_dealt_with(result)} ran to the end."
     if not front:
+        for name, without in result.without_metric().items():
+            if without == completed and completed:
+                return f"No run has {visible(name)}: expected {_numbers_of(result, name)}."
         why = " and keeps the conditions" if completed else ""
         return f"No point ran to the end{why}."
     best = [(label(name).name, _best(result, name), name) for name in names]
@@ -54,6 +57,12 @@ def _answer(result: StudyResult) -> str:
         for called, each, name in best
     )
     return f"{len(front):,} of {_dealt_with(result)} are on the front; {each}."
+
+
+def _numbers_of(result: StudyResult, name: str) -> str:
+    """Return what the runs have, for who asked for something else."""
+    found = (each for each in result.outcomes if each.status == "completed")
+    return visible(one_of(list(next(found).numbers), name))
 
 
 def counts(result: StudyResult) -> str:
@@ -74,6 +83,11 @@ def counts(result: StudyResult) -> str:
 
 def caveats(result: StudyResult) -> Iterator[str]:
     """Yield what has to be known before the answer is believed."""
+    completed = sum(each.status == "completed" for each in result.outcomes)
+    for name, without in result.without_metric().items():
+        if 0 < without < completed:
+            runs = "1 run has" if without == 1 else f"{without:,} runs have"
+            yield f"{runs} no {visible(name)} and cannot be on the front."
     what = "the front is that" if result.study.minimize else "what is said here is"
     if missing := _missing(result):
         why = "The study was interrupted: " if result.interrupted else ""

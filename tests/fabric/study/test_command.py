@@ -1,0 +1,128 @@
+"""The command study: what it prints, keeps and exits with."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PROGRAM = "tests/fabric/study/program_of_points.py"
+
+
+def study(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own."""
+    command = [sys.executable, "-m", "fabric", "study", *arguments]
+    if folder is not None:
+        command += ["-o", str(folder)]
+    return subprocess.run(
+        command, cwd=ROOT, text=True, capture_output=True, check=False, timeout=300
+    )
+
+
+def test_object_and_folder(tmp_path: Path) -> None:
+    """Failed points are kept, the folder is complete, and nothing runs twice."""
+    vary = [PROGRAM, "--vary", "tiles=1..3", "--vary", "rows=16,3", "--minimize", "cycles"]
+    done = study(*vary, "--json", folder=tmp_path / "out")
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert [each["status"] for each in found["points"]][1::2] == ["refused"] * 3
+    assert found["pareto"] == [0]
+    assert found["counts"]["total"] == 6
+    assert found["counts"]["failed"] == 3
+    assert found["counts"]["run"] + found["counts"]["pruned"] == 6
+    assert found["points"][0]["cycles"] > 0
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "index.html",
+        "pictures",
+        "points.csv",
+        "points.parquet",
+        "study.db",
+    }
+    again = json.loads(study(*vary, "--json", folder=tmp_path / "out").stdout)
+    assert again["counts"]["run"] == 0
+    assert again["counts"]["resumed"] > 0
+    assert [each["status"] for each in again["points"]] == [
+        each["status"] for each in found["points"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["--vary", "rows=3"], 1, "rows is 3: expected an even number"),
+        (["--vary", "tiles=1,2", "--minimize", "extra.row"], 1, "did you mean extra.rows?"),
+        (["--vary", "tiles=1,2", "--minimize", "cycle"], 2, "there is no metric cycle"),
+        (["--vary", "tiles"], 2, "expected NAME=VALUE,VALUE"),
+        (["--vary", "tiles=1", "--points", "3"], 2, "expected --search too"),
+        (["--vary", "tiles=1", "--search", "tpe"], 2, "expected --points N"),
+        (["--vary", "tiles=1", "--jobs", "2", "--dask", "x"], 2, "expected one of both"),
+        (["--vary", "tiles=1", "--where", "flops > 2", "--where", "flops < 1"], 2, "contradict"),
+    ],
+)
+def test_refused(arguments: list[str], status: int, said: str) -> None:
+    """What cannot be studied is told in a sentence, and as one object."""
+    done = study(PROGRAM, *arguments)
+    assert done.returncode == status
+    assert said in " ".join((done.stdout + done.stderr).split())
+    assert "Traceback" not in done.stderr
+    told = study(PROGRAM, *arguments, "--json")
+    assert told.returncode == status
+    found = json.loads(told.stdout)
+    if status == 2:
+        assert said in found["error"]["message"]
+        assert found["points"] is None
+
+
+def test_two_of_one_name(tmp_path: Path) -> None:
+    """Two studies would be in one folder."""
+    text = (
+        "from pathlib import Path\nfrom fabric import *\n"
+        f"def study(): return Study(program=Path({PROGRAM!r}), space=grid(tiles=[1]))\n"
+    )
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "same.py").write_text(text, encoding="utf-8")
+    done = study(*(str(tmp_path / name / "same.py") for name in ("a", "b")))
+    assert done.returncode == 2
+    assert "study same is in" in done.stderr
+
+
+def test_several(tmp_path: Path) -> None:
+    """Each study has a folder, all of them a page, and one object has all."""
+    for name, tiles in (("one", [1, 2]), ("two", [2, 3])):
+        (tmp_path / f"{name}.py").write_text(
+            "from pathlib import Path\nfrom fabric import *\n"
+            f"def study(): return Study(program=Path({PROGRAM!r}), space=grid(tiles={tiles}))\n",
+            encoding="utf-8",
+        )
+    files = [str(tmp_path / f"{name}.py") for name in ("one", "two")]
+    done = study(*files, "--json", folder=tmp_path / "out")
+    assert done.returncode == 0
+    one, two = json.loads(done.stdout)["studies"]
+    assert one["points"][1]["cycles"] == two["points"][0]["cycles"]
+    assert (one["counts"]["resumed"], two["counts"]["resumed"]) == (0, 1)
+    for path in ("index.html", "one/index.html", "two/index.html"):
+        assert (tmp_path / "out" / path).is_file()
+
+
+def test_interrupted(tmp_path: Path) -> None:
+    """Ctrl-C ends a study with what is known; it goes on with the same command."""
+    command = [sys.executable, "-m", "fabric", "study", PROGRAM, "--jobs", "1"]
+    command += ["--vary", "tiles=1", "--vary", "fault=none,hang", "-o", str(tmp_path / "out")]
+    process = subprocess.Popen(
+        command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    points = tmp_path / "out/study.db"
+    while not (points.exists() and b"completed" in points.read_bytes()):
+        os.sched_yield()
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    told, _ = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "1 not looked at" in told
