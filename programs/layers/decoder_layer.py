@@ -13,11 +13,11 @@ B requests, D the hidden dimension, H key-value heads with G query heads of d co
 from __future__ import annotations
 
 import numpy as np
+from functions.decoder import RmsNorm, Rotary
 
 from fabric import Program, Stream
 from layers.assignment import stated
 from layers.attention_heads import attend
-from layers.decoder_functions import RmsNorm, Rotary
 from layers.decoder_parts import Layer, Layout, Step
 from layers.kept import kept
 from layers.mixture import mixture, rows_of

@@ -6,13 +6,13 @@ B tokens, each for k of E experts; D is the hidden dimension.
 from __future__ import annotations
 
 import numpy as np
+from functions.router import Chosen, Gates, Weigh
 
 from fabric import Program, Stream
 from layers.decoder_parts import Layer, Layout
 from layers.experts import experts, pack, pack_dynamically
 from layers.kept import kept
 from layers.projections import streamed
-from layers.router_functions import Chosen, Gates, Weigh
 from operators import (
     Accum,
     FlatMap,

@@ -63,7 +63,7 @@ def run(wire: Callable[[], Stream], wanted: NDArray[Any]) -> Report:
 class TestRmsNorm:
     def test_value(self) -> None:
         """Each group has the norm of as many ones."""
-        from layers.decoder_functions import RmsNorm
+        from functions.decoder import RmsNorm
 
         x = normal(3, 8)
         groups = x.reshape(3, 2, 4)
@@ -73,7 +73,7 @@ class TestRmsNorm:
 
     def test_width(self) -> None:
         """It divides the columns."""
-        from layers.decoder_functions import RmsNorm
+        from functions.decoder import RmsNorm
 
         with pytest.raises(ShapeError) as caught, Program("function"):
             Map(RmsNorm(3))(load(normal(3, 8)))
@@ -85,7 +85,7 @@ class TestRmsNorm:
 class TestRotary:
     def test_value(self) -> None:
         """Pairs of columns are complex numbers, which are turned."""
-        from layers.decoder_functions import Rotary
+        from functions.decoder import Rotary
 
         x, positions = normal(3, 8), np.array([[0], [5], [1000]])
         pairs = x.reshape(3, 2, 2, 2)
@@ -110,7 +110,7 @@ class TestRotary:
     )
     def test_shapes(self, width: int, rows: int, message: str) -> None:
         """Pairs divide the columns, and each row has a position."""
-        from layers.decoder_functions import Rotary
+        from functions.decoder import Rotary
 
         with pytest.raises(ShapeError) as caught, Program("function"):
             Map(Rotary(width, 100.0))(load(normal(3, 8)), load(np.zeros((rows, 1), int)))
@@ -120,7 +120,7 @@ class TestRotary:
 class TestRouter:
     def test_gates(self) -> None:
         """They are the softmax over the largest, which numpy finds by thresholds."""
-        from layers.router_functions import Gates
+        from functions.router import Gates
 
         logits = normal(5, 8)
         third = np.sort(logits, axis=1)[:, -3:-2]
@@ -130,7 +130,7 @@ class TestRouter:
 
     def test_choice(self) -> None:
         """Rows go where their gates are largest, whatever is given; without data as is given."""
-        from layers.router_functions import Chosen
+        from functions.router import Chosen
 
         gates = np.array([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7]])
 
@@ -151,7 +151,7 @@ class TestRouter:
 
     def test_choice_of_something_else(self) -> None:
         """It is made by a row of as many gates as the selector has streams."""
-        from layers.router_functions import Chosen
+        from functions.router import Chosen
 
         selectors = Selectors(np.zeros((1, 1, 1), int), width=3)
         with pytest.raises(ShapeError) as caught, Program("function"):
@@ -163,7 +163,7 @@ class TestRouter:
 
     def test_weigh(self) -> None:
         """A row is multiplied by the gate of one expert."""
-        from layers.router_functions import Weigh
+        from functions.router import Weigh
 
         gates, row = normal(1, 4), normal(1, 8)
 

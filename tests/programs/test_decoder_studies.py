@@ -21,7 +21,7 @@ from fabric.study.result import StudyResult
 from tests.programs.loading import PROGRAMS
 
 STUDIES = PROGRAMS / "studies"
-FILES = ("figure_17", "optimisations", "long/figure_17_assumptions", "long/whole_models")
+FILES = ("figure_17", "long/optimisations", "long/figure_17_assumptions", "long/whole_models")
 
 CYCLES: Mapping[str, Mapping[str, int]] = {
     "mixtral-8x7b": {"8": 400, "16": 300, "32": 210, "64": 190, "ours": 200},
@@ -158,7 +158,7 @@ def test_pictures_are_drawn(name: str, cycles: Mapping[str, Mapping[str, int]]) 
 
 def test_pages_have_all_pictures() -> None:
     """None has the name of one that every study has."""
-    assert () == drawn(ended(opened("optimisations"))).troubles
+    assert () == drawn(ended(opened("long/optimisations"))).troubles
 
 
 class TestEffects:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +20,15 @@ from fabric.study.kept import NotKept
 from fabric.study.result import StudyResult
 
 PROGRAM = Path(__file__).parent / "program_of_ends.py"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _loops() -> Iterator[None]:
+    """Dask leaves event loops that nobody closes; they are no fault of the tests that follow."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.fixture(scope="module")

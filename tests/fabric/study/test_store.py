@@ -133,14 +133,14 @@ class TestGoingOn:
 
     def test_a_changed_program_runs_again_and_is_told(self, program: Path, url: str) -> None:
         """Also where only a module has changed that it imports."""
-        (program.parent / "beside.py").write_text("TIMES = 1\n")
+        (program.parent / "beside_points.py").write_text("TIMES = 1\n")
         program.write_text(
-            program.read_text().replace("from fabric", "import beside\nfrom fabric", 1)
+            program.read_text().replace("from fabric", "import beside_points\nfrom fabric", 1)
         )
         study = _study(program, minimize=())
         _worked(study, Store(study, url))
         assert len(Store(study, url).known()) == 6
-        (program.parent / "beside.py").write_text("TIMES = 2 - 1\n")
+        (program.parent / "beside_points.py").write_text("TIMES = 2 - 1\n")
         _forget_files()
         store = Store(study, url)
         assert store.known() == []

@@ -14,7 +14,7 @@ import pytest
 
 from fabric.study.out.folder import study_folder, write_folder, write_overview
 from fabric.study.out.pictures import first_pictures
-from tests.fabric.study.out.made import design, hostile, one_metric, paper
+from tests.fabric.study.out.made import design, hostile, one_metric, paper, three_metrics
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -61,7 +61,7 @@ def test_full_disk(tmp_path: Path) -> None:
     write_folder(one_metric(), tmp_path)
     before = files(tmp_path)
     with largest(20_000):
-        troubles = write_folder(paper(), tmp_path)
+        troubles = write_folder(three_metrics(), tmp_path)
     after = files(tmp_path)
 
     told = [each for each in troubles if "File too large" in each]

@@ -24,7 +24,7 @@ DRAWN = {
     "design": ["front", "effects", "parallel"],
     "one_metric": ["effects", "parallel"],
     "three_metrics": ["front", "effects", "parallel"],
-    "paper": ["bars", "wrong", "effects", "parallel"],
+    "paper": ["bars", "wrong"],
     "nothing": [],
 }
 
