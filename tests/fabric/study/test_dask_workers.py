@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,11 +24,11 @@ PROGRAM = Path(__file__).parent / "program_of_ends.py"
 
 @pytest.fixture(scope="module", autouse=True)
 def _loops() -> Iterator[None]:
-    """Dask leaves event loops that nobody closes; they are no fault of the tests that follow."""
+    """Close the event loops that Dask leaves open: they are no fault of the tests that follow."""
     yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
+    for each in gc.get_objects():
+        if isinstance(each, asyncio.BaseEventLoop) and not each.is_running():
+            each.close()
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,13 @@ def address() -> Iterator[str]:
         ) as cluster,
     ):
         yield cluster.scheduler_address
+
+
+@pytest.fixture(autouse=True)
+def _both_work(address: str) -> None:
+    """Wait for a worker whose process the test before has ended: a nanny starts another."""
+    with Client(address, set_as_default=False) as client:
+        client.wait_for_workers(2)
 
 
 def _study(*acts: str, once: str = "") -> Study:
