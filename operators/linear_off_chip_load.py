@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from typing_extensions import override
@@ -110,18 +110,8 @@ class LinearOffChipLoad(Load):
     def work(
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work:
-        (tiles,) = outputs
-        assert isinstance(tiles.value, TileType)
-        cycles, view = rates.burst(tiles.value), math.prod(self._view[0])
-        return Work(
-            cycles=tiles.count * cycles,
-            first_cycles=cycles,
-            last_cycles=view * cycles,
-            closing=None if view else (),
-            tile=tiles.value,
-            bursts=tiles.count,
-            in_memory=True,
-        )
+        least, view = rates.bursts(outputs[0], in_memory=True), math.prod(self._view[0])
+        return replace(least, last_cycles=view * least.last_cycles, closing=None if view else ())
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -108,16 +108,7 @@ class LinearOffChipStore(Operator):
     def work(
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work:
-        tiles = inputs[-1]
-        assert isinstance(tiles.value, TileType)
-        cycles = rates.burst(tiles.value)
-        return Work(
-            cycles=tiles.count * cycles,
-            first_cycles=cycles,
-            last_cycles=cycles,
-            tile=tiles.value,
-            bursts=tiles.count,
-        )
+        return rates.bursts(inputs[-1])
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -80,17 +80,7 @@ class RandomOffChipLoad(Load):
     def work(
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work:
-        (tiles,) = outputs
-        assert isinstance(tiles.value, TileType)
-        cycles = rates.burst(tiles.value)
-        return Work(
-            cycles=tiles.count * cycles,
-            first_cycles=cycles,
-            last_cycles=cycles,
-            tile=tiles.value,
-            bursts=tiles.count,
-            in_memory=True,
-        )
+        return rates.bursts(outputs[0], in_memory=True)
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import typing
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Real
 from typing import Final
 
@@ -80,13 +82,8 @@ def costs_of(
     Raises:
         ProgramError: its ``costs`` raised, or returned something else.
     """
-    try:
+    with _failing(operator, "costs"):
         costs = operator.costs(inputs, outputs)
-    except Exception as error:
-        failure = failed_in(operator, "costs", error)
-        if failure is None:
-            raise
-        raise failure from error
     if not isinstance(costs, Costs):
         raise _returned(operator, "costs", costs, "Costs")
     for name, amount in vars(costs).items() if operator.is_users else ():
@@ -108,13 +105,8 @@ def work_of(
     Raises:
         ProgramError: its ``work`` raised, or returned something else.
     """
-    try:
+    with _failing(operator, "work"):
         work: object = operator.work(inputs, outputs, rates)
-    except Exception as error:
-        failure = failed_in(operator, "work", error)
-        if failure is None:
-            raise
-        raise failure from error
     if work is not None and not isinstance(work, Work):
         raise _returned(operator, "work", work, "Work or None")
     if work is not None and not is_own(operator):
@@ -153,16 +145,23 @@ def off_chip_tensor_of(node: Node) -> OffChipTensor | None:
         ProgramError: its ``off_chip_tensor`` raised, or returned something else.
     """
     operator = node.operator
-    try:
+    with _failing(operator, "off_chip_tensor"):
         tensor: object = operator.off_chip_tensor(node.input_types, node.output_types)
-    except Exception as error:
-        failure = failed_in(operator, "off_chip_tensor", error)
-        if failure is None:
-            raise
-        raise failure from error
     if tensor is not None and not isinstance(tensor, OffChipTensor):
         raise _returned(operator, "off_chip_tensor", tensor, "an OffChipTensor or None")
     return tensor
+
+
+@contextmanager
+def _failing(operator: Operator, method: str) -> Iterator[None]:
+    """Tell what a user's ``method`` raises at its line; what is ours goes on as it is."""
+    try:
+        yield
+    except Exception as error:
+        failure = failed_in(operator, method, error)
+        if failure is None:
+            raise
+        raise failure from error
 
 
 def _returned(operator: Operator, method: str, found: object, expected: str) -> ProgramError:

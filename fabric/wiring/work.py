@@ -143,6 +143,24 @@ class Rates:
         bundles = -(-requests // memory.requests_per_bundle)
         return answer_cycles(memory) + max(bundles - 1, queue_cycles(memory, requests))
 
+    def bursts(self, tiles: StreamType, *, in_memory: bool = False) -> Work:
+        """Return the work of who hands tiles to the off-chip memory, one after the other.
+
+        Args:
+            tiles: loaded or stored, each in a burst of its own.
+            in_memory: see ``Work``.
+        """
+        assert isinstance(tiles.value, TileType)
+        cycles = self.burst(tiles.value)
+        return Work(
+            cycles=tiles.count * cycles,
+            first_cycles=cycles,
+            last_cycles=cycles,
+            tile=tiles.value,
+            bursts=tiles.count,
+            in_memory=in_memory,
+        )
+
 
 def answer_cycles(memory: FlatDescription) -> int:
     """Return the cycles from handing over one request to seeing it complete."""
