@@ -11,7 +11,7 @@ from typing import Final
 
 from fabric.runs.terminations import SIGNALS, free_ones, handling
 from fabric.study.evaluation import Before, Job
-from fabric.study.kept import Kept, NotKept
+from fabric.study.kept import Kept
 from fabric.study.outcome import Outcome, Point
 from fabric.study.result import StudyResult
 from fabric.study.search import Search, SearchSession
@@ -20,7 +20,7 @@ from fabric.study.store import Store
 from fabric.study.study import Study
 from fabric.study.workers import Workers, unanswered
 
-__all__ = ["Kept", "NotKept", "Told", "conduct"]
+__all__ = ["Told", "conduct"]
 
 Told = Callable[[StudySession], object]
 """Is told of the session whenever something came of it."""

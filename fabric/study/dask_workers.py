@@ -9,15 +9,16 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 
 # Any: what a question of Dask returns is not in its type.
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from fabric.study.evaluation import Before, Job, known_before, outcome_of
+from typing_extensions import override
+
+from fabric.study.evaluation import Job
 from fabric.study.identity import engine_digest
-from fabric.study.outcome import Outcome
-from fabric.study.workers import WorkerLost
+from fabric.study.workers import Answer, ThreadedWorkers, WorkerLost
 from fabric.telling.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from distributed import Future as Promise
 
 __all__ = ["DaskWorkers"]
-
-Answer = TypeVar("Answer", Before, Outcome)
 
 _CONNECT_SECONDS: Final = 10
 
@@ -37,7 +36,7 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 """Of a worker: its threads share standard output, and would wait for each other anyway."""
 
 
-class DaskWorkers:
+class DaskWorkers(ThreadedWorkers):
     """Workers of a cluster, one point each.
 
     A point whose worker is lost is run again by another one; a point that has lost as many as
@@ -75,22 +74,14 @@ class DaskWorkers:
                 "address of a scheduler, as in tcp://10.0.0.1:8786"
             ) from error
         try:
-            self.slots = _ready(self._client, address)
+            slots = _ready(self._client, address)
         except BaseException:
             self._client.close()
             raise
-        self._threads: Final = ThreadPoolExecutor(self.slots, thread_name_prefix="dask")
+        super().__init__(slots, "dask")
         self._under_way: Final[set[Promise[Any]]] = set()
         self._lock: Final = threading.Lock()
         self._closed = False
-
-    def look(self, job: Job) -> Future[Before]:
-        """Begin to find what is known of a point before it runs."""
-        return self._threads.submit(self._answer, known_before, job)
-
-    def run(self, job: Job) -> Future[Outcome]:
-        """Begin to run a point."""
-        return self._threads.submit(self._answer, outcome_of, job)
 
     def close(self) -> None:
         """Stop, whatever is under way, and leave the cluster."""
@@ -107,6 +98,7 @@ class DaskWorkers:
             keys = {promise.key for promise in self._under_way}
         return bool(self._at_work(keys))
 
+    @override
     def _answer(self, function: Callable[[Job], Answer], job: Job) -> Answer:
         """Have the cluster answer, in a thread that waits for it."""
         from distributed import KilledWorker
@@ -174,7 +166,8 @@ def _ready(client: Client, address: str) -> int:
         ) from error
     if not digests:
         raise ConfigurationError(f"the Dask cluster at {address} has no workers: expected one")
-    other = [worker for worker, digest in digests.items() if digest != _here()]
+    here = _here()
+    other = [worker for worker, digest in digests.items() if digest != here]
     if other:
         raise ConfigurationError(
             f"worker {other[0]} of {address} has another version of the fabric: expected this one"

@@ -10,19 +10,17 @@ import queue
 import signal
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, ForkServerProcess
-from typing import Final, TypeVar, cast
+from typing import Final, cast
 
-from fabric.study.evaluation import Before, Job, known_before, outcome_of
-from fabric.study.outcome import Outcome
-from fabric.study.workers import WorkerLost
+from typing_extensions import override
+
+from fabric.study.evaluation import Job
+from fabric.study.workers import Answer, ThreadedWorkers, WorkerLost
 
 __all__ = ["LocalWorkers"]
-
-Answer = TypeVar("Answer", Before, Outcome)
 
 _IMPORTED: Final = [
     "fabric.study.evaluation",
@@ -37,7 +35,7 @@ _POINTS_OF_A_WORKER: Final = 200
 """After so many questions a process is replaced: what programs leave behind stays bounded."""
 
 
-class LocalWorkers:
+class LocalWorkers(ThreadedWorkers):
     """Processes on this machine, one for each point that is worked on.
 
     Each has a pipe and a thread of its own that waits for its answer or its end: whatever becomes
@@ -51,28 +49,17 @@ class LocalWorkers:
             slots: how many.
             timeout_seconds: for one point; None: as long as it takes.
         """
-        self.slots = slots
+        super().__init__(slots, "worker", _leave_ctrl_c)
         self._timeout_seconds: Final = timeout_seconds
         # Children of a small process that has one thread and everything imported.
         self._context: Final = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(_IMPORTED)
-        self._threads: Final = ThreadPoolExecutor(
-            slots, thread_name_prefix="worker", initializer=_leave_ctrl_c
-        )
         self._idle: Final = queue.LifoQueue[_Process | None]()
         for _ in range(slots):
             self._idle.put(None)
         self._alive: Final[set[_Process]] = set()
         self._lock: Final = threading.Lock()
         self._closed = False
-
-    def look(self, job: Job) -> Future[Before]:
-        """Begin to find what is known of a point before it runs."""
-        return self._threads.submit(self._answer, known_before, job)
-
-    def run(self, job: Job) -> Future[Outcome]:
-        """Begin to run a point."""
-        return self._threads.submit(self._answer, outcome_of, job)
 
     def close(self) -> None:
         """Stop them, whatever is under way."""
@@ -88,6 +75,7 @@ class LocalWorkers:
         with self._lock:
             return [each.process for each in self._alive]
 
+    @override
     def _answer(self, function: Callable[[Job], Answer], job: Job) -> Answer:
         """Have a process answer, in a thread that waits for it."""
         process = self._idle.get()

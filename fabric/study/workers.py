@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-from concurrent.futures import Future
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final, Protocol, TypeVar
 
-from fabric.study.evaluation import Before, Job
+from fabric.study.evaluation import Before, Job, known_before, outcome_of
 from fabric.study.outcome import Outcome, Status
 
-__all__ = ["WorkerLost", "Workers", "available_cores", "unanswered"]
+__all__ = ["Answer", "ThreadedWorkers", "WorkerLost", "Workers", "available_cores", "unanswered"]
+
+
+Answer = TypeVar("Answer", Before, Outcome)
 
 
 class Workers(Protocol):
@@ -33,6 +38,27 @@ class Workers(Protocol):
 
     def close(self) -> None:
         """Stop, whatever is under way."""
+
+
+class ThreadedWorkers(ABC):
+    """Workers for each of which a thread waits; see ``Workers``."""
+
+    def __init__(self, slots: int, name: str, begin: Callable[[], object] | None = None) -> None:
+        """Have a thread for each of ``slots`` points; each calls ``begin`` first."""
+        self.slots = slots
+        self._threads: Final = ThreadPoolExecutor(slots, thread_name_prefix=name, initializer=begin)
+
+    def look(self, job: Job) -> Future[Before]:
+        """Begin to find what is known of a point before it runs."""
+        return self._threads.submit(self._answer, known_before, job)
+
+    def run(self, job: Job) -> Future[Outcome]:
+        """Begin to run a point."""
+        return self._threads.submit(self._answer, outcome_of, job)
+
+    @abstractmethod
+    def _answer(self, function: Callable[[Job], Answer], job: Job) -> Answer:
+        """Have a worker answer, in a thread that waits for it."""
 
 
 class WorkerLost(Exception):  # noqa: N818 - what happened, not what went wrong with us
