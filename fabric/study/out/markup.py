@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Markup",
-    "filled",
     "image",
     "own_part",
     "script_data",
@@ -48,17 +46,12 @@ def text(value: object) -> str:
 
 def own_part(name: str) -> str:
     """Return what stands in a file of this folder."""
-    return (_FOLDER / name).read_text(encoding="utf-8")
+    return part(name, _FOLDER)
 
 
 def style() -> str:
     """Return the style of pages: that of pages of runs, and what studies have beside it."""
     return part("style.css") + own_part("study.css")
-
-
-def filled(frame: str, parts: dict[str, str]) -> str:
-    """Return a frame with its ``{{parts}}``."""
-    return re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], frame)
 
 
 def section(title: str, body: str, name: str = "") -> str:

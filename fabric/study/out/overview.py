@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from fabric.study.out.markup import Markup, filled, image, own_part, section, style, table, text
+from fabric.study.out.markup import Markup, image, own_part, section, style, table, text
 from fabric.study.out.rows import Judged, judged, verdict_counts, verdicts_text
 from fabric.study.out.sentences import answer, caveats, counts, failures
 from fabric.study.out.verdicts import beside_html, claims_html
 from fabric.study.out.words import counted
+from fabric.trace.pages.parts import filled, head
 
 if TYPE_CHECKING:
     from fabric.study.out.pictures import Shown
@@ -47,8 +48,8 @@ def overview_html(
     return filled(
         own_part("overview.html"),
         {
+            "head": head("Studies", style(), "style-src 'unsafe-inline'; img-src data:"),
             "title": "Studies",
-            "style": style(),
             "answer": text(f"{told}."),
             "summary": section("All studies", _summary(results, claims, list(verdicts)), "summary"),
             "studies": "\n".join(studies),

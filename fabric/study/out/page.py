@@ -6,7 +6,6 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from fabric.study.out.markup import (
-    filled,
     image,
     own_part,
     script_data,
@@ -20,7 +19,7 @@ from fabric.study.out.rows import best_table
 from fabric.study.out.sentences import answer, caveats, counts, failures
 from fabric.study.out.verdicts import beside_html, claims_html
 from fabric.study.out.words import scalar_text, setting_text, varying
-from fabric.trace.pages.parts import part
+from fabric.trace.pages.parts import filled, head, part
 
 if TYPE_CHECKING:
     from fabric.study.out.pictures import Drawn, Pictures
@@ -46,8 +45,12 @@ def page_html(result: StudyResult, pictures: Pictures, command: str) -> str:
     return filled(
         own_part("page.html"),
         {
+            "head": head(
+                text(result.study.name),
+                style(),
+                "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:",
+            ),
             "title": text(result.study.name),
-            "style": style(),
             "question": f"<p>{text(result.study.question)}</p>" if result.study.question else "",
             "answer": text(answer(result)),
             "counts": text(counts(result)),

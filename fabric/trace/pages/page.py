@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
@@ -21,7 +20,7 @@ from fabric.trace.pages.figures import AT_CHANNELS, figures, steps
 from fabric.trace.pages.graph import graphs
 from fabric.trace.pages.levels import edges, memory, most_held, states
 from fabric.trace.pages.packed import packed
-from fabric.trace.pages.parts import part
+from fabric.trace.pages.parts import filled, head, part
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
@@ -52,8 +51,11 @@ def write_page(trace: RecordedRun, output: Path) -> None:
     report = analysed(trace)
     frame = part("page.html")
     parts = {
-        "title": escape(visible(str(trace.meta.get("name")))),
-        "style": part("vendor/uPlot.min.css") + part("style.css"),
+        "head": head(
+            escape(visible(str(trace.meta.get("name")))),
+            part("vendor/uPlot.min.css") + part("style.css"),
+            "script-src 'unsafe-inline'; style-src 'unsafe-inline'",
+        ),
         "deadlock": _deadlock(report) if report else "",
         "uplot_version": _UPLOT_VERSION,
         "uplot": part("vendor/uPlot.iife.min.js"),
@@ -61,7 +63,7 @@ def write_page(trace: RecordedRun, output: Path) -> None:
     }
     room = _LETTERS - len(frame) - sum(map(len, parts.values()))
     parts["data"] = _data(trace, accounts, report, room)
-    page = re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], frame)
+    page = filled(frame, parts)
     with output_file(output, encoding="utf-8") as file:
         file.write(page)
 
