@@ -169,12 +169,12 @@ class CacheReadAddresses(_Generator):
 
     @override
     async def run(self, ports: Ports) -> None:
-        sink, unit = ports.sink, ports.unit
+        sink = ports.sink
         inputs = Lockstep[Tile](ports, sink, adds=1)
         async for (request, length), stop in inputs:
             inputs.take()
             first = count_in(request, "a request") * self.stride
-            count, start = count_in(length, "a length"), unit.now
+            count, start = count_in(length, "a length"), ports.now
             if not count:
                 await sink.send_bare(stop + 1, 0)
             for number in range(count):

@@ -120,8 +120,8 @@ class Repeat(_Repetition):
         async for value, stop in source:
             share(value, count - 1)
             for number in range(count - 1):
-                await sink.send_at((value, 0), unit.now + number)
-            await sink.send_at((value, stop + 1), unit.now + count - 1)
+                await sink.send_at((value, 0), ports.now + number)
+            await sink.send_at((value, stop + 1), ports.now + count - 1)
             unit.charge(count)
             source.take()
             ports.turn()

@@ -103,7 +103,7 @@ class Parallelize(Operator):
 
     @override
     async def run(self, ports: Ports) -> None:
-        source, sinks, unit = ports.source, ports.outputs, ports.unit
+        source, sinks = ports.source, ports.outputs
         turn = 0
         while (element := await source.receive()) is not None:
             value, stop = element
@@ -111,7 +111,7 @@ class Parallelize(Operator):
             if isinstance(value, Empty):
                 await sink.send_bare(stop, value.dimension)
             else:
-                await sink.send_at(element, unit.now + self.switch_cycles)
+                await sink.send_at(element, ports.now + self.switch_cycles)
             if stop >= self.rank:
                 turn = (turn + 1) % self.consumers
             ports.turn(turn)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Awaitable, Generator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
@@ -198,7 +198,7 @@ class _RecordedArrivals(Arrivals):
 class _RecordedPorts(Ports):
     """An operator's view of a machine that notes what it does."""
 
-    recording: Recording
+    recording: Recording = field(kw_only=True)
 
     @classmethod
     def of(cls, recording: Recording, ports: Ports, unit: Unit) -> Ports:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from fabric.engine.channel import Channel
 from fabric.engine.observed_channel import ObservedChannel
 from fabric.engine.observed_memories import ObservedOffChip, ObservedOnChipMemory
+from fabric.engine.reading import Reading
 
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
@@ -65,6 +66,35 @@ class Observation:
     def off_chip(self, memory: OffChip, request_bytes: int) -> ObservedOffChip:
         """Return what stands for ``memory``, whose requests move ``request_bytes`` each."""
         return ObservedOffChip(memory, request_bytes, self._observers, self.next_order)
+
+    def reading(self, unit: Unit) -> Reading:
+        """Return the clock of ``unit``, as what it was at this place among its operations."""
+        return Reading.at(unit.now, self.next_order())
+
+    def arrived(self, source: Channel, element: int) -> None:
+        """Tell that a group was taken up whose first element is ``element`` of ``source``."""
+        if isinstance(source, ObservedChannel):
+            stamp = self.next_order(), source.consumer.now, 0
+            for observer in self._observers:
+                observer.arrived(source, stamp, element)
+
+    def was_busy(self, unit: Unit, charged_cycles: int, cycles: int) -> None:
+        """Tell that ``unit`` was charged what was left of ``cycles`` since an arrival."""
+        stamp = self.next_order(), unit.now, charged_cycles
+        for observer in self._observers:
+            observer.was_busy(unit, stamp, cycles)
+
+    def chose(self, unit: Unit) -> None:
+        """Tell that what ``unit`` does depends on which input came first."""
+        stamp = self.next_order(), unit.now, 0
+        for observer in self._observers:
+            observer.chose(unit, stamp)
+
+    def finished(self, unit: Unit) -> None:
+        """Tell that the operator of ``unit`` has done its work."""
+        stamp = self.next_order(), unit.now, 0
+        for observer in self._observers:
+            observer.finished(unit, stamp)
 
     def on_chip_memory(
         self, capacity_bytes: int | None, clock: VirtualClock

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from typing_extensions import override
 
 from fabric.engine.channel import Channel
+from fabric.engine.reading import Reading
 from fabric.engine.weaving import woven
 
 if TYPE_CHECKING:
@@ -88,6 +89,12 @@ class ObservedChannel(Channel):
         await Channel.send_at(self, element, requested_cycle)
         order, now, waited = self.reserved.pop()
         self._sent.append((order, now, waited, requested_cycle, order, now))
+        since, cycles = None, requested_cycle
+        if isinstance(requested_cycle, Reading):
+            cycles = requested_cycle.later_cycles
+            since = requested_cycle.order, int(requested_cycle) - cycles, 0
+        for observer in self._observers:
+            observer.requested(self, order, since, cycles)
 
     @override
     async def reserve(self) -> None:
@@ -139,8 +146,12 @@ class ObservedChannel(Channel):
 
     @override
     def idle(self, cycle: int) -> None:
-        waited = cycle - self.consumer.now
+        unit = self.consumer
+        waited = cycle - unit.now
         Channel.idle(self, cycle)
+        choice = self._next_order(), unit.now, 0
+        for observer in self._observers:
+            observer.chose(unit, choice)
         if waited > 0:
             until = min(self.head_sent_cycle, cycle) if self.queue else cycle
             stamp = self._next_order(), cycle, waited

@@ -115,6 +115,27 @@ class Observer:
     def ended(self, channel: Watched, stamp: Stamp) -> None:
         """The consumer saw the end of the stream."""
 
+    def requested(self, channel: Watched, order: int, since: Stamp | None, cycles: int) -> None:
+        """The element sent by operation ``order`` is visible ``cycles`` after a reading, or later.
+
+        ``since`` is the reading of the producer's clock; None where the cycles count from 0.
+        """
+
+    def arrived(self, channel: Watched, stamp: Stamp, element: int) -> None:
+        """The consumer took up a group, the first element of which is ``element``."""
+
+    def was_busy(self, unit: Unit, stamp: Stamp, cycles: int) -> None:
+        """``unit`` was busy until ``cycles`` after the visible cycle of the group's first element.
+
+        What it was charged for that stands where else the cycles waited do.
+        """
+
+    def chose(self, unit: Unit, stamp: Stamp) -> None:
+        """What ``unit`` does next depends on which of its inputs came first."""
+
+    def finished(self, unit: Unit, stamp: Stamp) -> None:
+        """The operator of ``unit`` has done its work; what still comes is dequeued by nobody."""
+
     def burst(self, unit: Unit, requests: int, stamp: Stamp) -> None:
         """The off-chip memory has answered a burst of ``unit``; it was numbered when submitted."""
 

@@ -19,6 +19,7 @@ from fabric.values.value import Element, Tile, Value, number_in
 
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
+    from fabric.engine.observation import Observation
     from fabric.engine.off_chip import OffChip, Region
     from fabric.engine.on_chip import OnChipMemory
     from fabric.engine.stored import Stored
@@ -51,6 +52,7 @@ class Ports:
         region: of that memory, where the operator's tensor is; None where it is no client.
         on_chip: the on-chip memory.
         stored: what stores have written, by name.
+        observation: of the run, where it is watched.
     """
 
     unit: Unit
@@ -64,6 +66,12 @@ class Ports:
     region: Region | None
     on_chip: OnChipMemory
     stored: Stored
+    observation: Observation | None = None
+
+    @property
+    def now(self) -> int:
+        """The unit's clock, for a ``send_at``: who watches learns since when the cycles count."""
+        return self.unit.now if self.observation is None else self.observation.reading(self.unit)
 
     @property
     def source(self) -> Source:
@@ -158,6 +166,8 @@ class Ports:
     async def first_of(self, sources: tuple[Source, ...]) -> None:
         """Park until an element or an end arrives in one of ``sources``, all of them empty."""
         unit = self.unit
+        if self.observation is not None and not unit.drains:
+            self.observation.chose(unit)
         for source in sources:
             source.reader = unit
         await self.clock.park(unit, Wait(_RECEIVE, sources, unit.now, any_of=True))
@@ -179,6 +189,8 @@ class Ports:
         """End the outputs: the operator has ended."""
         for sink in self.outputs:
             sink.close()
+        if self.observation is not None:
+            self.observation.finished(self.unit)
 
     async def drain(self) -> None:
         """Discard what comes after the operator has ended, until all producers have ended.
@@ -213,11 +225,12 @@ class Ports:
 class Arrivals:
     """Inputs in the order in which their next elements became visible."""
 
-    __slots__ = ("_cycle", "_shown", "_unit")
+    __slots__ = ("_cycle", "_observation", "_shown", "_unit")
 
     def __init__(self, ports: Ports) -> None:
         """List none."""
         self._unit: Final = ports.unit
+        self._observation: Final = ports.observation
         self._shown: list[tuple[int, Source]] = []
         self._cycle = 0
 
@@ -232,8 +245,15 @@ class Arrivals:
         """Return the input that came first, of equal ones the first shown, and forget it."""
         number = min(range(len(self._shown)), key=lambda each: self._shown[each][0])
         self._cycle, source = self._shown.pop(number)
+        if self._observation is not None:
+            if self._shown:
+                self._observation.chose(self._unit)
+            self._observation.arrived(source, source.taken)
         return source
 
     def busy_until(self, cycles: int) -> None:
         """Let the unit be busy until ``cycles`` after the arrival of the input returned last."""
-        self._unit.charge(max(0, self._cycle + cycles - self._unit.now))
+        charged_cycles = max(0, self._cycle + cycles - self._unit.now)
+        self._unit.charge(charged_cycles)
+        if self._observation is not None:
+            self._observation.was_busy(self._unit, charged_cycles, cycles)

@@ -99,6 +99,7 @@ def assemble(
             region=plan.layout.region(node),
             on_chip=on_chip,
             stored=stored,
+            observation=observation,
         )
         for node, unit in zip(plan.nodes, units, strict=True)
     )

@@ -58,6 +58,8 @@ class CheckedPorts(Ports):
         for sink in self.outputs:
             assert isinstance(sink, CheckedSink)
             sink.finish()
+        if self.observation is not None:
+            self.observation.finished(self.unit)
 
 
 def checked_ports(ports: Ports, names: Sequence[str]) -> CheckedPorts:

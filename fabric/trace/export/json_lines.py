@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from fabric.retiming.rows import END, IDLE, RESERVE
 from fabric.telling.causes import Step
 from fabric.telling.events import event_logger
 from fabric.telling.vocabulary import EVENTS
 from fabric.telling.whole_file import output_file
-from fabric.trace.recording.rows import END, IDLE, RESERVE
 
 if TYPE_CHECKING:
     from fabric.trace.reading.reader import RecordedRun

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
 
+from fabric.retiming.rows import LONG_COLUMNS, OPERATION_COLUMNS
 from fabric.telling.plain import JsonObject
 from fabric.telling.shown import shown
 from fabric.telling.vocabulary import SCHEMA_VERSION, TABLES
@@ -18,7 +19,6 @@ from fabric.trace.reading import views
 from fabric.trace.reading.paths import literal, plain
 from fabric.trace.reading.refusals import refused
 from fabric.trace.reading.whole import is_number, is_whole
-from fabric.trace.recording.rows import LONG_COLUMNS, OPERATION_COLUMNS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -228,6 +228,7 @@ class RecordedRun:
         for table, columns in (
             ("recorded", LONG_COLUMNS),
             ("recorded_operations", OPERATION_COLUMNS),
+            ("recorded_readings", OPERATION_COLUMNS),
         ):
             names = ", ".join(f'"{column}" BIGINT' for column in columns)
             database.execute(f"CREATE TABLE {table} ({names})")

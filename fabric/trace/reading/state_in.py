@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from fabric.retiming.rows import ALLOCATE, LEFT_OVER
 from fabric.state.expected import UNTOLD, Expected
 from fabric.state.run_state import ChannelState, OnChipState, RunState, UnitState, WaitState
 from fabric.telling.causes import PARKED, Cause, Operation
 from fabric.telling.place import Place
-from fabric.trace.recording.rows import ALLOCATE, LEFT_OVER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from fabric.retiming.rows import BURST, IDLE, NUMBERED, RESERVE
 from fabric.telling.causes import Cause, Operation, Step
-from fabric.trace.recording.rows import BURST, IDLE, NUMBERED, RESERVE
 
 __all__ = ["LONG", "OPERATIONS", "SHORT", "VIEWS"]
 
@@ -22,7 +22,10 @@ INSERT INTO recorded SELECT
 FROM {file}
 """
 LONG: Final = "INSERT INTO recorded SELECT * FROM {file}"
-OPERATIONS: Final = "INSERT INTO recorded_operations SELECT * FROM {file}"
+OPERATIONS: Final = f"""
+INSERT INTO recorded_operations SELECT * FROM {{file}} WHERE operation < {len(NUMBERED)};
+INSERT INTO recorded_readings SELECT * FROM {{file}} WHERE operation >= {len(NUMBERED)};
+"""
 
 VIEWS: Final = f"""
 CREATE TABLE transfers AS SELECT

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from fabric.retiming.watcher import Watcher
 from fabric.telling.causes import Operation
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.plain import json_text
@@ -22,7 +23,6 @@ from fabric.telling.whole_file import write_whole
 from fabric.trace.recording import static
 from fabric.trace.recording.options import TraceOptions
 from fabric.trace.recording.spool import Spool
-from fabric.trace.recording.watching import Watcher
 
 if TYPE_CHECKING:
     from fabric.state.run_state import RunState
@@ -46,7 +46,7 @@ class Recorder:
         """Record what ``options`` say, once ``start`` is given a folder."""
         self._options: Final = options
         self._spool: Final = Spool(options.window)
-        self.observer: Final = Watcher(options, self._spool.rows)
+        self.observer: Final = Watcher(self._spool.rows, options.keeps, options.check)
         self._end: dict[str, object] = {}
         self._snapshots = 0
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from fabric.trace.recording.rows import OPERATION_COLUMNS, Packed, Rows
+from fabric.retiming.rows import OPERATION_COLUMNS, Packed, Rows
 from fabric.trace.recording.segments import SegmentWriter
 
 __all__ = ["Spool"]

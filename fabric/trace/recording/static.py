@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from fabric.deadlock.waits import channels_of, find_stuck
+from fabric.retiming.rows import LONG_COLUMNS
 from fabric.state.expected import Expected, expected_of
 from fabric.state.open_waits import open_waits
 from fabric.telling.causes import Cause
 from fabric.telling.vocabulary import FIELDS, TABLES
-from fabric.trace.recording.rows import LONG_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -23,7 +23,8 @@ from typing import Final
 from fabric import Hardware, Program, simulate
 from fabric.engine import observation
 from fabric.loading.program_file import load_program
-from fabric.trace.recording import recorder, rows, spool
+from fabric.retiming import rows
+from fabric.trace.recording import recorder, spool
 from fabric.trace.recording.options import TraceOptions
 
 _ROWS: Final = 48

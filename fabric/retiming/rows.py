@@ -1,4 +1,4 @@
-"""Rows of the trace on their way to disk: buffers of fixed size, flushed as segments.
+"""What happens in a run as rows of integers, in buffers of fixed size that are emptied when full.
 
 An element that is sent and received by one operation each, the usual case, takes a short row; one
 whose slot was reserved or requested for later, or which was looked at before, takes a long one.
@@ -18,15 +18,20 @@ from fabric.telling.causes import Step
 
 __all__ = [
     "ALLOCATE",
+    "ARRIVAL",
     "BURST",
+    "CHOICE",
     "END",
+    "FINISH",
     "IDLE",
+    "LATE",
     "LEFT_OVER",
     "LONG_COLUMNS",
     "NUMBERED",
     "OPERATION_COLUMNS",
     "RESERVE",
     "SHORT_COLUMNS",
+    "UNTIL",
     "Packed",
     "Rows",
 ]
@@ -54,6 +59,11 @@ NUMBERED: Final = (Step.BURST, Step.ALLOCATE, Step.END, Step.RESERVE, Step.IDLE)
 """Operations that are no transfers; a row has the place of its operation here."""
 
 BURST, ALLOCATE, END, RESERVE, IDLE = range(len(NUMBERED))
+
+LATE, ARRIVAL, UNTIL, FINISH, CHOICE = range(len(NUMBERED), len(NUMBERED) + 5)
+"""Not operations of their own, but what follows from other stamps than the clock before it. Of
+LATE, ``wait_cycles`` is the number of the reading the amount counts from, -1 for cycle 0, and the
+cycle is the clock that was read; the amount of ARRIVAL is an element, of UNTIL and LATE cycles."""
 
 LEFT_OVER: Final = -2
 """Stands for the order of a dequeue after the consumer's operator had ended."""

@@ -1,4 +1,4 @@
-"""What an observer is told, as rows of the trace."""
+"""What an observer is told, as rows."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING, Final
 from typing_extensions import override
 
 from fabric.engine.observer import Observer
-from fabric.trace.recording.rows import (
+from fabric.retiming.rows import (
     ALLOCATE,
+    ARRIVAL,
     BURST,
+    CHOICE,
     END,
+    FINISH,
     IDLE,
+    LATE,
     LEFT_OVER,
     LONG_COLUMNS,
     RESERVE,
     SHORT_COLUMNS,
+    UNTIL,
     Rows,
 )
 from fabric.values.value import Empty
@@ -26,7 +31,6 @@ if TYPE_CHECKING:
 
     from fabric.engine.observer import Sent, Stamp, Taken, Transferred, Watched
     from fabric.engine.unit import Unit
-    from fabric.trace.recording.options import TraceOptions
     from fabric.values.value import Element
 
 __all__ = ["Watcher"]
@@ -40,9 +44,21 @@ _LONG_BYTES: Final = calcsize(f"={len(LONG_COLUMNS)}q")
 class Watcher(Observer):
     """Writes one row for each element, when it is dequeued, and one for each wait that is none."""
 
-    def __init__(self, options: TraceOptions, rows: Rows) -> None:
-        """Watch the channels that ``options`` keep; ``rows`` get what happens."""
-        self._options: Final = options
+    def __init__(
+        self,
+        rows: Rows,
+        keeps: Callable[[str], bool] = lambda _: True,
+        check: Callable[[list[str]], object] = lambda _: None,
+    ) -> None:
+        """Write into ``rows`` what happens on the channels of units whose names are kept.
+
+        Args:
+            rows: get what happens.
+            keeps: whether the channels of a unit of this name are watched.
+            check: is shown the names of all units, and may refuse them.
+        """
+        self._keeps: Final = keeps
+        self._check: Final = check
         self._rows: Final = rows
         self._channels: dict[int, Watched] = {}
         self._elements: dict[int, int] = {}
@@ -50,12 +66,12 @@ class Watcher(Observer):
 
     @override
     def begin(self, units: Sequence[Unit], next_order: Callable[[], int]) -> None:
-        self._options.check([unit.name for unit in units])
+        self._check([unit.name for unit in units])
         self._next_order = next_order
 
     @override
     def watch(self, channel: Watched) -> Transferred | None:
-        keeps = self._options.keeps
+        keeps = self._keeps
         if not (keeps(channel.producer.name) or keeps(channel.consumer.name)):
             return None
         number = channel.number
@@ -110,6 +126,28 @@ class Watcher(Observer):
     def allocated(self, unit: Unit, size_bytes: int, stamp: Stamp) -> None:
         if stamp[2]:
             self._rows.operation(ALLOCATE, unit.index, stamp, amount=size_bytes)
+
+    @override
+    def requested(self, channel: Watched, order: int, since: Stamp | None, cycles: int) -> None:
+        reading, cycle, _ = since or (-1, 0, 0)
+        stamp = order, cycle, reading
+        self._rows.operation(LATE, channel.producer.index, stamp, channel.number, cycles)
+
+    @override
+    def arrived(self, channel: Watched, stamp: Stamp, element: int) -> None:
+        self._rows.operation(ARRIVAL, channel.consumer.index, stamp, channel.number, element)
+
+    @override
+    def was_busy(self, unit: Unit, stamp: Stamp, cycles: int) -> None:
+        self._rows.operation(UNTIL, unit.index, stamp, amount=cycles)
+
+    @override
+    def chose(self, unit: Unit, stamp: Stamp) -> None:
+        self._rows.operation(CHOICE, unit.index, stamp)
+
+    @override
+    def finished(self, unit: Unit, stamp: Stamp) -> None:
+        self._rows.operation(FINISH, unit.index, stamp)
 
     def next_order(self) -> int:
         """Draw a number: what bears a higher one happens later."""

@@ -1,0 +1,66 @@
+"""What stands where in the arrays of a record and of the loop that times it again.
+
+An event is two integers: ``channel << SHIFT | kind``, and an amount.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+SHIFT: Final = 4
+KIND: Final = (1 << SHIFT) - 1
+
+# Operations on channels, and a unit's end: the amount is the cycles it worked before.
+SEE: Final = 0
+TAKE: Final = 1
+SEND: Final = 2
+RESERVE: Final = 3
+PUT: Final = 4
+END: Final = 5
+FINISH: Final = 6
+LAST_WORKED: Final = FINISH
+
+# Cycles of the unit itself: worked; waited for a memory, as long as in the run that was recorded.
+WORK: Final = 7
+WAIT: Final = 8
+
+# What follows from other stamps than the clock before.
+NOTE: Final = 9
+"""Remember the clock."""
+LATE: Final = 10
+"""The next element is visible so many cycles after the remembered clock, or later."""
+AT: Final = 11
+"""The next element is visible in this cycle, or later."""
+ARRIVAL: Final = 12
+"""Remember when this element of the channel became visible."""
+UNTIL: Final = 13
+"""Be busy until so many cycles after the remembered arrival."""
+IDLE: Final = 14
+"""Wait until so many cycles after the channel's next element becomes visible, at least 0 or not."""
+
+# A unit while it is timed.
+NOW: Final = 0
+PC: Final = 1
+AWAITS: Final = 2
+NOTED: Final = 3
+ARRIVED: Final = 4
+REQUESTED: Final = 5
+LAST: Final = 6
+UNIT_COLUMNS: Final = 7
+
+# A channel while it is timed.
+SENT: Final = 0
+RESERVED: Final = 1
+TAKEN: Final = 2
+CLOSED: Final = 3
+DRAINED: Final = 4
+DEPTH: Final = 5
+FORWARD: Final = 6
+BACKWARD: Final = 7
+BASE: Final = 8
+PRODUCER: Final = 9
+CONSUMER: Final = 10
+CHANNEL_COLUMNS: Final = 11
+
+NONE: Final = -1
+"""In the place of a channel, a cycle, or a unit."""

@@ -1,0 +1,170 @@
+"""The compiled loop that times a record again: units go on, one after the other, until they wait.
+
+It follows the rules of ``fabric.engine.channel``; what each unit does is in the record.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fabric.engine.machine_code import Counters, MachineCode
+from fabric.retiming import events as e
+
+__all__ = ["retime"]
+
+
+@partial(MachineCode, uses=(e,))
+def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
+    events: Counters,
+    units: Counters,
+    channels: Counters,
+    outputs: Counters,
+    first_output: Counters,
+    inputs: Counters,
+    first_input: Counters,
+    issued: Counters,
+    visible: Counters,
+    usable: Counters,
+    clocks: Counters,
+    ready: Counters,
+    count: int,
+    limit: int,
+) -> tuple[int, int]:
+    """Let every unit go on until all have ended or wait, or a clock passes ``limit``.
+
+    Args:
+        events: of all units, one after the other; see ``events``.
+        units: where each is; see ``events``.
+        channels: likewise.
+        outputs: channels that each unit sends on.
+        first_output: by unit, where they begin; and where the last one's end.
+        inputs: channels that each unit receives from.
+        first_input: likewise.
+        issued: by element, when its slot was taken; elements of a channel begin at its BASE.
+        visible: by element, when it is visible.
+        usable: by element, when the credit of its slot is usable again.
+        clocks: filled with the unit's clock after each event.
+        ready: a stack of units that can go on; at first all that there are.
+        count: how many.
+        limit: the last cycle that is of interest.
+
+    Returns:
+        How many units have not ended, and the event at which ``limit`` was passed, or NONE.
+    """
+    live = count
+    while count > 0:
+        count -= 1
+        u = ready[count]
+        row = u * e.UNIT_COLUMNS
+        now = units[row + e.NOW]
+        pc = units[row + e.PC]
+        last = units[row + e.LAST]
+        waits = e.NONE
+        while pc < last:
+            code = events[2 * pc]
+            amount = events[2 * pc + 1]
+            kind = code & e.KIND
+            ch = code >> e.SHIFT
+            at = ch * e.CHANNEL_COLUMNS
+            if kind <= e.TAKE or kind == e.IDLE:
+                taken = channels[at + e.TAKEN]
+                if taken >= channels[at + e.SENT]:
+                    waits = ch
+                    break
+                element = channels[at + e.BASE] + taken
+                seen = visible[element]
+                now = max(now, seen + amount) if kind == e.IDLE else max(now + amount, seen)
+                if kind == e.TAKE:
+                    usable[element] = now + channels[at + e.BACKWARD]
+                    channels[at + e.TAKEN] = taken + 1
+                    other = channels[at + e.PRODUCER]
+                    if units[other * e.UNIT_COLUMNS + e.AWAITS] == ch:
+                        units[other * e.UNIT_COLUMNS + e.AWAITS] = e.NONE
+                        ready[count] = other
+                        count += 1
+            elif kind <= e.PUT:
+                if kind != e.PUT:
+                    number = channels[at + e.SENT] + channels[at + e.RESERVED]
+                    before = number - channels[at + e.DEPTH]
+                    base = channels[at + e.BASE]
+                    if before >= channels[at + e.TAKEN]:
+                        waits = ch
+                        break
+                    now += amount
+                    if before >= 0:
+                        now = max(now, usable[base + before])
+                    issued[base + number] = now
+                else:
+                    now += amount
+                    channels[at + e.RESERVED] -= 1
+                if kind == e.RESERVE:
+                    channels[at + e.RESERVED] += 1
+                else:
+                    sent = channels[at + e.SENT]
+                    element = channels[at + e.BASE] + sent
+                    seen = max(now + channels[at + e.FORWARD], units[row + e.REQUESTED])
+                    units[row + e.REQUESTED] = e.NONE
+                    visible[element] = seen
+                    channels[at + e.SENT] = sent + 1
+                    if channels[at + e.DRAINED] >= 0:
+                        drained = max(seen, channels[at + e.DRAINED])
+                        usable[element] = drained + channels[at + e.BACKWARD]
+                        channels[at + e.TAKEN] = sent + 1
+                    other = channels[at + e.CONSUMER]
+                    if units[other * e.UNIT_COLUMNS + e.AWAITS] == ch:
+                        units[other * e.UNIT_COLUMNS + e.AWAITS] = e.NONE
+                        ready[count] = other
+                        count += 1
+            elif kind == e.END:
+                if channels[at + e.CLOSED] < 0:
+                    waits = ch
+                    break
+                now = max(now + amount, channels[at + e.CLOSED])
+            elif kind == e.FINISH:
+                now += amount
+                for place in range(first_output[u], first_output[u + 1]):
+                    out = outputs[place]
+                    channels[out * e.CHANNEL_COLUMNS + e.CLOSED] = now
+                    other = channels[out * e.CHANNEL_COLUMNS + e.CONSUMER]
+                    if units[other * e.UNIT_COLUMNS + e.AWAITS] == out:
+                        units[other * e.UNIT_COLUMNS + e.AWAITS] = e.NONE
+                        ready[count] = other
+                        count += 1
+                for place in range(first_input[u], first_input[u + 1]):
+                    into = inputs[place]
+                    at = into * e.CHANNEL_COLUMNS
+                    channels[at + e.DRAINED] = now
+                    for number in range(channels[at + e.TAKEN], channels[at + e.SENT]):
+                        element = channels[at + e.BASE] + number
+                        drained = max(visible[element], now)
+                        usable[element] = drained + channels[at + e.BACKWARD]
+                    channels[at + e.TAKEN] = channels[at + e.SENT]
+                    other = channels[at + e.PRODUCER]
+                    if units[other * e.UNIT_COLUMNS + e.AWAITS] == into:
+                        units[other * e.UNIT_COLUMNS + e.AWAITS] = e.NONE
+                        ready[count] = other
+                        count += 1
+            elif kind <= e.WAIT:
+                now += amount
+            elif kind == e.NOTE:
+                units[row + e.NOTED] = now
+            elif kind == e.LATE:
+                units[row + e.REQUESTED] = units[row + e.NOTED] + amount
+            elif kind == e.AT:
+                units[row + e.REQUESTED] = amount
+            elif kind == e.ARRIVAL:
+                units[row + e.ARRIVED] = visible[channels[at + e.BASE] + amount]
+            else:
+                now = max(now, units[row + e.ARRIVED] + amount)
+            clocks[pc] = now
+            if now > limit:
+                units[row + e.NOW] = now
+                units[row + e.PC] = pc
+                return live, pc
+            pc += 1
+        units[row + e.NOW] = now
+        units[row + e.PC] = pc
+        units[row + e.AWAITS] = waits
+        if waits < 0:
+            live -= 1
+    return live, e.NONE

@@ -1,0 +1,149 @@
+"""The record of a run: what each unit did, in its order, and how long it worked before.
+
+Stamps are not in it: they follow from it under any depths.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric.engine.machine_code import Counters
+from fabric.retiming import events as e
+from fabric.telling.errors import ConfigurationError
+from fabric.telling.wording import close_to
+
+__all__ = ["Record", "RecordedChannel"]
+
+
+class RecordedChannel(NamedTuple):
+    """A channel of the recorded run.
+
+    Attributes:
+        option: what ``--depth`` calls it, ``consumer.input``.
+        name: ``producer.output -> consumer.input``.
+        producer, consumer: numbers of the units at its ends.
+        depth: in the recorded run.
+        forward_cycles: from the sending of an element until it is visible.
+        backward_cycles: from a dequeue until its credit is usable.
+        elements: sent on it, bare stops included.
+        element_bytes: of the largest one; 0 where that was not recorded.
+    """
+
+    option: str
+    name: str
+    producer: int
+    consumer: int
+    depth: int
+    forward_cycles: int
+    backward_cycles: int
+    elements: int = 0
+    element_bytes: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What happened in one run that completed.
+
+    Attributes:
+        program: its name.
+        units: their names.
+        channels: in edge order.
+        first: by unit, its first event; and behind the last unit, how many events there are.
+        events: [events, 2]; see ``events``.
+        cycles: of the run.
+        clients: units that the off-chip memory serves.
+        shutdown_cycles: it stops so long after the last of them.
+        arbitrated: why other depths may change more than stamps; nothing where they cannot.
+    """
+
+    program: str
+    units: tuple[str, ...]
+    channels: tuple[RecordedChannel, ...] = field(repr=False)
+    first: Counters = field(repr=False)
+    events: Counters = field(repr=False)
+    cycles: int
+    clients: tuple[int, ...] = field(default=(), repr=False)
+    shutdown_cycles: int = 0
+    arbitrated: tuple[str, ...] = ()
+
+    @property
+    def determinate(self) -> bool:
+        """Whether other depths change stamps and nothing else."""
+        return not self.arbitrated
+
+    @cached_property
+    def depths(self) -> Counters:
+        """Those of the recorded run, in edge order."""
+        return np.array([channel.depth for channel in self.channels], np.int64)
+
+    @cached_property
+    def elements(self) -> Counters:
+        """How many were sent on each channel."""
+        return np.array([channel.elements for channel in self.channels], np.int64)
+
+    @cached_property
+    def unit_of(self) -> Counters:
+        """By event, the unit whose it is."""
+        return np.repeat(np.arange(len(self.units)), np.diff(self.first))
+
+    @cached_property
+    def element_of(self) -> Counters:
+        """By event on a channel, the number of its element there; 0 for other events."""
+        found = np.zeros(len(self.events), np.int64)
+        kinds = self.events[:, 0] & e.KIND
+        for its, counted in (
+            ((e.PUT, e.SEND), (e.PUT, e.SEND)),
+            ((e.RESERVE, e.SEND), (e.RESERVE, e.SEND)),
+            # What looks at an element has the number of the dequeue that follows.
+            ((e.TAKE, e.SEE, e.IDLE), (e.TAKE,)),
+        ):
+            of_these = np.flatnonzero(np.isin(kinds, its))
+            found[of_these] = self._before(of_these, np.isin(kinds[of_these], counted))
+        return found
+
+    def places(self, *kinds: int) -> Counters:
+        """By element, the event of these ``kinds`` that is about it; -1 where none is."""
+        base = np.cumsum(self.elements) - self.elements
+        found = np.full(max(1, int(self.elements.sum())), e.NONE)
+        its = np.flatnonzero(np.isin(self.events[:, 0] & e.KIND, kinds))
+        channel = self.events[its, 0] >> e.SHIFT
+        found[base[channel] + self._before(its, np.ones(len(its), np.bool_))] = its
+        return found
+
+    def _before(self, its: Counters, counted: NDArray[np.bool_]) -> Counters:
+        """Return for events, in their order, how many on the same channel counted before them."""
+        channel = self.events[its, 0] >> e.SHIFT
+        ordered = np.argsort(channel, kind="stable")
+        counts = np.cumsum(counted[ordered]) - counted[ordered]
+        begins = np.searchsorted(channel[ordered], np.arange(len(self.channels)))
+        before = np.zeros(len(its), np.int64)
+        before[ordered] = counts - np.append(counts, 0)[begins][channel[ordered]]
+        return before
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """Channels by what ``--depth`` calls them."""
+        return {channel.option: at for at, channel in enumerate(self.channels)}
+
+    def with_work(self, unit: str, factor: float) -> Record:
+        """Return the same with all work of ``unit`` taking ``factor`` as long, rounded to cycles.
+
+        Raises:
+            ConfigurationError: there is no such unit.
+        """
+        if unit not in self.units:
+            raise ConfigurationError(
+                f"--work {unit}: no unit has that name: expected {close_to(self.units, unit)}"
+            )
+        at = self.units.index(unit)
+        events = self.events.copy()
+        its = events[self.first[at] : self.first[at + 1]]
+        kinds = its[:, 0] & e.KIND
+        worked = (kinds <= e.LAST_WORKED) | (kinds == e.WORK) | (kinds == e.UNTIL)
+        its[worked, 1] = np.rint(its[worked, 1] * factor).astype(np.int64)
+        return replace(self, events=events)

@@ -1,0 +1,216 @@
+"""A record, timed again under other depths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from fabric.retiming import events as e
+from fabric.retiming.blame import blame
+from fabric.retiming.kernel import retime
+
+if TYPE_CHECKING:
+    from fabric.engine.machine_code import Counters
+    from fabric.retiming.record import Record
+
+__all__ = ["NO_LIMIT", "Blocked", "Retimed", "Retimer"]
+
+NO_LIMIT: Final = 1 << 61
+"""Later than any cycle of a run."""
+
+
+class Blocked(NamedTuple):
+    """A unit that can never go on.
+
+    Attributes:
+        unit: its number.
+        channel: which it waits for.
+        full: for a slot; else for an element or the end.
+    """
+
+    unit: int
+    channel: int
+    full: bool
+
+
+class Retimed(NamedTuple):
+    """How a record went under some depths.
+
+    Attributes:
+        cycles: of the run; None where units block each other, or it was given up.
+        blocked: units that can never go on.
+        passed: the event at which the limit was passed; None where it was not.
+    """
+
+    cycles: int | None
+    blocked: tuple[Blocked, ...] = ()
+    passed: int | None = None
+
+
+class Retimer:
+    """Times one record under depths, as often as asked; the stamps of the last time stay.
+
+    Attributes:
+        record: which.
+        base: by channel, where the stamps of its elements begin; and how many there are.
+        issued: by element, when its slot was taken.
+        visible: by element, when it was visible.
+        usable: by element, when the credit of its slot was usable again.
+        clocks: the unit's clock after each event.
+        timed: how often a record was timed so far.
+    """
+
+    def __init__(self, record: Record) -> None:
+        """Get ready."""
+        self.record: Final = record
+        channels = record.channels
+        self.base: Final = np.concatenate([[0], np.cumsum(record.elements)]).astype(np.int64)
+        size = max(1, int(self.base[-1]))
+        self.issued: Final = np.zeros(size, np.int64)
+        self.visible: Final = np.zeros(size, np.int64)
+        self.usable: Final = np.zeros(size, np.int64)
+        self.clocks: Final = np.zeros(max(1, len(record.events)), np.int64)
+        self.timed = 0
+        self._begun_units: Final = np.full((len(record.units), e.UNIT_COLUMNS), e.NONE)
+        self._begun_units[:, e.NOW] = 0
+        self._begun_units[:, e.PC] = record.first[:-1]
+        self._begun_units[:, e.LAST] = record.first[1:]
+        self._begun_channels: Final = np.zeros((len(channels), e.CHANNEL_COLUMNS), np.int64)
+        begun = self._begun_channels
+        begun[:, e.CLOSED] = begun[:, e.DRAINED] = e.NONE
+        begun[:, e.FORWARD] = [channel.forward_cycles for channel in channels]
+        begun[:, e.BACKWARD] = [channel.backward_cycles for channel in channels]
+        begun[:, e.BASE] = self.base[:-1]
+        begun[:, e.PRODUCER] = [channel.producer for channel in channels]
+        begun[:, e.CONSUMER] = [channel.consumer for channel in channels]
+        self._units: Final = self._begun_units.copy()
+        self._channels: Final = begun.copy()
+        self._ready: Final = np.zeros(len(record.units) + 1, np.int64)
+        outputs, first_output = _grouped(begun[:, e.PRODUCER], len(record.units))
+        inputs, first_input = _grouped(begun[:, e.CONSUMER], len(record.units))
+        self._go: Final = retime.over(
+            events=record.events.reshape(-1),
+            units=self._units.reshape(-1),
+            channels=self._channels.reshape(-1),
+            outputs=outputs,
+            first_output=first_output,
+            inputs=inputs,
+            first_input=first_input,
+            issued=self.issued,
+            visible=self.visible,
+            usable=self.usable,
+            clocks=self.clocks,
+            ready=self._ready,
+        )
+
+    def time(self, depths: Counters | Sequence[int], limit: int = NO_LIMIT) -> Retimed:
+        """Return how the record goes under ``depths``, given in edge order.
+
+        Args:
+            depths: at least 1 each.
+            limit: given up in the first cycle after it.
+        """
+        self.timed += 1
+        np.copyto(self._units, self._begun_units)
+        np.copyto(self._channels, self._begun_channels)
+        self._channels[:, e.DEPTH] = depths
+        count = len(self.record.units)
+        # The first unit is on top of the stack.
+        self._ready[:count] = np.arange(count - 1, -1, -1)
+        live, passed = self._go(count, limit)
+        if passed >= 0:
+            return Retimed(None, passed=passed)
+        if live:
+            return Retimed(None, blocked=tuple(self._blocked()))
+        cycles = self._cycles()
+        return Retimed(cycles if cycles <= limit else None, passed=None)
+
+    def blamed(self, retimed: Retimed) -> frozenset[int]:
+        """Return channels, one of which has to be deeper for the last timing to end otherwise.
+
+        Where units block each other, those that are full in the loops they are in; where a limit
+        was passed, those whose slots were waited for on the way to the event that passed it; and
+        where neither is so, those on the way to the last cycle. None, and no depths help.
+        """
+        if retimed.blocked:
+            return frozenset(_full_in_loops(self.record, retimed.blocked))
+        record = self.record
+        pc = self._last_event() if retimed.passed is None else retimed.passed
+        self._blamed[:] = 0
+        self._go_back(pc, int(record.unit_of[pc]))
+        return frozenset(np.flatnonzero(self._blamed).tolist())
+
+    def _last_event(self) -> int:
+        """Return the event after which the run was over."""
+        now = self._units[:, e.NOW].copy()
+        clients = list(self.record.clients)
+        now[clients] += self.record.shutdown_cycles
+        return int(self.record.first[int(now.argmax()) + 1]) - 1
+
+    @cached_property
+    def _blamed(self) -> Counters:
+        return np.zeros(len(self.record.channels), np.int64)
+
+    @cached_property
+    def _go_back(self) -> Callable[..., tuple[int, ...]]:
+        record = self.record
+        finishes = np.flatnonzero((record.events[:, 0] & e.KIND) == e.FINISH)
+        finish = np.full(len(record.units), e.NONE)
+        finish[record.unit_of[finishes]] = finishes
+        return blame.over(
+            events=record.events.reshape(-1),
+            first=record.first,
+            channels=self._channels.reshape(-1),
+            element=record.element_of,
+            put=record.places(e.SEND, e.PUT),
+            taken=record.places(e.TAKE),
+            finish=finish,
+            visible=self.visible,
+            clocks=self.clocks,
+            blamed=self._blamed,
+        )
+
+    def _cycles(self) -> int:
+        now = self._units[:, e.NOW]
+        cycles = int(now.max())
+        clients = self.record.clients
+        if clients:
+            cycles = max(cycles, int(now[list(clients)].max()) + self.record.shutdown_cycles)
+        return cycles
+
+    def _blocked(self) -> list[Blocked]:
+        found = []
+        for unit in np.flatnonzero(self._units[:, e.AWAITS] >= 0).tolist():
+            kind = int(self.record.events[self._units[unit, e.PC], 0]) & e.KIND
+            channel = int(self._units[unit, e.AWAITS])
+            found.append(Blocked(unit, channel, kind in (e.SEND, e.RESERVE)))
+        return found
+
+
+def _full_in_loops(record: Record, blocked: Iterable[Blocked]) -> Iterator[int]:
+    """Yield the full channels of the loops in which units wait for each other."""
+    awaits = {each.unit: each for each in blocked}
+    done: set[int] = set()
+    for start in awaits:
+        way: list[int] = []
+        unit = start
+        while unit in awaits and unit not in done:
+            done.add(unit)
+            way.append(unit)
+            wait = awaits[unit]
+            channel = record.channels[wait.channel]
+            unit = channel.consumer if wait.full else channel.producer
+        if unit in way:
+            for each in way[way.index(unit) :]:
+                if awaits[each].full:
+                    yield awaits[each].channel
+
+
+def _grouped(unit_of: Counters, units: int) -> tuple[Counters, Counters]:
+    """Return channels by unit, one after the other, and where those of each unit begin."""
+    ordered = np.argsort(unit_of, kind="stable")
+    first = np.searchsorted(unit_of[ordered], np.arange(units + 1))
+    return ordered.astype(np.int64), first.astype(np.int64)
