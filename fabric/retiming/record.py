@@ -119,7 +119,7 @@ class Record:
         """Return for events, in their order, how many on the same channel counted before them."""
         channel = self.events[its, 0] >> e.SHIFT
         ordered = np.argsort(channel, kind="stable")
-        counts = np.cumsum(counted[ordered]) - counted[ordered]
+        counts: Counters = np.cumsum(counted[ordered]) - counted[ordered]
         begins = np.searchsorted(channel[ordered], np.arange(len(self.channels)))
         before = np.zeros(len(its), np.int64)
         before[ordered] = counts - np.append(counts, 0)[begins][channel[ordered]]

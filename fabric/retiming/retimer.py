@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -131,12 +131,12 @@ class Retimer:
     def blamed(self, retimed: Retimed) -> frozenset[int]:
         """Return channels, one of which has to be deeper for the last timing to end otherwise.
 
-        Where units block each other, those that are full in the loops they are in; where a limit
+        Where units block each other, those that are full in a loop they are in; where a limit
         was passed, those whose slots were waited for on the way to the event that passed it; and
         where neither is so, those on the way to the last cycle. None, and no depths help.
         """
         if retimed.blocked:
-            return frozenset(_full_in_loops(self.record, retimed.blocked))
+            return _full_in_loop(self.record, retimed.blocked)
         record = self.record
         pc = self._last_event() if retimed.passed is None else retimed.passed
         self._blamed[:] = 0
@@ -190,8 +190,8 @@ class Retimer:
         return found
 
 
-def _full_in_loops(record: Record, blocked: Iterable[Blocked]) -> Iterator[int]:
-    """Yield the full channels of the loops in which units wait for each other."""
+def _full_in_loop(record: Record, blocked: Iterable[Blocked]) -> frozenset[int]:
+    """Return the full channels of a loop in which units wait for each other."""
     awaits = {each.unit: each for each in blocked}
     done: set[int] = set()
     for start in awaits:
@@ -204,9 +204,9 @@ def _full_in_loops(record: Record, blocked: Iterable[Blocked]) -> Iterator[int]:
             channel = record.channels[wait.channel]
             unit = channel.consumer if wait.full else channel.producer
         if unit in way:
-            for each in way[way.index(unit) :]:
-                if awaits[each].full:
-                    yield awaits[each].channel
+            loop = [awaits[each] for each in way[way.index(unit) :]]
+            return frozenset(each.channel for each in loop if each.full)
+    return frozenset()
 
 
 def _grouped(unit_of: Counters, units: int) -> tuple[Counters, Counters]:

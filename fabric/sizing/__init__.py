@@ -1,0 +1,3 @@
+"""The depths of channels: the least bytes that keep a goal, with a bound and a proof."""
+
+from __future__ import annotations
