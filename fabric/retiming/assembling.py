@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from fabric.retiming import rows as r
 if TYPE_CHECKING:
     from fabric.engine.machine_code import Counters
 
-__all__ = ["Rows", "assembled"]
+__all__ = ["Events", "Rows", "assembled", "events_of"]
 
 _ORDER_BITS: Final = 40
 
@@ -28,6 +28,22 @@ class Rows(NamedTuple):
 
     transfers: Counters
     operations: Counters
+
+
+class Events(NamedTuple):
+    """Events in the order of units and of each unit's own, one array a column.
+
+    Attributes:
+        unit: whose it is.
+        code: channel and kind.
+        work: cycles of work since the event before.
+        amount: where it is no work; see ``events``.
+    """
+
+    unit: Counters
+    code: Counters
+    work: Counters
+    amount: Counters
 
 
 class _Columns(NamedTuple):
@@ -52,49 +68,54 @@ class _Columns(NamedTuple):
     amount: Counters
 
 
-def assembled(
-    rows: Rows,
-    producers: Sequence[int],
-    consumers: Sequence[int],
-    forward: Sequence[int],
-    units: int,
-) -> tuple[Counters, Counters]:
+def assembled(parts: Iterable[Events], units: int) -> tuple[Counters, Counters]:
     """Return where each unit's events begin, and the events; see ``Record``.
+
+    Args:
+        parts: all events; those of one unit are in one of them.
+        units: how many there are.
+    """
+    paired = [_paired(part) for part in parts]
+    counts = [np.bincount(unit, minlength=units) for unit, _ in paired]
+    first = np.concatenate([[0], np.cumsum(np.sum(counts, axis=0))]).astype(np.int64)
+    events = np.empty((int(first[-1]), 2), np.int64)
+    for (unit, pairs), count in zip(paired, counts, strict=True):
+        # From a unit's place among the part's own to that among all.
+        shift = first[:-1] - (np.cumsum(count) - count)
+        events[np.arange(len(unit)) + shift[unit]] = pairs
+    return first, events
+
+
+def _paired(events: Events) -> tuple[Counters, Counters]:
+    """Return units and events; work that an event has no place for is an event before it."""
+    unit, code, work, amount = events
+    own = (code & e.KIND) <= e.LAST_WORKED
+    amount = np.where(own, work, amount)
+    at = np.flatnonzero(~own & (work > 0))
+    pairs = np.stack([np.insert(code, at, e.WORK), np.insert(amount, at, work[at])], axis=1)
+    return np.insert(unit, at, unit[at]), pairs
+
+
+def events_of(rows: Rows, producers: Counters, consumers: Counters, forward: Counters) -> Events:
+    """Return what units that were tasks did.
 
     Args:
         rows: of the run.
         producers: by channel, the unit that sends.
         consumers: by channel, the unit that receives.
         forward: by channel, cycles from the sending of an element until it is visible.
-        units: how many there are.
     """
     parts = [
-        *_of_transfers(rows.transfers, np.array(producers), np.array(consumers)),
-        *_of_operations(rows, np.array(forward, np.int64)),
+        *_of_transfers(rows.transfers, producers, consumers),
+        *_of_operations(rows, forward),
     ]
     every = _Columns(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     sequence = np.lexsort((every.rank, every.order, every.unit))
-    sorted_ = _Columns(*(column[sequence] for column in every))
-    return _with_work(sorted_, units)
-
-
-def _with_work(events: _Columns, units: int) -> tuple[Counters, Counters]:
-    """Add how long each unit worked between its events."""
-    unit, code, cycle = events.unit, events.code, events.cycle
-    before = np.concatenate([[0], cycle[:-1]])
-    begins = np.concatenate([[True], unit[1:] != unit[:-1]]) if len(unit) else np.zeros(0, bool)
-    before[begins[: len(before)]] = 0
-    work = cycle - events.spent - before[: len(cycle)]
-    kinds = code & e.KIND
-    own = kinds <= e.LAST_WORKED
-    amount = np.where(own, work, events.amount)
-    apart = ~own & (work > 0)
-    # Work in front of an event that has no place for it is an event of its own.
-    at = np.flatnonzero(apart)
-    pairs = np.stack([np.insert(code, at, e.WORK), np.insert(amount, at, work[at])], axis=1)
-    whose = np.insert(unit, at, unit[at])
-    first = np.searchsorted(whose, np.arange(units + 1))
-    return first.astype(np.int64), np.ascontiguousarray(pairs.astype(np.int64))
+    unit, _, _, code, cycle, spent, amount = (column[sequence] for column in every)
+    work = np.diff(cycle, prepend=0) - spent
+    begins = np.flatnonzero(np.diff(unit, prepend=-1))
+    work[begins] = cycle[begins] - spent[begins]
+    return Events(unit, code, work, amount)
 
 
 def _of_transfers(table: Counters, producers: Counters, consumers: Counters) -> list[_Columns]:
@@ -102,7 +123,8 @@ def _of_transfers(table: Counters, producers: Counters, consumers: Counters) -> 
     column = dict(zip(r.LONG_COLUMNS, table.T, strict=True))
     channel = column["channel"]
     sender, receiver = producers[channel], consumers[channel]
-    sends_at_once = column["reserved_order"] == column["sent_order"]
+    sent = column["sent_order"] >= 0
+    at_once = column["reserved_order"] == column["sent_order"]
     takes_at_once = column["seen_order"] == column["taken_order"]
     taken = column["taken_order"] >= 0
     seen = (column["seen_order"] >= 0) & ~takes_at_once
@@ -121,9 +143,9 @@ def _of_transfers(table: Counters, producers: Counters, consumers: Counters) -> 
 
     send_wait, receive_wait = column["send_wait_cycles"], column["receive_wait_cycles"]
     return [
-        events(e.SEND, sends_at_once, sender, "sent", send_wait),
-        events(e.RESERVE, ~sends_at_once, sender, "reserved", send_wait),
-        events(e.PUT, ~sends_at_once, sender, "sent", zero),
+        events(e.SEND, sent & at_once, sender, "sent", send_wait),
+        events(e.RESERVE, sent & ~at_once, sender, "reserved", send_wait),
+        events(e.PUT, sent & ~at_once, sender, "sent", zero),
         events(e.TAKE, taken & takes_at_once, receiver, "taken", receive_wait),
         events(e.SEE, seen, receiver, "seen", receive_wait),
         events(e.TAKE, taken & ~takes_at_once, receiver, "taken", zero),
