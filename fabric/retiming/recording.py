@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -101,6 +101,7 @@ def record_of(rows: Rows, about: About) -> Record:
         channel._replace(elements=count)
         for channel, count in zip(about.channels, counts.tolist(), strict=True)
     )
+    operations, kinds = rows.operations, rows.operations[:, 0]
     first, events = assembled(
         rows,
         [channel.producer for channel in channels],
@@ -117,19 +118,10 @@ def record_of(rows: Rows, about: About) -> Record:
         about.cycles,
         about.clients,
         about.shutdown_cycles,
-        tuple(_arbitrated(rows.operations, about)),
+        tuple(about.units[unit] for unit in np.unique(operations[kinds == r.CHOICE, 1]).tolist()),
+        bool((kinds == r.BURST).any()),
+        bool((kinds == r.ALLOCATE).any()),
     )
-
-
-def _arbitrated(operations: Counters, about: About) -> Iterable[str]:
-    """Yield why what units do, and how long it takes, may change with the depths."""
-    kinds = operations[:, 0]
-    for unit in np.unique(operations[kinds == r.CHOICE, 1]).tolist():
-        yield f"{about.units[unit]} takes whichever input comes first"
-    if (kinds == r.BURST).any():
-        yield "the HBM serves bursts as they come"
-    if (kinds == r.ALLOCATE).any():
-        yield "room on chip is given as it is asked for"
 
 
 def _table(packed: Packed) -> Counters:
