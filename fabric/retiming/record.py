@@ -60,7 +60,7 @@ class Record:
         shutdown_cycles: it stops so long after the last of them.
         choosers: units that did what came first among their inputs asked for.
         shares_off_chip: the off-chip memory served bursts, and others would meet in it elsewhere.
-        shares_on_chip: units waited for room on chip.
+        shares_on_chip: there is only so much room on chip.
     """
 
     program: str

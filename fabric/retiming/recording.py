@@ -36,6 +36,7 @@ class About(NamedTuple):
         cycles: of the run.
         clients: units that the off-chip memory serves.
         shutdown_cycles: it stops so long after the last of them.
+        shares_on_chip: there is only so much room on chip.
     """
 
     program: str
@@ -44,6 +45,7 @@ class About(NamedTuple):
     cycles: int
     clients: tuple[int, ...]
     shutdown_cycles: int
+    shares_on_chip: bool
 
 
 class Recording(Watcher):
@@ -120,7 +122,7 @@ def record_of(rows: Rows, about: About) -> Record:
         about.shutdown_cycles,
         tuple(about.units[unit] for unit in np.unique(operations[kinds == r.CHOICE, 1]).tolist()),
         bool((kinds == r.BURST).any()),
-        bool((kinds == r.ALLOCATE).any()),
+        about.shares_on_chip,
     )
 
 
@@ -167,4 +169,5 @@ def _about(machine: Machine, element_bytes: Mapping[int, int]) -> About:
         cycles_of(machine),
         clients,
         shutdown_cycles,
+        machine.on_chip.capacity_bytes is not None,
     )
