@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
@@ -41,6 +41,7 @@ class About(NamedTuple):
         cycles: of the run.
         clients: units that the off-chip memory serves.
         shutdown_cycles: it stops so long after the last of them.
+        shares_on_chip: there is only so much room on chip.
     """
 
     program: str
@@ -49,6 +50,7 @@ class About(NamedTuple):
     cycles: int
     clients: tuple[int, ...]
     shutdown_cycles: int
+    shares_on_chip: bool
 
 
 class Recording(Watcher):
@@ -180,18 +182,10 @@ def record_of(rows: Rows, about: About, unrolled: Unrolled | None = None) -> Rec
         about.cycles,
         about.clients,
         about.shutdown_cycles,
-        tuple(_arbitrated(chose, operations[:, 0], about)),
+        tuple(about.units[unit] for unit in np.unique(chose).tolist()),
+        bool((operations[:, 0] == r.BURST).any()),
+        about.shares_on_chip,
     )
-
-
-def _arbitrated(chose: Counters, operations: Counters, about: About) -> Iterable[str]:
-    """Yield why what units do, and how long it takes, may change with the depths."""
-    for unit in np.unique(chose).tolist():
-        yield f"{about.units[unit]} takes whichever input comes first"
-    if (operations == r.BURST).any():
-        yield "the HBM serves bursts as they come"
-    if (operations == r.ALLOCATE).any():
-        yield "room on chip is given as it is asked for"
 
 
 def _table(packed: Packed) -> Counters:
@@ -227,4 +221,5 @@ def _about(machine: Machine, element_bytes: Mapping[int, int]) -> About:
         cycles_of(machine),
         clients,
         shutdown_cycles,
+        machine.on_chip.capacity_bytes is not None,
     )
