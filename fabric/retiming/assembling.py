@@ -75,25 +75,43 @@ def assembled(parts: Iterable[Events], units: int) -> tuple[Counters, Counters]:
         parts: all events; those of one unit are in one of them.
         units: how many there are.
     """
-    paired = [_paired(part) for part in parts]
-    counts = [np.bincount(unit, minlength=units) for unit, _ in paired]
-    first = np.concatenate([[0], np.cumsum(np.sum(counts, axis=0))]).astype(np.int64)
+    paired = [_paired(part, units) for part in parts]
+    counts = np.array([count for count, _ in paired])
+    first = np.concatenate([[0], np.cumsum(counts.sum(axis=0))]).astype(np.int64)
     events = np.empty((int(first[-1]), 2), np.int64)
-    for (unit, pairs), count in zip(paired, counts, strict=True):
-        # From a unit's place among the part's own to that among all.
-        shift = first[:-1] - (np.cumsum(count) - count)
-        events[np.arange(len(unit)) + shift[unit]] = pairs
+    # Parts are given back as soon as they are copied: together they are as large as the whole.
+    paired.reverse()
+    while paired:
+        _place(events, first, *paired.pop())
     return first, events
 
 
-def _paired(events: Events) -> tuple[Counters, Counters]:
-    """Return units and events; work that an event has no place for is an event before it."""
+def _place(events: Counters, first: Counters, count: Counters, pairs: Counters) -> None:
+    """Copy a part, of which each unit has ``count``, to where the events of its units begin."""
+    its = np.flatnonzero(count)
+    ends = np.cumsum(count)[its]
+    begins = ends - count[its]
+    shift = first[its] - begins
+    # Units that follow each other here and there are copied at once.
+    apart = np.flatnonzero(np.diff(shift, prepend=-1, append=-1))
+    for start, stop in zip(apart[:-1].tolist(), apart[1:].tolist(), strict=True):
+        source = slice(int(begins[start]), int(ends[stop - 1]))
+        to = int(first[its[start]])
+        events[to : to + source.stop - source.start] = pairs[source]
+
+
+def _paired(events: Events, units: int) -> tuple[Counters, Counters]:
+    """Return how many each unit has, and them; work that one has no place for stands before it."""
     unit, code, work, amount = events
     own = (code & e.KIND) <= e.LAST_WORKED
     amount = np.where(own, work, amount)
     at = np.flatnonzero(~own & (work > 0))
-    pairs = np.stack([np.insert(code, at, e.WORK), np.insert(amount, at, work[at])], axis=1)
-    return np.insert(unit, at, unit[at]), pairs
+    count = np.bincount(unit, minlength=units) + np.bincount(unit[at], minlength=units)
+    pairs = np.empty((len(code) + len(at), 2), np.int64)
+    if len(at):
+        code, amount = np.insert(code, at, e.WORK), np.insert(amount, at, work[at])
+    pairs[:, 0], pairs[:, 1] = code, amount
+    return count, pairs
 
 
 def events_of(rows: Rows, producers: Counters, consumers: Counters, forward: Counters) -> Events:

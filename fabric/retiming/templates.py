@@ -49,6 +49,7 @@ class Templates(NamedTuple):
         amount: as the event has it, where it is no work.
         work: cycles since the row before.
         code: of the element that is sent; see ``codes``.
+        stays: an element is looked at that the template does not take.
     """
 
     first: Counters
@@ -57,6 +58,7 @@ class Templates(NamedTuple):
     amount: Counters
     work: Counters
     code: Counters
+    stays: NDArray[np.bool_]
 
 
 def templates_of(
@@ -91,8 +93,9 @@ def templates_of(
 def ranges(first: Counters, counts: Counters) -> Counters:
     """Return ``counts`` integers from each of ``first`` on, one after the other."""
     ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.repeat(first - (ends - counts), counts) + np.arange(total)
+    found = np.repeat(first - (ends - counts), counts)
+    found += np.arange(len(found), dtype=found.dtype)
+    return found
 
 
 def _repeated(rows: Counters, owner: Counters, operations: Counters) -> tuple[Counters, Counters]:
@@ -185,4 +188,19 @@ def _squeezed(count: int, owner: Counters, *columns: Counters) -> Templates:
     some = (kind[kept] != NOTHING) | (work > 0)
     kept, work = kept[some], work[some]
     first = np.searchsorted(owner[kept], np.arange(count + 1))
-    return Templates(first, kind[kept], port[kept], amount[kept], work, code[kept])
+    kind, port = kind[kept], port[kept]
+    stays = _stays(owner[kept], kind, port)
+    return Templates(first, kind, port, amount[kept], work, code[kept], stays)
+
+
+def _stays(owner: Counters, kind: Counters, port: Counters) -> NDArray[np.bool_]:
+    """Return which looks at an element are not followed by its dequeue in the same template."""
+    looks = np.flatnonzero((kind == e.SEE) | (kind == e.TAKE))
+    looks = looks[np.lexsort((looks, port[looks], owner[looks]))]
+    places = owner[looks], port[looks]
+    taken = kind[looks[1:]] == e.TAKE
+    for each in places:
+        taken &= each[1:] == each[:-1]
+    stays = np.zeros(len(kind), np.bool_)
+    stays[looks] = (kind[looks] == e.SEE) & ~np.append(taken, False)[: len(looks)]
+    return stays

@@ -24,6 +24,13 @@ _BATCH: Final = 1 << 18
 """Events that are unrolled at a time; those of one unit are never parted."""
 
 
+_KINDS: Final = np.arange(e.KIND + 1)
+
+_IS_OUTPUT: Final = np.isin(_KINDS, OUTPUT_KINDS)
+
+_IS_ON_CHANNEL: Final = _IS_OUTPUT | np.isin(_KINDS, (e.SEE, e.TAKE, e.END, e.ARRIVAL))
+
+
 class _Sequence(NamedTuple):
     """Which template follows which.
 
@@ -104,9 +111,8 @@ class Unrolled:
         rows = ranges(templates.first[self._sequence.template[which]], counts)
         stage = np.repeat(self._sequence.stage[which], counts)
         kind, amount = templates.kind[rows], templates.amount[rows]
-        is_output = np.isin(kind, OUTPUT_KINDS)
-        channel = self._channels[self._sides[2 * stage + is_output] + templates.port[rows]]
-        channel[~np.isin(kind, _ON_CHANNEL)] = 0
+        channel = self._channels[self._sides[2 * stage + _IS_OUTPUT[kind]] + templates.port[rows]]
+        channel[~_IS_ON_CHANNEL[kind]] = 0
         self._count(channel, kind, rows)
         waits = np.flatnonzero(kind == e.WAIT)
         amount[waits], self._waits = np.split(self._waits, [len(waits)])
@@ -115,7 +121,7 @@ class Unrolled:
             before = _before(channel, kind == e.TAKE, arrivals)
             amount[arrivals] = before
         is_event = kind != NOTHING
-        _forget_seen_before(is_event, kind, channel)
+        _forget_seen_before(is_event, kind, channel, np.flatnonzero(templates.stays[rows]))
         _forget_unasked(is_event, kind, stage)
         kept = np.flatnonzero(is_event)
         work = np.diff(np.cumsum(templates.work[rows])[kept], prepend=0)
@@ -129,9 +135,6 @@ class Unrolled:
         self.sent[:] += np.bincount(to, minlength=len(self.sent))
         its = self._is_measured[to]
         np.maximum.at(self.largest, to[its], self._sizes[rows[sent[its]]])
-
-
-_ON_CHANNEL: Final = (*OUTPUT_KINDS, e.SEE, e.TAKE, e.END, e.ARRIVAL)
 
 
 def _sequence(journal: Journal, inputs: Counters) -> _Sequence:
@@ -150,21 +153,31 @@ def _sequence(journal: Journal, inputs: Counters) -> _Sequence:
     return _Sequence(np.repeat(numbers, lengths), template, ends)
 
 
+def _among(numbers: Counters, some: Counters) -> NDArray[np.bool_]:
+    """Return which ``numbers``, at least 0, are one of ``some``; quicker than to sort them."""
+    is_one = np.zeros(int(numbers.max()) + 1, np.bool_)
+    is_one[some] = True
+    return is_one[numbers]
+
+
 def _before(channel: Counters, counted: NDArray[np.bool_], its: Counters) -> Counters:
     """Return for rows ``its`` how many on the same channel counted before them."""
-    rows = np.flatnonzero(counted & np.isin(channel, channel[its]))
+    rows = np.flatnonzero(counted & _among(channel, channel[its]))
     keys = np.sort(channel[rows] * len(channel) + rows)
     begin = np.searchsorted(keys, channel[its] * len(channel))
     return np.searchsorted(keys, channel[its] * len(channel) + its) - begin
 
 
-def _forget_seen_before(is_event: NDArray[np.bool_], kind: Counters, channel: Counters) -> None:
-    """Forget later looks at an element, or at an end, than the first."""
-    seen = kind == e.SEE
-    rows = np.flatnonzero(seen | (kind == e.TAKE) & np.isin(channel, channel[seen]))
-    ordered = rows[np.argsort(channel[rows], kind="stable")]
-    again = (channel[ordered[1:]] == channel[ordered[:-1]]) & (kind[ordered[:-1]] == e.SEE)
-    is_event[ordered[1:][again & (kind[ordered[1:]] == e.SEE)]] = False
+def _forget_seen_before(
+    is_event: NDArray[np.bool_], kind: Counters, channel: Counters, stays: Counters
+) -> None:
+    """Forget later looks than the first at an element that stays, and at an end."""
+    if len(stays):
+        looks = (kind == e.SEE) | (kind == e.TAKE)
+        rows = np.flatnonzero(looks & _among(channel, channel[stays]))
+        ordered = rows[np.argsort(channel[rows], kind="stable")]
+        again = (channel[ordered[1:]] == channel[ordered[:-1]]) & (kind[ordered[:-1]] == e.SEE)
+        is_event[ordered[1:][again & (kind[ordered[1:]] == e.SEE)]] = False
     ends = np.flatnonzero(kind == e.END)
     _, first = np.unique(channel[ends], return_index=True)
     is_event[ends] = False
