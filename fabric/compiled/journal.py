@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fabric.compiled import columns as c
 from fabric.compiled.arrays import Arrays, Stage
@@ -31,20 +32,22 @@ class Journal:
         self.tables: Final = tables
         self.codes: Final = codes
         self.chose: Array = np.zeros(0, np.int64)
-        self._rows: Final[list[Array]] = []
+        self._small: Final = np.min_scalar_type(len(stages))
+        self._stages: Final[list[NDArray[Any]]] = [np.zeros(0, self._small)]
+        self._taken: Final[list[NDArray[np.int32]]] = [np.zeros(0, np.int32)]
 
     def keep(self, arrays: Arrays) -> None:
         """Keep what the loop has written and let it begin anew."""
-        count = int(arrays.control[c.JOURNAL])
-        self._rows.append(arrays.journal[:count].copy())
+        rows = arrays.journal[: arrays.control[c.JOURNAL]]
+        self._stages.append((rows >> c.STAGE_SHIFT).astype(self._small))
+        self._taken.append(rows.astype(np.int32))
         arrays.control[c.JOURNAL] = 0
         self.chose = np.flatnonzero(arrays.rows[:, c.CHOSE])
 
-    def taken(self) -> tuple[Array, Array]:
-        """Return stages in their order, and the transitions that each took in its own."""
-        rows = np.concatenate([np.zeros(0, np.int64), *self._rows])
+    def taken(self) -> tuple[Array, NDArray[np.int32]]:
+        """Return how many transitions each stage took, and those of one after those of another."""
+        stages = np.concatenate(self._stages)
         # Small numbers are sorted without comparing them.
-        stages = (rows >> c.STAGE_SHIFT).astype(np.min_scalar_type(len(self.stages)))
         sequence = np.argsort(stages, kind="stable")
-        rows = rows[sequence]
-        return rows >> c.STAGE_SHIFT, rows & ((1 << c.STAGE_SHIFT) - 1)
+        counts = np.bincount(stages, minlength=len(self.stages))
+        return counts, np.concatenate(self._taken)[sequence]

@@ -72,7 +72,7 @@ def assembled(parts: Iterable[Events], units: int) -> tuple[Counters, Counters]:
     """Return where each unit's events begin, and the events; see ``Record``.
 
     Args:
-        parts: all events; those of one unit are in one of them.
+        parts: all events; what a unit did first is in no later part than what it did then.
         units: how many there are.
     """
     paired = [_paired(part, units) for part in parts]
@@ -81,13 +81,16 @@ def assembled(parts: Iterable[Events], units: int) -> tuple[Counters, Counters]:
     events = np.empty((int(first[-1]), 2), np.int64)
     # Parts are given back as soon as they are copied: together they are as large as the whole.
     paired.reverse()
+    begin = first[:-1].copy()
     while paired:
-        _place(events, first, *paired.pop())
+        count, pairs = paired.pop()
+        _place(events, begin, count, pairs)
+        begin += count
     return first, events
 
 
 def _place(events: Counters, first: Counters, count: Counters, pairs: Counters) -> None:
-    """Copy a part, of which each unit has ``count``, to where the events of its units begin."""
+    """Copy a part, of which each unit has ``count``, to where those of its units begin."""
     its = np.flatnonzero(count)
     ends = np.cumsum(count)[its]
     begins = ends - count[its]

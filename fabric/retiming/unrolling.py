@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Unrolled"]
 
 _BATCH: Final = 1 << 18
-"""Events that are unrolled at a time; those of one unit are never parted."""
+"""Rows that are unrolled at a time."""
 
 
 _KINDS: Final = np.arange(e.KIND + 1)
@@ -29,20 +29,6 @@ _KINDS: Final = np.arange(e.KIND + 1)
 _IS_OUTPUT: Final = np.isin(_KINDS, OUTPUT_KINDS)
 
 _IS_ON_CHANNEL: Final = _IS_OUTPUT | np.isin(_KINDS, (e.SEE, e.TAKE, e.END, e.ARRIVAL))
-
-
-class _Sequence(NamedTuple):
-    """Which template follows which.
-
-    Attributes:
-        stage: whose, in their order.
-        template: see ``templates``.
-        ends: by stage, where its own end.
-    """
-
-    stage: Counters
-    template: Counters
-    ends: Counters
 
 
 class Unrolled:
@@ -78,53 +64,59 @@ class Unrolled:
         self._sides: Final = np.array(sides, np.int64)
         self._channels: Final = np.array([*ports, -1], np.int64)
         inputs = np.array([len(stage.inputs) for stage in stages], np.int64)
-        self._sequence: Final = _sequence(journal, inputs)
+        self._ends, self._template = _sequence(journal, inputs)
         self.sent: Final = np.zeros(len(number), np.int64)
         self.largest: Final = np.zeros(len(number), np.int64)
+        # What is known of channels, and of the unit that is being unrolled, from one part to the
+        # next: elements taken, the next one was looked at, the end was seen; work since an event.
+        self._taken: Counters = np.zeros(len(number), np.int64)
+        self._looked: Final = np.zeros(len(number), np.bool_)
+        self._ended: Final = np.zeros(len(number), np.bool_)
+        self._left_cycles = 0
         count = journal.tables.transitions.count + len(stages) + int(inputs.max()) + 1
-        used = np.bincount(self._sequence.template, minlength=count) > 0
+        used = np.bincount(self._template, minlength=count) > 0
         stretches = [stage.automaton.first_stretch for stage in stages]
         self._templates: Final = templates_of(journal.tables, stretches, int(inputs.max()), used)
         self._is_measured: Final = np.isin(np.arange(len(number)), measured)
         self._sizes: Final = _sizes_bytes(journal, self._templates)
 
     def events(self, waits: Counters) -> Iterator[Events]:
-        """Yield all events, those of several units at a time.
+        """Yield all events, some at a time.
 
         Args:
             waits: cycles of all bursts, in the order of units and of each unit's own.
         """
         self._waits = waits
-        templates, sequence = self._templates, self._sequence
-        counts = np.diff(templates.first)[sequence.template]
-        total = np.concatenate([[0], np.cumsum(counts)])[sequence.ends]
-        begin = done = 0
-        for last, (end, rows) in enumerate(
-            zip(sequence.ends.tolist(), total.tolist(), strict=True)
-        ):
-            if rows - done >= _BATCH or last == len(total) - 1:
-                yield self._unrolled(slice(begin, end), counts[begin:end])
-                begin, done = end, rows
+        counts = np.diff(self._templates.first)
+        total = np.cumsum(counts[self._template])
+        parts = np.arange(_BATCH, total[-1] + _BATCH, _BATCH)
+        cuts = np.unique(np.searchsorted(total, parts, "right")).tolist()
+        del total
+        begin = 0
+        for end in (*cuts, len(self._template)):
+            if end > begin:
+                yield self._unrolled(begin, end, counts)
+            begin = end
 
-    def _unrolled(self, which: slice, counts: Counters) -> Events:
-        templates = self._templates
-        rows = ranges(templates.first[self._sequence.template[which]], counts)
-        stage = np.repeat(self._sequence.stage[which], counts)
+    def _unrolled(self, begin: int, end: int, counts: Counters) -> Events:
+        templates, template = self._templates, self._template[begin:end]
+        counts = counts[template]
+        rows = ranges(templates.first[template], counts)
+        stage = np.repeat(np.searchsorted(self._ends, np.arange(begin, end), "right"), counts)
         kind, amount = templates.kind[rows], templates.amount[rows]
         channel = self._channels[self._sides[2 * stage + _IS_OUTPUT[kind]] + templates.port[rows]]
         channel[~_IS_ON_CHANNEL[kind]] = 0
         self._count(channel, kind, rows)
         waits = np.flatnonzero(kind == e.WAIT)
         amount[waits], self._waits = np.split(self._waits, [len(waits)])
-        arrivals = np.flatnonzero(kind == e.ARRIVAL)
-        if len(arrivals):
-            before = _before(channel, kind == e.TAKE, arrivals)
-            amount[arrivals] = before
         is_event = kind != NOTHING
-        _forget_seen_before(is_event, kind, channel, np.flatnonzero(templates.stays[rows]))
-        _forget_unasked(is_event, kind, stage)
+        self._number_arrivals(channel, kind, amount)
+        self._forget_seen_before(is_event, kind, channel, np.flatnonzero(templates.stays[rows]))
+        self._forget_unasked(is_event, kind, stage, end)
         kept = np.flatnonzero(is_event)
-        work = np.diff(np.cumsum(templates.work[rows])[kept], prepend=0)
+        total = np.cumsum(templates.work[rows])
+        work = np.diff(total[kept], prepend=-self._left_cycles)
+        self._left_cycles += int(total[-1] - work.sum()) if len(rows) else 0
         code = channel[kept] << e.SHIFT | kind[kept]
         return Events(self.units[stage[kept]], code, work, amount[kept])
 
@@ -136,21 +128,76 @@ class Unrolled:
         its = self._is_measured[to]
         np.maximum.at(self.largest, to[its], self._sizes[rows[sent[its]]])
 
+    def _number_arrivals(self, channel: Counters, kind: Counters, amount: Counters) -> None:
+        """Say which element of its channel each arrival is about: the next to be dequeued."""
+        arrivals = np.flatnonzero(kind == e.ARRIVAL)
+        is_taken = kind == e.TAKE
+        if len(arrivals):
+            its = channel[arrivals]
+            rows = np.flatnonzero(is_taken & _among(channel, its))
+            places = np.sort(channel[rows] * len(channel) + rows)
+            before = np.searchsorted(places, its * len(channel) + arrivals)
+            before -= np.searchsorted(places, its * len(channel))
+            amount[arrivals] = self._taken[its] + before
+        self._taken += np.bincount(channel[is_taken], minlength=len(self._taken))
 
-def _sequence(journal: Journal, inputs: Counters) -> _Sequence:
-    """Return transitions that were taken, each stage's between its first stretch and its end."""
-    stage, taken = journal.taken()
+    def _forget_seen_before(
+        self, is_event: NDArray[np.bool_], kind: Counters, channel: Counters, stays: Counters
+    ) -> None:
+        """Forget later looks than the first at an element that stays, and at an end."""
+        looks = (kind == e.SEE) | (kind == e.TAKE)
+        may_stay = self._looked.copy()
+        may_stay[channel[stays]] = True
+        rows = np.flatnonzero(looks & may_stay[channel])
+        rows = rows[np.argsort(channel[rows], kind="stable")]
+        if len(rows):
+            its, seen = channel[rows], kind[rows] == e.SEE
+            begins = np.diff(its, prepend=-1) != 0
+            before = np.where(begins, self._looked[its], np.append(False, seen[:-1]))
+            is_event[rows[seen & before]] = False
+            last = np.append(begins[1:], True)
+            self._looked[its[last]] = seen[last]
+        ends = np.flatnonzero(kind == e.END)
+        _, first = np.unique(channel[ends], return_index=True)
+        is_event[ends] = False
+        first = ends[first]
+        is_event[first] = ~self._ended[channel[first]]
+        self._ended[channel[first]] = True
+
+    def _forget_unasked(
+        self, is_event: NDArray[np.bool_], kind: Counters, stage: Counters, end: int
+    ) -> None:
+        """Forget readings of a clock that nothing is asked for since."""
+        rows = np.flatnonzero((kind == e.NOTE) | (kind == e.LATE))
+        if not len(rows):
+            return
+        asked = (kind[rows[1:]] == e.LATE) & (stage[rows[1:]] == stage[rows[:-1]])
+        asked = np.append(asked, self._asks(int(stage[rows[-1]]), end))
+        is_event[rows[~asked & (kind[rows] == e.NOTE)]] = False
+
+    def _asks(self, stage: int, begin: int) -> bool:
+        """Whether a stage asks for something, from a place on, before it reads its clock again."""
+        for template in map(int, self._template[begin : self._ends[stage]]):
+            first, last = self._templates.first[template : template + 2].tolist()
+            for kind in self._templates.kind[first:last].tolist():
+                if kind in (e.NOTE, e.LATE):
+                    return bool(kind == e.LATE)
+        return False
+
+
+def _sequence(journal: Journal, inputs: Counters) -> tuple[Counters, NDArray[np.int32]]:
+    """Return where each stage's templates end: its first stretch, what it took, its end."""
+    lengths, taken = journal.taken()
     count, transitions = len(inputs), journal.tables.transitions.count
-    numbers = np.arange(count)
-    lengths = np.bincount(stage, minlength=count) + 2
+    lengths += 2
     ends = np.cumsum(lengths)
-    template = np.empty(len(taken) + 2 * count, np.int64)
+    template = np.empty(len(taken) + 2 * count, np.int32)
     between = np.ones(len(template), np.bool_)
     between[ends - 1] = between[ends - lengths] = False
     template[between] = taken
-    template[ends - lengths] = transitions + numbers
+    template[ends - lengths] = transitions + np.arange(count)
     template[ends - 1] = transitions + count + inputs
-    return _Sequence(np.repeat(numbers, lengths), template, ends)
+    return ends, template
 
 
 def _among(numbers: Counters, some: Counters) -> NDArray[np.bool_]:
@@ -158,38 +205,6 @@ def _among(numbers: Counters, some: Counters) -> NDArray[np.bool_]:
     is_one = np.zeros(int(numbers.max()) + 1, np.bool_)
     is_one[some] = True
     return is_one[numbers]
-
-
-def _before(channel: Counters, counted: NDArray[np.bool_], its: Counters) -> Counters:
-    """Return for rows ``its`` how many on the same channel counted before them."""
-    rows = np.flatnonzero(counted & _among(channel, channel[its]))
-    keys = np.sort(channel[rows] * len(channel) + rows)
-    begin = np.searchsorted(keys, channel[its] * len(channel))
-    return np.searchsorted(keys, channel[its] * len(channel) + its) - begin
-
-
-def _forget_seen_before(
-    is_event: NDArray[np.bool_], kind: Counters, channel: Counters, stays: Counters
-) -> None:
-    """Forget later looks than the first at an element that stays, and at an end."""
-    if len(stays):
-        looks = (kind == e.SEE) | (kind == e.TAKE)
-        rows = np.flatnonzero(looks & _among(channel, channel[stays]))
-        ordered = rows[np.argsort(channel[rows], kind="stable")]
-        again = (channel[ordered[1:]] == channel[ordered[:-1]]) & (kind[ordered[:-1]] == e.SEE)
-        is_event[ordered[1:][again & (kind[ordered[1:]] == e.SEE)]] = False
-    ends = np.flatnonzero(kind == e.END)
-    _, first = np.unique(channel[ends], return_index=True)
-    is_event[ends] = False
-    is_event[ends[first]] = True
-
-
-def _forget_unasked(is_event: NDArray[np.bool_], kind: Counters, stage: Counters) -> None:
-    """Forget readings of a clock that nothing is asked for since."""
-    rows = np.flatnonzero((kind == e.NOTE) | (kind == e.LATE))
-    if len(rows):
-        asked = (kind[rows[1:]] == e.LATE) & (stage[rows[1:]] == stage[rows[:-1]])
-        is_event[rows[~np.append(asked, False) & (kind[rows] == e.NOTE)]] = False
 
 
 def _sizes_bytes(journal: Journal, templates: Templates) -> Counters:
