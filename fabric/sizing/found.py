@@ -9,7 +9,7 @@ from fabric.sizing.oracle import Oracle
 from fabric.sizing.problem import Depths, Problem
 from fabric.telling.errors import ConfigurationError
 
-__all__ = ["Found", "Infeasible", "infeasible"]
+__all__ = ["Found", "InfeasibleError", "infeasible"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Found:
         return self.cost <= self.lower_bound
 
 
-class Infeasible(ConfigurationError):
+class InfeasibleError(ConfigurationError):
     """No depths keep all limits of a problem.
 
     Attributes:
@@ -50,7 +50,7 @@ class Infeasible(ConfigurationError):
         self.held = tuple(held)
 
 
-def infeasible(oracle: Oracle) -> Infeasible:
+def infeasible(oracle: Oracle) -> InfeasibleError:
     """Return what there is to say of a problem that even the most depths do not solve."""
     problem = oracle.problem
     cycles = oracle.cycles(problem.most)
@@ -59,7 +59,7 @@ def infeasible(oracle: Oracle) -> Infeasible:
     if held:
         most = [f"{problem.variables[each].name} at {problem.most[each]}" for each in held]
         message += f"; what is too shallow may be no deeper: {', '.join(most)}"
-    return Infeasible(message, cycles, held)
+    return InfeasibleError(message, cycles, held)
 
 
 def _failures(problem: Problem, cycles: Sequence[int | None]) -> list[str]:
