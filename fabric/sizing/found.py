@@ -55,10 +55,11 @@ def infeasible(oracle: Oracle) -> InfeasibleError:
     problem = oracle.problem
     cycles = oracle.cycles(problem.most)
     held = sorted(oracle.cut(problem.most) or ())
-    message = f"no depths help: with all at their most, {', '.join(_failures(problem, cycles))}"
+    failures = ", ".join(_failures(problem, cycles))
+    message = f"no depths keep the limits: with all at their most, {failures}"
     if held:
-        most = [f"{problem.variables[each].name} at {problem.most[each]}" for each in held]
-        message += f"; what is too shallow may be no deeper: {', '.join(most)}"
+        depths = [f"{problem.variables[each].name} at {problem.most[each]}" for each in held]
+        message += f"; one of these is too shallow and may not be deeper: {', '.join(depths)}"
     return InfeasibleError(message, cycles, held)
 
 
@@ -69,5 +70,5 @@ def _failures(problem: Problem, cycles: Sequence[int | None]) -> list[str]:
         if taken is None:
             found.append(f"{record.program} does not end")
         elif taken > limit:
-            found.append(f"{record.program} takes {taken} cycles: expected at most {limit}")
+            found.append(f"{record.program} takes {taken:,} cycles: expected at most {limit:,}")
     return found

@@ -87,9 +87,7 @@ def _begin(asked: Asked) -> tuple[Depths, list[Ran]]:
     raise NearestError(cycles)
 
 
-def _proposed(
-    method: Method, problem: Problem, missed: Sequence[Limit]
-) -> Depths | None:
+def _proposed(method: Method, problem: Problem, missed: Sequence[Limit]) -> Depths | None:
     """Return what ``method`` finds; None where nothing keeps the limits."""
     for more in _fewer(missed):
         wanted = Problem(problem.variables, (*problem.limits, *more), problem.cost)

@@ -9,7 +9,9 @@ from tests.fabric.sizing.networks import Network
 __all__ = ["cycles_of"]
 
 
-def cycles_of(network: Network, depths: Sequence[int]) -> int | None:
+def cycles_of(  # noqa: C901 - all rules in one place
+    network: Network, depths: Sequence[int]
+) -> int | None:
     """Return the cycles of ``network``, None where its units block each other.
 
     An element is visible a cycle after it was sent, and a slot usable a cycle after what was in it
