@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator
 from functools import partial
+from itertools import count
 from math import prod
 from random import Random
 
@@ -181,9 +182,13 @@ def both(problem: Problem) -> tuple[Found, Found]:
 
 def pairs(how_many: int) -> Iterator[tuple[Case, Case]]:
     """Yield networks of one shape whose units do other things."""
-    for seed in range(how_many):
+    found = 0
+    for seed in count():
         random = Random(seed)
         its = shape(random)
         first, second = (Case(network(random, its)) for _ in range(2))
         if prod(map(max, first.most, second.most)) <= 5_000:
             yield first, second
+            found += 1
+            if found == how_many:
+                return
