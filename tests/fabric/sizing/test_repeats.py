@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fabric import Feedback, Initial, Program, StreamType, TileType, simulate
 from fabric.deadlock.livelock import LIVELOCK_CYCLES
 from fabric.loading.program_file import load_on
+from fabric.retiming.retimer import Retimer
 from fabric.runs.execution import Execution, Settings
 from fabric.sizing.running import Stuck, cycles_of, recorded, unbounded
 from fabric.wiring.elaborate import elaborate
@@ -31,6 +32,7 @@ from operators import (
     Selectors,
 )
 from tests.deadlock.test_random import Network, networks
+from tests.fabric.sizing.users import Keep, Late
 
 
 def stored(program: Program, repeats: int) -> dict[str, NDArray[Any]]:
@@ -147,6 +149,20 @@ class TestCycles:
         assert simulate(whole).cycles == cycles_of(once, {}, count)
         assert simulate(whole).cycles == recorded(once, {}, repeats=count).cycles
 
+    @settings(max_examples=25)
+    @given(
+        count=st.integers(1, 4), wait=st.integers(0, 9), repeats=st.integers(2, 4),
+        depth=st.integers(1, 5),
+    )  # fmt: skip
+    def test_users_operators(self, count: int, wait: int, repeats: int, depth: int) -> None:
+        """A user's source that runs often is as one that does the same often in one run."""
+        once, whole = late(count, wait, 1, depth), late(count, wait, repeats, depth)
+
+        ran = recorded(once, {}, repeats=repeats)
+
+        assert simulate(whole).cycles == ran.cycles == cycles_of(once, {}, repeats)
+        assert Retimer(ran.record).time(ran.record.depths).cycles == ran.cycles
+
     def test_loop(self) -> None:
         """A loop begins each input with what it begins one with: 4 laps of 1 element each."""
         program = loop(4)
@@ -176,6 +192,13 @@ def pipeline(rows: int, cols: int, depth: int) -> Program:
         Consumer()(Selectors(np.zeros((rows, cols, 1), int), width=1)())
         tiles = LinearOffChipLoad(np.ones((rows * 4, cols * 16)), tile=(4, 16))()
         LinearOffChipStore("y")(tiles)
+    return program
+
+
+def late(count: int, wait: int, times: int, depth: int) -> Program:
+    """Return a program with operators that its user wrote."""
+    with Program("late", channel_depth=depth) as program:
+        Keep()(Late(count, wait, times)())
     return program
 
 

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from fabric import ConfigurationError, OperatorError, Program, ProgramError, Tile, simulate
 from fabric.loading.program_file import load_on
+from fabric.retiming.retimer import Retimer
 from fabric.sizing.running import Stuck, cycles_of, recorded, unbounded
 from operators import (
     Consumer,
@@ -68,8 +69,12 @@ class TestRepeats:
         once, thrice = numbers(5), numbers(5, rows=3)
 
         found = recorded(once, unbounded(once), repeats=3)
+        retimer = Retimer(found.record)
 
-        assert simulate(thrice).cycles == found.cycles == 3 * 5 + 1
+        assert retimer.time(found.record.depths).cycles == found.cycles == 3 * 5 + 1
+        assert simulate(thrice).cycles == found.cycles
+        # Nothing is visible in the cycle in which it is sent.
+        assert list(retimer.visible) == [1, *range(1, 3 * 5)]
 
     def test_engines(self) -> None:
         """The compiled engine takes as long as the recorded run."""
