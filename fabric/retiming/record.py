@@ -58,7 +58,9 @@ class Record:
         cycles: of the run.
         clients: units that the off-chip memory serves.
         shutdown_cycles: it stops so long after the last of them.
-        arbitrated: why other depths may change more than stamps; nothing where they cannot.
+        choosers: units that did what came first among their inputs asked for.
+        shares_off_chip: the off-chip memory served bursts, and others would meet in it elsewhere.
+        shares_on_chip: there is only so much room on chip.
     """
 
     program: str
@@ -69,12 +71,32 @@ class Record:
     cycles: int
     clients: tuple[int, ...] = field(default=(), repr=False)
     shutdown_cycles: int = 0
-    arbitrated: tuple[str, ...] = ()
+    choosers: tuple[str, ...] = ()
+    shares_off_chip: bool = False
+    shares_on_chip: bool = False
+
+    @property
+    def orders_are_fixed(self) -> bool:
+        """Whether under other depths every unit does the same, only when is not known.
+
+        Then whether a run ends can be told from the record, whatever the memories do.
+        """
+        return not (self.choosers or self.shares_on_chip)
 
     @property
     def determinate(self) -> bool:
-        """Whether other depths change stamps and nothing else."""
-        return not self.arbitrated
+        """Whether other depths change nothing but when, and that can be told from the record."""
+        return self.orders_are_fixed and not self.shares_off_chip
+
+    @property
+    def arbitrated(self) -> tuple[str, ...]:
+        """Sentences: why other depths may change more than can be told from the record."""
+        sentences = [f"{unit} takes whichever input comes first" for unit in self.choosers]
+        if self.shares_off_chip:
+            sentences.append("the HBM serves bursts as they come")
+        if self.shares_on_chip:
+            sentences.append("room on chip is given as it is asked for")
+        return tuple(sentences)
 
     @cached_property
     def depths(self) -> Counters:

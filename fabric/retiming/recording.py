@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -36,6 +36,7 @@ class About(NamedTuple):
         cycles: of the run.
         clients: units that the off-chip memory serves.
         shutdown_cycles: it stops so long after the last of them.
+        shares_on_chip: there is only so much room on chip.
     """
 
     program: str
@@ -44,6 +45,7 @@ class About(NamedTuple):
     cycles: int
     clients: tuple[int, ...]
     shutdown_cycles: int
+    shares_on_chip: bool
 
 
 class Recording(Watcher):
@@ -101,6 +103,7 @@ def record_of(rows: Rows, about: About) -> Record:
         channel._replace(elements=count)
         for channel, count in zip(about.channels, counts.tolist(), strict=True)
     )
+    operations, kinds = rows.operations, rows.operations[:, 0]
     first, events = assembled(
         rows,
         [channel.producer for channel in channels],
@@ -117,19 +120,10 @@ def record_of(rows: Rows, about: About) -> Record:
         about.cycles,
         about.clients,
         about.shutdown_cycles,
-        tuple(_arbitrated(rows.operations, about)),
+        tuple(about.units[unit] for unit in np.unique(operations[kinds == r.CHOICE, 1]).tolist()),
+        bool((kinds == r.BURST).any()),
+        about.shares_on_chip,
     )
-
-
-def _arbitrated(operations: Counters, about: About) -> Iterable[str]:
-    """Yield why what units do, and how long it takes, may change with the depths."""
-    kinds = operations[:, 0]
-    for unit in np.unique(operations[kinds == r.CHOICE, 1]).tolist():
-        yield f"{about.units[unit]} takes whichever input comes first"
-    if (kinds == r.BURST).any():
-        yield "the HBM serves bursts as they come"
-    if (kinds == r.ALLOCATE).any():
-        yield "room on chip is given as it is asked for"
 
 
 def _table(packed: Packed) -> Counters:
@@ -175,4 +169,5 @@ def _about(machine: Machine, element_bytes: Mapping[int, int]) -> About:
         cycles_of(machine),
         clients,
         shutdown_cycles,
+        machine.on_chip.capacity_bytes is not None,
     )

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from fabric.retiming.record import Record
 
-__all__ = ["Depths", "Limit", "Problem", "Slot", "Variable"]
+__all__ = ["Depths", "Limit", "Problem", "Slot", "Variable", "with_depth"]
 
 Depths: TypeAlias = tuple[int, ...]
 """One for each variable of a problem, in its order."""
@@ -95,3 +95,8 @@ class Problem:
             for variable, depth in zip(self.variables, depths, strict=True)
             for channel in variable.channels
         }
+
+
+def with_depth(depths: Depths, number: int, depth: int) -> Depths:
+    """Return ``depths`` with another one for variable ``number``."""
+    return (*depths[:number], depth, *depths[number + 1 :])
