@@ -89,9 +89,10 @@ class TestElements:
         program = shipped(name)
         once = recorded(program, unbounded(program)).record.elements
 
-        often = recorded(program, unbounded(program), repeats=count).record.elements
+        often = recorded(program, unbounded(program), repeats=count)
 
-        assert (often == count * once).all()
+        assert (often.record.elements == count * once).all()
+        assert cycles_of(program, unbounded(program), count) == often.cycles
 
 
 class TestResults:
