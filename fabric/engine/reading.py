@@ -28,7 +28,8 @@ class Reading(int):
 
     @override
     def __add__(self, cycles: int) -> Reading:
-        return Reading.at(int(self) + cycles, self.order, self.later_cycles + cycles)
+        more = int(cycles)
+        return Reading.at(int(self) + more, self.order, self.later_cycles + more)
 
     @override
     def __sub__(self, cycles: int) -> Reading:

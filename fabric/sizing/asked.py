@@ -67,6 +67,11 @@ class Asked:
         }
 
     @property
+    def runs(self) -> int:
+        """How many there were, of all inputs."""
+        return sum(case.runs for case in self.cases)
+
+    @property
     def now(self) -> Depths:
         """The depths of the program as it is wired, as far as they may be."""
         depths = self.cases[0].depths

@@ -26,7 +26,7 @@ def bindings(problem: Problem, depths: Depths) -> tuple[Binding, ...]:
 
     def binding(number: int) -> Binding:
         variable, depth = problem.variables[number], depths[number]
-        if variable.least == variable.most and variable.least > 1:
+        if variable.is_pinned:
             return "pinned"
         if depth == 1:
             return "one slot"

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from fabric.runs.simulation import simulate
 from fabric.sizing.running import UNBOUNDED, Ran, Stuck, recorded
-from fabric.telling.errors import ConfigurationError
+from fabric.telling.errors import Deadlock, FabricError
 from fabric.wiring.elaborate import elaborate
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Case:
         """Run it unbounded.
 
         Raises:
-            ConfigurationError: it gets stuck at every depth.
+            Deadlock: it gets stuck at any depth.
         """
         self.name: Final = name
         self.program: Final = program
@@ -41,14 +42,10 @@ class Case:
         edges = elaborate(program).edges
         self.depths: Final = {edge.key: program.channel_depth for edge in edges}
         self._known: Final[dict[tuple[int, ...], Ran | None]] = {}
-        unbounded = dict.fromkeys(self.depths, UNBOUNDED) | pinned
+        unbounded = {**dict.fromkeys(self.depths, UNBOUNDED), **pinned}
         found = self.run(unbounded)
         if found is None:
-            which = "with the depths that are pinned" if pinned else "at every depth"
-            raise ConfigurationError(
-                f"{name or program.name} gets stuck {which}: {self._why(unbounded)}: expected a "
-                "program that deeper channels let complete; `run` says more"
-            )
+            raise self._stuck(unbounded, pinned)
         self.unbounded: Final = found
 
     def run(self, depths: Mapping[str, int]) -> Ran | None:
@@ -68,9 +65,10 @@ class Case:
         found = self.run(self.depths)
         return None if found is None else found.cycles
 
-    def _why(self, depths: Mapping[str, int]) -> str:
-        """Say where it gets stuck."""
-        from fabric.runs.simulation import simulate
-
+    def _stuck(self, depths: Mapping[str, int], pinned: Mapping[str, int]) -> FabricError:
+        """Say where it gets stuck whatever the depths."""
         explained = simulate(self.program, depths=depths, on_deadlock="describe").explained
-        return "" if explained is None else explained.summary
+        assert explained is not None
+        which = "with the depths that are pinned, whatever the others" if pinned else "at any depth"
+        message = f"{self.name or self.program.name} gets stuck {which}: {explained.summary}"
+        return Deadlock(message, report=explained.as_json())

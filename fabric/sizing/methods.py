@@ -54,9 +54,10 @@ def proposal(method: Method, oracle: Oracle, lower: Depths) -> Proposal:
         return Proposal(found.depths, found.lower_bound)
     from fabric.sizing.exact import exact
 
-    best = exact(oracle, lower, found.depths)
+    best = exact(oracle, lower, found)
     gap = problem.cost_of(best.depths) - best.lower_bound
-    return Proposal(best.depths, best.lower_bound, f"gap {gap:,}" if gap else "the least there is")
+    note = f"at most {gap:,} above the least" if gap else "the least there is"
+    return Proposal(best.depths, best.lower_bound, note)
 
 
 def _paper(problem: Problem, bound: int) -> Proposal:
