@@ -26,7 +26,7 @@ class Case:
     Attributes:
         name: what tells it from others; nothing where it is the only one.
         depths: of its channels as it is wired, by option.
-        unbounded: a run whose channels hold all they carry, but for those that are pinned.
+        unbounded: a run whose channels hold all they carry.
         runs: how many there were.
     """
 
@@ -34,7 +34,6 @@ class Case:
         self,
         name: str,
         program: Program,
-        pinned: Mapping[str, int],
         repeats: int,
         notify: Callable[[str], object],
     ) -> None:
@@ -43,7 +42,6 @@ class Case:
         Args:
             name: what tells it from others.
             program: wired.
-            pinned: depths that no run changes.
             repeats: inputs of it that go through back to back.
             notify: is told of every run.
 
@@ -58,10 +56,10 @@ class Case:
         edges = elaborate(program).edges
         self.depths: Final = {edge.key: program.channel_depth for edge in edges}
         self._known: Final[dict[tuple[int, ...], Ran | None]] = {}
-        unbounded = {**dict.fromkeys(self.depths, UNBOUNDED), **pinned}
+        unbounded = dict.fromkeys(self.depths, UNBOUNDED)
         found = self.run(unbounded)
         if found is None:
-            raise self._stuck(unbounded, pinned)
+            raise self._stuck(unbounded)
         self.unbounded: Final = found
 
     def run(self, depths: Mapping[str, int]) -> Ran | None:
@@ -99,10 +97,10 @@ class Case:
         found = self.run(self.depths)
         return None if found is None else found.cycles
 
-    def _stuck(self, depths: Mapping[str, int], pinned: Mapping[str, int]) -> FabricError:
+    def _stuck(self, depths: Mapping[str, int]) -> FabricError:
         """Say where it gets stuck whatever the depths."""
         explained = simulate(self.program, depths=depths, on_deadlock="describe").explained
         assert explained is not None
-        which = "with the depths that are pinned, whatever the others" if pinned else "at any depth"
-        message = f"{self.name or self.program.name} gets stuck {which}: {explained.summary}"
+        name = self.name or self.program.name
+        message = f"{name} gets stuck at any depth: {explained.summary}"
         return Deadlock(message, report=explained.as_json())

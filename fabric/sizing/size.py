@@ -68,7 +68,7 @@ def size(
     pinned = dict(depths or {})
 
     def case(name: str, its: Program, inputs: int) -> Case:
-        return Case(name, its, pinned, inputs, notify or (lambda _: None))
+        return Case(name, its, inputs, notify or (lambda _: None))
 
     found: list[Sizing] = []
     for inputs in range(1, repeats + 1):
