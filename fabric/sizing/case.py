@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Case"]
 
+_MOST_EVENTS: Final = 20_000_000
+"""Of all records that are kept: 320 megabytes."""
+
 
 class Case:
     """A program with one input, and what its runs came to.
@@ -28,9 +31,21 @@ class Case:
     """
 
     def __init__(
-        self, name: str, program: Program, pinned: Mapping[str, int], repeats: int
+        self,
+        name: str,
+        program: Program,
+        pinned: Mapping[str, int],
+        repeats: int,
+        notify: Callable[[str], object],
     ) -> None:
         """Run it unbounded.
+
+        Args:
+            name: what tells it from others.
+            program: wired.
+            pinned: depths that no run changes.
+            repeats: inputs of it that go through back to back.
+            notify: is told of every run.
 
         Raises:
             Deadlock: it gets stuck at any depth.
@@ -39,6 +54,7 @@ class Case:
         self.program: Final = program
         self.runs = 0
         self._repeats: Final = repeats
+        self._notify: Final = notify
         edges = elaborate(program).edges
         self.depths: Final = {edge.key: program.channel_depth for edge in edges}
         self._known: Final[dict[tuple[int, ...], Ran | None]] = {}
@@ -52,12 +68,23 @@ class Case:
         """Return a run with ``depths``, all channels named; None where it deadlocks."""
         key = tuple(depths[option] for option in self.depths)
         if key not in self._known:
+            self._forget()
             self.runs += 1
             try:
-                self._known[key] = recorded(self.program, depths, repeats=self._repeats)
+                found = recorded(self.program, depths, repeats=self._repeats)
             except Stuck:
-                self._known[key] = None
+                found = None
+            self._known[key] = found
+            what = "got stuck" if found is None else f"took {found.cycles:,} cycles"
+            which = f"{self.name}: " if self.name else ""
+            self._notify(f"{which}run {self.runs:,} {what}")
         return self._known[key]
+
+    def _forget(self) -> None:
+        """Forget the first runs where records take much room."""
+        kept = [ran for ran in self._known.values() if ran is not None]
+        if sum(len(ran.record.events) for ran in kept) > _MOST_EVENTS:
+            del self._known[next(iter(self._known))]
 
     @cached_property
     def cycles_before(self) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -35,6 +35,7 @@ def size(
     share: Sequence[str] = (),
     repeats: Annotated[int, Bounds(1)] = 1,
     held_out: Mapping[str, Program] | None = None,
+    notify: Callable[[str], object] | None = None,
 ) -> Sizing:
     """Find the depths of a program's channels that keep a goal at the least cost.
 
@@ -54,6 +55,7 @@ def size(
         share: patterns of channels that have one depth.
         repeats: inputs that go through back to back.
         held_out: programs that are run with the depths and not sized on.
+        notify: is told of every run.
 
     Raises:
         ConfigurationError: no depths keep the goal, or something that is asked for cannot be.
@@ -65,7 +67,7 @@ def size(
     pinned = dict(depths or {})
 
     def case(name: str, its: Program, inputs: int) -> Case:
-        return Case(name, its, pinned, inputs)
+        return Case(name, its, pinned, inputs, notify or (lambda _: None))
 
     found: list[Sizing] = []
     for inputs in range(1, repeats + 1):

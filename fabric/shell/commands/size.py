@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -138,10 +140,20 @@ def command(
             share=share,
             repeats=repeats,
             held_out=inputs.held_out,
+            notify=_notify(),
         )
     _write(found, program, output, certificate)
     _print(found, known, rows, as_json=as_json)
     return ExitStatus.COMPLETED if found.keeps and not found.violated else ExitStatus.WRONG
+
+
+def _notify() -> Callable[[str], object] | None:
+    """Return what tells of runs on a terminal."""
+    if not (sys.stdout.isatty() and sys.stderr.isatty()):
+        return None
+    from fabric.terminal.output import tell
+
+    return lambda text: tell(f"fabric: {text}")
 
 
 def _write(found: Sizing, program: str, output: Path | None, certificate: Path | None) -> None:
