@@ -58,6 +58,7 @@ _SIZE_FIELDS: Final = (
     "runs",
     "repeats",
     "settled_from",
+    "period_cycles",
     "channels",
     "inputs",
     "held_out",

@@ -52,16 +52,8 @@ def _sentences(sizing: Sizing) -> list[str]:
         sentences.append("Proved: the completion times of the run are a certificate.")
     elif sizing.keeps:
         sentences.append(f"Validated by a run, not proved: {'; '.join(sizing.reasons)}.")
-    if sizing.repeats > 1:
-        settled = sizing.settled_from
-        sentences.append(
-            f"{sizing.repeats:,} inputs back to back; "
-            + (
-                "the depths have not settled: more inputs may need others."
-                if settled is None
-                else f"the depths are the same from {settled:,} on."
-            )
-        )
+    if sizing.settled is not None:
+        sentences.append(f"{sizing.repeats:,} inputs back to back: {sizing.settled}.")
     return sentences
 
 

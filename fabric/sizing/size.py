@@ -15,6 +15,7 @@ from fabric.sizing.goal import Goal
 from fabric.sizing.methods import Method
 from fabric.sizing.objective import Objective
 from fabric.sizing.result import HeldOut, Sizing
+from fabric.sizing.settled import Answer, settled
 from fabric.sizing.sized import sized
 from fabric.sizing.variables import variables_of
 from fabric.telling.errors import ConfigurationError
@@ -79,18 +80,13 @@ def size(
     return replace(
         last,
         repeats=repeats,
-        settled_from=_settled_from(found),
+        settled=settled(list(map(_answer, found))) if repeats > 1 else None,
         held_out=tuple(_held_out(each, wanted, last) for each in others),
     )
 
 
-def _settled_from(found: Sequence[Sizing]) -> int | None:
-    """Return from how many inputs on the depths are the last ones; None for the last alone."""
-    last = found[-1].depths
-    same = len(found)
-    while same > 1 and found[same - 2].depths == last:
-        same -= 1
-    return same if same < len(found) else None
+def _answer(found: Sizing) -> Answer:
+    return Answer(found.depths, tuple(each.cycles for each in found.inputs))
 
 
 def _held_out(case: Case, goal: Goal, found: Sizing) -> HeldOut:
