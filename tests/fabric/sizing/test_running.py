@@ -94,7 +94,7 @@ class TestFailures:
             recorded(loads(), {"nobody.0": 3})
 
     def test_deadlock(self) -> None:
-        """A deadlock says how it ended, and has the state and the plan."""
+        """A deadlock says how it ended, and has the state and says why."""
         program = load_on(None, "programs/matrix_vector.py", [], {}).program
 
         with pytest.raises(
@@ -106,7 +106,11 @@ class TestFailures:
 
         assert caught.value.ending == "deadlock"
         assert caught.value.state.waiting
-        assert caught.value.plan.program is program
+        assert caught.value.explained.cycle == caught.value.state.stopped_cycle
+        (loop,) = caught.value.explained.loops
+        assert "pack_5 has 3 of the 16 elements that make its output 1" in loop.cause
+        # Shapes say how many elements one input has.
+        assert {each.expected for each in loop.channels} == {"unknown"}
         assert cycles_of(program, {}, 2) is None
 
     @pytest.mark.parametrize("run", [recorded, cycles_of])
