@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import starmap
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
-from fabric.loading.program_file import Loaded, load_on
 from fabric.study.evaluation import Job, loaded_of
 from fabric.study.opening import Asked, open_study
 from fabric.study.out.words import axis_values, counted, setting_text
-from fabric.study.outcome import Point
 from fabric.study.space import Scalar
 from fabric.study.study import Study
 from fabric.telling.errors import ConfigurationError
 from fabric.wiring.elaborate import elaborate
 from fabric.wiring.program import Program
 
-__all__ = ["Inputs", "check_alike", "held_out", "inputs_of"]
+__all__ = ["check_alike", "held_out", "programs_of"]
 
 Each = TypeVar("Each")
 
@@ -32,63 +29,35 @@ _TURN: Final = 1 << 64
 """Steps of the golden section of a turn fall evenly between those before, and repeat no pattern."""
 
 
-class Inputs(NamedTuple):
-    """What depths are found for, and what they are tried on.
-
-    Attributes:
-        sized: the program, or several by name that have the same channels.
-        held_out: others like them.
-    """
-
-    sized: Program | dict[str, Program]
-    held_out: dict[str, Program]
-
-
-def inputs_of(
-    program: str,
-    parameters: Sequence[str],
-    hardware_file: str | None,
-    vary: Sequence[str],
-    hold_out: int,
-    known: dict[str, object],
-) -> Inputs:
-    """Return the program of a file, wired; or those of its points, where something varies.
-
-    Points have names such as ``seed=3, routing=a.npz``.
+def programs_of(
+    file: Path, parameters: Sequence[str], vary: Sequence[str], hardware: Path | None = None
+) -> dict[str, Program]:
+    """Return the programs of a file, wired, by what varies: ``seed=3, routing=a.npz``.
 
     Args:
-        program: the path of its file.
-        parameters: ``NAME=VALUE``, for ``build``; where something varies, hardware keys, too.
-        hardware_file: None for the paper's fabric.
+        file: of a program.
+        parameters: ``NAME=VALUE``, that do not vary.
         vary: as in a study; see ``study.spec.space_of``.
-        hold_out: points that are not sized on.
-        known: is told of the hardware and the parameters, as far as all points have the same.
+        hardware: a hardware file; the paper's fabric where None.
 
     Raises:
-        FabricError: what is wrong with a file; depths vary; or points differ in their channels.
+        FabricError: the file, or what varies, is wrong; depths vary; a point is refused; or the
+            points differ in their channels.
     """
-    if not vary:
-        if hold_out:
-            raise ConfigurationError(f"--hold-out {hold_out}: nothing varies: expected --vary, too")
-        return Inputs(load_on(hardware_file, program, parameters, known).program, {})
-    hardware = None if hardware_file is None else Path(hardware_file)
-    asked = Asked(vary=vary, parameters=parameters, hardware=hardware)
-    study = open_study(Path(program), asked)
+    study = open_study(file, Asked(vary=vary, parameters=parameters, hardware=hardware))
     for name in (*study.fixed, *study.space.values):
         if name.startswith(_DEPTH):
             raise ConfigurationError(
                 f"{name} is stated: depths are what is looked for: expected parameters of build() "
-                "and hardware keys, and --depth for a depth that is given"
+                "and hardware keys"
             )
-    points = dict(zip(_names(study), starmap(Point, enumerate(study.space)), strict=True))
-    sized, others = held_out(points, hold_out)
-    loaded = {name: loaded_of(Job.of(study, point))[0] for name, point in points.items()}
-    known.update(_common(tuple(loaded.values())))
-    programs = {name: each.program for name, each in loaded.items()}
-    check_alike(programs)
-    return Inputs(
-        {name: programs[name] for name in sized}, {name: programs[name] for name in others}
-    )
+    found = {}
+    names = _names(study)
+    for index, name in enumerate(names):
+        loaded, _ = loaded_of(Job.of(study, study.point(index)))
+        found[name] = loaded.program
+    check_alike(found)
+    return found
 
 
 def check_alike(programs: Mapping[str, Program]) -> None:
@@ -146,21 +115,6 @@ def _only(options: Mapping[str, Sequence[str]], one: str, other: str) -> list[st
     rest = len(missing) - _SHOWN
     more = f" and {rest:,} more" if rest > 0 else ""
     return [f"{one} alone has {', '.join(missing[:_SHOWN])}{more}"]
-
-
-def _common(points: Sequence[Loaded]) -> dict[str, object]:
-    """Return the hardware and the parameters that all points have."""
-    first = points[0]
-    hardware = first.program.hardware
-    same = all(each.program.hardware == hardware for each in points)
-    return {
-        "hardware": hardware.as_dict() if same else None,
-        "parameters": {
-            name: value
-            for name, value in first.parameters.items()
-            if all(each.parameters[name] == value for each in points)
-        },
-    }
 
 
 def _names(study: Study) -> list[str]:

@@ -126,7 +126,7 @@ class Sizing:
         held_out: inputs that were kept apart.
         methods: what each of them found.
         repeats: inputs that went through back to back.
-        settled: whether the depths are those for more of them, too; None with one.
+        settled: whether more of them would change the depths; None with one.
         evaluations: how often a record was timed again.
         runs: of the program.
     """
@@ -190,8 +190,7 @@ class Sizing:
             "evaluations": self.evaluations,
             "runs": self.runs,
             "repeats": self.repeats,
-            "settled_from": None if self.settled is None else self.settled.since,
-            "period_cycles": None if self.settled is None else self.settled.period_cycles,
+            "settled": None if self.settled is None else vars(self.settled),
             "channels": [vars(channel) for channel in self.channels],
             "inputs": [vars(each) for each in self.inputs],
             "held_out": [{**vars(each), "violated": each.violated} for each in self.held_out],

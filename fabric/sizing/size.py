@@ -80,7 +80,7 @@ def size(
     return replace(
         last,
         repeats=repeats,
-        settled=settled(list(map(_answer, found))) if repeats > 1 else None,
+        settled=settled([_answer(each) for each in found]) if repeats > 1 else None,
         held_out=tuple(_held_out(each, wanted, last) for each in others),
     )
 

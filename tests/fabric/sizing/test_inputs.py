@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,19 +11,19 @@ from hypothesis import strategies as st
 
 from fabric import ConfigurationError, FabricError, Program
 from fabric.retiming.retimer import Retimer
-from fabric.sizing.inputs import check_alike, held_out, inputs_of
+from fabric.sizing.inputs import check_alike, held_out, programs_of
 from fabric.sizing.oracle import Oracle
 from fabric.sizing.problem import Limit, Problem
 from fabric.sizing.running import cycles_of, recorded, unbounded
 from fabric.sizing.variables import variables_of
 from operators import Consumer, LinearOffChipLoad
 
-MOE = "programs/moe.py"
+MOE = Path("programs/moe.py")
 TINY = ["model=tiny", "batch=8"]
 
 
 class TestPrograms:
-    """``inputs_of``."""
+    """``programs_of``."""
 
     def test_names(self) -> None:
         """Points are named after what varies; files without their folders where that tells all."""
@@ -29,7 +31,7 @@ class TestPrograms:
         files = [f"{traces}/conv_stdev0174_1845_1860.npy", f"{traces}/conv_stdev0198_1443_1458.npy"]
 
         found = programs_of(
-            "programs/attention.py",
+            Path("programs/attention.py"),
             ["requests=2", "strategy=coarse"],
             ["tile_n=32,64", f"kv={','.join(files)}"],
         )
@@ -58,6 +60,7 @@ class TestPrograms:
     @pytest.mark.parametrize(
         ("parameters", "vary", "told"),
         [
+            ([], [], "is not a study: expected study"),
             (["depth.accum_1.0=3"], ["seed=1,2"], r"^depth\.accum_1\.0 is stated: depths are"),
             ([], ["depth.accum_1.0=3,4"], r"^depth\.accum_1\.0 is stated: depths are"),
             (["seed=3"], ["seed=1,2"], "seed is varied and fixed"),
@@ -75,32 +78,6 @@ class TestPrograms:
         """What cannot be sized together is refused."""
         with pytest.raises(FabricError, match=told):
             programs_of(MOE, [*TINY, *parameters], vary)
-
-    def test_nothing_varies(self) -> None:
-        """One program is one input, of which nothing can be held out."""
-        known: dict[str, object] = {}
-
-        found = inputs_of(MOE, TINY, None, (), 0, known)
-
-        assert isinstance(found.sized, Program)
-        assert found.held_out == {}
-        assert known.keys() == {"hardware", "parameters"}
-        with pytest.raises(ConfigurationError, match=r"^--hold-out 1: nothing varies: expected"):
-            inputs_of(MOE, TINY, None, (), 1, {})
-
-    def test_known(self) -> None:
-        """What all points have in common is said of them, and what differs is not."""
-        known: dict[str, object] = {}
-
-        found = inputs_of(MOE, TINY, None, ["seed=1..3", "hardware.hbm.channels=16,32"], 2, known)
-
-        assert isinstance(found.sized, dict)
-        assert len(found.sized) == 4
-        assert len(found.held_out) == 2
-        assert known["hardware"] is None
-        assert isinstance(known["parameters"], dict)
-        assert known["parameters"]["model"] == "tiny"
-        assert "seed" not in known["parameters"]
 
 
 class TestAlike:
@@ -191,13 +168,6 @@ class TestSeveralRecords:
             assert list(oracle.cycles(depths)) == alone
 
         assert {tuple(set(each)) for each in kept} == {(True,), (False,), (False, True)}
-
-
-def programs_of(program: str, parameters: list[str], vary: list[str]) -> dict[str, Program]:
-    """Return the points of a program, none of them held out."""
-    found = inputs_of(program, parameters, None, vary, 0, {}).sized
-    assert isinstance(found, dict)
-    return found
 
 
 def _loads(count: int) -> Program:
