@@ -66,7 +66,7 @@ class Case:
 
     def run(self, depths: Mapping[str, int]) -> Ran | None:
         """Return a run with ``depths``, all channels named; None where it deadlocks."""
-        key = tuple(depths[option] for option in self.depths)
+        key = self._key(depths)
         if key not in self._known:
             self._forget()
             self.runs += 1
@@ -79,6 +79,13 @@ class Case:
             which = f"{self.name}: " if self.name else ""
             self._notify(f"{which}run {self.runs:,} {what}")
         return self._known[key]
+
+    def has_run(self, depths: Mapping[str, int]) -> bool:
+        """Whether it has been run with ``depths``, and that is not forgotten."""
+        return self._key(depths) in self._known
+
+    def _key(self, depths: Mapping[str, int]) -> tuple[int, ...]:
+        return tuple(depths[option] for option in self.depths)
 
     def _forget(self) -> None:
         """Forget the first runs where records take much room."""

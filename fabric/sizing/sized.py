@@ -57,7 +57,7 @@ def sized(asked: Asked, method: Method, unit: str) -> Sizing:
         goal=str(asked.goal),
         method=method,
         objective=unit,
-        channels=tuple(_channels(asked, found.depths, lower, bindings(problem, found.depths))),
+        channels=tuple(_channels(asked, found.depths, lower, bindings(asked, found.depths))),
         cost_before=_cost_before(asked),
         cost=problem.cost_of(found.depths),
         lower_bound=found.bound,
