@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from fabric.runs.simulation import simulate
 from fabric.sizing.running import UNBOUNDED, Ran, Stuck, recorded
 from fabric.telling.errors import Deadlock, FabricError
 from fabric.wiring.elaborate import elaborate
@@ -101,8 +100,11 @@ class Case:
 
     def _stuck(self, depths: Mapping[str, int], pinned: Mapping[str, int]) -> FabricError:
         """Say where it gets stuck whatever the depths."""
-        explained = simulate(self.program, depths=depths, on_deadlock="describe").explained
-        assert explained is not None
         which = "with the depths that are pinned, whatever the others" if pinned else "at any depth"
-        message = f"{self.name or self.program.name} gets stuck {which}: {explained.summary}"
-        return Deadlock(message, report=explained.as_json())
+        message = f"{self.name or self.program.name} gets stuck {which}"
+        try:
+            recorded(self.program, depths, repeats=self._repeats)
+        except Stuck as stuck:
+            explained = stuck.explained
+            return Deadlock(f"{message}: {explained.summary}", report=explained.as_json())
+        raise AssertionError("the same run completes")
