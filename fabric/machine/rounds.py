@@ -1,7 +1,8 @@
 """Several inputs back to back: an operator without inputs of its own runs once for each of them.
 
 In front of the stream of such an operator stands a dimension of 1: several inputs are that
-dimension, of their number. What comes behind takes it as it comes.
+dimension, of their number. What comes behind takes it as it comes: where a program flattens it away
+and cuts what is left into tiles, those have elements of several inputs, and wait for the next one.
 """
 
 from __future__ import annotations

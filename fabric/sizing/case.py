@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from fabric.runs.simulation import simulate
 from fabric.sizing.running import UNBOUNDED, Ran, Stuck, recorded
 from fabric.telling.errors import Deadlock, FabricError
 from fabric.wiring.elaborate import elaborate
@@ -99,8 +98,10 @@ class Case:
 
     def _stuck(self, depths: Mapping[str, int]) -> FabricError:
         """Say where it gets stuck whatever the depths."""
-        explained = simulate(self.program, depths=depths, on_deadlock="describe").explained
-        assert explained is not None
-        name = self.name or self.program.name
-        message = f"{name} gets stuck at any depth: {explained.summary}"
-        return Deadlock(message, report=explained.as_json())
+        message = f"{self.name or self.program.name} gets stuck at any depth"
+        try:
+            recorded(self.program, depths, repeats=self._repeats)
+        except Stuck as stuck:
+            explained = stuck.explained
+            return Deadlock(f"{message}: {explained.summary}", report=explained.as_json())
+        raise AssertionError("the same run completes")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -163,6 +163,22 @@ class TestCycles:
 
         assert simulate(whole).cycles == ran.cycles == cycles_of(once, {}, repeats)
         assert Retimer(ran.record).time(ran.record.depths).cycles == ran.cycles
+
+    @settings(max_examples=60)
+    @given(network=networks(merging=False), count=st.integers(1, 4))
+    def test_timed_again(self, network: Network, count: int) -> None:
+        """The record of a run with several inputs tells what such runs do with other depths."""
+        program = network.program
+        try:
+            record = recorded(program, unbounded(program), repeats=count).record
+        except Stuck:
+            assume(False)
+        depths = [
+            network.depths.get(channel.option, program.channel_depth) for channel in record.channels
+        ]
+
+        event(f"completes: {Retimer(record).time(depths).cycles is not None}")
+        assert Retimer(record).time(depths).cycles == cycles_of(program, network.depths, count)
 
     def test_loop(self) -> None:
         """A loop begins each input with what it begins one with: 4 laps of 1 element each."""

@@ -9,9 +9,18 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from fabric import ConfigurationError, OperatorError, Program, ProgramError, Tile, simulate
+from fabric import (
+    ConfigurationError,
+    Deadlock,
+    OperatorError,
+    Program,
+    ProgramError,
+    Tile,
+    simulate,
+)
 from fabric.loading.program_file import load_on
 from fabric.retiming.retimer import Retimer
+from fabric.sizing.case import Case
 from fabric.sizing.running import Stuck, cycles_of, recorded, unbounded
 from operators import (
     Consumer,
@@ -94,7 +103,7 @@ class TestFailures:
             recorded(loads(), {"nobody.0": 3})
 
     def test_deadlock(self) -> None:
-        """A deadlock says how it ended, and has the state and the plan."""
+        """A deadlock says how it ended, and has the state and says why."""
         program = load_on(None, "programs/matrix_vector.py", [], {}).program
 
         with pytest.raises(
@@ -106,8 +115,23 @@ class TestFailures:
 
         assert caught.value.ending == "deadlock"
         assert caught.value.state.waiting
-        assert caught.value.plan.program is program
+        assert caught.value.explained.cycle == caught.value.state.stopped_cycle
+        (loop,) = caught.value.explained.loops
+        assert "pack_5 has 3 of the 16 elements that make its output 1" in loop.cause
+        # Shapes say how many elements one input has.
+        assert {each.expected for each in loop.channels} == {"unknown"}
         assert cycles_of(program, {}, 2) is None
+
+    def test_stuck_whatever_the_others(self) -> None:
+        """What lets one input through and not two is explained as it gets stuck with two."""
+        program = load_on(None, "programs/matrix_vector.py", [], {}).program
+        pinned = {"reassemble_1.8": 16}
+
+        assert Case("", program, pinned, 1, print).unbounded.cycles
+        with pytest.raises(
+            Deadlock, match=r"^matrix-vector gets stuck with the depths that are pinned.*D001"
+        ):
+            Case("", program, pinned, 2, print)
 
     @pytest.mark.parametrize("run", [recorded, cycles_of])
     def test_operator(self, run: Callable[..., object]) -> None:
