@@ -70,7 +70,11 @@ class Ports:
 
     @property
     def now(self) -> int:
-        """The unit's clock, for a ``send_at``: who watches learns since when the cycles count."""
+        """The unit's clock, for a ``send_at``: who watches learns since when the cycles count.
+
+        ``ports.now + 3`` is 3 cycles after this reading, however deep the channels are;
+        ``ports.unit.now + 3`` and other integers are a fixed cycle to who watches.
+        """
         return self.unit.now if self.observation is None else self.observation.reading(self.unit)
 
     @property

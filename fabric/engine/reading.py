@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
+
 from typing_extensions import override
 
-__all__ = ["Reading"]
+__all__ = ["Reading", "as_cycle"]
 
 
 class Reading(int):
@@ -35,3 +37,12 @@ class Reading(int):
         return self + -cycles
 
     __radd__ = __add__
+
+
+def as_cycle(cycle: object) -> int:
+    """Return an integer of any kind as one of Python's; a reading stays what it is.
+
+    Raises:
+        TypeError: it is no integer.
+    """
+    return cycle if isinstance(cycle, Reading) else operator.index(cycle)  # type: ignore[arg-type]

@@ -31,6 +31,7 @@ class RecordedChannel(NamedTuple):
         forward_cycles: from the sending of an element until it is visible.
         backward_cycles: from a dequeue until its credit is usable.
         elements: sent on it, bare stops included.
+        unused: slots that were reserved and never put into.
         element_bytes: of the largest one; 0 where that was not recorded.
     """
 
@@ -43,6 +44,7 @@ class RecordedChannel(NamedTuple):
     backward_cycles: int
     elements: int = 0
     element_bytes: int = 0
+    unused: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +89,12 @@ class Record:
         return np.array([channel.elements for channel in self.channels], np.int64)
 
     @cached_property
+    def base(self) -> Counters:
+        """By channel, where its slots begin among those of all; and how many there are."""
+        slots = [channel.elements + channel.unused for channel in self.channels]
+        return np.concatenate([[0], np.cumsum(slots)]).astype(np.int64)
+
+    @cached_property
     def unit_of(self) -> Counters:
         """By event, the unit whose it is."""
         return np.repeat(np.arange(len(self.units)), np.diff(self.first))
@@ -107,12 +115,11 @@ class Record:
         return found
 
     def places(self, *kinds: int) -> Counters:
-        """By element, the event of these ``kinds`` that is about it; -1 where none is."""
-        base = np.cumsum(self.elements) - self.elements
-        found = np.full(max(1, int(self.elements.sum())), e.NONE)
+        """By slot, the event of these ``kinds`` that is about it; -1 where none is."""
+        found = np.full(max(1, int(self.base[-1])), e.NONE)
         its = np.flatnonzero(np.isin(self.events[:, 0] & e.KIND, kinds))
         channel = self.events[its, 0] >> e.SHIFT
-        found[base[channel] + self._before(its, np.ones(len(its), np.bool_))] = its
+        found[self.base[channel] + self._before(its, np.ones(len(its), np.bool_))] = its
         return found
 
     def _before(self, its: Counters, counted: NDArray[np.bool_]) -> Counters:

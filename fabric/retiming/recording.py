@@ -36,6 +36,7 @@ class About(NamedTuple):
         cycles: of the run.
         clients: units that the off-chip memory serves.
         shutdown_cycles: it stops so long after the last of them.
+        capacity_bytes: of the on-chip memory; None for unlimited.
     """
 
     program: str
@@ -44,6 +45,7 @@ class About(NamedTuple):
     cycles: int
     clients: tuple[int, ...]
     shutdown_cycles: int
+    capacity_bytes: int | None
 
 
 class Recording(Watcher):
@@ -75,7 +77,8 @@ class Recording(Watcher):
         return measured
 
     def record(self, machine: Machine) -> Record:
-        """Return the record of a run on ``machine`` that has completed."""
+        """Return the record of a run on ``machine`` that has completed; it is asked for once."""
+        self.finish()
         self._empty()
         short = np.concatenate(self._short)
         at_once = short[:, [6, 7, 3, 4]]
@@ -96,10 +99,15 @@ class Recording(Watcher):
 
 def record_of(rows: Rows, about: About) -> Record:
     """Return the record of a run that completed; ``rows`` are all of it."""
-    counts = np.bincount(rows.transfers[:, 0], minlength=len(about.channels))
+    size = len(about.channels)
+    counts = np.bincount(rows.transfers[:, 0], minlength=size)
+    left = rows.operations[rows.operations[:, 0] == r.RESERVE]
+    unused = np.bincount(left[:, 5], minlength=size)
     channels = tuple(
-        channel._replace(elements=count)
-        for channel, count in zip(about.channels, counts.tolist(), strict=True)
+        channel._replace(elements=count, unused=never)
+        for channel, count, never in zip(
+            about.channels, counts.tolist(), unused.tolist(), strict=True
+        )
     )
     first, events = assembled(
         rows,
@@ -126,10 +134,13 @@ def _arbitrated(operations: Counters, about: About) -> Iterable[str]:
     kinds = operations[:, 0]
     for unit in np.unique(operations[kinds == r.CHOICE, 1]).tolist():
         yield f"{about.units[unit]} takes whichever input comes first"
+    absolute = (kinds == r.LATE) & (operations[:, 4] < 0)
+    for unit in np.unique(operations[absolute, 1]).tolist():
+        yield f"{about.units[unit]} sends for cycles that do not count from a `ports.now`"
     if (kinds == r.BURST).any():
         yield "the HBM serves bursts as they come"
-    if (kinds == r.ALLOCATE).any():
-        yield "room on chip is given as it is asked for"
+    if about.capacity_bytes is not None:
+        yield "the on-chip memory serves units as they ask for its bytes"
 
 
 def _table(packed: Packed) -> Counters:
@@ -175,4 +186,5 @@ def _about(machine: Machine, element_bytes: Mapping[int, int]) -> About:
         cycles_of(machine),
         clients,
         shutdown_cycles,
+        machine.on_chip.capacity_bytes,
     )
