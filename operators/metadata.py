@@ -88,7 +88,7 @@ class Metadata(Operator):
 
     @override
     async def run(self, ports: Ports) -> None:
-        sink, start = ports.sink, ports.now
+        sink, start = ports.sink, ports.start
         numbers = self.values.reshape(math.prod(self.values.shape)).tolist()
         for cycle, (_, stop, empty_dimension) in enumerate(positions(self.values.shape)):
             if empty_dimension is not None:

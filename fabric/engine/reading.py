@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import operator
+from typing import Final
 
 from typing_extensions import override
 
-__all__ = ["Reading", "as_cycle"]
+__all__ = ["START", "Reading", "as_cycle"]
 
 
 class Reading(int):
     """A cycle that is known as a unit's clock, or some cycles after it.
 
     Attributes:
-        order: number of the reading among the unit's operations.
+        order: number of the reading among the unit's operations; -1 for the start of the run.
         later_cycles: from the clock to the cycle.
     """
 
@@ -30,13 +31,18 @@ class Reading(int):
 
     @override
     def __add__(self, cycles: int) -> Reading:
-        return Reading.at(int(self) + cycles, self.order, self.later_cycles + cycles)
+        more = int(cycles)
+        return Reading.at(int(self) + more, self.order, self.later_cycles + more)
 
     @override
     def __sub__(self, cycles: int) -> Reading:
         return self + -cycles
 
     __radd__ = __add__
+
+
+START: Final = Reading.at(0, -1)
+"""Of no clock: cycle 0."""
 
 
 def as_cycle(cycle: object) -> int:

@@ -46,6 +46,7 @@ def assemble(
     capacity_bytes: int | None,
     observers: Sequence[Observer] = (),
     compiles: bool = False,
+    repeats: int = 1,
 ) -> Machine:
     """Build the machine for a program.
 
@@ -58,6 +59,7 @@ def assemble(
         capacity_bytes: of the on-chip memory; None for no limit.
         observers: watch the run; one that nobody watches costs nothing.
         compiles: let operators go on without tasks where that is possible.
+        repeats: inputs to give it, one after the other; see ``rounds``.
 
     Raises:
         ConfigurationError: a depth or a hop names no channel, a depth is below 1, or the memory is
@@ -105,7 +107,11 @@ def assemble(
     )
     region = None
     if may_compile:
-        may = [type(node.operator) in conducted for node in plan.nodes]
+        # A table ends where one run of its operator does.
+        may = [
+            type(node.operator) in conducted and (repeats == 1 or bool(node.inputs))
+            for node in plan.nodes
+        ]
         region = region_of(plan, ports, channels, may)
         inner = frozenset() if region is None else region.indices
         for edge, channel in zip(plan.edges, channels, strict=True):
@@ -123,6 +129,7 @@ def assemble(
         stored=stored,
         failures=failures,
         region=region,
+        repeats=repeats,
     )
 
 

@@ -60,7 +60,11 @@ class Record:
         cycles: of the run.
         clients: units that the off-chip memory serves.
         shutdown_cycles: it stops so long after the last of them.
-        arbitrated: why other depths may change more than stamps; nothing where they cannot.
+        choosers: units that did what came first among their inputs asked for.
+        shares_off_chip: the off-chip memory served bursts, and others would meet in it elsewhere.
+        shares_on_chip: there is only so much room on chip.
+        unread: units that sent for cycles that count neither from a reading of their clock nor from
+            the start of the run.
     """
 
     program: str
@@ -71,12 +75,36 @@ class Record:
     cycles: int
     clients: tuple[int, ...] = field(default=(), repr=False)
     shutdown_cycles: int = 0
-    arbitrated: tuple[str, ...] = ()
+    choosers: tuple[str, ...] = ()
+    shares_off_chip: bool = False
+    shares_on_chip: bool = False
+    unread: tuple[str, ...] = ()
+
+    @property
+    def orders_are_fixed(self) -> bool:
+        """Whether under other depths every unit does the same, only when is not known.
+
+        Then whether a run ends can be told from the record, whatever the memories do.
+        """
+        return not (self.choosers or self.shares_on_chip)
 
     @property
     def determinate(self) -> bool:
-        """Whether other depths change stamps and nothing else."""
+        """Whether other depths change nothing but when, and that can be told from the record."""
         return not self.arbitrated
+
+    @property
+    def arbitrated(self) -> tuple[str, ...]:
+        """Sentences: why other depths may change more than can be told from the record."""
+        sentences = [f"{unit} takes whichever input comes first" for unit in self.choosers]
+        if self.shares_off_chip:
+            sentences.append("the HBM serves bursts as they come")
+        if self.shares_on_chip:
+            sentences.append("the on-chip memory serves units as they ask")
+        sentences += [
+            f"{unit} sends for cycles that count from no `ports.now`" for unit in self.unread
+        ]
+        return tuple(sentences)
 
     @cached_property
     def depths(self) -> Counters:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -36,7 +36,7 @@ class About(NamedTuple):
         cycles: of the run.
         clients: units that the off-chip memory serves.
         shutdown_cycles: it stops so long after the last of them.
-        capacity_bytes: of the on-chip memory; None for unlimited.
+        shares_on_chip: there is only so much room on chip.
     """
 
     program: str
@@ -45,7 +45,7 @@ class About(NamedTuple):
     cycles: int
     clients: tuple[int, ...]
     shutdown_cycles: int
-    capacity_bytes: int | None
+    shares_on_chip: bool
 
 
 class Recording(Watcher):
@@ -109,6 +109,7 @@ def record_of(rows: Rows, about: About) -> Record:
             about.channels, counts.tolist(), unused.tolist(), strict=True
         )
     )
+    operations, kinds = rows.operations, rows.operations[:, 0]
     first, events = assembled(
         rows,
         [channel.producer for channel in channels],
@@ -116,6 +117,7 @@ def record_of(rows: Rows, about: About) -> Record:
         [channel.forward_cycles for channel in channels],
         len(about.units),
     )
+    unknown = (kinds == r.LATE) & (operations[:, 4] == r.UNKNOWN)
     return Record(
         about.program,
         about.units,
@@ -125,22 +127,16 @@ def record_of(rows: Rows, about: About) -> Record:
         about.cycles,
         about.clients,
         about.shutdown_cycles,
-        tuple(_arbitrated(rows.operations, about)),
+        _units(operations[kinds == r.CHOICE], about),
+        bool((kinds == r.BURST).any()),
+        about.shares_on_chip,
+        _units(operations[unknown], about),
     )
 
 
-def _arbitrated(operations: Counters, about: About) -> Iterable[str]:
-    """Yield why what units do, and how long it takes, may change with the depths."""
-    kinds = operations[:, 0]
-    for unit in np.unique(operations[kinds == r.CHOICE, 1]).tolist():
-        yield f"{about.units[unit]} takes whichever input comes first"
-    absolute = (kinds == r.LATE) & (operations[:, 4] < 0)
-    for unit in np.unique(operations[absolute, 1]).tolist():
-        yield f"{about.units[unit]} sends for cycles that do not count from a `ports.now`"
-    if (kinds == r.BURST).any():
-        yield "the HBM serves bursts as they come"
-    if about.capacity_bytes is not None:
-        yield "the on-chip memory serves units as they ask for its bytes"
+def _units(operations: Counters, about: About) -> tuple[str, ...]:
+    """Return the names of the units of some operations, in node order."""
+    return tuple(about.units[unit] for unit in np.unique(operations[:, 1]).tolist())
 
 
 def _table(packed: Packed) -> Counters:
@@ -186,5 +182,5 @@ def _about(machine: Machine, element_bytes: Mapping[int, int]) -> About:
         cycles_of(machine),
         clients,
         shutdown_cycles,
-        machine.on_chip.capacity_bytes,
+        machine.on_chip.capacity_bytes is not None,
     )
