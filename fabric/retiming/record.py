@@ -101,9 +101,7 @@ class Record:
             sentences.append("the HBM serves bursts as they come")
         if self.shares_on_chip:
             sentences.append("the on-chip memory serves units as they ask")
-        sentences += [
-            f"{unit} sends for cycles that count from no `ports.now`" for unit in self.unread
-        ]
+        sentences += [f"{unit} sends for cycles that count from no reading" for unit in self.unread]
         return tuple(sentences)
 
     @cached_property
