@@ -11,7 +11,6 @@ from typing_extensions import override
 
 from fabric import (
     ConfigurationError,
-    Deadlock,
     OperatorError,
     Program,
     ProgramError,
@@ -20,7 +19,6 @@ from fabric import (
 )
 from fabric.loading.program_file import load_on
 from fabric.retiming.retimer import Retimer
-from fabric.sizing.case import Case
 from fabric.sizing.running import Stuck, cycles_of, recorded, unbounded
 from operators import (
     Consumer,
@@ -121,17 +119,6 @@ class TestFailures:
         # Shapes say how many elements one input has.
         assert {each.expected for each in loop.channels} == {"unknown"}
         assert cycles_of(program, {}, 2) is None
-
-    def test_stuck_whatever_the_others(self) -> None:
-        """What lets one input through and not two is explained as it gets stuck with two."""
-        program = load_on(None, "programs/matrix_vector.py", [], {}).program
-        pinned = {"reassemble_1.8": 16}
-
-        assert Case("", program, pinned, 1, print).unbounded.cycles
-        with pytest.raises(
-            Deadlock, match=r"^matrix-vector gets stuck with the depths that are pinned.*D001"
-        ):
-            Case("", program, pinned, 2, print)
 
     @pytest.mark.parametrize("run", [recorded, cycles_of])
     def test_operator(self, run: Callable[..., object]) -> None:
