@@ -89,15 +89,14 @@ class ObservedChannel(Channel):
 
     @override
     async def send_at(self, element: Element, requested_cycle: int) -> None:
-        # A reading must not become the clock of who receives.
-        cycle = int(requested_cycle)
-        await Channel.send_at(self, element, cycle)
+        # The reading itself would go on into the consumer's clock, and be added to others there.
+        await Channel.send_at(self, element, int(requested_cycle))
         order, now, waited = self.reserved.pop()
-        self._sent.append((order, now, waited, cycle, order, now))
-        since, cycles = None, cycle
+        self._sent.append((order, now, waited, int(requested_cycle), order, now))
+        since, cycles = None, requested_cycle
         if isinstance(requested_cycle, Reading):
             cycles = requested_cycle.later_cycles
-            since = requested_cycle.order, cycle - cycles, 0
+            since = requested_cycle.order, int(requested_cycle) - cycles, 0
         for observer in self._observers:
             observer.requested(self, order, since, cycles)
 

@@ -38,12 +38,14 @@ class Events(NamedTuple):
         code: channel and kind.
         work: cycles of work since the event before.
         amount: where it is no work; see ``events``.
+        since: of a request, the place here of the reading that it counts from.
     """
 
     unit: Counters
     code: Counters
     work: Counters
     amount: Counters
+    since: Counters
 
 
 class _Columns(NamedTuple):
@@ -57,6 +59,7 @@ class _Columns(NamedTuple):
         cycle: the unit's clock after it.
         spent: cycles of those since the event before that were not work.
         amount: where it is no work; see ``events``.
+        since: of a request, the number of the reading that it counts from.
     """
 
     unit: Counters
@@ -66,13 +69,15 @@ class _Columns(NamedTuple):
     cycle: Counters
     spent: Counters
     amount: Counters
+    since: Counters
 
 
 def assembled(parts: Iterable[Events], units: int) -> tuple[Counters, Counters]:
     """Return where each unit's events begin, and the events; see ``Record``.
 
     Args:
-        parts: all events; what a unit did first is in no later part than what it did then.
+        parts: all events; what a unit did first is in no later part than what it did then, and
+            what it asked for in the same part as the reading it counts from.
         units: how many there are.
     """
     paired = [_paired(part, units) for part in parts]
@@ -105,10 +110,16 @@ def _place(events: Counters, first: Counters, count: Counters, pairs: Counters) 
 
 def _paired(events: Events, units: int) -> tuple[Counters, Counters]:
     """Return how many each unit has, and them; work that one has no place for stands before it."""
-    unit, code, work, amount = events
-    own = (code & e.KIND) <= e.LAST_WORKED
+    unit, code, work, amount, since = events
+    kinds = code & e.KIND
+    own = kinds <= e.LAST_WORKED
     amount = np.where(own, work, amount)
-    at = np.flatnonzero(~own & (work > 0))
+    apart = ~own & (work > 0)
+    at = np.flatnonzero(apart)
+    late = np.flatnonzero(kinds == e.LATE)
+    if len(late):
+        place = np.arange(len(code)) + np.cumsum(apart)
+        code[late] = (place[late] - place[since[late]]) << e.SHIFT | e.LATE
     count = np.bincount(unit, minlength=units) + np.bincount(unit[at], minlength=units)
     pairs = np.empty((len(code) + len(at), 2), np.int64)
     if len(at):
@@ -132,11 +143,24 @@ def events_of(rows: Rows, producers: Counters, consumers: Counters, forward: Cou
     ]
     every = _Columns(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     sequence = np.lexsort((every.rank, every.order, every.unit))
-    unit, _, _, code, cycle, spent, amount = (column[sequence] for column in every)
+    every = _Columns(*(column[sequence] for column in every))
+    unit, cycle, spent = every.unit, every.cycle, every.spent
     work = np.diff(cycle, prepend=0) - spent
     begins = np.flatnonzero(np.diff(unit, prepend=-1))
     work[begins] = cycle[begins] - spent[begins]
-    return Events(unit, code, work, amount)
+    return Events(unit, every.code, work, every.amount, _places(every))
+
+
+def _places(events: _Columns) -> Counters:
+    """Return, of requests, the places of the readings that they count from."""
+    kinds = events.code & e.KIND
+    readings = np.flatnonzero(kinds == e.NOTE)
+    # The numbers of operations grow within a unit only.
+    by_order = readings[np.argsort(events.order[readings])]
+    places = np.zeros(len(kinds), np.int64)
+    late = np.flatnonzero(kinds == e.LATE)
+    places[late] = by_order[np.searchsorted(events.order[by_order], events.since[late])]
+    return places
 
 
 def _of_transfers(table: Counters, producers: Counters, consumers: Counters) -> list[_Columns]:
@@ -159,6 +183,7 @@ def _of_transfers(table: Counters, producers: Counters, consumers: Counters) -> 
             channel[which] << e.SHIFT | kind,
             column[f"{what}_cycle"][which],
             spent[which],
+            zero[which],
             zero[which],
         )
 
@@ -191,6 +216,7 @@ def _of_operations(rows: Rows, forward: Counters) -> list[_Columns]:
             cycle[its],
             spent[its],
             amount[its],
+            zero[its],
         )
 
     return [
@@ -218,13 +244,13 @@ def _requests(rows: Rows, late: Counters) -> list[_Columns]:
     clock = transfers["reserved_cycle"][at] - transfers["send_wait_cycles"][at]
     zero = np.zeros(len(late), np.int64)
     code = np.where(since, e.LATE, e.AT)
-    requests = _Columns(column["unit"], order, zero, code, clock, zero, column["amount"])
+    requests = _Columns(column["unit"], order, zero, code, clock, zero, column["amount"], reading)
     _, once = np.unique(reading[since], return_index=True)
     its = np.flatnonzero(since)[once]
     note = np.full(len(its), e.NOTE)
     readings = _Columns(
         column["unit"][its], reading[its], zero[its], note, column["cycle"][its], zero[its],
-        zero[its],
+        zero[its], zero[its],
     )  # fmt: skip
     return [readings, requests]
 
@@ -250,4 +276,5 @@ def _idle(rows: Rows, idle: Counters, forward: Counters) -> _Columns:
         cycle,
         column["wait_cycles"],
         cycle - visible,
+        np.zeros(len(idle), np.int64),
     )

@@ -114,7 +114,8 @@ class Recording(Watcher):
             self._largest[channel.number] = max(largest, size_bytes(element[0]))
 
     def record(self, machine: Machine) -> Record:
-        """Return the record of a run on ``machine`` that has completed."""
+        """Return the record of a run on ``machine`` that has completed; it is asked for once."""
+        self.finish()
         self._empty()
         short = np.concatenate(self._short)
         at_once = short[:, [6, 7, 3, 4]]
@@ -153,7 +154,9 @@ def record_of(rows: Rows, about: About, unrolled: Unrolled | None = None) -> Rec
     counts = np.bincount(rows.transfers[:, 0], minlength=len(about.channels))
     largest = np.array([channel.element_bytes for channel in about.channels], np.int64)
     operations, units = rows.operations, len(about.units)
-    chose = operations[operations[:, 0] == r.CHOICE, 1]
+    kinds = operations[:, 0]
+    unused = np.bincount(operations[kinds == r.RESERVE, 5], minlength=len(about.channels))
+    chose = operations[kinds == r.CHOICE, 1]
     if unrolled is None:
         first, events = assembled([events_of(rows, producers, consumers, forward)], units)
     else:
@@ -165,14 +168,16 @@ def record_of(rows: Rows, about: About, unrolled: Unrolled | None = None) -> Rec
         )
         first, events = assembled(chain([of_tasks], unrolled.events(waits)), units)
         counts = np.where(np.isin(producers, unrolled.units), unrolled.sent, counts)
+        unused += unrolled.unused
         largest = np.maximum(largest, unrolled.largest)
         chose = np.concatenate([chose, unrolled.chose])
     channels = tuple(
-        channel._replace(elements=count, element_bytes=size)
-        for channel, count, size in zip(
-            about.channels, counts.tolist(), largest.tolist(), strict=True
+        channel._replace(elements=count, element_bytes=size, unused=never)
+        for channel, count, size, never in zip(
+            about.channels, counts.tolist(), largest.tolist(), unused.tolist(), strict=True
         )
     )
+    unknown = (kinds == r.LATE) & (operations[:, 4] == r.UNKNOWN)
     return Record(
         about.program,
         about.units,
@@ -182,10 +187,16 @@ def record_of(rows: Rows, about: About, unrolled: Unrolled | None = None) -> Rec
         about.cycles,
         about.clients,
         about.shutdown_cycles,
-        tuple(about.units[unit] for unit in np.unique(chose).tolist()),
-        bool((operations[:, 0] == r.BURST).any()),
+        _units(chose, about),
+        bool((kinds == r.BURST).any()),
         about.shares_on_chip,
+        _units(operations[unknown, 1], about),
     )
+
+
+def _units(numbers: Counters, about: About) -> tuple[str, ...]:
+    """Return the names of some units, in node order."""
+    return tuple(about.units[unit] for unit in np.unique(numbers).tolist())
 
 
 def _table(packed: Packed) -> Counters:

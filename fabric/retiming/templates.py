@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fabric.compiled.tables import Tables
     from fabric.engine.machine_code import Counters
 
-__all__ = ["NOTHING", "OUTPUT_KINDS", "Templates", "ranges", "templates_of"]
+__all__ = ["NOTHING", "OUTPUT_KINDS", "Templates", "ranges", "readings_of", "templates_of"]
 
 NOTHING: Final = -1
 """Kind of a row that is no event: work at the end of a transition, which the next event gets."""
@@ -49,7 +49,9 @@ class Templates(NamedTuple):
         amount: as the event has it, where it is no work.
         work: cycles since the row before.
         code: of the element that is sent; see ``codes``.
+        stamp: of a reading, where it is kept; of a request, where the one it counts from is.
         stays: an element is looked at that the template does not take.
+        reaches: by template, whether a request counts from a reading in an earlier one.
     """
 
     first: Counters
@@ -58,7 +60,9 @@ class Templates(NamedTuple):
     amount: Counters
     work: Counters
     code: Counters
+    stamp: Counters
     stays: NDArray[np.bool_]
+    reaches: NDArray[np.bool_]
 
 
 def templates_of(
@@ -86,8 +90,8 @@ def templates_of(
     # What stands at one place has its rank; the heads of empty ones stand before the next.
     column = [np.concatenate(each) for each in zip(*parts, strict=True)]
     ordered = np.lexsort((column[1], column[0]))
-    owner, _, kind, port, amount, work, code = (each[ordered] for each in column)
-    return _squeezed(len(used), owner, kind, port, amount, work, code)
+    owner, _, *columns = (each[ordered] for each in column)
+    return _squeezed(len(used), owner, *columns)
 
 
 def ranges(first: Counters, counts: Counters) -> Counters:
@@ -113,7 +117,7 @@ def _repeated(rows: Counters, owner: Counters, operations: Counters) -> tuple[Co
 
 
 _Rows = tuple["Counters", ...]
-"""Owner, place among its rows, kind, port, amount, work, code."""
+"""Owner, place among its rows, kind, port, amount, work, code, stamp."""
 
 
 def _of_operations(rows: Counters, owner: Counters, operations: Counters) -> list[_Rows]:
@@ -126,18 +130,22 @@ def _of_operations(rows: Counters, owner: Counters, operations: Counters) -> lis
     port = operations[rows, c.AT]
     work = np.where(what == c.CHARGE, amount, 0)
     event = np.where((what == c.UNTIL), amount, 0)
-    own = owner, at * _RANKS + _OWN, kinds[what], port, event, work, operations[rows, c.SENDS]
+    code, stamp = operations[rows, c.SENDS], operations[rows, c.STAMP]
+    own = owner, at * _RANKS + _OWN, kinds[what], port, event, work, code, stamp
     late = what == c.SEND_AT
     # A clock that is read and asked for at once is not kept.
     read = _latest(what == c.NOTE)
     begin = np.searchsorted(owner, owner)
     moved = np.concatenate([[-1], _latest(np.isin(what, _MOVES))[:-1]])[: len(rows)]
-    unread = late & (operations[rows, c.STAMP] < 0) & (read <= np.maximum(moved, begin - 1))
+    fresh = late & (stamp < 0)
+    unread = fresh & (read <= np.maximum(moved, begin - 1))
+    stamp = np.where(fresh, stamp[read], stamp)
+    stamp[unread] = c.STAMPS
 
     def before(its: Counters, rank: int, kind: int, amount: Counters) -> _Rows:
         none = zero[its]
         kinds = np.full(len(none), kind)
-        return owner[its], at[its] * _RANKS + rank, kinds, none, amount[its], none, none
+        return owner[its], at[its] * _RANKS + rank, kinds, none, amount[its], none, none, stamp[its]
 
     return [own, before(late, _LATE, e.LATE, amount), before(unread, _NOTE, e.NOTE, zero)]
 
@@ -166,7 +174,7 @@ def _heads(tables: Tables, rows: Counters, owner: Counters, used: NDArray[np.boo
     kind = np.where(popped, e.ARRIVAL, kind)
     none = np.zeros(len(known), np.int64)
     place = np.full(len(known), -1)
-    return transition, place, kind, np.where(popped, code, port), none, none, none
+    return transition, place, kind, np.where(popped, code, port), none, none, none, none
 
 
 def _ends(first: int, inputs: int) -> list[_Rows]:
@@ -175,12 +183,12 @@ def _ends(first: int, inputs: int) -> list[_Rows]:
     owner = np.repeat(first + np.arange(inputs + 1), counts)
     place = ranges(np.zeros(inputs + 1, np.int64), counts)
     none = np.zeros(len(owner), np.int64)
-    return [(owner, place, np.where(place, e.END, e.FINISH), place - 1, none, none, none)]
+    return [(owner, place, np.where(place, e.END, e.FINISH), place - 1, none, none, none, none)]
 
 
 def _squeezed(count: int, owner: Counters, *columns: Counters) -> Templates:
     """Let events have the work of rows before them that are none."""
-    kind, port, amount, work, code = columns
+    kind, port, amount, work, code, stamp = columns
     is_last = np.append(owner[1:] != owner[:-1], True)[: len(owner)]
     total = np.cumsum(work)
     kept = np.flatnonzero((kind != NOTHING) | is_last)
@@ -188,9 +196,26 @@ def _squeezed(count: int, owner: Counters, *columns: Counters) -> Templates:
     some = (kind[kept] != NOTHING) | (work > 0)
     kept, work = kept[some], work[some]
     first = np.searchsorted(owner[kept], np.arange(count + 1))
-    kind, port = kind[kept], port[kept]
-    stays = _stays(owner[kept], kind, port)
-    return Templates(first, kind, port, amount[kept], work, code[kept], stays)
+    owner, kind, port, stamp = owner[kept], kind[kept], port[kept], stamp[kept]
+    reaches = np.zeros(count, np.bool_)
+    late = kind == e.LATE
+    reaches[owner[late & (readings_of(owner, kind, stamp) < 0)]] = True
+    stays = _stays(owner, kind, port)
+    return Templates(first, kind, port, amount[kept], work, code[kept], stamp, stays, reaches)
+
+
+def readings_of(owner: Counters, kind: Counters, stamp: Counters) -> Counters:
+    """Return, by row, the last reading that its owner has kept where it says; -1 where none."""
+    rows = np.flatnonzero((kind == e.NOTE) | (kind == e.LATE))
+    keys = owner[rows] * (c.STAMPS + 1) + stamp[rows]
+    ordered = np.argsort(keys, kind="stable")
+    is_reading = kind[rows[ordered]] == e.NOTE
+    last = _latest(is_reading)
+    its = keys[ordered]
+    there = (last >= 0) & (its[last] == its)
+    found = np.full(len(kind), -1)
+    found[rows[ordered]] = np.where(there, rows[ordered[last]], -1)
+    return found
 
 
 def _stays(owner: Counters, kind: Counters, port: Counters) -> NDArray[np.bool_]:

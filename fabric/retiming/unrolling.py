@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from fabric.retiming import events as e
 from fabric.retiming.assembling import Events
 from fabric.retiming.sizes import size_bytes
-from fabric.retiming.templates import NOTHING, OUTPUT_KINDS, Templates, ranges, templates_of
+from fabric.retiming.templates import (
+    NOTHING,
+    OUTPUT_KINDS,
+    Templates,
+    ranges,
+    readings_of,
+    templates_of,
+)
 
 if TYPE_CHECKING:
     from fabric.compiled.journal import Journal
@@ -38,6 +45,7 @@ class Unrolled:
         units: their numbers.
         chose: those that went on with whichever input came first.
         sent: by channel, elements.
+        unused: by channel, slots that were reserved and never put into.
         largest: by channel, bytes of the largest element; of those that were to be measured.
     """
 
@@ -66,6 +74,7 @@ class Unrolled:
         inputs = np.array([len(stage.inputs) for stage in stages], np.int64)
         self._ends, self._template = _sequence(journal, inputs)
         self.sent: Final = np.zeros(len(number), np.int64)
+        self.unused: Final = np.zeros(len(number), np.int64)
         self.largest: Final = np.zeros(len(number), np.int64)
         # What is known of channels, and of the unit that is being unrolled, from one part to the
         # next: elements taken, the next one was looked at, the end was seen; work since an event.
@@ -90,13 +99,24 @@ class Unrolled:
         counts = np.diff(self._templates.first)
         total = np.cumsum(counts[self._template])
         parts = np.arange(_BATCH, total[-1] + _BATCH, _BATCH)
-        cuts = np.unique(np.searchsorted(total, parts, "right")).tolist()
+        cuts = np.unique(np.searchsorted(total, parts, "right"))
         del total
         begin = 0
-        for end in (*cuts, len(self._template)):
+        for end in (*self._uncut(cuts), len(self._template)):
             if end > begin:
                 yield self._unrolled(begin, end, counts)
-            begin = end
+                begin = end
+
+    def _uncut(self, cuts: Counters) -> list[int]:
+        """Return ``cuts`` behind the units that count from readings before them."""
+        if not self._templates.reaches.any():
+            found: list[int] = cuts.tolist()
+            return found
+        reaching = np.flatnonzero(self._templates.reaches[self._template])
+        units = np.unique(np.searchsorted(self._ends, reaching, "right"))
+        its = np.searchsorted(self._ends, cuts - 1, "right")
+        later: list[int] = np.where(np.isin(its, units), self._ends[its], cuts).tolist()
+        return later
 
     def _unrolled(self, begin: int, end: int, counts: Counters) -> Events:
         templates, template = self._templates, self._template[begin:end]
@@ -112,21 +132,28 @@ class Unrolled:
         is_event = kind != NOTHING
         self._number_arrivals(channel, kind, amount)
         self._forget_seen_before(is_event, kind, channel, np.flatnonzero(templates.stays[rows]))
-        self._forget_unasked(is_event, kind, stage, end)
+        readings = readings_of(stage, kind, templates.stamp[rows])
+        late = np.flatnonzero(kind == e.LATE)
+        is_event[kind == e.NOTE] = False
+        is_event[readings[late]] = True
         kept = np.flatnonzero(is_event)
+        since = np.zeros(len(kind), np.int64)
+        since[late] = np.cumsum(is_event)[readings[late]] - 1
         total = np.cumsum(templates.work[rows])
         work = np.diff(total[kept], prepend=-self._left_cycles)
         self._left_cycles += int(total[-1] - work.sum()) if len(rows) else 0
         code = channel[kept] << e.SHIFT | kind[kept]
-        return Events(self.units[stage[kept]], code, work, amount[kept])
+        return Events(self.units[stage[kept]], code, work, amount[kept], since[kept])
 
     def _count(self, channel: Counters, kind: Counters, rows: Counters) -> None:
         """Count what was sent, and measure it where that is asked for."""
         sent = np.flatnonzero((kind == e.SEND) | (kind == e.PUT))
         to = channel[sent]
         self.sent[:] += np.bincount(to, minlength=len(self.sent))
-        its = self._is_measured[to]
-        np.maximum.at(self.largest, to[its], self._sizes[rows[sent[its]]])
+        for its, more in ((e.RESERVE, 1), (e.PUT, -1)):
+            self.unused[:] += more * np.bincount(channel[kind == its], minlength=len(self.sent))
+        large = self._is_measured[to]
+        np.maximum.at(self.largest, to[large], self._sizes[rows[sent[large]]])
 
     def _number_arrivals(self, channel: Counters, kind: Counters, amount: Counters) -> None:
         """Say which element of its channel each arrival is about: the next to be dequeued."""
@@ -163,26 +190,6 @@ class Unrolled:
         first = ends[first]
         is_event[first] = ~self._ended[channel[first]]
         self._ended[channel[first]] = True
-
-    def _forget_unasked(
-        self, is_event: NDArray[np.bool_], kind: Counters, stage: Counters, end: int
-    ) -> None:
-        """Forget readings of a clock that nothing is asked for since."""
-        rows = np.flatnonzero((kind == e.NOTE) | (kind == e.LATE))
-        if not len(rows):
-            return
-        asked = (kind[rows[1:]] == e.LATE) & (stage[rows[1:]] == stage[rows[:-1]])
-        asked = np.append(asked, self._asks(int(stage[rows[-1]]), end))
-        is_event[rows[~asked & (kind[rows] == e.NOTE)]] = False
-
-    def _asks(self, stage: int, begin: int) -> bool:
-        """Whether a stage asks for something, from a place on, before it reads its clock again."""
-        for template in map(int, self._template[begin : self._ends[stage]]):
-            first, last = self._templates.first[template : template + 2].tolist()
-            for kind in self._templates.kind[first:last].tolist():
-                if kind in (e.NOTE, e.LATE):
-                    return bool(kind == e.LATE)
-        return False
 
 
 def _sequence(journal: Journal, inputs: Counters) -> tuple[Counters, NDArray[np.int32]]:
