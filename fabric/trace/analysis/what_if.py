@@ -128,6 +128,9 @@ def what_if_of(trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str,
     before.time(record.depths)
     other = record
     for unit, factor in work.items():
+        if unit not in record.units:
+            near = close_to(record.units, unit)
+            raise refused(f"work of {unit}: no unit has that name: expected {near}")
         if not (math.isfinite(factor) and factor >= 0):
             raise refused(f"work of {unit} is {factor}: expected how many times as long, 0 or more")
         other = other.with_work(unit, factor)

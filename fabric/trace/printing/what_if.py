@@ -82,8 +82,8 @@ def _print_tables(found: WhatIf, console: Console, shown: int) -> None:
             )
             for unit in found.units
         ]
-        columns = ("unit", "end before", "end after", "change", "wired at")
-        print_table(console, columns, rows, shown, spare=("wired at",))
+        titles = ("unit", "end before", "end after", "change", "wired at")
+        print_table(console, titles, rows, shown, spare=("wired at",))
     if found.channels:
         print_title(console, "Channels", ", cycles that units would wait for them")
         waits = [

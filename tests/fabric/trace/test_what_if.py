@@ -75,6 +75,8 @@ class TestAgainstRuns:
         again = simulate(_bursty(), depths={"unit_1.0": depth})
         assert (again.cycles, True, ()) == (found.cycles, found.exact, found.loop)
         before = simulate(_bursty())
+        assert again.cycles is not None
+        assert before.cycles is not None
         assert before.cycles == found.cycles_before
         waits = {
             each.name: (each.empty_cycles, each.full_cycles + each.credit_cycles)
