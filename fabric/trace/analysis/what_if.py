@@ -155,7 +155,7 @@ def what_if_of(trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str,
 
 def _changed(record: Record, depths: Mapping[str, int]) -> dict[str, int]:
     options = list(record.number)
-    changed = {}
+    changed: dict[str, int] = {}
     for pattern, depth in depths.items():
         found = [option for option in options if option == pattern or fnmatchcase(option, pattern)]
         if not found:
