@@ -86,7 +86,7 @@ class ObservedChannel(Channel):
 
     @override
     async def send_at(self, element: Element, requested_cycle: int) -> None:
-        # The stamps of channels are plain numbers, whoever looks at them.
+        # The reading itself would go on into the consumer's clock, and be added to others there.
         await Channel.send_at(self, element, int(requested_cycle))
         order, now, waited = self.reserved.pop()
         self._sent.append((order, now, waited, int(requested_cycle), order, now))

@@ -55,6 +55,7 @@ class Ports:
         on_chip: the on-chip memory.
         stored: what stores have written, by name.
         observation: of the run, where it is watched.
+        repeats: inputs that the program is given, one after the other.
         since_cycle: from which on the operator counts; after 0 where it runs again.
     """
 
@@ -70,6 +71,7 @@ class Ports:
     on_chip: OnChipMemory
     stored: Stored
     observation: Observation | None = None
+    repeats: int = 1
     since_cycle: int = 0
 
     @property

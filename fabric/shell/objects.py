@@ -57,7 +57,7 @@ _SIZE_FIELDS: Final = (
     "evaluations",
     "runs",
     "repeats",
-    "settled_from",
+    "settled",
     "channels",
     "inputs",
     "held_out",

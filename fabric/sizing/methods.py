@@ -54,7 +54,7 @@ def proposal(method: Method, oracle: Oracle, lower: Depths) -> Proposal:
         return Proposal(found.depths, found.lower_bound)
     from fabric.sizing.exact import exact
 
-    best = exact(oracle, lower, found)
+    best = exact(oracle, lower, found.depths)
     gap = problem.cost_of(best.depths) - best.lower_bound
     note = f"at most {gap:,} above the least" if gap else "the least there is"
     return Proposal(best.depths, best.lower_bound, note)

@@ -52,16 +52,8 @@ def _sentences(sizing: Sizing) -> list[str]:
         sentences.append("Proved: the completion times of the run are a certificate.")
     elif sizing.keeps:
         sentences.append(f"Validated by a run, not proved: {'; '.join(sizing.reasons)}.")
-    if sizing.repeats > 1:
-        settled = sizing.settled_from
-        sentences.append(
-            f"{sizing.repeats:,} inputs back to back; "
-            + (
-                "the depths have not settled: more inputs may need others."
-                if settled is None
-                else f"the depths are the same from {settled:,} on."
-            )
-        )
+    if sizing.settled is not None:
+        sentences.append(f"{sizing.repeats:,} inputs back to back; {sizing.settled}.")
     return sentences
 
 
@@ -90,7 +82,7 @@ def _print_channels(sizing: Sizing, console: Console, shown: int) -> None:
     rows.sort(key=lambda row: -row[5])
     title = "Channels by bytes"
     print_title(console, title, f", {len(sizing.channels):,} of them, alike ones in one row")
-    columns = ("channel", "channels", "now", "depth", "at least", "bytes", "one less")
+    columns = ("channel", "channels", "now", "depth", "at least", "bytes", "why not less")
     print_table(console, columns, rows, shown, spare=("at least", "channels"))
 
 
@@ -112,7 +104,16 @@ def _alike(channels: Sequence[SizedChannel]) -> list[list[SizedChannel]]:
 
 
 def _print_methods(sizing: Sizing, console: Console) -> None:
-    rows = [(each.method, each.cost, each.cycles, each.keeps, each.note) for each in sizing.methods]
+    rows = [
+        (
+            each.method,
+            each.cost,
+            "stuck" if each.cycles is None and each.cost is not None else each.cycles,
+            each.keeps,
+            each.note,
+        )
+        for each in sizing.methods
+    ]
     print_title(console, "The methods", ", each on the same record")
     columns = ("method", sizing.objective, "cycles", "keeps the goal", "")
     print_table(console, columns, rows, len(rows))

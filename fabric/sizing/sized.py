@@ -8,7 +8,7 @@ from fabric.retiming.retimer import NO_LIMIT
 from fabric.sizing.asked import Asked
 from fabric.sizing.bindings import bindings
 from fabric.sizing.bounds import lower_bounds
-from fabric.sizing.found import Infeasible
+from fabric.sizing.found import InfeasibleError
 from fabric.sizing.methods import Method, Proposal, proposal
 from fabric.sizing.oracle import Oracle
 from fabric.sizing.problem import Depths, Limit, Problem
@@ -31,7 +31,7 @@ def sized(asked: Asked, method: Method, unit: str) -> Sizing:
     if asked.can_prove:
         try:
             lower = lower_bounds(oracle)
-        except Infeasible as error:
+        except InfeasibleError as error:
             raise _infeasible(asked, error.cycles) from None
         found = proposal(method, oracle, lower)
     else:
@@ -57,7 +57,7 @@ def sized(asked: Asked, method: Method, unit: str) -> Sizing:
         goal=str(asked.goal),
         method=method,
         objective=unit,
-        channels=tuple(_channels(asked, found.depths, lower, bindings(problem, found.depths))),
+        channels=tuple(_channels(asked, found.depths, lower, bindings(asked, found.depths))),
         cost_before=_cost_before(asked),
         cost=problem.cost_of(found.depths),
         lower_bound=found.bound,

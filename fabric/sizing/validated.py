@@ -3,7 +3,7 @@
 Where the off-chip memory is shared, or a merge takes what comes first, other depths make other
 bursts meet and other inputs come first. Where a proposal keeps the goal when it is run, the search
 goes on from the record of that run, which is closer to what is looked for. Where it does not, as
-many of its depths are taken as do, those that save most first.
+many of its depths are taken as do, those that save most first. What is left is lowered by runs.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ from fabric.sizing.bounds import lower_bounds
 from fabric.sizing.high_water import high_water
 from fabric.sizing.methods import Method, proposal
 from fabric.sizing.oracle import Oracle
-from fabric.sizing.problem import Depths
+from fabric.sizing.problem import Depths, with_depth
 from fabric.sizing.running import Ran
 
-__all__ = ["MOST_RUNS", "NearestError", "validated"]
+__all__ = ["NearestError", "validated"]
 
-MOST_RUNS: Final = 24
-"""Depths that are run at most, for each input."""
+_MOST_EVENTS: Final = 3_000_000
+"""Of all runs together: so many take a minute. The bound is the same on every machine."""
+
+_LEAST_RUNS: Final = 12
+"""However long they are."""
 
 
 class NearestError(Exception):
@@ -45,7 +48,8 @@ class _Best:
         """Begin with the cheapest that keep it of those that come to mind."""
         self._asked: Final = asked
         self.problem: Final = asked.problem(asked.unbounded)
-        self.left = MOST_RUNS
+        events = sum(len(record.events) for record in asked.unbounded)
+        self.left = max(_LEAST_RUNS, _MOST_EVENTS // max(1, events))
         tried: list[tuple[Ran | None, ...]] = []
         problem = self.problem
         for depths in sorted({problem.least, asked.now, high_water(problem)}, key=problem.cost_of):
@@ -60,9 +64,9 @@ class _Best:
 
     def takes(self, depths: Depths, tried: list[tuple[Ran | None, ...]] | None = None) -> bool:
         """Run ``depths``; where they keep the goal they are the best."""
-        before = self._asked.runs
+        if self._asked.known(depths) is None:
+            self.left -= 1
         found = self._asked.run(depths)
-        self.left -= self._asked.runs > before
         if tried is not None:
             tried.append(found)
         if not self._asked.keeps(found):
@@ -93,7 +97,20 @@ def validated(asked: Asked, method: Method) -> Depths:
             _take_some(best, wanted)
         if cost_of(best.depths) >= before:
             break
+    while best.left > 0 and _lowered(best):
+        pass
     return best.depths
+
+
+def _lowered(best: _Best) -> bool:
+    """Lower each depth by one where the goal is kept, the dearest first; whether any was."""
+    problem, before = best.problem, best.depths
+    above = [at for at, depth in enumerate(before) if depth > problem.least[at]]
+    for at in sorted(above, key=lambda each: (-problem.cost_at(each, before[each]), each)):
+        while best.left > 0 and best.depths[at] > problem.least[at]:
+            if not best.takes(with_depth(best.depths, at, best.depths[at] - 1)):
+                break
+    return best.depths != before
 
 
 def _take_some(best: _Best, wanted: Depths) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,7 @@ from fabric.shell.commands.options import NamedPath, numbers, program_options
 if TYPE_CHECKING:
     from fabric.sizing.methods import Method
     from fabric.sizing.result import Sizing
+    from fabric.wiring.program import Program
 
 __all__ = ["command"]
 
@@ -74,7 +77,7 @@ __all__ = ["command"]
 @click.option(
     "--hold-out",
     metavar="N",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=0),
     default=0,
     help="Keep N of the inputs apart, and run them with the depths found for the others.",
 )
@@ -122,14 +125,13 @@ def command(
     """Find the depths of PROGRAM.py's channels that keep a goal at the least cost."""
     known.update(program=program)
     from fabric.runs.exit_status import ExitStatus
-    from fabric.sizing.inputs import inputs_of
     from fabric.sizing.size import size
     from fabric.terminal.output import program_prints
 
     with program_prints(as_json=as_json):
-        inputs = inputs_of(program, parameters, hardware_file, vary, hold_out, known)
+        inputs, others = _inputs(program, parameters, hardware_file, vary, hold_out, known)
         found = size(
-            inputs.sized,
+            inputs,
             goal=goal,
             method=method,
             objective=objective,
@@ -137,11 +139,42 @@ def command(
             depths=depths,
             share=share,
             repeats=repeats,
-            held_out=inputs.held_out,
+            held_out=others,
+            notify=_notify(),
         )
     _write(found, program, output, certificate)
     _print(found, known, rows, as_json=as_json)
     return ExitStatus.COMPLETED if found.keeps and not found.violated else ExitStatus.WRONG
+
+
+def _inputs(
+    program: str,
+    parameters: tuple[str, ...],
+    hardware_file: str | None,
+    vary: tuple[str, ...],
+    hold_out: int,
+    known: dict[str, object],
+) -> tuple[Program | dict[str, Program], dict[str, Program]]:
+    """Return the program, or those that ``vary`` makes of it, and those of them held out."""
+    if vary:
+        from fabric.sizing.inputs import held_out, programs_of
+
+        hardware = None if hardware_file is None else Path(hardware_file)
+        return held_out(programs_of(Path(program), parameters, vary, hardware), hold_out)
+    if hold_out:
+        raise click.UsageError("--hold-out keeps inputs apart: expected it with --vary.")
+    from fabric.loading.program_file import load_on
+
+    return load_on(hardware_file, program, parameters, known).program, {}
+
+
+def _notify() -> Callable[[str], object] | None:
+    """Return what tells of runs on a terminal."""
+    if not (sys.stdout.isatty() and sys.stderr.isatty()):
+        return None
+    from fabric.terminal.output import tell
+
+    return lambda text: tell(f"fabric: {text}")
 
 
 def _write(found: Sizing, program: str, output: Path | None, certificate: Path | None) -> None:
