@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 import numpy as np
 from typing_extensions import override
 
-from fabric.machine.state_of import cycles_of
+from fabric.machine.state_of import clients_of, cycles_of, shutdown_cycles_of
 from fabric.retiming import rows as r
 from fabric.retiming.assembling import Rows, assembled, events_of
 from fabric.retiming.record import Record, RecordedChannel
@@ -220,17 +220,12 @@ def _about(machine: Machine, element_bytes: Mapping[int, int]) -> About:
         )
         for its, channel in zip(fixed.channels, machine.channels, strict=True)
     )
-    clients = tuple(node.index for node in machine.plan.nodes if node.operator.off_chip is not None)
-    off_chip, shutdown_cycles = machine.off_chip, 0
-    if off_chip is not None and off_chip.final_cycle is not None:
-        last = max(machine.units[client].now for client in clients)
-        shutdown_cycles = off_chip.final_cycle - last
     return About(
         machine.plan.program.name,
         tuple(unit.name for unit in fixed.units),
         channels,
         cycles_of(machine),
-        clients,
-        shutdown_cycles,
+        clients_of(machine.plan),
+        shutdown_cycles_of(machine),
         machine.on_chip.capacity_bytes is not None,
     )
