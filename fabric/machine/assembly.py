@@ -14,7 +14,7 @@ from fabric.engine.discard import Discard
 from fabric.engine.hop import ONE_CYCLE, Hop
 from fabric.engine.memories import memory_of
 from fabric.engine.observer import Observer
-from fabric.engine.off_chip import OffChip
+from fabric.engine.off_chip import OffChip, Region
 from fabric.engine.on_chip import OnChipMemory
 from fabric.engine.ports import Ports, Sink
 from fabric.engine.stored import Stored
@@ -98,10 +98,11 @@ def assemble(
             functional=functional,
             clock=clock,
             off_chip=off_chip,
-            region=plan.layout.region(node),
+            region=_region(plan, node, repeats),
             on_chip=on_chip,
             stored=stored,
             observation=observation,
+            repeats=repeats,
         )
         for node, unit in zip(plan.nodes, units, strict=True)
     )
@@ -129,7 +130,6 @@ def assemble(
         stored=stored,
         failures=failures,
         region=region,
-        repeats=repeats,
     )
 
 
@@ -150,6 +150,14 @@ def _unit(node: Node, plan: Plan, *, checked: bool) -> Unit:
     return unit_class(of_kind, checked=checked)(
         node.name, node.index, node.place, bytes_per_cycle=bytes_per_cycle
     )
+
+
+def _region(plan: Plan, node: Node, repeats: int) -> Region | None:
+    """Return where the tensor of ``node`` is; each input is stored behind the last."""
+    region = plan.layout.region(node)
+    if region is None or not region.write:
+        return region
+    return region._replace(size_bytes=repeats * region.size_bytes)
 
 
 def _channels(

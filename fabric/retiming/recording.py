@@ -77,7 +77,8 @@ class Recording(Watcher):
         return measured
 
     def record(self, machine: Machine) -> Record:
-        """Return the record of a run on ``machine`` that has completed."""
+        """Return the record of a run on ``machine`` that has completed; it is asked for once."""
+        self.finish()
         self._empty()
         short = np.concatenate(self._short)
         at_once = short[:, [6, 7, 3, 4]]
@@ -98,10 +99,15 @@ class Recording(Watcher):
 
 def record_of(rows: Rows, about: About) -> Record:
     """Return the record of a run that completed; ``rows`` are all of it."""
-    counts = np.bincount(rows.transfers[:, 0], minlength=len(about.channels))
+    size = len(about.channels)
+    counts = np.bincount(rows.transfers[:, 0], minlength=size)
+    left = rows.operations[rows.operations[:, 0] == r.RESERVE]
+    unused = np.bincount(left[:, 5], minlength=size)
     channels = tuple(
-        channel._replace(elements=count)
-        for channel, count in zip(about.channels, counts.tolist(), strict=True)
+        channel._replace(elements=count, unused=never)
+        for channel, count, never in zip(
+            about.channels, counts.tolist(), unused.tolist(), strict=True
+        )
     )
     operations, kinds = rows.operations, rows.operations[:, 0]
     first, events = assembled(
@@ -111,6 +117,7 @@ def record_of(rows: Rows, about: About) -> Record:
         [channel.forward_cycles for channel in channels],
         len(about.units),
     )
+    unknown = (kinds == r.LATE) & (operations[:, 4] == r.UNKNOWN)
     return Record(
         about.program,
         about.units,
@@ -120,10 +127,16 @@ def record_of(rows: Rows, about: About) -> Record:
         about.cycles,
         about.clients,
         about.shutdown_cycles,
-        tuple(about.units[unit] for unit in np.unique(operations[kinds == r.CHOICE, 1]).tolist()),
+        _units(operations[kinds == r.CHOICE], about),
         bool((kinds == r.BURST).any()),
         about.shares_on_chip,
+        _units(operations[unknown], about),
     )
+
+
+def _units(operations: Counters, about: About) -> tuple[str, ...]:
+    """Return the names of the units of some operations, in node order."""
+    return tuple(about.units[unit] for unit in np.unique(operations[:, 1]).tolist())
 
 
 def _table(packed: Packed) -> Counters:

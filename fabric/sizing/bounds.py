@@ -13,7 +13,7 @@ def lower_bounds(oracle: Oracle) -> Depths:
     """Return for each variable the least depth that keeps the limits with all others at most.
 
     Raises:
-        Infeasible: no depths keep them.
+        InfeasibleError: no depths keep them.
     """
     problem = oracle.problem
     if not oracle.keeps(problem.most):

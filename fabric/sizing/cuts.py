@@ -20,7 +20,7 @@ def cuts_of(oracle: Oracle, depths: Depths) -> Iterator[Escapes]:
     """Yield why ``depths`` fail: reason after reason, as long as there are others behind them.
 
     Raises:
-        Infeasible: all depths fail.
+        InfeasibleError: all depths fail.
     """
     while (cut := oracle.cut(depths)) is not None:
         escapes = _lifted(oracle, depths, cut)
@@ -50,7 +50,7 @@ def _lifted(oracle: Oracle, depths: Depths, cut: Cut) -> Escapes:
     Cheap ways out are closed first: what is left costs more.
 
     Raises:
-        Infeasible: all depths fail.
+        InfeasibleError: all depths fail.
     """
     problem = oracle.problem
     most = problem.most

@@ -21,7 +21,7 @@ __all__ = ["exact"]
 _ROUNDS: Final = 200
 
 
-def exact(oracle: Oracle, lower: Depths, start: Found, *, rounds: int = _ROUNDS) -> Found:
+def exact(oracle: Oracle, lower: Depths, start: Depths, *, rounds: int = _ROUNDS) -> Found:
     """Return depths of least cost, or the best found in so many ``rounds`` and their gap.
 
     Args:
@@ -36,7 +36,7 @@ def exact(oracle: Oracle, lower: Depths, start: Found, *, rounds: int = _ROUNDS)
     """
     problem = oracle.problem
     master = Master(problem, lower)
-    best, cost, bound = start.depths, start.cost, max(start.lower_bound, problem.cost_of(lower))
+    best, cost, bound = start, problem.cost_of(start), problem.cost_of(lower)
     if cost > bound:
         master.add(cuts_around(oracle, lower, best))
     for _ in range(rounds):

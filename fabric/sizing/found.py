@@ -9,7 +9,7 @@ from fabric.sizing.oracle import Oracle
 from fabric.sizing.problem import Depths, Problem
 from fabric.telling.errors import ConfigurationError
 
-__all__ = ["Found", "Infeasible", "infeasible"]
+__all__ = ["Found", "InfeasibleError", "infeasible"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Found:
         return self.cost <= self.lower_bound
 
 
-class Infeasible(ConfigurationError):
+class InfeasibleError(ConfigurationError):
     """No depths keep all limits of a problem.
 
     Attributes:
@@ -50,16 +50,17 @@ class Infeasible(ConfigurationError):
         self.held = tuple(held)
 
 
-def infeasible(oracle: Oracle) -> Infeasible:
+def infeasible(oracle: Oracle) -> InfeasibleError:
     """Return what there is to say of a problem that even the most depths do not solve."""
     problem = oracle.problem
     cycles = oracle.cycles(problem.most)
     held = sorted(oracle.cut(problem.most) or ())
-    message = f"no depths help: with all at their most, {', '.join(_failures(problem, cycles))}"
+    failures = ", ".join(_failures(problem, cycles))
+    message = f"no depths keep the limits: with all at their most, {failures}"
     if held:
-        most = [f"{problem.variables[each].name} at {problem.most[each]}" for each in held]
-        message += f"; what is too shallow may be no deeper: {', '.join(most)}"
-    return Infeasible(message, cycles, held)
+        depths = [f"{problem.variables[each].name} at {problem.most[each]}" for each in held]
+        message += f"; one of these is too shallow and may not be deeper: {', '.join(depths)}"
+    return InfeasibleError(message, cycles, held)
 
 
 def _failures(problem: Problem, cycles: Sequence[int | None]) -> list[str]:
@@ -69,5 +70,5 @@ def _failures(problem: Problem, cycles: Sequence[int | None]) -> list[str]:
         if taken is None:
             found.append(f"{record.program} does not end")
         elif taken > limit:
-            found.append(f"{record.program} takes {taken} cycles: expected at most {limit}")
+            found.append(f"{record.program} takes {taken:,} cycles: expected at most {limit:,}")
     return found

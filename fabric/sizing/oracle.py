@@ -11,7 +11,7 @@ from fabric.retiming.record import Record
 from fabric.retiming.retimer import Retimer
 from fabric.sizing.problem import Depths, Problem
 
-__all__ = ["Cut", "Oracle"]
+__all__ = ["Cut", "Oracle", "variable_of"]
 
 Cut = frozenset[int]
 """Variables of which at least one has to be deeper; none where no depths help."""
@@ -34,7 +34,7 @@ class Oracle:
         self.evaluations = 0
         self._known: Final[dict[Depths, Cut | None]] = {}
         self._retimers: Final = [
-            (Retimer(record), limit, _variable_of(problem, record))
+            (Retimer(record), limit, variable_of(problem, record))
             for record, limit in problem.limits
         ]
 
@@ -66,7 +66,7 @@ class Oracle:
         return None
 
 
-def _variable_of(problem: Problem, record: Record) -> Counters:
+def variable_of(problem: Problem, record: Record) -> Counters:
     """Return the number of the variable of each channel of ``record``."""
     number = {
         channel.option: at

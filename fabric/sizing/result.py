@@ -8,6 +8,7 @@ from typing import Literal
 
 from typing_extensions import override
 
+from fabric.sizing.settled import Settled
 from fabric.telling.plain import JsonObject
 
 __all__ = ["Binding", "HeldOut", "Input", "MethodTotal", "SizedChannel", "Sizing", "Truth"]
@@ -125,7 +126,7 @@ class Sizing:
         held_out: inputs that were kept apart.
         methods: what each of them found.
         repeats: inputs that went through back to back.
-        settled_from: from so many of them on the depths stay; None where they do not, or with one.
+        settled: whether more of them would change the depths; None with one.
         evaluations: how often a record was timed again.
         runs: of the program.
     """
@@ -145,7 +146,7 @@ class Sizing:
     held_out: tuple[HeldOut, ...] = ()
     methods: tuple[MethodTotal, ...] = ()
     repeats: int = 1
-    settled_from: int | None = None
+    settled: Settled | None = None
     evaluations: int = 0
     runs: int = 0
 
@@ -189,7 +190,7 @@ class Sizing:
             "evaluations": self.evaluations,
             "runs": self.runs,
             "repeats": self.repeats,
-            "settled_from": self.settled_from,
+            "settled": None if self.settled is None else vars(self.settled),
             "channels": [vars(channel) for channel in self.channels],
             "inputs": [vars(each) for each in self.inputs],
             "held_out": [{**vars(each), "violated": each.violated} for each in self.held_out],

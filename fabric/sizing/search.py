@@ -23,7 +23,7 @@ def search(oracle: Oracle, lower: Depths) -> Found:
         lower: depths below which none can be; see ``bounds.lower_bounds``.
 
     Raises:
-        Infeasible: no depths keep the limits.
+        InfeasibleError: no depths keep the limits.
     """
     problem = oracle.problem
     depths = trimmed(oracle, raised(oracle, lower), lower)
@@ -35,7 +35,7 @@ def raised(oracle: Oracle, depths: Depths) -> Depths:
     """Return depths that keep the limits: of each cut, the cheapest to be deepened is.
 
     Raises:
-        Infeasible: no depths keep the limits.
+        InfeasibleError: no depths keep the limits.
     """
     problem = oracle.problem
     most, cost_at = problem.most, problem.cost_at

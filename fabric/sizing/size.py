@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -15,6 +15,7 @@ from fabric.sizing.goal import Goal
 from fabric.sizing.methods import Method
 from fabric.sizing.objective import Objective
 from fabric.sizing.result import HeldOut, Sizing
+from fabric.sizing.settled import Answer, settled
 from fabric.sizing.sized import sized
 from fabric.sizing.variables import variables_of
 from fabric.telling.errors import ConfigurationError
@@ -35,6 +36,7 @@ def size(
     share: Sequence[str] = (),
     repeats: Annotated[int, Bounds(1)] = 1,
     held_out: Mapping[str, Program] | None = None,
+    notify: Callable[[str], object] | None = None,
 ) -> Sizing:
     """Find the depths of a program's channels that keep a goal at the least cost.
 
@@ -54,6 +56,7 @@ def size(
         share: patterns of channels that have one depth.
         repeats: inputs that go through back to back.
         held_out: programs that are run with the depths and not sized on.
+        notify: is told of every run.
 
     Raises:
         ConfigurationError: no depths keep the goal, or something that is asked for cannot be.
@@ -65,7 +68,7 @@ def size(
     pinned = dict(depths or {})
 
     def case(name: str, its: Program, inputs: int) -> Case:
-        return Case(name, its, pinned, inputs)
+        return Case(name, its, inputs, notify or (lambda _: None))
 
     found: list[Sizing] = []
     for inputs in range(1, repeats + 1):
@@ -77,18 +80,13 @@ def size(
     return replace(
         last,
         repeats=repeats,
-        settled_from=_settled_from(found),
+        settled=settled([_answer(each) for each in found]) if repeats > 1 else None,
         held_out=tuple(_held_out(each, wanted, last) for each in others),
     )
 
 
-def _settled_from(found: Sequence[Sizing]) -> int | None:
-    """Return from how many inputs on the depths are the last ones; None for the last alone."""
-    last = found[-1].depths
-    same = len(found)
-    while same > 1 and found[same - 2].depths == last:
-        same -= 1
-    return same if same < len(found) else None
+def _answer(found: Sizing) -> Answer:
+    return Answer(found.depths, tuple(each.cycles for each in found.inputs))
 
 
 def _held_out(case: Case, goal: Goal, found: Sizing) -> HeldOut:
