@@ -43,7 +43,7 @@ def exact(oracle: Oracle, lower: Depths, start: Depths, *, rounds: int = _ROUNDS
         if cost <= bound:
             break
         depths, at_least = master.solve()
-        bound = max(bound, min(at_least, cost))
+        bound = max(bound, at_least)
         if depths is None or cost <= bound:
             break
         cuts = list(cuts_of(oracle, depths))
