@@ -59,7 +59,11 @@ class Channel(ChannelCounters):
         self.producer.now += cycles
 
     async def send_at(self, element: Element, requested_cycle: int) -> None:
-        """Like ``send``, visible no earlier than ``requested_cycle``."""
+        """Like ``send``, visible no earlier than ``requested_cycle``.
+
+        Where that counts from the unit's clock it is given as ``ports.now`` and so many cycles:
+        then a record of the run knows that it moves with the clock under other depths.
+        """
         await self.reserve()
         self._append_at(element, requested_cycle)
 

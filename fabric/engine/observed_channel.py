@@ -86,9 +86,10 @@ class ObservedChannel(Channel):
 
     @override
     async def send_at(self, element: Element, requested_cycle: int) -> None:
-        await Channel.send_at(self, element, requested_cycle)
+        # The reading itself would go on into the consumer's clock, and be added to others there.
+        await Channel.send_at(self, element, int(requested_cycle))
         order, now, waited = self.reserved.pop()
-        self._sent.append((order, now, waited, requested_cycle, order, now))
+        self._sent.append((order, now, waited, int(requested_cycle), order, now))
         since, cycles = None, requested_cycle
         if isinstance(requested_cycle, Reading):
             cycles = requested_cycle.later_cycles

@@ -118,7 +118,8 @@ class Observer:
     def requested(self, channel: Watched, order: int, since: Stamp | None, cycles: int) -> None:
         """The element sent by operation ``order`` is visible ``cycles`` after a reading, or later.
 
-        ``since`` is the reading of the producer's clock; None where the cycles count from 0.
+        ``since`` is the reading of the producer's clock, of number -1 where the cycles count from
+        the start of the run; None where nothing is known of that.
         """
 
     def arrived(self, channel: Watched, stamp: Stamp, element: int) -> None:

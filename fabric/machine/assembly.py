@@ -14,7 +14,7 @@ from fabric.engine.discard import Discard
 from fabric.engine.hop import ONE_CYCLE, Hop
 from fabric.engine.memories import memory_of
 from fabric.engine.observer import Observer
-from fabric.engine.off_chip import OffChip
+from fabric.engine.off_chip import OffChip, Region
 from fabric.engine.on_chip import OnChipMemory
 from fabric.engine.ports import Ports, Sink
 from fabric.engine.stored import Stored
@@ -46,6 +46,7 @@ def assemble(
     capacity_bytes: int | None,
     observers: Sequence[Observer] = (),
     compiles: bool = False,
+    repeats: int = 1,
 ) -> Machine:
     """Build the machine for a program.
 
@@ -58,6 +59,7 @@ def assemble(
         capacity_bytes: of the on-chip memory; None for no limit.
         observers: watch the run; one that nobody watches costs nothing.
         compiles: let operators go on without tasks where that is possible.
+        repeats: inputs to give it, one after the other; see ``rounds``.
 
     Raises:
         ConfigurationError: a depth or a hop names no channel, a depth is below 1, or the memory is
@@ -96,16 +98,21 @@ def assemble(
             functional=functional,
             clock=clock,
             off_chip=off_chip,
-            region=plan.layout.region(node),
+            region=_region(plan, node, repeats),
             on_chip=on_chip,
             stored=stored,
             observation=observation,
+            repeats=repeats,
         )
         for node, unit in zip(plan.nodes, units, strict=True)
     )
     region = None
     if may_compile:
-        may = [type(node.operator) in conducted for node in plan.nodes]
+        # A table ends where one run of its operator does.
+        may = [
+            type(node.operator) in conducted and (repeats == 1 or bool(node.inputs))
+            for node in plan.nodes
+        ]
         region = region_of(plan, ports, channels, may)
         inner = frozenset() if region is None else region.indices
         for edge, channel in zip(plan.edges, channels, strict=True):
@@ -143,6 +150,14 @@ def _unit(node: Node, plan: Plan, *, checked: bool) -> Unit:
     return unit_class(of_kind, checked=checked)(
         node.name, node.index, node.place, bytes_per_cycle=bytes_per_cycle
     )
+
+
+def _region(plan: Plan, node: Node, repeats: int) -> Region | None:
+    """Return where the tensor of ``node`` is; each input is stored behind the last."""
+    region = plan.layout.region(node)
+    if region is None or not region.write:
+        return region
+    return region._replace(size_bytes=repeats * region.size_bytes)
 
 
 def _channels(

@@ -14,6 +14,7 @@ from fabric.engine.checked_sink import CheckedSink
 from fabric.engine.checked_source import check_reads
 from fabric.engine.checked_unit import CheckedUnit
 from fabric.engine.discard import Discard
+from fabric.engine.later_sink import LaterSink
 from fabric.engine.ports import Ports
 from fabric.telling.errors import Refusal
 from fabric.values.fit import MOST_CYCLES, whole
@@ -76,7 +77,7 @@ def checked_ports(ports: Ports, names: Sequence[str]) -> CheckedPorts:
     # As many as it likes, where nobody watches for livelocks.
     unit.most_steps = MOST_CYCLES
     unit.reads = ports.inputs
-    bare = [sink for sink in ports.outputs if not isinstance(sink, CheckedSink)]
+    bare = [sink for sink in ports.outputs if not isinstance(sink, CheckedSink | LaterSink)]
     unit.writes = [_channel(sink) for sink in bare if not isinstance(sink, Discard)]
     for source in ports.inputs:
         check_reads(source)

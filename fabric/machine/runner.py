@@ -66,6 +66,7 @@ class Runner:
         released: Callable[[], bool] = lambda: False,
         observers: Sequence[Observer] = (),
         compiles: bool = False,
+        repeats: int = 1,
     ) -> None:
         """Build the machine.
 
@@ -80,6 +81,7 @@ class Runner:
             released: called when nothing can happen any more; says whether it has changed that.
             observers: watch the run; one that nobody watches costs nothing.
             compiles: see ``assemble``.
+            repeats: likewise.
 
         Raises:
             ConfigurationError: a depth or a hop names no channel, or a depth is below 1.
@@ -93,6 +95,7 @@ class Runner:
             capacity_bytes=capacity_bytes,
             observers=observers,
             compiles=compiles,
+            repeats=repeats,
         )
         self.runtime: Final = Runtime(self.machine)
         self._released: Final = released

@@ -10,6 +10,7 @@ from trio import Cancelled, CancelScope, open_nursery
 from fabric.engine.checked_unit import CheckedUnit, Circling
 from fabric.engine.clock import Stopped
 from fabric.machine.blame import first_of, has_user_code
+from fabric.machine.rounds import rounds
 from fabric.machine.watchdog import Watched
 from fabric.telling.place import Place, raising_place
 
@@ -120,7 +121,7 @@ class Runtime:
             return
         clock, failures = self.machine.clock, self.machine.failures
         try:
-            await node.operator.run(ports)
+            await self._run(node, ports)
             if clock.stopped:
                 return
             ports.finish()
@@ -143,6 +144,10 @@ class Runtime:
         else:
             unit.finished = True
             clock.leave()
+
+    async def _run(self, node: Node, ports: Ports) -> None:
+        for each in rounds(ports) if not node.inputs else (ports,):
+            await node.operator.run(each)
 
     async def _stop_in_turn(self, unit: Unit) -> None:
         """Stop the run once no unit that is behind ``unit`` can fail at an earlier cycle."""

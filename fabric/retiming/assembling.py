@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fabric.retiming import events as e
 from fabric.retiming import rows as r
@@ -41,6 +42,7 @@ class _Columns(NamedTuple):
         cycle: the unit's clock after it.
         spent: cycles of those since the event before that were not work.
         amount: where it is no work; see ``events``.
+        since: of a request, the number of the reading that it counts from.
     """
 
     unit: Counters
@@ -50,6 +52,7 @@ class _Columns(NamedTuple):
     cycle: Counters
     spent: Counters
     amount: Counters
+    since: Counters
 
 
 def assembled(
@@ -91,10 +94,23 @@ def _with_work(events: _Columns, units: int) -> tuple[Counters, Counters]:
     apart = ~own & (work > 0)
     # Work in front of an event that has no place for it is an event of its own.
     at = np.flatnonzero(apart)
+    code = np.where(kinds == e.LATE, _back(events, apart) << e.SHIFT | e.LATE, code)
     pairs = np.stack([np.insert(code, at, e.WORK), np.insert(amount, at, work[at])], axis=1)
     whose = np.insert(unit, at, unit[at])
     first = np.searchsorted(whose, np.arange(units + 1))
     return first.astype(np.int64), np.ascontiguousarray(pairs.astype(np.int64))
+
+
+def _back(events: _Columns, apart: NDArray[np.bool_]) -> Counters:
+    """Return of requests how many events ago their reading is, work in front of events counted."""
+    place = np.arange(len(apart)) + np.cumsum(apart)
+    readings = np.flatnonzero(events.code & e.KIND == e.NOTE)
+    # The numbers of operations grow within a unit only.
+    by_order = readings[np.argsort(events.order[readings])]
+    at = np.searchsorted(events.order[by_order], events.since)
+    found = np.append(by_order, 0)[at]
+    back: Counters = place - place[found]
+    return back
 
 
 def _of_transfers(table: Counters, producers: Counters, consumers: Counters) -> list[_Columns]:
@@ -116,6 +132,7 @@ def _of_transfers(table: Counters, producers: Counters, consumers: Counters) -> 
             channel[which] << e.SHIFT | kind,
             column[f"{what}_cycle"][which],
             spent[which],
+            zero[which],
             zero[which],
         )
 
@@ -148,6 +165,7 @@ def _of_operations(rows: Rows, forward: Counters) -> list[_Columns]:
             cycle[its],
             spent[its],
             amount[its],
+            zero[its],
         )
 
     return [
@@ -175,13 +193,13 @@ def _requests(rows: Rows, late: Counters) -> list[_Columns]:
     clock = transfers["reserved_cycle"][at] - transfers["send_wait_cycles"][at]
     zero = np.zeros(len(late), np.int64)
     code = np.where(since, e.LATE, e.AT)
-    requests = _Columns(column["unit"], order, zero, code, clock, zero, column["amount"])
+    requests = _Columns(column["unit"], order, zero, code, clock, zero, column["amount"], reading)
     _, once = np.unique(reading[since], return_index=True)
     its = np.flatnonzero(since)[once]
     note = np.full(len(its), e.NOTE)
     readings = _Columns(
         column["unit"][its], reading[its], zero[its], note, column["cycle"][its], zero[its],
-        zero[its],
+        zero[its], zero[its],
     )  # fmt: skip
     return [readings, requests]
 
@@ -207,4 +225,5 @@ def _idle(rows: Rows, idle: Counters, forward: Counters) -> _Columns:
         cycle,
         column["wait_cycles"],
         cycle - visible,
+        np.zeros(len(idle), np.int64),
     )

@@ -31,6 +31,7 @@ class RecordedChannel(NamedTuple):
         forward_cycles: from the sending of an element until it is visible.
         backward_cycles: from a dequeue until its credit is usable.
         elements: sent on it, bare stops included.
+        unused: slots that were reserved and never put into.
         element_bytes: of the largest one; 0 where that was not recorded.
     """
 
@@ -43,6 +44,7 @@ class RecordedChannel(NamedTuple):
     backward_cycles: int
     elements: int = 0
     element_bytes: int = 0
+    unused: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,11 @@ class Record:
         cycles: of the run.
         clients: units that the off-chip memory serves.
         shutdown_cycles: it stops so long after the last of them.
-        arbitrated: why other depths may change more than stamps; nothing where they cannot.
+        choosers: units that did what came first among their inputs asked for.
+        shares_off_chip: the off-chip memory served bursts, and others would meet in it elsewhere.
+        shares_on_chip: there is only so much room on chip.
+        unread: units that sent for cycles that count neither from a reading of their clock nor from
+            the start of the run.
     """
 
     program: str
@@ -69,12 +75,34 @@ class Record:
     cycles: int
     clients: tuple[int, ...] = field(default=(), repr=False)
     shutdown_cycles: int = 0
-    arbitrated: tuple[str, ...] = ()
+    choosers: tuple[str, ...] = ()
+    shares_off_chip: bool = False
+    shares_on_chip: bool = False
+    unread: tuple[str, ...] = ()
+
+    @property
+    def orders_are_fixed(self) -> bool:
+        """Whether under other depths every unit does the same, only when is not known.
+
+        Then whether a run ends can be told from the record, whatever the memories do.
+        """
+        return not (self.choosers or self.shares_on_chip)
 
     @property
     def determinate(self) -> bool:
-        """Whether other depths change stamps and nothing else."""
+        """Whether other depths change nothing but when, and that can be told from the record."""
         return not self.arbitrated
+
+    @property
+    def arbitrated(self) -> tuple[str, ...]:
+        """Sentences: why other depths may change more than can be told from the record."""
+        sentences = [f"{unit} takes whichever input comes first" for unit in self.choosers]
+        if self.shares_off_chip:
+            sentences.append("the HBM serves bursts as they come")
+        if self.shares_on_chip:
+            sentences.append("the on-chip memory serves units as they ask")
+        sentences += [f"{unit} sends for cycles that count from no reading" for unit in self.unread]
+        return tuple(sentences)
 
     @cached_property
     def depths(self) -> Counters:
@@ -85,6 +113,12 @@ class Record:
     def elements(self) -> Counters:
         """How many were sent on each channel."""
         return np.array([channel.elements for channel in self.channels], np.int64)
+
+    @cached_property
+    def base(self) -> Counters:
+        """By channel, where its slots begin among those of all; and how many there are."""
+        slots = [channel.elements + channel.unused for channel in self.channels]
+        return np.concatenate([[0], np.cumsum(slots)]).astype(np.int64)
 
     @cached_property
     def unit_of(self) -> Counters:
@@ -107,12 +141,11 @@ class Record:
         return found
 
     def places(self, *kinds: int) -> Counters:
-        """By element, the event of these ``kinds`` that is about it; -1 where none is."""
-        base = np.cumsum(self.elements) - self.elements
-        found = np.full(max(1, int(self.elements.sum())), e.NONE)
+        """By slot, the event of these ``kinds`` that is about it; -1 where none is."""
+        found = np.full(max(1, int(self.base[-1])), e.NONE)
         its = np.flatnonzero(np.isin(self.events[:, 0] & e.KIND, kinds))
         channel = self.events[its, 0] >> e.SHIFT
-        found[base[channel] + self._before(its, np.ones(len(its), np.bool_))] = its
+        found[self.base[channel] + self._before(its, np.ones(len(its), np.bool_))] = its
         return found
 
     def _before(self, its: Counters, counted: NDArray[np.bool_]) -> Counters:

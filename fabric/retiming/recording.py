@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -36,6 +36,7 @@ class About(NamedTuple):
         cycles: of the run.
         clients: units that the off-chip memory serves.
         shutdown_cycles: it stops so long after the last of them.
+        shares_on_chip: there is only so much room on chip.
     """
 
     program: str
@@ -44,6 +45,7 @@ class About(NamedTuple):
     cycles: int
     clients: tuple[int, ...]
     shutdown_cycles: int
+    shares_on_chip: bool
 
 
 class Recording(Watcher):
@@ -75,7 +77,8 @@ class Recording(Watcher):
         return measured
 
     def record(self, machine: Machine) -> Record:
-        """Return the record of a run on ``machine`` that has completed."""
+        """Return the record of a run on ``machine`` that has completed; it is asked for once."""
+        self.finish()
         self._empty()
         short = np.concatenate(self._short)
         at_once = short[:, [6, 7, 3, 4]]
@@ -96,11 +99,17 @@ class Recording(Watcher):
 
 def record_of(rows: Rows, about: About) -> Record:
     """Return the record of a run that completed; ``rows`` are all of it."""
-    counts = np.bincount(rows.transfers[:, 0], minlength=len(about.channels))
+    size = len(about.channels)
+    counts = np.bincount(rows.transfers[:, 0], minlength=size)
+    left = rows.operations[rows.operations[:, 0] == r.RESERVE]
+    unused = np.bincount(left[:, 5], minlength=size)
     channels = tuple(
-        channel._replace(elements=count)
-        for channel, count in zip(about.channels, counts.tolist(), strict=True)
+        channel._replace(elements=count, unused=never)
+        for channel, count, never in zip(
+            about.channels, counts.tolist(), unused.tolist(), strict=True
+        )
     )
+    operations, kinds = rows.operations, rows.operations[:, 0]
     first, events = assembled(
         rows,
         [channel.producer for channel in channels],
@@ -108,6 +117,7 @@ def record_of(rows: Rows, about: About) -> Record:
         [channel.forward_cycles for channel in channels],
         len(about.units),
     )
+    unknown = (kinds == r.LATE) & (operations[:, 4] == r.UNKNOWN)
     return Record(
         about.program,
         about.units,
@@ -117,19 +127,16 @@ def record_of(rows: Rows, about: About) -> Record:
         about.cycles,
         about.clients,
         about.shutdown_cycles,
-        tuple(_arbitrated(rows.operations, about)),
+        _units(operations[kinds == r.CHOICE], about),
+        bool((kinds == r.BURST).any()),
+        about.shares_on_chip,
+        _units(operations[unknown], about),
     )
 
 
-def _arbitrated(operations: Counters, about: About) -> Iterable[str]:
-    """Yield why what units do, and how long it takes, may change with the depths."""
-    kinds = operations[:, 0]
-    for unit in np.unique(operations[kinds == r.CHOICE, 1]).tolist():
-        yield f"{about.units[unit]} takes whichever input comes first"
-    if (kinds == r.BURST).any():
-        yield "the HBM serves bursts as they come"
-    if (kinds == r.ALLOCATE).any():
-        yield "room on chip is given as it is asked for"
+def _units(operations: Counters, about: About) -> tuple[str, ...]:
+    """Return the names of the units of some operations, in node order."""
+    return tuple(about.units[unit] for unit in np.unique(operations[:, 1]).tolist())
 
 
 def _table(packed: Packed) -> Counters:
@@ -175,4 +182,5 @@ def _about(machine: Machine, element_bytes: Mapping[int, int]) -> About:
         cycles_of(machine),
         clients,
         shutdown_cycles,
+        machine.on_chip.capacity_bytes is not None,
     )

@@ -55,10 +55,10 @@ class Retimer:
 
     Attributes:
         record: which.
-        base: by channel, where the stamps of its elements begin; and how many there are.
-        issued: by element, when its slot was taken.
-        visible: by element, when it was visible.
-        usable: by element, when the credit of its slot was usable again.
+        base: by channel, where the stamps of its slots begin; and how many there are.
+        issued: by slot, one for each element and each that was never put into, when it was taken.
+        visible: by slot, when its element was visible.
+        usable: by slot, when its credit was usable again; those never put into stay NO_LIMIT.
         clocks: the unit's clock after each event.
         timed: how often a record was timed so far.
     """
@@ -67,11 +67,11 @@ class Retimer:
         """Get ready."""
         self.record: Final = record
         channels = record.channels
-        self.base: Final = np.concatenate([[0], np.cumsum(record.elements)]).astype(np.int64)
+        self.base: Final = record.base
         size = max(1, int(self.base[-1]))
         self.issued: Final = np.zeros(size, np.int64)
         self.visible: Final = np.zeros(size, np.int64)
-        self.usable: Final = np.zeros(size, np.int64)
+        self.usable: Final = np.full(size, NO_LIMIT)
         self.clocks: Final = np.zeros(max(1, len(record.events)), np.int64)
         self.timed = 0
         self._begun_units: Final = np.full((len(record.units), e.UNIT_COLUMNS), e.NONE)

@@ -21,6 +21,7 @@ from fabric.retiming.rows import (
     LONG_COLUMNS,
     RESERVE,
     SHORT_COLUMNS,
+    UNKNOWN,
     UNTIL,
     Rows,
 )
@@ -129,7 +130,7 @@ class Watcher(Observer):
 
     @override
     def requested(self, channel: Watched, order: int, since: Stamp | None, cycles: int) -> None:
-        reading, cycle, _ = since or (-1, 0, 0)
+        reading, cycle, _ = since or (UNKNOWN, 0, 0)
         stamp = order, cycle, reading
         self._rows.operation(LATE, channel.producer.index, stamp, channel.number, cycles)
 

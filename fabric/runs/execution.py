@@ -55,6 +55,7 @@ class Settings(NamedTuple):
         trace: what to record, if anything.
         observers: who watches besides.
         compiles: operators go on without tasks of their own where that is possible.
+        repeats: inputs that it is given, one after the other.
     """
 
     functional: bool
@@ -65,6 +66,7 @@ class Settings(NamedTuple):
     trace: TraceOptions | None
     observers: tuple[Observer, ...] = ()
     compiles: bool = True
+    repeats: int = 1
 
     def recorder(self) -> Recorder | None:
         """Return a new recorder where the run is traced."""
@@ -124,6 +126,7 @@ class Execution:
             beat_cycles=HEARTBEAT_CYCLES,
             observers=(*recorded, *settings.observers),
             compiles=compiles,
+            repeats=settings.repeats,
         )
         self.machine: Machine = self._runner.machine
         self.watch = LivelockWatch(self.machine, settings.livelock_cycles)

@@ -48,6 +48,13 @@ class Oracle:
         """Whether all limits are kept."""
         return self.cut(depths) is None
 
+    def cycles(self, depths: Depths) -> tuple[int | None, ...]:
+        """Return how long each record takes; None where its units block each other."""
+        vector = np.array(depths, np.int64)
+        return tuple(
+            retimer.time(vector[variable_of]).cycles for retimer, _, variable_of in self._retimers
+        )
+
     def _cut(self, depths: Depths) -> Cut | None:
         self.evaluations += 1
         vector = np.array(depths, np.int64)

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from fabric.retiming.record import Record
 
-__all__ = ["Depths", "Limit", "Problem", "Slot", "Variable"]
+__all__ = ["Depths", "Limit", "Problem", "Slot", "Variable", "with_depth"]
 
 Depths: TypeAlias = tuple[int, ...]
 """One for each variable of a problem, in its order."""
@@ -35,12 +35,14 @@ class Variable:
         channels: with that depth.
         least: it may have, at least 1; that it is pinned at where ``most`` is the same.
         most: it may have: more than that no record can use.
+        is_pinned: somebody has said what it is.
     """
 
     name: str
     channels: tuple[Slot, ...]
     least: int
     most: int
+    is_pinned: bool = False
 
 
 class Limit(NamedTuple):
@@ -95,3 +97,8 @@ class Problem:
             for variable, depth in zip(self.variables, depths, strict=True)
             for channel in variable.channels
         }
+
+
+def with_depth(depths: Depths, number: int, depth: int) -> Depths:
+    """Return ``depths`` with another one for variable ``number``."""
+    return (*depths[:number], depth, *depths[number + 1 :])

@@ -1,0 +1,83 @@
+"""How deep each channel has to be, whatever the others are."""
+
+from __future__ import annotations
+
+from fabric.sizing.found import infeasible
+from fabric.sizing.oracle import Oracle
+from fabric.sizing.problem import Depths, with_depth
+
+__all__ = ["deepest_failing", "lower_bounds", "lowest"]
+
+
+def lower_bounds(oracle: Oracle) -> Depths:
+    """Return for each variable the least depth that keeps the limits with all others at most.
+
+    Raises:
+        InfeasibleError: no depths keep them.
+    """
+    problem = oracle.problem
+    if not oracle.keeps(problem.most):
+        raise infeasible(oracle)
+    bounds = list(problem.least)
+    for number in _suspects(oracle):
+        bounds[number] = lowest(oracle, problem.most, number, problem.least[number])
+    return tuple(bounds)
+
+
+def lowest(oracle: Oracle, depths: Depths, number: int, floor: int) -> int:
+    """Return how far one variable of ``depths``, which keep the limits, can be lowered alone.
+
+    Args:
+        oracle: knows the limits.
+        depths: they keep them.
+        number: of the variable.
+        floor: it is not lowered further.
+    """
+    lowered = with_depth(depths, number, floor)
+    if floor == depths[number] or oracle.keeps(lowered):
+        return floor
+    return deepest_failing(oracle, lowered, number, depths[number]) + 1
+
+
+def deepest_failing(oracle: Oracle, depths: Depths, number: int, enough: int) -> int:
+    """Return the greatest depth of one variable with which ``depths`` fail, as they do.
+
+    Args:
+        oracle: knows the limits.
+        depths: they fail.
+        number: of the variable.
+        enough: they do not fail with that depth of it.
+    """
+
+    def fails(depth: int) -> bool:
+        return not oracle.keeps(with_depth(depths, number, depth))
+
+    low, step = depths[number], 1
+    while low + step < enough and fails(low + step):
+        low += step
+        step *= 2
+    high = min(enough, low + step)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fails(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _suspects(oracle: Oracle) -> list[int]:
+    """Return variables that may have to be deeper than their least; all others need not.
+
+    Those that are at their least together, and all others at their most, keep the limits, and so
+    does each of them alone. What is in the way is found by cuts, many in one evaluation.
+    """
+    problem = oracle.problem
+    depths = list(problem.least)
+    suspects: list[int] = []
+    while (cut := oracle.cut(tuple(depths))) is not None:
+        found = sorted(each for each in cut if depths[each] < problem.most[each])
+        for number in found:
+            depths[number] = problem.most[number]
+        suspects += found
+    return suspects

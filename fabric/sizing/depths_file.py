@@ -1,0 +1,67 @@
+"""Depths in a TOML file: written by ``size``, read by ``run --depths``."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from fabric.telling.errors import ConfigurationError
+from fabric.telling.whole_file import write_whole
+from fabric.telling.wording import visible
+
+__all__ = ["read_depths", "write_depths"]
+
+
+def write_depths(path: Path, depths: Mapping[str, int], about: Sequence[str]) -> None:
+    """Write the depth of each channel.
+
+    Args:
+        path: of the file; one that is there is replaced.
+        depths: by channel, ``consumer.input``.
+        about: lines that say what they are.
+
+    Raises:
+        ConfigurationError: it cannot be written.
+    """
+    lines = [f"{_quoted(option)} = {depth}" for option, depth in depths.items()]
+    text = "\n".join([*(f"# {visible(line)}" for line in about), "", "[depths]", *lines, ""])
+    try:
+        write_whole(path, text)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path}: {error.strerror or error}: expected a file that can be written"
+        ) from None
+
+
+def _quoted(text: str) -> str:
+    # A string of JSON is one of TOML, but for one character.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def read_depths(path: Path) -> dict[str, int]:
+    """Return the depths in a file, by channel.
+
+    Raises:
+        ConfigurationError: it cannot be read, or is no such file.
+    """
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path}: {error.strerror or error}: expected a file with [depths]"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path}: {error}: expected TOML with [depths]") from None
+    depths = found.get("depths")
+    if set(found) != {"depths"} or not isinstance(depths, dict):
+        raise ConfigurationError(
+            f"{path}: found {', '.join(found) or 'nothing'}: expected one table, [depths]"
+        )
+    for option, depth in depths.items():
+        if type(depth) is not int or depth < 1:
+            raise ConfigurationError(
+                f"{path}: {option} is {depth!r}: expected a number of slots, at least 1"
+            )
+    return depths

@@ -1,0 +1,70 @@
+"""The ways to find depths, side by side."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+from fabric.sizing.oracle import Oracle
+from fabric.sizing.problem import Depths, Problem
+
+__all__ = ["METHODS", "Method", "Proposal", "proposal"]
+
+Method = Literal["search", "exact", "high-water", "paper-lp"]
+
+METHODS: Final[tuple[Method, ...]] = ("search", "exact", "high-water", "paper-lp")
+
+
+class Proposal(NamedTuple):
+    """What a method found in the records of a problem.
+
+    Attributes:
+        depths: that it found.
+        bound: that no depths which keep the limits cost less than, as far as the method knows.
+        note: what else is to be said of it.
+    """
+
+    depths: Depths
+    bound: int
+    note: str = ""
+
+
+def proposal(method: Method, oracle: Oracle, lower: Depths) -> Proposal:
+    """Return the depths that ``method`` finds, where the most that there are keep the limits.
+
+    Args:
+        method: which; ``paper-lp`` takes the cheaper one of its two equalisations.
+        oracle: of the problem.
+        lower: bound of each depth.
+
+    Raises:
+        ConfigurationError: the method needs a package that is not installed.
+    """
+    problem = oracle.problem
+    bound = problem.cost_of(lower)
+    if method == "high-water":
+        from fabric.sizing.high_water import high_water
+
+        return Proposal(high_water(problem), bound)
+    if method == "paper-lp":
+        return _paper(problem, bound)
+    from fabric.sizing.search import search
+
+    found = search(oracle, lower)
+    if method == "search":
+        return Proposal(found.depths, found.lower_bound)
+    from fabric.sizing.exact import exact
+
+    best = exact(oracle, lower, found.depths)
+    gap = problem.cost_of(best.depths) - best.lower_bound
+    note = f"at most {gap:,} above the least" if gap else "the least there is"
+    return Proposal(best.depths, best.lower_bound, note)
+
+
+def _paper(problem: Problem, bound: int) -> Proposal:
+    """Return the cheaper of the linear program's answers with and without a common rate."""
+    from fabric.sizing.paper_lp import paper_lp
+
+    normal, conservative = (paper_lp(problem, conservative=each) for each in (False, True))
+    if problem.cost_of(conservative) < problem.cost_of(normal):
+        return Proposal(conservative, bound, "conservative")
+    return Proposal(normal, bound, "normal")

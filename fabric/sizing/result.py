@@ -1,0 +1,202 @@
+"""What sizing found, and what is proved of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from typing_extensions import override
+
+from fabric.sizing.settled import Settled
+from fabric.telling.plain import JsonObject
+
+__all__ = ["Binding", "HeldOut", "Input", "MethodTotal", "SizedChannel", "Sizing", "Truth"]
+
+Truth = Literal["proved", "validated"]
+Binding = Literal["one slot", "deadlock", "goal", "pinned", "shared", ""]
+
+
+@dataclass(frozen=True)
+class SizedChannel:
+    """The depth that was found for a channel.
+
+    Attributes:
+        option: what ``--depth`` calls it, ``consumer.input``.
+        name: ``producer.output -> consumer.input``.
+        element_bytes: of the largest element it carried.
+        elements: it carried, bare stops included; the most over all inputs.
+        depth_before: as the program is wired.
+        depth: that was found.
+        least_depth: with which the goal could be kept if no other channel were limited.
+        binds: why it is not shallower: with one slot less, all else kept, the run ``deadlock``s or
+            misses the ``goal``; ``one slot`` is the least there is; it is ``pinned``; another that
+            it is ``shared`` with needs it; nothing where it was not tried.
+        group: the pattern of channels that share the depth; nothing where it has its own.
+    """
+
+    option: str
+    name: str
+    element_bytes: int
+    elements: int
+    depth_before: int
+    depth: int
+    least_depth: int
+    binds: Binding
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class MethodTotal:
+    """What one method found.
+
+    Attributes:
+        method: ``search``, ``exact``, ``high-water`` or ``paper-lp``, and how.
+        cost: of the depths, in the objective's unit; None where it found none.
+        cycles: of a run with them; None where it deadlocks.
+        keeps: that keeps the goal.
+        note: what else is to be said.
+    """
+
+    method: str
+    cost: int | None
+    cycles: int | None
+    keeps: bool
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Input:
+    """One of the inputs that the depths serve.
+
+    Attributes:
+        name: what tells it from the others; nothing where it is the only one.
+        cycles_before: of a run as the program is wired; None where that deadlocks.
+        cycles_unbounded: of a run whose channels hold all they carry.
+        limit_cycles: that the goal allows; None where the run only has to end.
+        cycles: of a run with the depths that were found.
+    """
+
+    name: str
+    cycles_before: int | None
+    cycles_unbounded: int
+    limit_cycles: int | None
+    cycles: int | None
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """An input on which the depths were not sized.
+
+    Attributes:
+        name: what tells it from the others.
+        limit_cycles: that the goal allows it; None where the run only has to end.
+        cycles: of a run with the depths; None where it deadlocks.
+    """
+
+    name: str
+    limit_cycles: int | None
+    cycles: int | None
+
+    @property
+    def violated(self) -> bool:
+        """Whether it misses the goal."""
+        if self.cycles is None:
+            return True
+        return self.limit_cycles is not None and self.cycles > self.limit_cycles
+
+
+@dataclass(frozen=True, repr=False)
+class Sizing:
+    """Depths of channels that keep a goal.
+
+    Attributes:
+        program: its name.
+        goal: what is kept, as it is written.
+        method: that found the depths.
+        objective: what is least: ``bytes``, ``slots`` or ``bytes in steps``.
+        channels: with their depths, in edge order.
+        cost_before: of the depths as the program is wired.
+        cost: of the depths found.
+        lower_bound: that no depths which keep the goal cost less than.
+        truth: ``proved`` from the record of a run, or ``validated`` by running the program.
+        keeps: whether runs of all inputs keep the goal.
+        reasons: why it could not be proved, in sentences.
+        inputs: that the depths serve.
+        held_out: inputs that were kept apart.
+        methods: what each of them found.
+        repeats: inputs that went through back to back.
+        settled: whether more of them would change the depths; None with one.
+        evaluations: how often a record was timed again.
+        runs: of the program.
+    """
+
+    program: str
+    goal: str
+    method: str
+    objective: str
+    channels: tuple[SizedChannel, ...] = field(repr=False)
+    cost_before: int
+    cost: int
+    lower_bound: int
+    truth: Truth
+    keeps: bool
+    reasons: tuple[str, ...]
+    inputs: tuple[Input, ...]
+    held_out: tuple[HeldOut, ...] = ()
+    methods: tuple[MethodTotal, ...] = ()
+    repeats: int = 1
+    settled: Settled | None = None
+    evaluations: int = 0
+    runs: int = 0
+
+    @cached_property
+    def depths(self) -> dict[str, int]:
+        """By channel, ``consumer.input``: what ``simulate(depths=...)`` takes."""
+        return {channel.option: channel.depth for channel in self.channels}
+
+    @property
+    def violated(self) -> tuple[HeldOut, ...]:
+        """Held-out inputs that miss the goal."""
+        return tuple(each for each in self.held_out if each.violated)
+
+    @override
+    def __repr__(self) -> str:
+        return (
+            f"Sizing({self.program!r}, goal={self.goal!r}, {self.objective}={self.cost}, "
+            f"lower_bound={self.lower_bound}, truth={self.truth!r})"
+        )
+
+    def as_json(self) -> JsonObject:
+        """Return what ``size --json`` prints, but for what the command knows."""
+        first = self.inputs[0]
+        return {
+            "goal": self.goal,
+            "method": self.method,
+            "objective": self.objective,
+            "depths": self.depths,
+            "bytes": _bytes(self.channels, "depth"),
+            "bytes_before": _bytes(self.channels, "depth_before"),
+            "cost": self.cost,
+            "cost_before": self.cost_before,
+            "lower_bound": self.lower_bound,
+            "lower_bound_bytes": self.lower_bound if self.objective != "slots" else None,
+            "truth": self.truth,
+            "keeps": self.keeps,
+            "reasons": list(self.reasons),
+            "cycles": first.cycles,
+            "cycles_before": first.cycles_before,
+            "cycles_unbounded": first.cycles_unbounded,
+            "evaluations": self.evaluations,
+            "runs": self.runs,
+            "repeats": self.repeats,
+            "settled": None if self.settled is None else vars(self.settled),
+            "channels": [vars(channel) for channel in self.channels],
+            "inputs": [vars(each) for each in self.inputs],
+            "held_out": [{**vars(each), "violated": each.violated} for each in self.held_out],
+            "methods": [vars(each) for each in self.methods],
+        }
+
+
+def _bytes(channels: tuple[SizedChannel, ...], depth: Literal["depth", "depth_before"]) -> int:
+    return sum(channel.element_bytes * int(getattr(channel, depth)) for channel in channels)

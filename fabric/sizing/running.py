@@ -1,0 +1,138 @@
+"""Runs of a program for its sizing: recorded ones, and ones of which only the cycles count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Final, Literal, NamedTuple
+
+from fabric.deadlock.document import DeadlockReport
+from fabric.deadlock.livelock import LIVELOCK_CYCLES
+from fabric.retiming.record import Record
+from fabric.retiming.recording import Recording
+from fabric.runs.comparison import check_assumptions
+from fabric.runs.execution import Execution, Settings
+from fabric.runs.explaining import explain
+from fabric.runs.sizes import measured_sizes
+from fabric.state.run_state import RunState
+from fabric.telling.errors import FabricError
+from fabric.wiring.collector import only_young_garbage
+from fabric.wiring.elaborate import elaborate
+from fabric.wiring.program import Program
+
+__all__ = ["UNBOUNDED", "Ran", "Stuck", "cycles_of", "recorded", "unbounded"]
+
+UNBOUNDED: Final = 1 << 40
+"""A depth that no run reaches."""
+
+
+class Ran(NamedTuple):
+    """A run that completed.
+
+    Attributes:
+        record: of it.
+        state: to which it came.
+        cycles: that it took.
+    """
+
+    record: Record
+    state: RunState
+    cycles: int
+
+
+class Stuck(FabricError):  # noqa: N818 - what it is, as Deadlock
+    """A run that did not get to its end.
+
+    Attributes:
+        ending: how it ended.
+        state: in which it stopped.
+    """
+
+    def __init__(self, run: Execution, ending: Literal["deadlock", "livelock"]) -> None:
+        """Keep what says why."""
+        state, repeats = run.state, run.settings.repeats
+        inputs = "" if repeats == 1 else f" with {repeats:,} inputs one after the other"
+        super().__init__(
+            f"{state.program}: {ending} at cycle {state.stopped_cycle:,}{inputs}: expected it to "
+            "complete with these depths"
+        )
+        self.ending: Final = ending
+        self.state: Final = state
+        self._run: Final = run
+
+    @cached_property
+    def explained(self) -> DeadlockReport:
+        """Why it did not; no remedy is looked for."""
+        return explain(self._run, self.ending, "describe", None, None, takes_channel_depth=False)
+
+
+def unbounded(program: Program) -> dict[str, int]:
+    """Return depths, by option, with which no channel of ``program`` holds anybody up."""
+    return {edge.key: UNBOUNDED for edge in elaborate(program).edges}
+
+
+@only_young_garbage()
+def recorded(program: Program, depths: Mapping[str, int], *, repeats: int = 1) -> Ran:
+    """Run ``program`` in timing mode, and record it.
+
+    Args:
+        program: wired.
+        depths: of single channels, by ``consumer.input``; others as the program says.
+        repeats: inputs, one after the other: each operator without inputs runs so often. What the
+            program assumes of its streams is about one, and compared where it is given one.
+
+    Raises:
+        Stuck: it ended in a deadlock or a livelock.
+        FabricError: it cannot be run, or failed.
+        KeyboardInterrupt: it was interrupted.
+    """
+    recording = Recording(elaborate(program))
+    run = _completed(program, depths, repeats, recording)
+    machine, state = run.machine, run.state
+    if repeats == 1:
+        sizes = measured_sizes(machine.plan, state).sizes
+        check_assumptions(machine.plan, state, machine.assumed, sizes)
+    return Ran(recording.record(machine), state, state.cycles)
+
+
+@only_young_garbage()
+def cycles_of(program: Program, depths: Mapping[str, int], repeats: int = 1) -> int | None:
+    """Return the cycles of a run as ``recorded``'s, None where it ends in a deadlock; quicker.
+
+    Raises:
+        FabricError: it cannot be run, or failed.
+        KeyboardInterrupt: it was interrupted.
+    """
+    try:
+        return _completed(program, depths, repeats).state.cycles
+    except Stuck:
+        return None
+
+
+def _completed(
+    program: Program, depths: Mapping[str, int], repeats: int, recording: Recording | None = None
+) -> Execution:
+    """Return a run that has completed, watched where there is a ``recording``."""
+    run = Execution(
+        program,
+        Settings(
+            functional=False,
+            depths=dict(depths),
+            hops={},
+            progress=None,
+            livelock_cycles=LIVELOCK_CYCLES,
+            trace=None,
+            observers=() if recording is None else (recording,),
+            compiles=recording is None,
+            repeats=repeats,
+        ),
+    )
+    ending = run.execute()
+    if ending == "interrupted":
+        raise KeyboardInterrupt
+    failure = run.machine.failures.first
+    if failure is not None:
+        raise failure
+    if ending in ("deadlock", "livelock"):
+        raise Stuck(run, ending)
+    return run

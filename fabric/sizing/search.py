@@ -1,0 +1,69 @@
+"""Depths by steps: up where something is in the way, then down as far as it goes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fabric.sizing.bounds import lowest
+from fabric.sizing.found import Found, infeasible
+from fabric.sizing.oracle import Oracle
+from fabric.sizing.problem import Depths, with_depth
+
+__all__ = ["raised", "search", "trimmed"]
+
+_FAR: Final = 4
+"""Depths grow by one of so many parts of themselves, at least by one."""
+
+
+def search(oracle: Oracle, lower: Depths) -> Found:
+    """Return depths of which none can be lowered, the others kept, near the least cost.
+
+    Args:
+        oracle: knows the limits.
+        lower: depths below which none can be; see ``bounds.lower_bounds``.
+
+    Raises:
+        InfeasibleError: no depths keep the limits.
+    """
+    problem = oracle.problem
+    depths = trimmed(oracle, raised(oracle, lower), lower)
+    bound = problem.cost_of(lower)
+    return Found(depths, problem.cost_of(depths), bound, oracle.evaluations)
+
+
+def raised(oracle: Oracle, depths: Depths) -> Depths:
+    """Return depths that keep the limits: of each cut, the cheapest to be deepened is.
+
+    Raises:
+        InfeasibleError: no depths keep the limits.
+    """
+    problem = oracle.problem
+    most, cost_at = problem.most, problem.cost_at
+    found = list(depths)
+
+    def price(number: int) -> tuple[int, int]:
+        return cost_at(number, found[number] + 1) - cost_at(number, found[number]), number
+
+    while (cut := oracle.cut(tuple(found))) is not None:
+        candidates = [each for each in cut if found[each] < most[each]]
+        if not candidates:
+            raise infeasible(oracle)
+        number = min(candidates, key=price)
+        found[number] = min(most[number], found[number] + max(1, found[number] // _FAR))
+    return tuple(found)
+
+
+def trimmed(oracle: Oracle, depths: Depths, lower: Depths) -> Depths:
+    """Return ``depths``, which keep the limits, lowered until none can be by one.
+
+    Each is lowered once, the dearest first: what cannot be lowered cannot be later either, when
+    the others are shallower still.
+    """
+    problem = oracle.problem
+    above = [number for number, depth in enumerate(depths) if depth > lower[number]]
+    for number in sorted(above, key=lambda each: (-problem.cost_at(each, depths[each]), each)):
+        # Most often it cannot be lowered at all.
+        one_less = with_depth(depths, number, depths[number] - 1)
+        if oracle.keeps(one_less):
+            depths = with_depth(depths, number, lowest(oracle, one_less, number, lower[number]))
+    return depths

@@ -1,0 +1,113 @@
+"""What sizing has to find, found by trying all that there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from itertools import count, product
+from math import prod
+from random import Random
+
+import numpy as np
+
+from fabric.retiming.record import Record
+from fabric.retiming.retimer import NO_LIMIT
+from fabric.sizing.goal import Goal
+from fabric.sizing.objective import Objective
+from fabric.sizing.problem import Depths, Limit, Problem, Slot, Variable
+from fabric.sizing.running import recorded
+from tests.fabric.sizing.by_hand import cycles_of
+from tests.fabric.sizing.networks import Network, network, options_of, program_of, shape
+
+__all__ = ["BYTES", "GOALS", "Case", "cases"]
+
+GOALS = tuple(map(Goal.parse, ("same-cycles", "slowdown=1.1", "deadlock-free")))
+
+BYTES = Objective()
+
+_VECTORS = 20_000
+"""Networks with more vectors of depths than this are left out."""
+
+
+class Case:
+    """A network to be sized.
+
+    Attributes:
+        network: which.
+        most: by channel, all it ever carries.
+    """
+
+    def __init__(self, its: Network) -> None:
+        """Have tried nothing."""
+        self.network = its
+        self.most: Depths = tuple(max(1, elements) for elements in its.elements)
+        self._cycles: dict[Depths, int] = {}
+
+    @cached_property
+    def record(self) -> Record:
+        """Of a run in which no channel is ever full."""
+        options = dict(zip(options_of(self.network.shape), self.most, strict=True))
+        return recorded(program_of(self.network), options).record
+
+    def cycles(self, depths: Depths) -> int:
+        """Return the cycles by hand; more than any limit where units block each other."""
+        if depths not in self._cycles:
+            found = cycles_of(self.network, depths)
+            self._cycles[depths] = NO_LIMIT + 1 if found is None else found
+        return self._cycles[depths]
+
+    def limit(self, goal: Goal) -> int:
+        """Return the cycles that a goal allows."""
+        return goal.limit_cycles(self.cycles(self.most))
+
+    def keeps(self, depths: Depths, goal: Goal) -> bool:
+        """Whether ``depths`` keep a goal."""
+        return self.cycles(depths) <= self.limit(goal)
+
+    def slots(self) -> list[Slot]:
+        """Return the channels."""
+        its = self.network.shape
+        return list(map(Slot, options_of(its), its.element_bytes))
+
+    def problem(
+        self, goal: Goal, objective: Objective = BYTES, pinned: Mapping[int, int] | None = None
+    ) -> Problem:
+        """Return what is to be found, with the depths of some channels given."""
+        given = pinned or {}
+        variables = tuple(
+            Variable(slot.option, (slot,), given.get(number, 1), given.get(number, most))
+            for number, (slot, most) in enumerate(zip(self.slots(), self.most, strict=True))
+        )
+        limits = (Limit(self.record, self.limit(goal)),)
+        return Problem(variables, limits, objective.cost)
+
+
+def cases(how_many: int, first: int = 0) -> Iterator[Case]:
+    """Yield random networks whose depths can all be tried, always the same."""
+    found = 0
+    for seed in count(first):
+        random = Random(seed)
+        case = Case(network(random, shape(random)))
+        if prod(case.most) <= _VECTORS:
+            yield case
+            found += 1
+            if found == how_many:
+                return
+
+
+def least_cost(problem: Problem, keeps: Callable[[Depths], bool]) -> int | None:
+    """Return the cost of the cheapest depths that keep something; None where none do.
+
+    All cheaper ones are tried.
+    """
+    ranges = [range(variable.least, variable.most + 1) for variable in problem.variables]
+    by_number = [
+        np.array([problem.cost_at(number, depth) for depth in its])
+        for number, its in enumerate(ranges)
+    ]
+    costs = sum(np.ix_(*by_number), np.zeros((), np.int64)).reshape(-1)
+    vectors = list(product(*ranges))
+    for place in np.argsort(costs, kind="stable").tolist():
+        if keeps(vectors[place]):
+            return int(costs[place])
+    return None

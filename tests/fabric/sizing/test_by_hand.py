@@ -1,0 +1,46 @@
+"""Timing by hand, by which sizes are judged, is what runs take; and so is a record's."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabric.retiming.retimer import Retimer
+from fabric.sizing import running
+from tests.fabric.sizing.brute_force import Case
+from tests.fabric.sizing.by_hand import cycles_of
+from tests.fabric.sizing.networks import network, options_of, program_of, shape
+
+
+@settings(max_examples=150, deadline=None, database=None)
+@given(st.randoms(use_true_random=False), st.data())
+def test_runs(random: Random, data: st.DataObject) -> None:
+    """A run under any depths takes the cycles by hand, or blocks where they say so."""
+    its = network(random, shape(random))
+    case = Case(its)
+    depths = [data.draw(st.integers(1, most)) for most in case.most]
+    options = dict(zip(options_of(its.shape), depths, strict=True))
+    expected = cycles_of(its, depths)
+
+    assert expected == running.cycles_of(program_of(its), options)
+
+    record = case.record
+    in_edge_order = [options[channel.option] for channel in record.channels]
+    assert expected == Retimer(record).time(in_edge_order).cycles
+
+
+@settings(max_examples=50, deadline=None, database=None)
+@given(st.randoms(use_true_random=False))
+def test_elements(random: Random) -> None:
+    """Records know how many elements channels carry, and of how many bytes."""
+    case = Case(network(random, shape(random)))
+    elements = dict(zip(options_of(case.network.shape), case.network.elements, strict=True))
+    element_bytes = dict(case.slots())
+
+    for channel in case.record.channels:
+        assert elements[channel.option] == channel.elements
+        assert element_bytes[channel.option] == channel.element_bytes
+    assert case.record.determinate
+    assert case.cycles(case.most) == case.record.cycles

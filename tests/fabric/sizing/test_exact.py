@@ -1,0 +1,194 @@
+"""Least costs: of whatever is asked, as far as it is asked."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
+from math import prod
+from random import Random
+
+import pytest
+
+from fabric import ConfigurationError
+from fabric.sizing.bounds import lower_bounds
+from fabric.sizing.exact import exact
+from fabric.sizing.found import Found
+from fabric.sizing.goal import Goal
+from fabric.sizing.oracle import Oracle
+from fabric.sizing.problem import Depths, Limit, Problem, Variable
+from fabric.sizing.search import search
+from tests.fabric.sizing.brute_force import BYTES, GOALS, Case, cases, least_cost
+from tests.fabric.sizing.networks import Network, Shape, network, shape
+
+SAME = Goal.parse("same-cycles")
+
+UPSTREAM = Network(
+    Shape(3, ((0, 1), (1, 2)), (1, 64), (0, 0)),
+    (
+        (*((("s", 0), ("c", 2)) * 4), ("c", 18)),
+        (("r", 0), ("s", 1)) * 4,
+        (("c", 10), *((("r", 1),) * 4)),
+    ),
+)
+"""A source whose end counts, a relay that is never behind, and a sink that begins late.
+
+Where no channel is limited, one slot to the relay is used, and four to the sink, which are large.
+"""
+
+
+class TestBox:
+    """A channel deeper than it would ever be filled lets another one be shallower."""
+
+    def test_upstream(self) -> None:
+        """Elements that wait in front of the relay need no large slots behind it."""
+        case = Case(UPSTREAM)
+        problem = case.problem(SAME)
+        oracle = Oracle(problem)
+        lower = lower_bounds(oracle)
+
+        found = exact(oracle, lower, (1, 4))
+
+        assert (4, 4) == case.most
+        assert ((2, 1), 66, 66) == (found.depths, found.cost, found.lower_bound)
+        used = [(1, depth) for depth in range(1, 5)]
+        assert [(1, 2), (1, 3), (1, 4)] == [each for each in used if case.keeps(each, SAME)]
+        assert 129 == problem.cost_of((1, 2))
+
+
+class TestRecords:
+    """Depths that serve several inputs."""
+
+    @pytest.mark.parametrize("goal", GOALS, ids=str)
+    def test_brute_force(self, goal: Goal) -> None:
+        """What is found keeps the limits of both records, and costs the least of all that do."""
+        more_than_one = 0
+        for first, second in pairs(60):
+            most = tuple(map(max, first.most, second.most))
+            variables = tuple(
+                Variable(slot.option, (slot,), 1, depth)
+                for slot, depth in zip(first.slots(), most, strict=True)
+            )
+            limits = tuple(Limit(each.record, each.limit(goal)) for each in (first, second))
+            problem = Problem(variables, limits, BYTES.cost)
+            keeping = [partial(each.keeps, goal=goal) for each in (first, second)]
+            expected = least_cost(problem, lambda depths: all(keep(depths) for keep in keeping))  # noqa: B023
+            alone = [least_cost(problem, keep) for keep in keeping]
+            more_than_one += expected not in alone
+
+            found, best = both(problem)
+
+            assert expected == best.cost == best.lower_bound <= found.cost
+            assert all(keep(each.depths) for keep in keeping for each in (found, best))
+
+        assert more_than_one > 0
+
+
+class TestShared:
+    """Channels that share a depth."""
+
+    @pytest.mark.parametrize("goal", GOALS, ids=str)
+    def test_brute_force(self, goal: Goal) -> None:
+        """Their depth is one number, and the cost is that of all of them."""
+        for seed, case in enumerate(cases(60)):
+            its = Random(seed).choices("abc", k=len(case.most))
+            groups = {name: [at for at, each in enumerate(its) if each == name] for name in its}
+            slots = case.slots()
+            variables = tuple(
+                Variable(
+                    name, tuple(slots[at] for at in group), 1, max(case.most[at] for at in group)
+                )
+                for name, group in groups.items()
+            )
+            problem = Problem(variables, (Limit(case.record, case.limit(goal)),), BYTES.cost)
+
+            def keeps(depths: Depths) -> bool:
+                options = problem.options(depths)  # noqa: B023
+                return case.keeps(tuple(options[slot.option] for slot in slots), goal)  # noqa: B023
+
+            found, best = both(problem)
+
+            assert least_cost(problem, keeps) == best.cost == best.lower_bound <= found.cost
+            assert keeps(found.depths)
+            assert keeps(best.depths)
+
+
+class TestRounds:
+    """However early it stops, there are depths and a bound."""
+
+    def test_anytime(self) -> None:
+        """With more rounds the cost never grows and the bound never falls, until they meet."""
+        unfinished = 0
+        for case in cases(60):
+            problem = case.problem(SAME)
+            oracle = Oracle(problem)
+            lower = lower_bounds(oracle)
+            start = search(oracle, lower).depths
+            least = exact(oracle, lower, start).cost
+            cost, bound = problem.cost_of(start), problem.cost_of(lower)
+            for rounds in range(40):
+                found = exact(oracle, lower, start, rounds=rounds)
+                assert bound <= found.lower_bound <= least <= found.cost <= cost
+                assert case.keeps(found.depths, SAME)
+                assert problem.cost_of(found.depths) == found.cost
+                cost, bound = found.cost, found.lower_bound
+                if found.optimal:
+                    break
+                unfinished += rounds > 0
+            assert cost == bound == least
+
+        assert unfinished > 0
+
+    def test_from_anywhere(self) -> None:
+        """Whatever depths it starts with, the cost is the same."""
+        for case in cases(40):
+            problem = case.problem(SAME)
+            oracle = Oracle(problem)
+            lower = lower_bounds(oracle)
+
+            far, near = (
+                exact(oracle, lower, start)
+                for start in (problem.most, search(oracle, lower).depths)
+            )
+
+            assert far.cost == near.cost
+            assert far.optimal
+            assert near.optimal
+
+
+def test_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without scipy it is said how to get it; search needs none."""
+    oracle = Oracle(Case(UPSTREAM).problem(SAME))
+    lower = lower_bounds(oracle)
+    start = search(oracle, lower).depths
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+
+    with pytest.raises(
+        ConfigurationError,
+        match=r"^exact sizes need scipy, which is not installed: expected the extra sizing, as in "
+        r"pip install 'step-fabric\[sizing\]'$",
+    ):
+        exact(oracle, lower, start)
+
+
+def both(problem: Problem) -> tuple[Found, Found]:
+    """Return what ``search`` and ``exact`` find."""
+    oracle = Oracle(problem)
+    lower = lower_bounds(oracle)
+    found = search(oracle, lower)
+    return found, exact(oracle, lower, found.depths)
+
+
+def pairs(how_many: int) -> Iterator[tuple[Case, Case]]:
+    """Yield networks of one shape whose units do other things."""
+    found = 0
+    for seed in count():
+        random = Random(seed)
+        its = shape(random)
+        first, second = (Case(network(random, its)) for _ in range(2))
+        if prod(map(max, first.most, second.most)) <= 5_000:
+            yield first, second
+            found += 1
+            if found == how_many:
+                return
