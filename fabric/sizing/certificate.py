@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fabric.retiming import events as e
+from fabric.retiming.retimer import Retimer
 from fabric.sizing.checker import digest_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fabric.engine.machine_code import Counters
     from fabric.retiming.record import Record
-    from fabric.retiming.retimer import Retimer
 
 __all__ = ["record_digest", "write_certificate"]
 
@@ -26,27 +27,28 @@ def record_digest(record: Record) -> str:
     return digest_of(_arrays(record))
 
 
-def write_certificate(path: Path, retimer: Retimer, limit: int) -> None:
-    """Write that a record completes as it was timed last.
+def write_certificate(path: Path, record: Record, depths: Counters, limit: int) -> None:
+    """Write when everything happens that was recorded, with ``depths``.
 
-    It proves so of the record: of the program where the record is determinate, only.
+    It proves that the record completes: that the program does where the record is determinate.
 
     Args:
-        path: of the file, which is overwritten.
-        retimer: has timed the record, and it has completed.
+        path: of the file, a .npz; one that is there is overwritten.
+        record: of a run.
+        depths: of its channels, in edge order.
         limit: cycles that it may take.
 
     Raises:
-        ValueError: the record has not completed within ``limit``.
+        ValueError: it does not complete within ``limit``.
     """
-    record = retimer.record
-    cycles = retimer.retimed.cycles
-    if cycles is None or cycles > limit:
-        raise ValueError(f"{record.program} takes {cycles} cycles: expected at most {limit}")
+    retimer = Retimer(record)
+    cycles = retimer.time(depths, limit).cycles
+    if cycles is None:
+        raise ValueError(f"{record.program} does not complete within {limit:,} cycles")
     arrays = _arrays(record)
     arrays |= {
         "digest": np.array(digest_of(arrays)),
-        "depths": retimer.depths,
+        "depths": np.array(depths, np.int64),
         "clocks": retimer.clocks[: len(record.events)],
         "cycles": np.array(cycles),
         "limit": np.array(limit),

@@ -6,9 +6,10 @@ It is a .npz file of the texts ``program``, ``options`` [channels] and ``digest`
 of the memory, which stops ``shutdown_cycles`` after them), ``depths`` of channels, ``clocks`` after
 events, ``cycles`` and ``limit``. Kinds, those up to 8 after amount cycles of work: 0 see the next
 element, 1 dequeue it, 2 take a slot and send, 3 take a slot, 4 send into it, 5 see the end, 6 end,
-7 work, 8 wait; and 9 note the clock, 10 the next sent is visible amount after it, or 11 in cycle
-amount, 12 recall when element amount was visible, 13 be busy until amount after that, 14 wait until
-amount after the next is visible. What a unit has not dequeued when it ends is so then.
+7 work, 8 wait; and 9 read the clock, 10 the next sent is visible amount after the clock so many
+events ago as stand for the channel, or 11 in cycle amount, 12 recall when element amount was
+visible, 13 be busy until amount after that, 14 wait until amount after the next is visible. What a
+unit has not dequeued when it ends is so then.
 
 No clock is before what it follows from, and nothing follows from itself: so nothing gets stuck, and
 the clocks of the run are no later, for they are the least of which that is so.
@@ -22,7 +23,7 @@ from collections import defaultdict
 from graphlib import TopologicalSorter
 from hashlib import sha256
 from itertools import chain, pairwise
-from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,10 +44,10 @@ def digest_of(file: dict[str, Any]) -> str:
     return digest.hexdigest()
 
 
-def check(path: str | PathLike[str]) -> list[str]:
+def check(path: str | Path) -> list[str]:
     """Return what is wrong with a certificate; nothing where it proves what it claims."""
     try:
-        with np.load(path, allow_pickle=False) as members:
+        with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as members:
             file = {name: members[name] for name in members.files}
         if {name: f"{array.dtype.kind}{array.ndim}" for name, array in file.items()} != FORM:
             return ["it has other arrays than a certificate"]
@@ -60,7 +61,11 @@ def check(path: str | PathLike[str]) -> list[str]:
 def _wrong(  # noqa: C901, PLR0912 - one switch
     first: Any, events: Any, channels: Any, depths: Any, clocks: Any, **of: Any
 ) -> Any:
-    """Yield what is wrong; raise an error where a number stands for what is not there."""
+    """Yield what is wrong; raise an error where a number stands for what is not there.
+
+    The clocks of a circle are all the same. It is looked for among what follows at once, and along
+    units from one of these events to the next.
+    """
     if first[0] != 0 or first != sorted(first) or not first[-1] == len(events) == len(clocks):
         yield "its events are not all there"
     if not len(channels) == len(depths) == len(of["options"]) == len(set(of["options"])):
@@ -69,13 +74,14 @@ def _wrong(  # noqa: C901, PLR0912 - one switch
     sent, slots, taken, ended = (defaultdict[int, list[Any]](list) for _ in range(4))
     seen, follows, circle = list[Any](), list[Any](), defaultdict[int, list[int]](list)
     for unit, (start, stop) in enumerate(pairwise(first)):
-        clock, noted, asked, recalled = 0, 0, 0, tuple[int, ...]()
+        clock, asked, recalled = 0, 0, tuple[int, ...]()
         for event in range(start, stop):
             (kind, on, amount), before, clock = events[event], clock, clocks[event]
             if (
                 kind not in range(15)
                 or (kind in END_OF and ends[on][END_OF[kind]] != unit)
                 or (amount < 0 and kind not in (10, 13, 14))
+                or (kind == 10 and not 0 <= on <= event - start)
                 or clock < before + (amount if kind < 9 else 0)
                 or (kind == 4 and len(slots[on]) == len(sent[on]))
                 or (kind == 5 and unit not in finish and len(taken[on]) < ends[on][4])
@@ -93,19 +99,17 @@ def _wrong(  # noqa: C901, PLR0912 - one switch
                 (taken if kind == 1 else ended)[on].append(event)
             elif kind == 6:
                 finish[unit] = event
-            elif kind == 9:
-                noted = clock
             elif kind in (10, 11):
-                asked = amount + (noted if kind == 10 else 0)
+                asked = amount + (clocks[event - on] if kind == 10 else 0)
             elif kind in (12, 13):
                 recalled = (on, amount) if kind == 12 else recalled
                 seen.append((event, *recalled, amount if kind == 13 else 0))
     for event, on, number, later in seen:
         follows.append((event, sent[on][number][0], sent[on][number][1] + later))
     for on, (source, target, forward, backward, elements) in ends.items():
-        complete = len(sent[on]) == len(slots[on]) == elements and len(ended[on]) == 1
-        if not complete or min(forward, backward, depths[on]) < 1:
-            yield f"channel {on} has other elements or ends, takes no time, or has no slot"
+        every = len(sent[on]) == elements >= len(slots[on]) - depths[on] and len(ended[on]) == 1
+        if not every or min(forward, backward, depths[on]) < 1:
+            yield f"channel {on} has other elements or ends, takes no time, or is never free"
         free, left = [(event, clocks[event]) for event in taken[on]], finish[target]
         free += [(left, max(visible, clocks[left])) for _, visible in sent[on][len(free) :]]
         for event, (earlier, cycle) in zip(slots[on][depths[on] :], free, strict=False):
@@ -116,7 +120,6 @@ def _wrong(  # noqa: C901, PLR0912 - one switch
             yield f"event {event} is before what it follows from"
         if clocks[event] == clocks[earlier]:
             circle[event].append(earlier)
-    # The clocks of a circle are all the same; it goes along units from one of these to the next.
     for earlier, event in pairwise(sorted({*circle, *chain(*circle.values())})):
         if bisect(first, earlier) == bisect(first, event):
             circle[event].append(earlier)
