@@ -171,7 +171,7 @@ class Record:
         """
         if unit not in self.units:
             raise ConfigurationError(
-                f"--work {unit}: no unit has that name: expected {close_to(self.units, unit)}"
+                f"work of {unit}: no unit has that name: expected {close_to(self.units, unit)}"
             )
         at = self.units.index(unit)
         events = self.events.copy()

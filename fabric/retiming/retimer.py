@@ -136,12 +136,30 @@ class Retimer:
         where neither is so, those on the way to the last cycle. None, and no depths help.
         """
         if retimed.blocked:
-            return _full_in_loop(self.record, retimed.blocked)
+            loop = self.loop_of(retimed.blocked)
+            return frozenset(each.channel for each in loop if each.full)
         record = self.record
         pc = self._last_event() if retimed.passed is None else retimed.passed
         self._blamed[:] = 0
         self._go_back(pc, int(record.unit_of[pc]))
         return frozenset(np.flatnonzero(self._blamed).tolist())
+
+    def loop_of(self, blocked: Iterable[Blocked]) -> tuple[Blocked, ...]:
+        """Return units that wait for each other, each for the next and the last for the first."""
+        awaits = {each.unit: each for each in blocked}
+        done: set[int] = set()
+        for start in awaits:
+            way: list[int] = []
+            unit = start
+            while unit in awaits and unit not in done:
+                done.add(unit)
+                way.append(unit)
+                wait = awaits[unit]
+                channel = self.record.channels[wait.channel]
+                unit = channel.consumer if wait.full else channel.producer
+            if unit in way:
+                return tuple(awaits[each] for each in way[way.index(unit) :])
+        return ()
 
     def _last_event(self) -> int:
         """Return the event after which the run was over."""
@@ -188,25 +206,6 @@ class Retimer:
             channel = int(self._units[unit, e.AWAITS])
             found.append(Blocked(unit, channel, kind in (e.SEND, e.RESERVE)))
         return found
-
-
-def _full_in_loop(record: Record, blocked: Iterable[Blocked]) -> frozenset[int]:
-    """Return the full channels of a loop in which units wait for each other."""
-    awaits = {each.unit: each for each in blocked}
-    done: set[int] = set()
-    for start in awaits:
-        way: list[int] = []
-        unit = start
-        while unit in awaits and unit not in done:
-            done.add(unit)
-            way.append(unit)
-            wait = awaits[unit]
-            channel = record.channels[wait.channel]
-            unit = channel.consumer if wait.full else channel.producer
-        if unit in way:
-            loop = [awaits[each] for each in way[way.index(unit) :]]
-            return frozenset(each.channel for each in loop if each.full)
-    return frozenset()
 
 
 def _grouped(unit_of: Counters, units: int) -> tuple[Counters, Counters]:

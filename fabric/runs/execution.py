@@ -15,7 +15,7 @@ from fabric.machine.companion import Companion
 from fabric.machine.ending import Ending
 from fabric.machine.machine import Machine
 from fabric.machine.runner import Runner
-from fabric.machine.state_of import state_of
+from fabric.machine.state_of import shutdown_cycles_of, state_of
 from fabric.machine.watchdog import watched
 from fabric.runs import accounting
 from fabric.runs.interrupts import Interrupts
@@ -163,7 +163,9 @@ class Execution:
         """Run to the end and return how it ended; the trace ends with it."""
         status = self._execute()
         if self._recorder is not None:
-            self._recorder.finish(status, self.state.cycles)
+            completed = status == "completed"
+            shutdown_cycles = shutdown_cycles_of(self.machine) if completed else None
+            self._recorder.finish(status, self.state.cycles, shutdown_cycles)
         return status
 
     def _execute(self) -> Ending:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from fabric import BoolType, ConfigurationError, Ports, Program, StreamType, Wiring
+from fabric import BoolType, ConfigurationError, Ports, Program, Stream, StreamType, Wiring
 from fabric.retiming import events as e
 from fabric.retiming.record import Record
 from fabric.retiming.retimer import Retimer
@@ -35,7 +35,7 @@ class _Late(Source):
     reads: bool
 
     @override
-    def infer(self, wiring: Wiring, *inputs: StreamType) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         return (StreamType((3,), BoolType()),)
 
     @override
