@@ -15,13 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from fabric import Ports, Program, StreamType, TileType
+from fabric import Ports, Program, StreamType, Tile, TileType
 from fabric.engine.hop import Hop
 from fabric.retiming import events as e
 from fabric.retiming import unrolling
 from fabric.retiming.record import Record
 from fabric.retiming.recording import Recording
 from fabric.runs.execution import Execution
+from fabric.values.dims import symbol
 from fabric.wiring.elaborate import elaborate
 from operators import Consumer, Metadata, Repeat, Zip
 from tests.compiled.both import run
@@ -161,6 +162,9 @@ class Lagging(Turning):
             await sink.send_at(element, before + 7)
             unit.charge(1)
             await sink.send_at(element, after + 9)
+            unit.charge(1)
+            await sink.send_at(element, ports.now + 2)
+            await sink.send_at(element, before + 30)
             ports.turn()
 
 
@@ -209,6 +213,9 @@ def test_left_over(depth: int) -> None:
             kind = StreamType((1, 9), TileType(1, 1, FLOAT))
             many = Emit(kind, [(ONE, 0)] * 8 + [(ONE, 1)])()
             Consumer()(First(3)(Repeat(2)(many)))
+            tall = StreamType((1, 3), TileType(symbol("R", ragged=True), 1, FLOAT))
+            tiles = [(Tile(rows, 1, FLOAT), int(rows == 40)) for rows in (2, 3, 40)]
+            Consumer()(First(3)(Repeat(2)(Emit(tall, tiles)())))
             Consumer()(Zip()(many, many))
         return made
 
