@@ -102,7 +102,7 @@ def test_slots_never_put_into() -> None:
 def test_every_kind_of_event() -> None:
     """Records of these programs have all the kinds there are, and each is timed again."""
     with Program("slots") as slots:
-        steps = ("p0", "t0", "v0", "w0", "s0", "n", "c1", "l0+3")
+        steps = ("p0", "t0", "v0", "c4", "w0", "s0", "n", "c1", "l0+3")
         Charge()(Steps(steps, None)(Steps(("s0", "c2"), 4)()[0])[0])
     with Program("numbers") as numbers:
         Consumer()(Metadata(np.arange(5))())
