@@ -76,6 +76,7 @@ def sized(asked: Asked, method: Method, unit: str) -> Sizing:
         methods=totals,
         evaluations=oracle.evaluations,
         runs=asked.runs,
+        records=asked.unbounded,
     )
 
 
