@@ -34,8 +34,8 @@ __all__ = ["find_remedy"]
 _MOST_INITIAL: Final = 16
 """Sub-tensors that are put in front of one feedback at most."""
 
-_RECORDED_ELEMENTS: Final = 20_000
-"""From so many on, to record a run and to time it again is quicker than to run it again."""
+_RECORDED_ELEMENTS: Final = 5_000
+"""Of a run: from so many on it is quicker to load the loop that times its record again."""
 
 
 def find_remedy(
@@ -81,10 +81,11 @@ def _explore(search: Search) -> tuple[Change, Outcome]:
         if outcome.ending == "completed":
             if not outcome.grown:
                 return change, outcome
-            # Room on chip and elements in front change more than when: they take runs.
-            only_deeper = change.capacity_bytes is None and not change.initial
+            # A limited room and elements in front decide more than when something happens.
+            only_deeper = search.unchanged.capacity_bytes is None and not change.initial
             records = only_deeper and outcome.elements >= _RECORDED_ELEMENTS
             continue
+        records = False
         more = _more(search, change, outcome)
         if more is None:
             return change, outcome

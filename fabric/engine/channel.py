@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import types
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from fabric.engine.channel_counters import GRANT, NOTHING, ChannelCounters
@@ -179,6 +179,11 @@ class Channel(ChannelCounters):
         self.closed_cycle = closed_cycle
         if self.reader is not None:
             self._wake_reader()
+
+    def fetch(self) -> Sequence[tuple[int, Element]]:
+        """Return what was sent and is dequeued elsewhere, and the cycles it is visible in."""
+        fetched, self.queue = self.queue, deque()
+        return fetched
 
     def give_back(self, usable_cycles: Iterable[int]) -> None:
         """Return the credits of elements that the consumer has dequeued elsewhere."""

@@ -49,15 +49,17 @@ class Observation:
         consumer: Unit,
         clock: VirtualClock,
         hop: Hop,
+        *,
+        opened: bool,
     ) -> Channel:
         """Return the channel ``number``, a plain one where nobody watches it."""
         channel = ObservedChannel(
-            name, depth, producer, consumer, clock, hop, number, self.next_order
+            name, depth, producer, consumer, clock, hop, number, self.next_order, opened=opened
         )
         asked = [(each, each.watch(channel)) for each in self._observers]
         told = [(each, transferred) for each, transferred in asked if transferred is not None]
         if not told:
-            return Channel(name, depth, producer, consumer, clock, hop)
+            return Channel(name, depth, producer, consumer, clock, hop, opened=opened)
         channel.tell(
             tuple(each for each, _ in told), _together([transferred for _, transferred in told])
         )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
 from fabric.engine.channel import Channel
+from fabric.engine.observer import ELSEWHERE
 from fabric.engine.reading import Reading
 from fabric.engine.weaving import woven
 
@@ -47,9 +48,11 @@ class ObservedChannel(Channel):
         hop: Hop,
         number: int,
         next_order: Callable[[], int],
+        *,
+        opened: bool = True,
     ) -> None:
         """Join two units; operations get their numbers from ``next_order``."""
-        super().__init__(name, depth, producer, consumer, clock, hop)
+        super().__init__(name, depth, producer, consumer, clock, hop, opened=opened)
         self.number: Final = number
         self.reserved: Final[deque[Stamp]] = deque()
         self._next_order: Final = next_order
@@ -144,6 +147,22 @@ class ObservedChannel(Channel):
         taken = self._next_order(), self.consumer.now
         self._transferred(element, self._sent.popleft(), seen, taken)
         return element
+
+    @override
+    def hand_over(self, sent: Iterable[tuple[int, Element]], closed_cycle: int | None) -> None:
+        sent = tuple(sent)
+        hop = self.forward_cycles
+        self._sent.extend((ELSEWHERE, visible - hop, 0) for visible, _ in sent)
+        Channel.hand_over(self, sent, closed_cycle)
+
+    @override
+    def fetch(self) -> Sequence[tuple[int, Element]]:
+        fetched = Channel.fetch(self)
+        for _, element in fetched:
+            sent = self._sent.popleft()
+            for observer in self._observers:
+                observer.fetched(self, element, sent)
+        return fetched
 
     @override
     def idle(self, cycle: int) -> None:

@@ -71,7 +71,8 @@ def assemble(
         _unit(node, plan, checked=type(node.operator) not in conducted) for node in plan.nodes
     )
     observation = _observation(observers, units)
-    may_compile = compiles and not functional and observation is None and capacity_bytes is None
+    compiles = compiles and not any(observer.needs_tasks for observer in observers)
+    may_compile = compiles and not functional and capacity_bytes is None
     channels = _channels(plan, units, clock, depths, hops, observation, opened=not may_compile)
     make_on_chip = OnChipMemory if observation is None else observation.on_chip_memory
     on_chip = make_on_chip(capacity_bytes, clock)
@@ -180,7 +181,9 @@ def _channels(
         if observation is None:
             channel = Channel(edge.name, depth, *ends, clock, hop, opened=opened)
         else:
-            channel = observation.channel(number, edge.name, depth, *ends, clock, hop)
+            channel = observation.channel(
+                number, edge.name, depth, *ends, clock, hop, opened=opened
+            )
         channels.append(channel)
     return tuple(channels)
 

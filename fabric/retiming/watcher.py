@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
-from fabric.engine.observer import Observer
+from fabric.engine.observer import ELSEWHERE, Observer
 from fabric.retiming.rows import (
     ALLOCATE,
     ARRIVAL,
@@ -110,6 +110,10 @@ class Watcher(Observer):
     ) -> None:
         seen = seen or (LEFT_OVER, cycle, 0)
         self._write_long(channel.number, (True, 0), sent, seen, (LEFT_OVER, cycle))
+
+    @override
+    def fetched(self, channel: Watched, element: Element, sent: Sent) -> None:
+        self._write_long(channel.number, element, sent, (ELSEWHERE, 0, 0), (ELSEWHERE, 0))
 
     @override
     def idled(self, channel: Watched, stamp: Stamp, until_cycle: int) -> None:

@@ -123,7 +123,6 @@ def _completed(
             livelock_cycles=LIVELOCK_CYCLES,
             trace=None,
             observers=() if recording is None else (recording,),
-            compiles=recording is None,
             repeats=repeats,
         ),
     )

@@ -142,8 +142,8 @@ def command(
             held_out=others,
             notify=_notify(),
         )
-    _write(found, program, output, certificate)
     _print(found, known, rows, as_json=as_json)
+    _write(found, program, output, certificate)
     return ExitStatus.COMPLETED if found.keeps and not found.violated else ExitStatus.WRONG
 
 
@@ -187,9 +187,9 @@ def _write(found: Sizing, program: str, output: Path | None, certificate: Path |
         )
         write_depths(output, found.depths, about)
     if certificate is not None:
-        from fabric.sizing.certificate import certify
+        from fabric.sizing.proofs import write_proofs
 
-        certify(found, certificate)
+        write_proofs(found, certificate)
 
 
 def _print(found: Sizing, known: dict[str, object], rows: int, *, as_json: bool) -> None:

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from fabric import Program
 from fabric.retiming.record import Record
-from fabric.retiming.recording import Recording
 from fabric.retiming.retimer import NO_LIMIT
-from fabric.runs.execution import Execution, Settings
 from fabric.sizing.problem import Limit, Problem, Slot, Variable
-from fabric.wiring.elaborate import elaborate
-
-DEEP = 10_000
-"""Deeper than any channel of these tests can use."""
-
-
-def record_of_run(program: Program, depths: Mapping[str, int]) -> Record | None:
-    """Return the record of one run; None where it does not complete."""
-    recording = Recording(elaborate(program))
-    settings = Settings(False, dict(depths), {}, None, 10_000_000, None, (recording,), False)
-    execution = Execution(program, settings, lambda _: None)
-    if execution.execute() != "completed":
-        return None
-    return recording.record(execution.machine)
+from fabric.sizing.running import unbounded
+from tests.fabric.retiming import real
 
 
 def deep_record(program: Program) -> Record | None:
     """Return the record of a run whose channels are never full; None where it gets stuck."""
-    return record_of_run(program, {edge.key: DEEP for edge in elaborate(program).edges})
+    record, _ = real.recorded(program, unbounded(program))
+    return record
 
 
 def problem_of(*records: Record, together: Sequence[Sequence[int]] = ()) -> Problem:
