@@ -249,6 +249,8 @@ _damage("it is dequeued from a channel of others", lambda a: _put(a, "events", (
 _damage("a unit begins later", lambda a: _add(a, "first", 1, 1))
 _damage("a unit begins earlier", lambda a: _add(a, "first", 2, -1))
 _damage("units are not in order", lambda a: _swap(a, "first", 1, 2))
+_damage("an end is of two units", lambda a: _made(a, "first", lambda its: np.append(its, [67, 68])))
+_damage("a clock is too many", lambda a: _made(a, "clocks", lambda its: np.append(its, its[-1])))
 _damage("the first unit begins late", lambda a: _put(a, "first", 0, 1))
 _damage("the last unit ends early", lambda a: _add(a, "first", -1, -1))
 _damage("the last unit ends late", lambda a: _add(a, "first", -1, 1))
@@ -282,6 +284,7 @@ _damage("a depth is missing", lambda a: _made(a, "depths", lambda its: its[:-1])
 _damage("a depth is too many", lambda a: _made(a, "depths", lambda its: np.append(its, 1)))
 _damage("an option is missing", lambda a: _made(a, "options", lambda its: its[:-1]))
 _damage("an option is too many", lambda a: _made(a, "options", lambda its: np.append(its, "z")))
+_damage("an option is there again", lambda a: _made(a, "options", lambda its: its[[0, 1, 2, 3, 0]]))
 _damage("two options are the same", lambda a: _put(a, "options", 0, a["options"][1]))
 
 # -------------------------------------------------------------------------------- claims
