@@ -152,6 +152,12 @@ def _no_event(arrays: Arrays, kind: str, last: bool = False) -> None:
     arrays["clocks"] = np.delete(arrays["clocks"], number)
 
 
+def _end_first(arrays: Arrays) -> None:
+    """Let the reader see the end, in its cycle, and then dequeue the last element at once."""
+    _swap(arrays, "events", 65, 66)
+    _put(arrays, "clocks", 65, arrays["clocks"][66])
+
+
 def _twice(arrays: Arrays, kind: str) -> None:
     """Let the last event of a kind happen once more, without work."""
     number = int(np.flatnonzero(arrays["events"][:, 0] == KINDS[kind])[-1])
@@ -215,8 +221,8 @@ for _kind in WORKED:
     _damage(f"{_kind} has less work, unsigned", partial(_amount, kind=_kind, change=-1), sign=False)
 for _kind in ("LATE", "AT", "UNTIL", "IDLE"):
     _damage(f"{_kind} is for longer", partial(_amount, kind=_kind, change=1000))
-_damage("a request counts from behind it", lambda a: _put(a, "events", (4, 1), -1))
-_damage("a request counts from another unit", lambda a: _put(a, "events", (4, 1), 5))
+_damage("a request counts from behind it", lambda a: _put(a, "events", 4, (e.LATE, -1, -1000)))
+_damage("a request counts from another unit", lambda a: _put(a, "events", 4, (e.LATE, 5, -1000)))
 _damage("a request is for a cycle below 0", lambda a: _put(a, "events", (10, 2), -1))
 _damage("a later element has arrived", lambda a: _put(a, "events", (17, 2), 3))
 _damage("no element has arrived", lambda a: _put(a, "events", (17, 2), 4))
@@ -232,7 +238,7 @@ for _kind in ("TAKE", "SEND", "RESERVE", "PUT", "END", "FINISH"):
     _damage(f"{_kind} happens twice", partial(_twice, kind=_kind))
 _damage("a unit works behind its end", lambda a: _swap(a, "events", 64, 67))
 _damage("a unit ends before it sends", lambda a: _swap(a, "events", 57, 58))
-_damage("the end is seen before the last element", lambda a: _swap(a, "events", 65, 66))
+_damage("the end is seen before the last element", _end_first)
 _damage("a slot is filled before it is taken", lambda a: _swap(a, "events", 34, 36))
 _damage("events of two units are swapped", lambda a: _swap(a, "events", 0, 61))
 _damage("a kind is above all", lambda a: _put(a, "events", (1, 0), 15))
@@ -249,6 +255,8 @@ _damage("it is dequeued from a channel of others", lambda a: _put(a, "events", (
 _damage("a unit begins later", lambda a: _add(a, "first", 1, 1))
 _damage("a unit begins earlier", lambda a: _add(a, "first", 2, -1))
 _damage("units are not in order", lambda a: _swap(a, "first", 1, 2))
+_damage("an end is of two units", lambda a: _made(a, "first", lambda its: np.append(its, [67, 68])))
+_damage("a clock is too many", lambda a: _made(a, "clocks", lambda its: np.append(its, its[-1])))
 _damage("the first unit begins late", lambda a: _put(a, "first", 0, 1))
 _damage("the last unit ends early", lambda a: _add(a, "first", -1, -1))
 _damage("the last unit ends late", lambda a: _add(a, "first", -1, 1))
@@ -282,6 +290,7 @@ _damage("a depth is missing", lambda a: _made(a, "depths", lambda its: its[:-1])
 _damage("a depth is too many", lambda a: _made(a, "depths", lambda its: np.append(its, 1)))
 _damage("an option is missing", lambda a: _made(a, "options", lambda its: its[:-1]))
 _damage("an option is too many", lambda a: _made(a, "options", lambda its: np.append(its, "z")))
+_damage("an option is there again", lambda a: _made(a, "options", lambda its: its[[0, 1, 2, 3, 0]]))
 _damage("two options are the same", lambda a: _put(a, "options", 0, a["options"][1]))
 
 # -------------------------------------------------------------------------------- claims

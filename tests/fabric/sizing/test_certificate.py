@@ -203,6 +203,25 @@ def _unit(of_channels: tuple[int, int], steps: str, work: int) -> list[tuple[int
     return [(kinds[each], places[each], -1 if each == "i" else work) for each in steps]
 
 
+def _two_units(
+    one: list[tuple[int, int, int]], other: list[tuple[int, int, int]], **its: Any
+) -> Arrays:
+    """Return the arrays of two units, which have a cycle."""
+    arrays: Arrays = {
+        "program": np.array("two"),
+        "options": np.array(["a.0", "b.0"][: len(its["depths"])]),
+        "first": np.array([0, len(one), len(one) + len(other)]),
+        "events": np.array([*one, *other]),
+        "clients": np.zeros(0, np.int64),
+        "shutdown_cycles": np.array(0),
+        "cycles": np.array(1),
+        "limit": np.array(1),
+    }
+    arrays |= {name: np.array(rows) for name, rows in its.items()}
+    signed(arrays)
+    return arrays
+
+
 CIRCLES = {"ends": ("ef", "ef", [0, 0]), "idling": ("istfe", "istfe", [0, 0, 1, 1, 1])}
 NO_CIRCLES = {"one end": ("fe", "ef", [0, 0]), "one idles": ("istfe", "stfe", [0, 0, 1, 1, 1])}
 
@@ -212,25 +231,36 @@ def test_circles(name: str) -> None:
     """Two units that wait for each other in one cycle are found, though no clock is early."""
     one, other, clocks = (CIRCLES | NO_CIRCLES)[name]
     elements = one.count("s")
-    arrays: Arrays = {
-        "program": np.array("circle"),
-        "options": np.array(["a.0", "b.0"]),
-        "first": np.array([0, len(one), len(one) + len(other)]),
-        "events": np.array([*_unit((1, 0), one, 0), *_unit((0, 1), other, 0)]),
-        "channels": np.array([(0, 1, 1, 1, elements), (1, 0, 1, 1, elements)]),
-        "clients": np.zeros(0, np.int64),
-        "shutdown_cycles": np.array(0),
-        "depths": np.array([1, 1]),
-        "clocks": np.array([*clocks, *clocks[len(one) - len(other) :]]),
-        "cycles": np.array(1),
-        "limit": np.array(1),
-    }
-    signed(arrays)
 
-    wrong = found(arrays)
+    wrong = found(
+        _two_units(
+            _unit((1, 0), one, 0),
+            _unit((0, 1), other, 0),
+            channels=[(0, 1, 1, 1, elements), (1, 0, 1, 1, elements)],
+            depths=[1, 1],
+            clocks=[*clocks, *clocks[len(one) - len(other) :]],
+        )
+    )
 
     assert (name in CIRCLES) == ("CycleError" in "".join(wrong))
     assert (name in CIRCLES) == bool(wrong)
+
+
+@pytest.mark.parametrize(
+    ("reserved", "depth", "accepted"), [(2, 1, False), (2, 2, True), (0, 0, False), (0, 1, True)]
+)
+def test_unused_slots(reserved: int, depth: int, accepted: bool) -> None:
+    """Slots that nothing is put into never come back; and a channel has one at least."""
+    one = [(e.RESERVE, 0, 0)] * reserved + _unit((0, 0), "f", 0)
+    arrays = _two_units(
+        one,
+        _unit((0, 0), "ef", 0),
+        channels=[(0, 1, 1, 1, 0)],
+        depths=[depth],
+        clocks=[0] * (len(one) + 2),
+    )
+
+    assert accepted == (not found(arrays))
 
 
 class TestWriting:
