@@ -173,7 +173,7 @@ def test_shared() -> None:
     program = _fork_join()
     apart, together = (
         size(program, objective="slots"),
-        size(program, objective="slots", share=["*"]),
+        size(program, objective="slots", share=("*",)),
     )
     assert len(set(together.depths.values())) == 1
     assert together.cost >= apart.cost
