@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from typing_extensions import override
 
 from fabric.engine.channel import Channel
+from fabric.engine.channel_counters import NOTHING
 from fabric.engine.observer import ELSEWHERE
 from fabric.engine.reading import Reading
 from fabric.engine.weaving import woven
@@ -52,14 +53,19 @@ class ObservedChannel(Channel):
         opened: bool = True,
     ) -> None:
         """Join two units; operations get their numbers from ``next_order``."""
+        self.reserved: deque[Stamp] = NOTHING
+        self._sent: deque[Sent] = NOTHING
         super().__init__(name, depth, producer, consumer, clock, hop, opened=opened)
         self.number: Final = number
-        self.reserved: Final[deque[Stamp]] = deque()
         self._next_order: Final = next_order
-        self._sent: Final[deque[Sent]] = deque()
         self._seen: Stamp | None = None
         self._observers: Sequence[Observer] = ()
         self._transferred: Transferred
+
+    @override
+    def open(self) -> None:
+        super().open()
+        self.reserved, self._sent = deque(), deque()
 
     def tell(self, observers: Sequence[Observer], transferred: Transferred) -> None:
         """Tell ``observers`` from here on, and of transfers with ``transferred``."""

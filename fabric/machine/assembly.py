@@ -116,9 +116,10 @@ def assemble(
         ]
         region = region_of(plan, ports, channels, may)
         inner = frozenset() if region is None else region.indices
+        open_ = Channel.open if observation is None else observation.open
         for edge, channel in zip(plan.edges, channels, strict=True):
             if not {edge.producer.index, edge.consumer.index} <= inner:
-                channel.open()
+                open_(channel)
     return Machine(
         plan=plan,
         clock=clock,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
@@ -63,9 +62,12 @@ class Recording(Watcher):
 
     def __init__(self, plan: Plan) -> None:
         """Have seen nothing of a run of ``plan``."""
-        self._plan: Final = plan
-        self._largest: Final[dict[int, int]] = {}
-        self._measured: Final[list[int]] = []
+        sizes = [edge.type.value.size_bytes for edge in plan.edges]
+        self._static: Final = [size if isinstance(size, int) else 0 for size in sizes]
+        self._measured: Final = frozenset(
+            number for number, size in enumerate(sizes) if not isinstance(size, int)
+        )
+        self._largest: list[int] = []
         self._short: Final[list[Counters]] = []
         self._long: Final[list[Counters]] = []
         self._operations: Final[list[Counters]] = []
@@ -76,19 +78,17 @@ class Recording(Watcher):
     def begin(self, units: Sequence[Unit], next_order: Callable[[], int]) -> None:
         super().begin(units, next_order)
         # A run that was given up begins again.
+        self._largest = list(self._static)
         self._empty()
-        for kept in (self._measured, self._short, self._long, self._operations):
+        for kept in (self._short, self._long, self._operations):
             kept.clear()
 
     @override
     def watch(self, channel: Watched) -> Transferred | None:
         transferred = super().watch(channel)
         number, largest = channel.number, self._largest
-        size = self._plan.edges[number].type.value.size_bytes
-        largest[number] = size if isinstance(size, int) else 0
-        if isinstance(size, int) or transferred is None:
+        if number not in self._measured or transferred is None:
             return transferred
-        self._measured.append(number)
 
         def measured(element: Element, sent: Sent, seen: Stamp, taken: Taken | None) -> None:
             largest[number] = max(largest[number], size_bytes(element[0]))
@@ -128,7 +128,7 @@ class Recording(Watcher):
         if journal is None:
             return record_of(rows, about)
         number = {channel: at for at, channel in enumerate(machine.channels)}
-        return record_of(rows, about, Unrolled(journal, number, self._measured))
+        return record_of(rows, about, Unrolled(journal, number, sorted(self._measured)))
 
     def _empty(self) -> None:
         kept = self._kept
@@ -172,7 +172,7 @@ def record_of(rows: Rows, about: About, unrolled: Unrolled | None = None) -> Rec
         largest = np.maximum(largest, unrolled.largest)
         chose = np.concatenate([chose, unrolled.chose])
     channels = tuple(
-        channel._replace(elements=count, element_bytes=size, unused=never)
+        RecordedChannel(*channel[:7], count, size, never)
         for channel, count, size, never in zip(
             about.channels, counts.tolist(), largest.tolist(), unused.tolist(), strict=True
         )
@@ -204,7 +204,7 @@ def _table(packed: Packed) -> Counters:
     return table.reshape(-1, len(packed.columns)).copy()
 
 
-def _about(machine: Machine, element_bytes: Mapping[int, int]) -> About:
+def _about(machine: Machine, element_bytes: Sequence[int]) -> About:
     fixed = machine.fixed
     channels = tuple(
         RecordedChannel(

@@ -17,7 +17,7 @@ from fabric.runs.sizes import measured_sizes
 from fabric.state.run_state import RunState
 from fabric.telling.errors import FabricError
 from fabric.wiring.collector import only_young_garbage
-from fabric.wiring.elaborate import elaborate
+from fabric.wiring.elaborate import Plan, elaborate
 from fabric.wiring.program import Program
 
 __all__ = ["UNBOUNDED", "Ran", "Stuck", "cycles_of", "recorded", "unbounded"]
@@ -86,8 +86,9 @@ def recorded(program: Program, depths: Mapping[str, int], *, repeats: int = 1) -
         FabricError: it cannot be run, or failed.
         KeyboardInterrupt: it was interrupted.
     """
-    recording = Recording(elaborate(program))
-    run = _completed(program, depths, repeats, recording)
+    plan = elaborate(program)
+    recording = Recording(plan)
+    run = _completed(plan, depths, repeats, recording)
     machine, state = run.machine, run.state
     if repeats == 1:
         sizes = measured_sizes(machine.plan, state).sizes
@@ -104,17 +105,17 @@ def cycles_of(program: Program, depths: Mapping[str, int], repeats: int = 1) -> 
         KeyboardInterrupt: it was interrupted.
     """
     try:
-        return _completed(program, depths, repeats).state.cycles
+        return _completed(elaborate(program), depths, repeats).state.cycles
     except Stuck:
         return None
 
 
 def _completed(
-    program: Program, depths: Mapping[str, int], repeats: int, recording: Recording | None = None
+    plan: Plan, depths: Mapping[str, int], repeats: int, recording: Recording | None = None
 ) -> Execution:
     """Return a run that has completed, watched where there is a ``recording``."""
     run = Execution(
-        program,
+        plan.program,
         Settings(
             functional=False,
             depths=dict(depths),
@@ -125,6 +126,7 @@ def _completed(
             observers=() if recording is None else (recording,),
             repeats=repeats,
         ),
+        plan=plan,
     )
     ending = run.execute()
     if ending == "interrupted":

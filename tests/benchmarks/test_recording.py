@@ -39,8 +39,10 @@ class _Taken(NamedTuple):
 @only_young_garbage()
 def _taken(program: Program, *, recorded: bool) -> _Taken:
     begun = time.process_time()
-    observers = (Recording(elaborate(program)),) if recorded else ()
-    execution = Execution(program, Settings(False, {}, {}, None, 10_000_000, None, observers))
+    plan = elaborate(program)
+    observers = (Recording(plan),) if recorded else ()
+    settings = Settings(False, {}, {}, None, 10_000_000, None, observers)
+    execution = Execution(program, settings, plan=plan)
     assert execution.execute() == "completed"
     done = time.process_time()
     for each in observers:
