@@ -20,7 +20,10 @@ def lower_bounds(oracle: Oracle) -> Depths:
         raise infeasible(oracle)
     bounds = list(problem.least)
     for number in _suspects(oracle):
-        bounds[number] = lowest(oracle, problem.most, number, problem.least[number])
+        enough = problem.most[number]
+        alone = with_depth(problem.most, number, problem.least[number])
+        if not oracle.keeps(alone):
+            bounds[number] = deepest_failing(oracle, alone, number, enough) + 1
     return tuple(bounds)
 
 
@@ -33,10 +36,14 @@ def lowest(oracle: Oracle, depths: Depths, number: int, floor: int) -> int:
         number: of the variable.
         floor: it is not lowered further.
     """
-    lowered = with_depth(depths, number, floor)
-    if floor == depths[number] or oracle.keeps(lowered):
-        return floor
-    return deepest_failing(oracle, lowered, number, depths[number]) + 1
+    high, step = depths[number], 1
+    while high > floor:
+        low = max(floor, high - step)
+        if not oracle.keeps(with_depth(depths, number, low)):
+            return _last_failing(oracle, depths, number, low, high) + 1
+        high = low
+        step *= 2
+    return high
 
 
 def deepest_failing(oracle: Oracle, depths: Depths, number: int, enough: int) -> int:
@@ -48,21 +55,23 @@ def deepest_failing(oracle: Oracle, depths: Depths, number: int, enough: int) ->
         number: of the variable.
         enough: they do not fail with that depth of it.
     """
-
-    def fails(depth: int) -> bool:
-        return not oracle.keeps(with_depth(depths, number, depth))
-
     low, step = depths[number], 1
-    while low + step < enough and fails(low + step):
+    while low + step < enough:
+        if oracle.keeps(with_depth(depths, number, low + step)):
+            return _last_failing(oracle, depths, number, low, low + step)
         low += step
         step *= 2
-    high = min(enough, low + step)
+    return _last_failing(oracle, depths, number, low, enough)
+
+
+def _last_failing(oracle: Oracle, depths: Depths, number: int, low: int, high: int) -> int:
+    """Return the last of the depths of one variable that fails: ``low`` does, ``high`` not."""
     while high - low > 1:
         middle = (low + high) // 2
-        if fails(middle):
-            low = middle
-        else:
+        if oracle.keeps(with_depth(depths, number, middle)):
             high = middle
+        else:
+            low = middle
     return low
 
 

@@ -7,9 +7,10 @@ What is cheapest under some of the cuts is a lower bound of what is under all of
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
-from fabric.sizing.cuts import cuts_around, cuts_of
+from fabric.sizing.cuts import Escapes, cuts_around, cuts_of
 from fabric.sizing.found import Found
 from fabric.sizing.master import Master
 from fabric.sizing.oracle import Oracle
@@ -18,18 +19,23 @@ from fabric.sizing.search import raised, trimmed
 
 __all__ = ["exact"]
 
-_ROUNDS: Final = 200
+_EVALUATIONS: Final = 100_000
+"""That an answer may take where a record is small."""
+
+_EVENTS: Final = 4_000_000_000
+"""Of records that are gone over for an answer, at most: a minute's work."""
 
 
-def exact(oracle: Oracle, lower: Depths, start: Depths, *, rounds: int = _ROUNDS) -> Found:
-    """Return depths of least cost, or the best found in so many ``rounds`` and their gap.
+def exact(oracle: Oracle, lower: Depths, start: Depths, *, evaluations: int | None = None) -> Found:
+    """Return depths of least cost, or the best found in so many ``evaluations`` and their gap.
 
     Args:
         oracle: knows the limits.
         lower: depths below which none can be; see ``bounds.lower_bounds``.
         start: depths that keep the limits; see ``search.search``.
-        rounds: in each the master is asked once. Not seconds: what is found does not depend on
-            the machine.
+        evaluations: about so many vectors of depths are tried; by default as many as records of
+            their size allow in a minute or so. Not seconds: what is found does not depend on the
+            machine.
 
     Raises:
         ConfigurationError: the extra is not installed.
@@ -37,21 +43,33 @@ def exact(oracle: Oracle, lower: Depths, start: Depths, *, rounds: int = _ROUNDS
     problem = oracle.problem
     master = Master(problem, lower)
     best, cost, bound = start, problem.cost_of(start), problem.cost_of(lower)
+    last = oracle.evaluations + (_affordable(oracle) if evaluations is None else evaluations)
+
+    def learn(cuts: Iterator[Escapes]) -> bool:
+        """Tell the master of as many cuts as there is time for; False where there was none."""
+        known = len(master)
+        while oracle.evaluations < last and (cut := next(cuts, None)) is not None:
+            master.add(cut)
+        return len(master) > known
+
     if cost > bound:
-        master.add(cuts_around(oracle, lower, best))
-    for _ in range(rounds):
-        if cost <= bound:
-            break
+        learn(cuts_around(oracle, lower, best))
+    while cost > bound:
         depths, at_least = master.solve()
-        bound = max(bound, min(at_least, cost))
-        if depths is None or cost <= bound:
+        bound = max(bound, at_least)
+        if depths is None or cost <= bound or oracle.evaluations >= last:
             break
-        cuts = list(cuts_of(oracle, depths))
-        master.add(cuts)
-        better = trimmed(oracle, raised(oracle, depths), lower)
-        if problem.cost_of(better) < cost:
-            best, cost = better, problem.cost_of(better)
-        if not cuts:
+        learned = learn(cuts_of(oracle, depths))
+        if oracle.evaluations < last:
+            better = trimmed(oracle, raised(oracle, depths), lower)
+            if problem.cost_of(better) < cost:
+                best, cost = better, problem.cost_of(better)
+        if not learned:
             # Not the cheapest that escape all cuts, which would be the bound: too many to look at.
             break
     return Found(best, cost, bound, oracle.evaluations)
+
+
+def _affordable(oracle: Oracle) -> int:
+    events = sum(len(record.events) for record, _ in oracle.problem.limits)
+    return min(_EVALUATIONS, _EVENTS // max(1, events))

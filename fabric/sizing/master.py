@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
@@ -45,10 +45,13 @@ class Master:
         self._lower: Final = lower
         self._cuts: Final[dict[frozenset[tuple[int, int]], None]] = {}
 
-    def add(self, cuts: Iterable[Escapes]) -> None:
-        """Know some more cuts."""
-        for escapes in cuts:
-            self._cuts[frozenset(escapes.items())] = None
+    def __len__(self) -> int:
+        """How many cuts are known."""
+        return len(self._cuts)
+
+    def add(self, escapes: Escapes) -> None:
+        """Know one more cut, or the same as before."""
+        self._cuts[frozenset(escapes.items())] = None
 
     def solve(self) -> tuple[Depths | None, int]:
         """Return the cheapest depths that escape all cuts, and what any such depths cost at least.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Final
 
 import numpy as np
@@ -32,7 +33,7 @@ class Oracle:
         """Get ready to time its records."""
         self.problem: Final = problem
         self.evaluations = 0
-        self._known: Final[dict[Depths, Cut | None]] = {}
+        self._known: Final[dict[bytes, Cut | None]] = {}
         self._retimers: Final = [
             (Retimer(record), limit, variable_of(problem, record))
             for record, limit in problem.limits
@@ -40,9 +41,12 @@ class Oracle:
 
     def cut(self, depths: Depths) -> Cut | None:
         """Return why ``depths`` fail; None where all limits are kept."""
-        if depths not in self._known:
-            self._known[depths] = self._cut(depths)
-        return self._known[depths]
+        vector = np.array(depths, np.int64)
+        # Of thousands of vectors of thousands of channels, which would fill the memory.
+        digest = blake2b(vector.tobytes(), digest_size=16).digest()
+        if digest not in self._known:
+            self._known[digest] = self._cut(vector)
+        return self._known[digest]
 
     def keeps(self, depths: Depths) -> bool:
         """Whether all limits are kept."""
@@ -55,9 +59,8 @@ class Oracle:
             retimer.time(vector[variable_of]).cycles for retimer, _, variable_of in self._retimers
         )
 
-    def _cut(self, depths: Depths) -> Cut | None:
+    def _cut(self, vector: Counters) -> Cut | None:
         self.evaluations += 1
-        vector = np.array(depths, np.int64)
         for retimer, limit, variable_of in self._retimers:
             retimed = retimer.time(vector[variable_of], limit)
             if retimed.cycles is None:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from typing_extensions import override
 
+from fabric.retiming.record import Record
 from fabric.sizing.settled import Settled
 from fabric.telling.plain import JsonObject
 
@@ -129,6 +130,7 @@ class Sizing:
         settled: whether more of them would change the depths; None with one.
         evaluations: how often a record was timed again.
         runs: of the program.
+        records: of the inputs, unbounded.
     """
 
     program: str
@@ -149,6 +151,7 @@ class Sizing:
     settled: Settled | None = None
     evaluations: int = 0
     runs: int = 0
+    records: tuple[Record, ...] = field(default=(), repr=False, compare=False)
 
     @cached_property
     def depths(self) -> dict[str, int]:

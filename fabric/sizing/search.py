@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections import Counter
 
 from fabric.sizing.bounds import lowest
 from fabric.sizing.found import Found, infeasible
@@ -10,9 +10,6 @@ from fabric.sizing.oracle import Oracle
 from fabric.sizing.problem import Depths, with_depth
 
 __all__ = ["raised", "search", "trimmed"]
-
-_FAR: Final = 4
-"""Depths grow by one of so many parts of themselves, at least by one."""
 
 
 def search(oracle: Oracle, lower: Depths) -> Found:
@@ -34,12 +31,15 @@ def search(oracle: Oracle, lower: Depths) -> Found:
 def raised(oracle: Oracle, depths: Depths) -> Depths:
     """Return depths that keep the limits: of each cut, the cheapest to be deepened is.
 
+    By one at first and by twice as much each time after: what is too deep is lowered later.
+
     Raises:
         InfeasibleError: no depths keep the limits.
     """
     problem = oracle.problem
     most, cost_at = problem.most, problem.cost_at
     found = list(depths)
+    steps: Counter[int] = Counter()
 
     def price(number: int) -> tuple[int, int]:
         return cost_at(number, found[number] + 1) - cost_at(number, found[number]), number
@@ -49,7 +49,8 @@ def raised(oracle: Oracle, depths: Depths) -> Depths:
         if not candidates:
             raise infeasible(oracle)
         number = min(candidates, key=price)
-        found[number] = min(most[number], found[number] + max(1, found[number] // _FAR))
+        found[number] = min(most[number], found[number] + (1 << steps[number]))
+        steps[number] += 1
     return tuple(found)
 
 
@@ -62,8 +63,5 @@ def trimmed(oracle: Oracle, depths: Depths, lower: Depths) -> Depths:
     problem = oracle.problem
     above = [number for number, depth in enumerate(depths) if depth > lower[number]]
     for number in sorted(above, key=lambda each: (-problem.cost_at(each, depths[each]), each)):
-        # Most often it cannot be lowered at all.
-        one_less = with_depth(depths, number, depths[number] - 1)
-        if oracle.keeps(one_less):
-            depths = with_depth(depths, number, lowest(oracle, one_less, number, lower[number]))
+        depths = with_depth(depths, number, lowest(oracle, depths, number, lower[number]))
     return depths

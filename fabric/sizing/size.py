@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import checked
@@ -19,9 +19,10 @@ from fabric.sizing.settled import Answer, settled
 from fabric.sizing.sized import sized
 from fabric.sizing.variables import variables_of
 from fabric.telling.errors import ConfigurationError
+from fabric.telling.place import calling_place
 from fabric.wiring.program import Program
 
-__all__ = ["size"]
+__all__ = ["Wanted", "find_depths", "size"]
 
 
 @checked
@@ -33,7 +34,7 @@ def size(
     objective: str = "bytes",
     step: str | None = None,
     depths: Mapping[str, Annotated[int, Bounds(1)]] | None = None,
-    share: Sequence[str] = (),
+    share: tuple[str, ...] = (),
     repeats: Annotated[int, Bounds(1)] = 1,
     held_out: Mapping[str, Program] | None = None,
     notify: Callable[[str], object] | None = None,
@@ -61,27 +62,51 @@ def size(
     Raises:
         ConfigurationError: no depths keep the goal, or something that is asked for cannot be.
     """
-    wanted, cost = Goal.parse(goal), Objective.parse(objective, step)
+    asked = Wanted(goal, method, objective, step, dict(depths or {}), share, repeats)
+    try:
+        return find_depths(program, asked, held_out or {}, notify or (lambda _: None))
+    except ConfigurationError as error:
+        if error.file is None:
+            error.file, error.line = calling_place()
+        raise
+
+
+class Wanted(NamedTuple):
+    """How ``size`` is asked; see there."""
+
+    goal: str
+    method: Method
+    objective: str
+    step: str | None
+    depths: Mapping[str, int]
+    share: Sequence[str]
+    repeats: int
+
+
+def find_depths(
+    program: Program | Mapping[str, Program],
+    wanted: Wanted,
+    held_out: Mapping[str, Program],
+    notify: Callable[[str], object],
+) -> Sizing:
+    """Do what ``size`` does."""
+    goal, cost = Goal.parse(wanted.goal), Objective.parse(wanted.objective, wanted.step)
     named = {"": program} if isinstance(program, Program) else dict(program)
     if not named:
         raise ConfigurationError("size: there is no program: expected at least one")
-    pinned = dict(depths or {})
-
-    def case(name: str, its: Program, inputs: int) -> Case:
-        return Case(name, its, inputs, notify or (lambda _: None))
-
     found: list[Sizing] = []
-    for inputs in range(1, repeats + 1):
-        cases = tuple(case(name, its, inputs) for name, its in named.items())
-        variables = variables_of([each.unbounded.record for each in cases], pinned, share)
-        found.append(sized(Asked(cases, wanted, variables, cost.cost), method, cost.unit))
+    for inputs in range(1, wanted.repeats + 1):
+        cases = tuple(Case(name, its, inputs, notify) for name, its in named.items())
+        records = [each.unbounded.record for each in cases]
+        variables = variables_of(records, wanted.depths, wanted.share)
+        found.append(sized(Asked(cases, goal, variables, cost.cost), wanted.method, cost.unit))
     last = found[-1]
-    others = [case(name, its, repeats) for name, its in (held_out or {}).items()]
+    others = [Case(name, its, wanted.repeats, notify) for name, its in held_out.items()]
     return replace(
         last,
-        repeats=repeats,
-        settled=settled([_answer(each) for each in found]) if repeats > 1 else None,
-        held_out=tuple(_held_out(each, wanted, last) for each in others),
+        repeats=wanted.repeats,
+        settled=settled([_answer(each) for each in found]) if wanted.repeats > 1 else None,
+        held_out=tuple(_held_out(each, goal, last) for each in others),
     )
 
 

@@ -16,7 +16,6 @@ from fabric.sizing.result import Binding, Input, SizedChannel, Sizing
 from fabric.sizing.totals import totals_of
 from fabric.sizing.validated import NearestError, validated
 from fabric.telling.errors import ConfigurationError, FabricError
-from fabric.telling.wording import listed
 
 __all__ = ["sized"]
 
@@ -77,6 +76,7 @@ def sized(asked: Asked, method: Method, unit: str) -> Sizing:
         methods=totals,
         evaluations=oracle.evaluations,
         runs=asked.runs,
+        records=asked.unbounded,
     )
 
 
@@ -104,7 +104,7 @@ def _infeasible(asked: Asked, nearest: Sequence[int | None]) -> ConfigurationErr
     """Say that no depths keep the goal, and which goal some would."""
     most = max((each for each in nearest if each is not None), default=None)
     pinned = [f"{each.name}={each.least}" for each in asked.variables if each.is_pinned]
-    given = f" with {listed(pinned)} pinned" if pinned else ""
+    given = f" with {' and '.join(pinned)} pinned" if pinned else ""
     tried = "" if asked.can_prove else " that were run"
     found = "the runs get stuck" if most is None else f"the nearest is cycles={most:,}"
     return ConfigurationError(

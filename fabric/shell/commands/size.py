@@ -125,25 +125,15 @@ def command(
     """Find the depths of PROGRAM.py's channels that keep a goal at the least cost."""
     known.update(program=program)
     from fabric.runs.exit_status import ExitStatus
-    from fabric.sizing.size import size
+    from fabric.sizing.size import Wanted, find_depths
     from fabric.terminal.output import program_prints
 
     with program_prints(as_json=as_json):
         inputs, others = _inputs(program, parameters, hardware_file, vary, hold_out, known)
-        found = size(
-            inputs,
-            goal=goal,
-            method=method,
-            objective=objective,
-            step=step,
-            depths=depths,
-            share=share,
-            repeats=repeats,
-            held_out=others,
-            notify=_notify(),
-        )
-    _write(found, program, output, certificate)
+        wanted = Wanted(goal, method, objective, step, depths, share, repeats)
+        found = find_depths(inputs, wanted, others, _notify())
     _print(found, known, rows, as_json=as_json)
+    _write(found, program, output, certificate)
     return ExitStatus.COMPLETED if found.keeps and not found.violated else ExitStatus.WRONG
 
 
@@ -168,10 +158,10 @@ def _inputs(
     return load_on(hardware_file, program, parameters, known).program, {}
 
 
-def _notify() -> Callable[[str], object] | None:
+def _notify() -> Callable[[str], object]:
     """Return what tells of runs on a terminal."""
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
-        return None
+        return lambda _: None
     from fabric.terminal.output import tell
 
     return lambda text: tell(f"fabric: {text}")
@@ -187,9 +177,9 @@ def _write(found: Sizing, program: str, output: Path | None, certificate: Path |
         )
         write_depths(output, found.depths, about)
     if certificate is not None:
-        from fabric.sizing.certificate import certify
+        from fabric.sizing.proofs import write_proofs
 
-        certify(found, certificate)
+        write_proofs(found, certificate)
 
 
 def _print(found: Sizing, known: dict[str, object], rows: int, *, as_json: bool) -> None:

@@ -99,10 +99,20 @@ def test_slots_never_put_into() -> None:
         assert ran.like(timed(retimer, [2, depth]))
 
 
+def test_left_over() -> None:
+    """A reader that has ended holds nobody up: elements leave when it ended, or when they come."""
+    with Program("left") as program:
+        (stream,) = Steps(("s0", "c1", "a0+30"), 4, name="source")()
+        Steps(("r0", "c40"), 1, (), name="end")(stream)
+    record = _record(program)
+    for depth in (1, 2, 3, UNBOUNDED):
+        assert timed(Retimer(record), [depth]) == run(program, {"end.0": depth})
+
+
 def test_every_kind_of_event() -> None:
     """Records of these programs have all the kinds there are, and each is timed again."""
     with Program("slots") as slots:
-        steps = ("p0", "t0", "v0", "w0", "s0", "n", "c1", "l0+3")
+        steps = ("p0", "t0", "v0", "c4", "w0", "s0", "n", "c1", "l0+3")
         Charge()(Steps(steps, None)(Steps(("s0", "c2"), 4)()[0])[0])
     with Program("numbers") as numbers:
         Consumer()(Metadata(np.arange(5))())

@@ -114,11 +114,11 @@ class TestShared:
             assert keeps(best.depths)
 
 
-class TestRounds:
+class TestAnytime:
     """However early it stops, there are depths and a bound."""
 
     def test_anytime(self) -> None:
-        """With more rounds the cost never grows and the bound never falls, until they meet."""
+        """With more time the cost never grows and the bound never falls, until they meet."""
         unfinished = 0
         for case in cases(60):
             problem = case.problem(SAME)
@@ -127,15 +127,16 @@ class TestRounds:
             start = search(oracle, lower).depths
             least = exact(oracle, lower, start).cost
             cost, bound = problem.cost_of(start), problem.cost_of(lower)
-            for rounds in range(40):
-                found = exact(oracle, lower, start, rounds=rounds)
+            for evaluations in (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024):
+                fresh = Oracle(problem)
+                found = exact(fresh, lower, start, evaluations=evaluations)
                 assert bound <= found.lower_bound <= least <= found.cost <= cost
                 assert case.keeps(found.depths, SAME)
                 assert problem.cost_of(found.depths) == found.cost
                 cost, bound = found.cost, found.lower_bound
                 if found.optimal:
                     break
-                unfinished += rounds > 0
+                unfinished += bound > problem.cost_of(lower)
             assert cost == bound == least
 
         assert unfinished > 0

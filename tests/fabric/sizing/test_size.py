@@ -12,7 +12,7 @@ from fabric.loading.program_file import load_program
 from fabric.sizing.methods import METHODS
 from fabric.sizing.running import UNBOUNDED, cycles_of
 from operators import EagerMerge
-from tests.deadlock.parts import Script, sink, source
+from tests.deadlock.parts import Script, feedback, relay, sink, source
 from tests.fabric.scripted import Stage, Ticks
 from tests.fabric.sizing.networks import network, program_of, shape
 
@@ -160,8 +160,10 @@ def test_infeasible() -> None:
 def test_stuck_at_any_depth() -> None:
     """A deadlock that no depth helps is told with its reason."""
     with Program("stuck") as program:
-        one, two = Script(("s0", "s1"), rounds=2, counts=(2, 2))()
-        sink("end", Script(("r0", "r1", "r1", "s0"), rounds=2, counts=(2,))(one, two)[0])
+        loop = feedback(2)
+        first = Script(("r0", "r1", "s0", "s1"), counts=(2, 2))(source("two", 2), loop)
+        loop.connect(relay("back", first[0]))
+        sink("end", first[1])
     with pytest.raises(Deadlock, match="gets stuck at any depth: FAB-D"):
         size(program)
 
@@ -171,7 +173,7 @@ def test_shared() -> None:
     program = _fork_join()
     apart, together = (
         size(program, objective="slots"),
-        size(program, objective="slots", share=["*"]),
+        size(program, objective="slots", share=("*",)),
     )
     assert len(set(together.depths.values())) == 1
     assert together.cost >= apart.cost

@@ -182,7 +182,7 @@ class TestRefused:
         for given, expected in (
             (({"unit_3.0": 2}, {}), r"depth of unit_3\.0: no channel .* \(did you mean unit_"),
             (({"unit_1.0": 0}, {}), "depth of unit_1.0 is 0: expected at least 1"),
-            (({}, {"unt_1": 2.0}), r"^work of unt_1: no unit .* \(did you mean unit_1\?\)"),
+            (({}, {"unt_1": 2.0}), r"work of unt_1: no unit .* \(did you mean unit_1\?\)"),
             (({}, {"unit_1": -1.0}), "work of unit_1 is -1.0: expected how many times as long"),
             (({}, {"unit_1": float("nan")}), "work of unit_1 is nan: expected"),
         ):
