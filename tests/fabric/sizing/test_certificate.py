@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from fabric.loading.program_file import load_on
 from fabric.retiming import events as e
@@ -153,6 +154,27 @@ class TestRefused:
         file_damage(path)
 
         assert check(path)
+
+
+class _Touches:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        """Make ``path``."""
+        self.path = path
+
+    @override
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+def test_nothing_is_executed(tmp_path: Path) -> None:
+    """A certificate from elsewhere is read, and no code that is in it runs."""
+    arrays = undamaged(tmp_path)
+    arrays["clocks"] = np.array([_Touches(tmp_path / "touched")], object)
+
+    assert found(arrays)
+    assert not (tmp_path / "touched").exists()
 
 
 def _rewritten(path: Path, change: Callable[[bytes], bytes]) -> None:
