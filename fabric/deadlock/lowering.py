@@ -8,7 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from fabric.deadlock.search import Change, Search
+    from fabric.deadlock.change import Change
+    from fabric.deadlock.search import Search
 
 __all__ = ["Lowered", "lowered"]
 

@@ -17,9 +17,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from fabric.deadlock.change import Change
 from fabric.deadlock.document import Capacity, Depth, EveryChannel, Front, Remedy
 from fabric.deadlock.lowering import Lowered, lowered
-from fabric.deadlock.search import EFFORT_ELEMENTS, Change, Search
+from fabric.deadlock.search import EFFORT_ELEMENTS, Search
 from fabric.telling.causes import Cause
 from fabric.wiring.initial import Initial, any_value
 

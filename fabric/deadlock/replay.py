@@ -15,7 +15,7 @@ from fabric.retiming.retimer import Retimer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fabric.deadlock.search import Change
+    from fabric.deadlock.change import Change
     from fabric.engine.machine_code import Counters
     from fabric.retiming.record import Record
 

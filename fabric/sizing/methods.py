@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal, NamedTuple
 
 from fabric.sizing.oracle import Oracle
-from fabric.sizing.problem import Depths, Problem
+from fabric.sizing.problem import Depths
 
 __all__ = ["METHODS", "Method", "Proposal", "proposal"]
 
@@ -32,7 +32,7 @@ def proposal(method: Method, oracle: Oracle, lower: Depths) -> Proposal:
     """Return the depths that ``method`` finds, where the most that there are keep the limits.
 
     Args:
-        method: which; ``paper-lp`` takes the cheaper one of its two equalisations.
+        method: which; of the two equalisations of ``paper-lp`` the cheaper one that keeps them.
         oracle: of the problem.
         lower: bound of each depth.
 
@@ -46,7 +46,7 @@ def proposal(method: Method, oracle: Oracle, lower: Depths) -> Proposal:
 
         return Proposal(high_water(problem), bound)
     if method == "paper-lp":
-        return _paper(problem, bound)
+        return _paper(oracle, bound)
     from fabric.sizing.search import search
 
     found = search(oracle, lower)
@@ -60,11 +60,15 @@ def proposal(method: Method, oracle: Oracle, lower: Depths) -> Proposal:
     return Proposal(best.depths, best.lower_bound, note)
 
 
-def _paper(problem: Problem, bound: int) -> Proposal:
-    """Return the cheaper of the linear program's answers with and without a common rate."""
+def _paper(oracle: Oracle, bound: int) -> Proposal:
+    """Return the cheaper of the linear program's two answers; first one that keeps the limits."""
     from fabric.sizing.paper_lp import paper_lp
 
-    normal, conservative = (paper_lp(problem, conservative=each) for each in (False, True))
-    if problem.cost_of(conservative) < problem.cost_of(normal):
-        return Proposal(conservative, bound, "conservative")
-    return Proposal(normal, bound, "normal")
+    problem = oracle.problem
+    answers = [
+        Proposal(paper_lp(problem, conservative=each), bound, note)
+        for each, note in ((True, "conservative"), (False, "normal"))
+    ]
+    return min(
+        answers, key=lambda each: (not oracle.keeps(each.depths), problem.cost_of(each.depths))
+    )

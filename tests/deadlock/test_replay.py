@@ -11,11 +11,12 @@ from hypothesis import event, given, settings
 
 from fabric import Program, Stream, simulate
 from fabric.deadlock import remedy, replay, search
+from fabric.deadlock.change import Change
 from fabric.deadlock.document import Remedy
 from fabric.deadlock.growing import Growth
 from fabric.deadlock.remedy import find_remedy
 from fabric.deadlock.replay import Replay
-from fabric.deadlock.search import EFFORT_ELEMENTS, Change, Search
+from fabric.deadlock.search import EFFORT_ELEMENTS, Search
 from fabric.engine.channel import Channel
 from fabric.retiming.recording import Recording
 from fabric.wiring.elaborate import Plan, elaborate
