@@ -191,8 +191,9 @@ class ChannelCounters:
     def peak_occupancy(self) -> int:
         """The most slots in use at once, a slot whose credit is on its way back among them.
 
-        A channel of this depth would not have changed a clock. Elements that were never dequeued
-        count at the end.
+        A slot counts from a hop before its element is visible, elements that were never dequeued
+        at the end, and those that came after the consumer's operator had ended not at all. That
+        nobody waits for a slot may take more of them: ``fabric.size`` has the high-water marks.
         """
         return max(self._peak_slots if self.taken else 0, len(self.queue))
 
