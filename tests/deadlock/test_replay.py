@@ -15,7 +15,7 @@ from fabric.deadlock.document import Remedy
 from fabric.deadlock.growing import Growth
 from fabric.deadlock.remedy import find_remedy
 from fabric.deadlock.replay import Replay
-from fabric.deadlock.search import EFFORT_ELEMENTS, Change, Search
+from fabric.deadlock.search import EFFORT_ELEMENTS, Search
 from fabric.engine.channel import Channel
 from fabric.retiming.recording import Recording
 from fabric.wiring.elaborate import Plan, elaborate
@@ -266,7 +266,7 @@ def test_replay() -> None:
 
     def completes(depth: int) -> bool | None:
         assert tried.replay is not None
-        return tried.replay.completes(Change(None, {"l0_join.1": depth}))
+        return tried.replay.completes({"l0_join.1": depth})
 
     assert [True, False, False, True] == [completes(depth) for depth in (30, 29, 2, 30)]
     assert 3 == tried.replay._retimer.timed
