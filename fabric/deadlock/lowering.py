@@ -40,7 +40,7 @@ def lowered(search: Search, change: Change) -> Lowered:
     """
     replay = search.replay
     if replay is not None:
-        again = _Lowering(search, change, replay.completes)
+        again = _Lowering(search, change, lambda other: replay.completes(other.depths))
         replayed = again.run()
         if search.completes(again.change, at_last=True):
             settled = _Lowering(search, again.change, search.completes)

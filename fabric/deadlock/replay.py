@@ -13,9 +13,8 @@ import numpy as np
 from fabric.retiming.retimer import Retimer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from fabric.deadlock.change import Change
     from fabric.engine.machine_code import Counters
     from fabric.retiming.record import Record
 
@@ -42,14 +41,14 @@ class Replay:
         self._events_left = _EFFORT_EVENTS
         self._too_shallow: Final[list[tuple[Counters, Counters]]] = []
 
-    def completes(self, change: Change) -> bool | None:
-        """Whether the record ends with ``change``, of depths only; None where no effort is left.
+    def completes(self, changed: Mapping[str, int]) -> bool | None:
+        """Whether the record ends with depths ``changed``, by option; None where no effort is left.
 
         What made the units wait for each other once does so wherever these channels, all of them
         full then, are no deeper: that is looked up first.
         """
         depths = self._before.copy()
-        for option, depth in change.depths.items():
+        for option, depth in changed.items():
             depths[self.record.number[option]] = depth
         if any((depths[full] <= limits).all() for full, limits in self._too_shallow):
             return False

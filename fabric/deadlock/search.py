@@ -118,7 +118,7 @@ class Search:
             depth *= 2
             every = {edge.key: depth for edge in self.plan.edges if edge.key not in self._depths}
             change = self.unchanged.deeper(every)
-            if self.replay is not None and self.replay.completes(change) is False:
+            if self.replay is not None and self.replay.completes(every) is False:
                 self._left -= self._building_elements
                 continue
             outcome = self._ran(self._trial(change, self._left))

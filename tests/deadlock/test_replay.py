@@ -11,7 +11,6 @@ from hypothesis import event, given, settings
 
 from fabric import Program, Stream, simulate
 from fabric.deadlock import remedy, replay, search
-from fabric.deadlock.change import Change
 from fabric.deadlock.document import Remedy
 from fabric.deadlock.growing import Growth
 from fabric.deadlock.remedy import find_remedy
@@ -267,7 +266,7 @@ def test_replay() -> None:
 
     def completes(depth: int) -> bool | None:
         assert tried.replay is not None
-        return tried.replay.completes(Change(None, {"l0_join.1": depth}))
+        return tried.replay.completes({"l0_join.1": depth})
 
     assert [True, False, False, True] == [completes(depth) for depth in (30, 29, 2, 30)]
     assert 3 == tried.replay._retimer.timed
