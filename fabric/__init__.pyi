@@ -32,6 +32,8 @@ from .runs.outputs import Outputs as Outputs
 from .runs.outputs import OutputShape as OutputShape
 from .runs.report import Report as Report
 from .runs.simulation import simulate as simulate
+from .sizing.result import Sizing as Sizing
+from .sizing.size import size as size
 from .study.evaluation import run_point as run_point
 from .study.findings import Findings as Findings
 from .study.known import Claim as Claim

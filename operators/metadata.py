@@ -88,10 +88,10 @@ class Metadata(Operator):
 
     @override
     async def run(self, ports: Ports) -> None:
-        sink = ports.sink
+        sink, start = ports.sink, ports.start
         numbers = self.values.reshape(math.prod(self.values.shape)).tolist()
         for cycle, (_, stop, empty_dimension) in enumerate(positions(self.values.shape)):
             if empty_dimension is not None:
                 await sink.send_bare(stop, empty_dimension)
             else:
-                await sink.send_at((integer(numbers[cycle]), stop), cycle)
+                await sink.send_at((integer(numbers[cycle]), stop), start + cycle)

@@ -29,6 +29,8 @@ _FIRST_SLOTS: Final = 128
 
 _LEDGER: Final = 1 << 14
 
+_JOURNAL: Final = 1 << 16
+
 _FIRST_LOOK: Final = 1 << 14
 """Elements that operators are handed, in half a second, before it is looked at what for."""
 
@@ -75,14 +77,28 @@ class Arrays:
         number: of each channel, its joint's.
         rows: of stages.
         channels, slots, dimensions: as the loop's.
-        ledger, submitted, control: likewise.
+        ledger, submitted, journal, control: likewise.
         codes: of elements.
     """
 
     def __init__(
-        self, codes: Codes, tables: Tables, stages: Sequence[Stage], joints: Sequence[Joint]
+        self,
+        codes: Codes,
+        tables: Tables,
+        stages: Sequence[Stage],
+        joints: Sequence[Joint],
+        *,
+        recorded: bool = False,
     ) -> None:
-        """Let ``stages`` stand before their first elements, all of them ready."""
+        """Let ``stages`` stand before their first elements, all of them ready.
+
+        Args:
+            codes: of elements.
+            tables: of what operators do.
+            stages: see above.
+            joints: see above.
+            recorded: the loop is to write what each stage does.
+        """
         self.codes: Final = codes
         self._tables: Final = tables
         self.stages: Final = stages
@@ -94,6 +110,7 @@ class Arrays:
         self.control[c.LIVE] = self.control[c.READY_COUNT] = len(stages)
         self.submitted: Final[Array] = np.zeros(2 * len(stages), np.int64)
         self.ledger: Final[Array] = np.zeros(_LEDGER, np.int64)
+        self.journal: Final[Array] = np.zeros(_JOURNAL if recorded else 0, np.int64)
         self._ready = np.zeros(1 << (len(stages) + 1).bit_length(), np.int64)
         self._ready[: len(stages)] = range(len(stages))
         self._next_look = _FIRST_LOOK
@@ -181,6 +198,7 @@ class Arrays:
             ready=self._ready,
             ledger=self.ledger,
             submitted=self.submitted,
+            journal=self.journal,
             control=self.control,
         )
 

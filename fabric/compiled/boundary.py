@@ -54,15 +54,14 @@ class Boundary:
         arrays = self._arrays
         self._armed[number] = False
         channel, row = arrays.joints[number].channel, arrays.channels[number]
-        queue = channel.queue
         self._hide(number)
-        while row[c.MASK] + 1 < row[c.DEPTH] and row[c.SENT] + len(queue) > row[c.MASK] + 1:
+        fetched = channel.fetch()
+        while row[c.MASK] + 1 < row[c.DEPTH] and row[c.SENT] + len(fetched) > row[c.MASK] + 1:
             arrays.grow(number)
         base, mask = arrays.place(number)
         sent = row.item(c.SENT)
         slots = arrays.slots.array
-        while queue:
-            visible, element = queue.popleft()
+        for visible, element in fetched:
             code = arrays.codes.code(element)
             slots[base + (sent & mask), : c.USABLE] = visible, code
             row[c.BARE_SENT] += bool(code & c.BARE)

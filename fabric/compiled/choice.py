@@ -9,6 +9,7 @@ from fabric.compiled import columns as c
 from fabric.compiled.arrays import Arrays, Joint, Stage
 from fabric.compiled.automaton import Automaton
 from fabric.compiled.codes import Codes, UncodedError
+from fabric.compiled.journal import Journal
 from fabric.compiled.likeness import Likeness
 from fabric.compiled.recording import UnfitError
 from fabric.compiled.region import Region
@@ -16,6 +17,7 @@ from fabric.compiled.tables import Tables
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
 from fabric.engine.flat_memory import FlatMemory
+from fabric.engine.off_chip import StandIn
 from fabric.engine.ports import Sink
 from fabric.values.stream_type import BoolType, SelectorType, TileType, TupleType, ValueType
 
@@ -79,15 +81,17 @@ def region_of(
         for index, automaton in chosen.items()
     ]
     first = ports[0]
+    recorded = first.observation is not None
     try:
-        arrays = Arrays(codes, tables, stages, joints)
+        arrays = Arrays(codes, tables, stages, joints, recorded=recorded)
     except OverflowError:
         return None
 
     def ours() -> bool:
         return all(likeness.is_ours(node.operator) for node in plan.nodes)
 
-    return Region(first.clock, first.on_chip, first.off_chip, arrays, ours)
+    journal = Journal(stages, tables, codes) if recorded else None
+    return Region(first.clock, first.on_chip, first.off_chip, arrays, ours, journal)
 
 
 def _channel(sink: Sink) -> Channel | None:
@@ -99,7 +103,10 @@ def _channel(sink: Sink) -> Channel | None:
 def _is_fit(operator: Operator, ports: Ports) -> bool:
     """Whether the behaviour of ``operator``, which turns, can be a table."""
     # Other memories may look at the addresses, which are not kept.
-    if operator.off_chip is not None and type(ports.off_chip) is not FlatMemory:
+    memory: object = ports.off_chip
+    if isinstance(memory, StandIn):
+        memory = memory.memory
+    if operator.off_chip is not None and type(memory) is not FlatMemory:
         return False
     return all(_is_coded(each.value) for each in (*ports.input_types, *ports.output_types))
 

@@ -22,7 +22,8 @@ MARKS: Final = 13
 DRAIN: Final = 14
 FIRST_STAMP: Final = 15
 TIMES: Final = 16
-STAGE_COLUMNS: Final = 17
+CHOSE: Final = 17
+STAGE_COLUMNS: Final = 18
 
 # Its status.
 READY: Final = 0
@@ -127,6 +128,9 @@ BURST: Final = 11
 CHECK: Final = 12
 REPEAT: Final = 13
 
+AT_ONCE: Final = 1
+"""Amount of a TAKE of what the operator had not looked at before."""
+
 STAMPS: Final = 4
 """Clock readings that an operator may keep at a time."""
 
@@ -141,7 +145,8 @@ TOUCHED: Final = 6
 SUBMITTED: Final = 7
 OUTWARD: Final = 8
 TOO_FAR: Final = 9
-CONTROLS: Final = 10
+JOURNAL: Final = 10
+CONTROLS: Final = 11
 
 # Why it comes back.
 AT_REST: Final = 0
@@ -150,6 +155,9 @@ TIRED: Final = 2
 GROWS: Final = 3
 RECORDS: Final = 4
 FAILS: Final = 5
+
+# A row of the journal: a stage, and which transition it took.
+STAGE_SHIFT: Final = 32
 
 FAR: Final = 1 << 60
 """Cycles and FLOPs from which on they are left to Python's integers, which have no end."""

@@ -26,6 +26,7 @@ from fabric.compiled.kernel_stages import (
     send,
     submit,
     work,
+    write,
 )
 from fabric.engine.machine_code import Counters, MachineCode
 
@@ -51,6 +52,7 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
     ready: Counters,
     ledger: Counters,
     submitted: Counters,
+    journal: Counters,
     control: Counters,
     pace: int,
     budget: int,
@@ -75,6 +77,7 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
         ready: a ring of the stages that can go on.
         ledger: filled with the changes of on-chip use: cycle and bytes.
         submitted: filled with stages and the number of the burst that each waits for.
+        journal: filled with the transitions that stages take; of no size where nobody records.
         control: see ``columns``.
         pace: a stage whose clock is so far does not send.
         budget: about how many operations, before it comes back.
@@ -82,8 +85,8 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
     Returns:
         Why it comes back, and whom or what that is about: AT_REST where every stage waits; ASKS
         where a stage has come to what is not known, in ASKED_STATE and ASKED_CODE; TIRED; GROWS
-        where a channel has no slot left below its depth; RECORDS where the ledger is full; FAILS
-        where something is wrong.
+        where a channel has no slot left below its depth; RECORDS where the ledger or the journal is
+        full; FAILS where something is wrong.
     """
     while control[c.READY_COUNT] > 0:
         s = ready[control[c.READY_HEAD]]
@@ -178,16 +181,21 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
                 else:
                     status = c.STUCK
                 if status == c.READY:
-                    transition = look_up(state, code, states, known) * c.TRANSITION_COLUMNS
-                    if transition < 0:
+                    number = look_up(state, code, states, known)
+                    if number < 0:
                         control[c.ASKED_STATE] = state
                         control[c.ASKED_CODE] = code
                         reason = c.ASKS
                     else:
+                        reason = write(s, number, journal, control)
+                    if reason == c.AT_REST:
                         if kind == c.POP:
+                            if stages[stage + c.MARKS] > 1:
+                                stages[stage + c.CHOSE] = 1
                             stages[stage + c.ARRIVAL] = marks[(first + arrival) * 2]
                             forget(first, stages[stage + c.MARKS], arrival, marks)
                             stages[stage + c.MARKS] -= 1
+                        transition = number * c.TRANSITION_COLUMNS
                         pc = transitions[transition + c.START]
                         end = transitions[transition + c.STOP]
                         state = transitions[transition + c.NEXT]

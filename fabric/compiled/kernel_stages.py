@@ -32,6 +32,7 @@ __all__ = [
     "send",
     "submit",
     "work",
+    "write",
 ]
 
 
@@ -167,6 +168,18 @@ def hold(now: int, size_bytes: int, ledger: Counters, control: Counters) -> int:
     ledger[at] = now
     ledger[at + 1] = size_bytes
     control[c.LEDGER] = at + 2
+    return c.AT_REST
+
+
+def write(s: int, transition: int, journal: Counters, control: Counters) -> int:
+    """Note, where the run is recorded, what a stage does; return why the loop comes back."""
+    if journal.size == 0:
+        return c.AT_REST
+    at = control[c.JOURNAL]
+    if at == journal.size:
+        return c.RECORDS
+    journal[at] = s << c.STAGE_SHIFT | transition
+    control[c.JOURNAL] = at + 1
     return c.AT_REST
 
 

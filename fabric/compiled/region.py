@@ -23,6 +23,7 @@ from fabric.telling.causes import Operation
 from fabric.telling.errors import Refusal
 
 if TYPE_CHECKING:
+    from fabric.compiled.journal import Journal
     from fabric.engine.clock import VirtualClock
     from fabric.engine.off_chip import OffChip
     from fabric.engine.on_chip import OnChipMemory
@@ -64,6 +65,7 @@ class Region:
     Attributes:
         gave_up: it came upon something that cannot be written down.
         indices: of the nodes whose operators are in it.
+        journal: what they do, where the run is recorded.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Region:
         off_chip: OffChip | None,
         arrays: Arrays,
         may_begin_again: Callable[[], bool],
+        journal: Journal | None = None,
     ) -> None:
         """Let the stages of ``arrays`` stand before their first elements.
 
@@ -82,6 +85,7 @@ class Region:
             off_chip: see above.
             arrays: of the stages.
             may_begin_again: whether nobody would see that the run was begun twice.
+            journal: see above.
         """
         self._clock: Final = clock
         self._on_chip: Final = on_chip
@@ -89,6 +93,7 @@ class Region:
         self._arrays: Final = arrays
         self._may_begin_again: Final = may_begin_again
         self._boundary: Final = Boundary(arrays)
+        self.journal: Final = journal
         self.gave_up = False
         self.indices: Final = frozenset(stage.unit.index for stage in arrays.stages)
         self._over: Final = trio.Event()
@@ -183,6 +188,8 @@ class Region:
                 arrays.link()
             elif reason != c.RECORDS:
                 return bool(reason == c.AT_REST)
+            elif self.journal is not None:
+                self.journal.keep(arrays)
         return False
 
     def _submit(self) -> None:
@@ -232,4 +239,6 @@ class Region:
         """Forget all but what was published: the run is over."""
         for automaton in {stage.automaton for stage in self._arrays.stages}:
             automaton.close()
+        if self.journal is not None:
+            self.journal.keep(self._arrays)
         del self._arrays, self._boundary

@@ -93,7 +93,7 @@ class _RecordedSource(Input):
 
     async def receive(self) -> Element | None:
         if await self.peek() is not None:
-            self.take()
+            self._recording.note(c.TAKE, self.port, c.AT_ONCE)
         return self._head
 
     def take(self) -> Element:
@@ -215,6 +215,7 @@ class _RecordedPorts(Ports):
         parts["clock"] = _RecordedClock()
         parts["off_chip"] = _RecordedOffChip(recording)
         parts["on_chip"] = _RecordedMemory(recording)
+        parts["observation"] = None
         return cls(**parts)
 
     @override

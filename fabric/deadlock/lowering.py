@@ -5,34 +5,85 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from fabric.deadlock.search import Change, Search
 
-__all__ = ["Lowering"]
+__all__ = ["Lowered", "lowered"]
 
 
 class _EffortUsedUp(Exception):  # noqa: N818 - an answer, no error
     """The search may run nothing more."""
 
 
-class Lowering:
+class Lowered(NamedTuple):
+    """What came of lowering a change.
+
+    Attributes:
+        change: with which a run has completed.
+        finished: nothing of it can be lowered, with all else kept.
+        replayed: nothing can as long as inputs come in the order in which they came in that run.
+    """
+
+    change: Change
+    finished: bool
+    replayed: bool
+
+
+def lowered(search: Search, change: Change) -> Lowered:
+    """Lower ``change``, with which a run has completed, as far as it goes.
+
+    Where that run was recorded, the record is timed again instead of the program run again; what
+    comes of it is run, and so is, as far as the effort goes, one slot less of each channel.
+    """
+    replay = search.replay
+    if replay is not None:
+        again = _Lowering(search, change, replay.completes)
+        replayed = again.run()
+        if search.completes(again.change, at_last=True):
+            settled = _Lowering(search, again.change, search.completes)
+            finished = settled.settle() or (replayed and replay.record.orders_are_fixed)
+            return Lowered(settled.change, finished, replayed)
+    lowering = _Lowering(search, change, search.completes)
+    finished = lowering.run()
+    return Lowered(lowering.change, finished, replayed=False)
+
+
+class _Lowering:
     """Lowers depths, initial elements and the on-chip capacity, each with the others kept.
 
     Attributes:
         change: with which the program completes, as far as it was lowered.
     """
 
-    def __init__(self, search: Search, change: Change) -> None:
-        """Start from ``change``, with which a run has completed."""
+    def __init__(
+        self, search: Search, change: Change, completes: Callable[[Change], bool | None]
+    ) -> None:
+        """Start from ``change``, with which a run has completed.
+
+        Args:
+            search: for it.
+            change: see above.
+            completes: whether the program does, with another change; None where that is not known
+                and no effort is left to find out.
+        """
         self.change = change
         self._search: Final = search
+        self._completes: Final = completes
 
     def run(self) -> bool:
         """Lower what can be lowered; False where the effort ran out before that."""
         try:
             self._drop()
+        except _EffortUsedUp:
+            self._limit(at_last=True)
+            return False
+        return self.settle()
+
+    def settle(self) -> bool:
+        """Do the same one by one; soon done where hardly anything can be lowered any more."""
+        try:
             while self._lowered():
                 pass
         except _EffortUsedUp:
@@ -99,9 +150,9 @@ class Lowering:
 
     def _try(self, change: Change) -> bool:
         """Take ``change`` where the program completes with it."""
-        outcome = self._search.attempt(change)
-        if outcome is None:
+        completes = self._completes(change)
+        if completes is None:
             raise _EffortUsedUp
-        if outcome.ending == "completed":
+        if completes:
             self.change = change
-        return outcome.ending == "completed"
+        return completes

@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from fabric.deadlock.document import Capacity, Depth, EveryChannel, Front, Remedy
-from fabric.deadlock.lowering import Lowering
+from fabric.deadlock.lowering import Lowered, lowered
 from fabric.deadlock.search import EFFORT_ELEMENTS, Change, Search
 from fabric.telling.causes import Cause
 from fabric.wiring.initial import Initial, any_value
@@ -33,6 +33,9 @@ __all__ = ["find_remedy"]
 
 _MOST_INITIAL: Final = 16
 """Sub-tensors that are put in front of one feedback at most."""
+
+_RECORDED_ELEMENTS: Final = 5_000
+"""Of a run: from so many on it is quicker to load the loop that times its record again."""
 
 
 def find_remedy(
@@ -61,9 +64,9 @@ def find_remedy(
     if outcome.ending != "completed" or change == search.unchanged:
         found = Remedy([], None, None, False, search.trials, _why_not(search, change, outcome))
     else:
-        lowering = Lowering(search, change)
-        gave_up = not lowering.run()
-        found = _remedy(search, lowering.change, loops, finished=not gave_up)
+        low = lowered(search, change)
+        gave_up = not low.finished
+        found = _remedy(search, low, loops)
     if gave_up and effort is not None and not change.initial:
         found = replace(found, every_channel=_deepened(search, takes_channel_depth))
     return found
@@ -71,14 +74,18 @@ def find_remedy(
 
 def _explore(search: Search) -> tuple[Change, Outcome]:
     """Change whatever the program gets stuck on, until it completes or nothing more helps."""
-    change = search.unchanged
+    change, records = search.unchanged, False
     while True:
-        outcome = search.grow(change)
+        outcome = search.grow(change, records=records)
         change = change.deeper(outcome.grown)
         if outcome.ending == "completed":
             if not outcome.grown:
                 return change, outcome
+            # A limited room and elements in front decide more than when something happens.
+            only_deeper = search.unchanged.capacity_bytes is None and not change.initial
+            records = only_deeper and outcome.elements >= _RECORDED_ELEMENTS
             continue
+        records = False
         more = _more(search, change, outcome)
         if more is None:
             return change, outcome
@@ -123,9 +130,8 @@ def _deepened(search: Search, takes_channel_depth: bool) -> EveryChannel | None:
 # ------------------------------------------------------------------------ what is said
 
 
-def _remedy(
-    search: Search, change: Change, loops: frozenset[frozenset[str]], *, finished: bool
-) -> Remedy:
+def _remedy(search: Search, low: Lowered, loops: frozenset[frozenset[str]]) -> Remedy:
+    change = low.change
     completed = search.known(change)
     assert completed is not None
 
@@ -156,10 +162,24 @@ def _remedy(
         depths,
         capacity,
         completed.cycle,
-        finished,
+        low.finished,
         search.trials,
-        "" if finished else _gave_up("lowering the depths further", search),
+        _why_larger(search, low),
         fronts,
+    )
+
+
+def _why_larger(search: Search, low: Lowered) -> str:
+    """Say why depths may be larger than needed; nothing where they are not."""
+    if low.finished:
+        return ""
+    if search.replay is None or not low.replayed:
+        return _gave_up("lowering the depths further", search)
+    choosers = search.replay.record.choosers
+    more = f" and {len(choosers) - 1:,} more take" if len(choosers) > 1 else " takes"
+    return (
+        "none can be lowered by one as long as inputs come in the same order, but "
+        f"{choosers[0]}{more} whichever comes first"
     )
 
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from fabric.deadlock.replay import Replay
 from fabric.deadlock.trial import Outcome, Trial
+from fabric.retiming.recording import Recording
 from fabric.telling.errors import ShapeError
 from fabric.wiring.elaborate import elaborate
 
@@ -62,6 +64,7 @@ class Search:
         plan: the program.
         trials: runs so far.
         unchanged: what it was found stuck with.
+        replay: of the run that completed once all channels had grown, where it was recorded.
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class Search:
         self._unlimited: Final = effort is None
         self._left = EFFORT_ELEMENTS if effort is None else effort
         self._known: dict[object, Outcome] = {}
+        self.replay: Replay | None = None
 
     def depth_before(self, option: str) -> int:
         """Return the depth that a channel had."""
@@ -93,13 +97,27 @@ class Search:
         """Return what came of ``change``; None where it was not tried."""
         return self._known.get(self._key(change))
 
-    def grow(self, change: Change) -> Outcome:
-        """Run with ``change`` and let full channels of stuck loops grow."""
+    def grow(self, change: Change, *, records: bool = False) -> Outcome:
+        """Run with ``change`` and let full channels of stuck loops grow.
+
+        Args:
+            change: to be tried; of depths only where it ``records``.
+            records: keep a ``replay`` of it, where it completes and nothing had to grow.
+        """
         bounded = not self._unlimited or change != self.unchanged.deeper(change.depths)
-        outcome = self._run(change, self._left if bounded else None, grow=True, counts=bounded)
+        recording = Recording(self.plan) if records else None
+        trial = self._trial(change, self._left if bounded else None, grow=True, recording=recording)
+        outcome = self._ran(trial, counts=bounded)
         if not outcome.grown:
             self._known[self._key(change)] = outcome
+            if recording is not None and outcome.ending == "completed":
+                self.replay = Replay(recording.record(trial.machine), self.depth_before)
         return outcome
+
+    def completes(self, change: Change, *, at_last: bool = False) -> bool | None:
+        """Whether the program completes with ``change``; see ``attempt``."""
+        outcome = self.attempt(change, at_last=at_last)
+        return None if outcome is None else outcome.ending == "completed"
 
     def attempt(self, change: Change, *, at_last: bool = False) -> Outcome | None:
         """Run with ``change``; None where the effort is used up before it ends.
@@ -112,7 +130,7 @@ class Search:
         if key not in self._known:
             if self._left <= 0 and not at_last:
                 return None
-            outcome = self._run(change, None if at_last else self._left)
+            outcome = self._ran(self._trial(change, None if at_last else self._left))
             if outcome.ending == "interrupted":
                 return None
             self._known[key] = outcome
@@ -130,7 +148,11 @@ class Search:
         while self._left > 0:
             depth *= 2
             every = {edge.key: depth for edge in self.plan.edges if edge.key not in self._depths}
-            outcome = self._run(self.unchanged.deeper(every), self._left)
+            change = self.unchanged.deeper(every)
+            if self.replay is not None and self.replay.completes(change) is False:
+                self._left -= self._building_elements
+                continue
+            outcome = self._ran(self._trial(change, self._left))
             if outcome.ending == "completed":
                 return depth, outcome
             if outcome.ending != "deadlock":
@@ -145,24 +167,36 @@ class Search:
             return False
         return True
 
-    def _run(
-        self, change: Change, effort: int | None, *, grow: bool = False, counts: bool = True
-    ) -> Outcome:
-        """Run with ``change``; what it delivers ``counts``, and so does building the machine."""
-        self.trials += 1
-        plan = elaborate(self.plan.program, change.initial) if change.initial else self.plan
-        outcome = Trial(
-            plan,
+    def _trial(
+        self,
+        change: Change,
+        effort: int | None,
+        *,
+        grow: bool = False,
+        recording: Recording | None = None,
+    ) -> Trial:
+        return Trial(
+            elaborate(self.plan.program, change.initial) if change.initial else self.plan,
             {**self._depths, **change.depths},
             self._hops,
             grow=grow,
             effort=effort,
             capacity_bytes=change.capacity_bytes,
             may_go_round=bool(change.initial),
-        ).run()
+            recording=recording,
+        )
+
+    def _ran(self, trial: Trial, *, counts: bool = True) -> Outcome:
+        """Run ``trial``; what it delivers ``counts``, and so does building the machine."""
+        self.trials += 1
+        outcome = trial.run()
         if counts:
-            self._left -= outcome.elements + _BUILDING_ELEMENTS * len(self.plan.nodes)
+            self._left -= outcome.elements + self._building_elements
         return outcome
+
+    @property
+    def _building_elements(self) -> int:
+        return _BUILDING_ELEMENTS * len(self.plan.nodes)
 
     def _key(self, change: Change) -> object:
         """Return what the machine sees: what is as it was does not count."""

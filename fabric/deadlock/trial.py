@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.deadlock.cause import code
+from fabric.deadlock.growing import Growth
 from fabric.deadlock.livelock import LIVELOCK_CYCLES, LivelockWatch
-from fabric.deadlock.waits import channels_of, find_stuck, growable
+from fabric.deadlock.waits import channels_of, find_stuck
 from fabric.machine.ending import Ending
 from fabric.machine.runner import Runner
 from fabric.machine.state_of import cycles_of, state_of
@@ -15,6 +16,8 @@ from fabric.wiring.stream import Feedback
 
 if TYPE_CHECKING:
     from fabric.engine.hop import Hop
+    from fabric.machine.machine import Machine
+    from fabric.retiming.recording import Recording
     from fabric.state.run_state import RunState, UnitState
     from fabric.wiring.elaborate import Plan
 
@@ -28,9 +31,6 @@ _IDLE_CHECK_CYCLES: Final = 10_000
 
 _IDLE_ELEMENTS: Final = 20_000
 """So many of them may go round before one reaches a sink or the HBM."""
-
-_FINE_STEPS: Final = 8
-"""A channel grows by one slot up to this depth, then by an eighth of its depth."""
 
 
 class Outcome(NamedTuple):
@@ -62,7 +62,11 @@ class Outcome(NamedTuple):
 
 
 class Trial:
-    """One run from cycle 0 in timing mode, in which channels may grow where it stops."""
+    """One run from cycle 0 in timing mode, in which channels may grow where it stops.
+
+    Attributes:
+        machine: what it runs on.
+    """
 
     def __init__(
         self,
@@ -74,6 +78,7 @@ class Trial:
         effort: int | None,
         capacity_bytes: int | None,
         may_go_round: bool = False,
+        recording: Recording | None = None,
     ) -> None:
         """Build the machine.
 
@@ -85,12 +90,11 @@ class Trial:
             effort: elements after which the trial is stopped; None for no limit.
             capacity_bytes: of the on-chip memory; None for no limit.
             may_go_round: stop it where elements go round and none comes out.
+            recording: watches it.
         """
         self._may_go_round = may_go_round
         check_cycles = _IDLE_CHECK_CYCLES if may_go_round else _CHECK_CYCLES
-        self._grow = grow
         self._effort = effort
-        self._grown: dict[str, int] = {}
         self._stopped = False
         self._at_rest: RunState | None = None
         self._loops: list[list[UnitState]] = []
@@ -104,8 +108,11 @@ class Trial:
             on_heartbeat=self._check,
             beat_cycles=check_cycles,
             released=self._released,
+            observers=() if recording is None else (recording,),
         )
-        self._machine = machine = self._runner.machine
+        self.machine: Final[Machine] = self._runner.machine
+        machine = self.machine
+        self._growth = Growth(machine) if grow else None
         looks = LIVELOCK_CYCLES // check_cycles
         self._watch = LivelockWatch(machine, LIVELOCK_CYCLES, looks)
         self._arrived = self._watch.arrived
@@ -113,14 +120,14 @@ class Trial:
 
     def run(self) -> Outcome:
         """Run to the end, to a stop that no growth releases, or until it takes too long."""
-        machine = self._machine
+        machine = self.machine
         ending = self._runner.run(self._given_up)
         failure = machine.failures.first
         state, loops = self._at_rest or state_of(machine), self._loops
         codes = [code(loop, state) for loop in loops]
         return Outcome(
             ending,
-            self._grown,
+            {} if self._growth is None else self._growth.grown,
             state.stopped_cycle if ending == "deadlock" else cycles_of(machine),
             frozenset(frozenset(unit.name for unit in loop) for loop in loops),
             "FAB-D006" in codes,
@@ -142,32 +149,27 @@ class Trial:
 
     def _released(self) -> bool:
         """Nothing can happen any more: grow, or let it end."""
-        machine = self._machine
-        if not machine.clock.stopping and not all(unit.finished for unit in machine.units):
-            state = state_of(machine)
-            loops = find_stuck(state).cores
-            full = [channel for loop in loops if (channel := growable(state, loop)) is not None]
-            # Where a growth lets ever more elements in, the clock may never come to a heartbeat.
-            if self._grow and full and not self._too_long:
-                for channel in full:
-                    slots = 1 + max(0, channel.depth - _FINE_STEPS) // 8
-                    machine.channels[channel.number].grow(slots)
-                    self._grown[channel.option] = channel.depth + slots
-                return True
-            self._at_rest, self._loops = state, loops
+        machine = self.machine
+        if machine.clock.stopping or all(unit.finished for unit in machine.units):
+            return False
+        # Where a growth lets ever more elements in, the clock may never come to a heartbeat.
+        if self._growth is not None and not self._too_long and self._growth.grow():
+            return True
+        state = state_of(machine)
+        self._at_rest, self._loops = state, find_stuck(state).cores
         return False
 
     def _check(self) -> None:
-        elements = self._machine.elements
+        elements = self.machine.elements
         if self._may_go_round and self._arrived != (arrived := self._watch.arrived):
             self._arrived, self._idle_from = arrived, elements
         if self._too_long or (self._may_go_round and elements - self._idle_from > _IDLE_ELEMENTS):
             self._stopped = True
-            self._machine.clock.stopping = True
+            self.machine.clock.stopping = True
 
     @property
     def _too_long(self) -> bool:
-        return self._effort is not None and self._machine.elements > self._effort
+        return self._effort is not None and self.machine.elements > self._effort
 
 
 def _feedbacks(plan: Plan, state: RunState, loop: list[UnitState]) -> tuple[Feedback, ...]:

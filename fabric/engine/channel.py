@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import types
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from fabric.engine.channel_counters import GRANT, NOTHING, ChannelCounters
@@ -59,7 +59,11 @@ class Channel(ChannelCounters):
         self.producer.now += cycles
 
     async def send_at(self, element: Element, requested_cycle: int) -> None:
-        """Like ``send``, visible no earlier than ``requested_cycle``."""
+        """Like ``send``, visible no earlier than ``requested_cycle``.
+
+        Where that counts from the unit's clock it is given as ``ports.now`` and so many cycles:
+        then a record of the run knows that it moves with the clock under other depths.
+        """
         await self.reserve()
         self._append_at(element, requested_cycle)
 
@@ -175,6 +179,11 @@ class Channel(ChannelCounters):
         self.closed_cycle = closed_cycle
         if self.reader is not None:
             self._wake_reader()
+
+    def fetch(self) -> Sequence[tuple[int, Element]]:
+        """Return what was sent and is dequeued elsewhere, and the cycles it is visible in."""
+        fetched, self.queue = self.queue, deque()
+        return fetched
 
     def give_back(self, usable_cycles: Iterable[int]) -> None:
         """Return the credits of elements that the consumer has dequeued elsewhere."""

@@ -13,6 +13,7 @@ from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.calls import Calls
 from fabric.engine.channel import Channel
 from fabric.engine.discard import Discard
+from fabric.engine.reading import as_cycle
 from fabric.telling.errors import Refusal
 from fabric.values.fit import described, element_misfit, freeze
 from fabric.values.stream_type import StreamType
@@ -80,7 +81,7 @@ class CheckedSink:
     async def _send_at(self, element: object, requested_cycle: object) -> None:
         self._calls.awaited()
         try:
-            cycle = operator.index(requested_cycle)  # type: ignore[arg-type]
+            cycle = as_cycle(requested_cycle)
         except TypeError:
             raise self._refusal(
                 f"is asked for at cycle {described(requested_cycle)}: expected an integer"

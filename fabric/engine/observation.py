@@ -49,19 +49,34 @@ class Observation:
         consumer: Unit,
         clock: VirtualClock,
         hop: Hop,
+        *,
+        opened: bool,
     ) -> Channel:
-        """Return the channel ``number``, a plain one where nobody watches it."""
+        """Return the channel ``number``, a plain one where nobody watches it.
+
+        One that is not ``opened`` may be watched later.
+        """
         channel = ObservedChannel(
-            name, depth, producer, consumer, clock, hop, number, self.next_order
+            name, depth, producer, consumer, clock, hop, number, self.next_order, opened=opened
         )
+        if not opened or self._watch(channel):
+            return channel
+        return Channel(name, depth, producer, consumer, clock, hop)
+
+    def open(self, channel: Channel) -> None:
+        """Open one that was not, and let it be watched."""
+        channel.open()
+        assert isinstance(channel, ObservedChannel)
+        self._watch(channel)
+
+    def _watch(self, channel: ObservedChannel) -> bool:
+        """Ask who watches ``channel``; whether anybody does."""
         asked = [(each, each.watch(channel)) for each in self._observers]
         told = [(each, transferred) for each, transferred in asked if transferred is not None]
-        if not told:
-            return Channel(name, depth, producer, consumer, clock, hop)
         channel.tell(
             tuple(each for each, _ in told), _together([transferred for _, transferred in told])
         )
-        return channel
+        return bool(told)
 
     def off_chip(self, memory: OffChip, request_bytes: int) -> ObservedOffChip:
         """Return what stands for ``memory``, whose requests move ``request_bytes`` each."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
 from fabric.engine.channel import Channel
+from fabric.engine.channel_counters import NOTHING
+from fabric.engine.observer import ELSEWHERE
 from fabric.engine.reading import Reading
 from fabric.engine.weaving import woven
 
@@ -47,16 +49,23 @@ class ObservedChannel(Channel):
         hop: Hop,
         number: int,
         next_order: Callable[[], int],
+        *,
+        opened: bool = True,
     ) -> None:
         """Join two units; operations get their numbers from ``next_order``."""
-        super().__init__(name, depth, producer, consumer, clock, hop)
+        self.reserved: deque[Stamp] = NOTHING
+        self._sent: deque[Sent] = NOTHING
+        super().__init__(name, depth, producer, consumer, clock, hop, opened=opened)
         self.number: Final = number
-        self.reserved: Final[deque[Stamp]] = deque()
         self._next_order: Final = next_order
-        self._sent: Final[deque[Sent]] = deque()
         self._seen: Stamp | None = None
         self._observers: Sequence[Observer] = ()
         self._transferred: Transferred
+
+    @override
+    def open(self) -> None:
+        super().open()
+        self.reserved, self._sent = deque(), deque()
 
     def tell(self, observers: Sequence[Observer], transferred: Transferred) -> None:
         """Tell ``observers`` from here on, and of transfers with ``transferred``."""
@@ -86,9 +95,10 @@ class ObservedChannel(Channel):
 
     @override
     async def send_at(self, element: Element, requested_cycle: int) -> None:
-        await Channel.send_at(self, element, requested_cycle)
+        # The reading itself would go on into the consumer's clock, and be added to others there.
+        await Channel.send_at(self, element, int(requested_cycle))
         order, now, waited = self.reserved.pop()
-        self._sent.append((order, now, waited, requested_cycle, order, now))
+        self._sent.append((order, now, waited, int(requested_cycle), order, now))
         since, cycles = None, requested_cycle
         if isinstance(requested_cycle, Reading):
             cycles = requested_cycle.later_cycles
@@ -143,6 +153,22 @@ class ObservedChannel(Channel):
         taken = self._next_order(), self.consumer.now
         self._transferred(element, self._sent.popleft(), seen, taken)
         return element
+
+    @override
+    def hand_over(self, sent: Iterable[tuple[int, Element]], closed_cycle: int | None) -> None:
+        sent = tuple(sent)
+        hop = self.forward_cycles
+        self._sent.extend((ELSEWHERE, visible - hop, 0) for visible, _ in sent)
+        Channel.hand_over(self, sent, closed_cycle)
+
+    @override
+    def fetch(self) -> Sequence[tuple[int, Element]]:
+        fetched = Channel.fetch(self)
+        for _, element in fetched:
+            sent = self._sent.popleft()
+            for observer in self._observers:
+                observer.fetched(self, element, sent)
+        return fetched
 
     @override
     def idle(self, cycle: int) -> None:

@@ -38,13 +38,13 @@ class ObservedOffChip(StandIn):
 
     def submit(self, unit: Unit, burst: Burst) -> None:
         """Hand ``burst`` on and remember when."""
-        self._memory.submit(unit, burst)
+        self.memory.submit(unit, burst)
         requests = burst.requests(self._request_bytes)
         self._under_way[unit.index] = (self._next_order(), unit.now, requests)
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
         """Let the memory advance and tell what is complete."""
-        done = self._memory.advance(horizon_cycle)
+        done = self.memory.advance(horizon_cycle)
         for unit in done:
             order, submitted, requests = self._under_way.pop(unit.index)
             for observer in self._observers:

@@ -6,7 +6,7 @@ what has happened after it has: nobody who watches changes a cycle.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fabric.engine.unit import Unit
     from fabric.values.value import Element
 
-__all__ = ["Observer", "Sent", "Stamp", "Taken", "Transferred", "Watched"]
+__all__ = ["ELSEWHERE", "Observer", "Sent", "Stamp", "Taken", "Transferred", "Watched"]
 
 Stamp: TypeAlias = tuple[int, int, int]
 """Of a unit's operation: its number, the unit's clock after it, the cycles waited for it.
@@ -22,6 +22,9 @@ Stamp: TypeAlias = tuple[int, int, int]
 The numbers of one unit's operations grow, where its clock may stand still; between units they mean
 nothing.
 """
+
+ELSEWHERE: Final = -3
+"""In the place of a number: an operation of a unit that has no task."""
 
 Sent: TypeAlias = tuple[int, ...]
 """How an element was sent: the stamp of its sending; where its slot was reserved before, or it was
@@ -84,7 +87,13 @@ class Observer:
 
     What one unit does is told in its order. What several do is told in the order in which the host
     ran them, which changes from run to run; cycles do not.
+
+    Attributes:
+        needs_tasks: every unit is to be a task, so that what it does is told. Of one that is none,
+            nothing is told but its bursts; on a channel to a task, its sendings are ELSEWHERE.
     """
+
+    needs_tasks: ClassVar[bool] = True
 
     def begin(self, units: Sequence[Unit], next_order: Callable[[], int]) -> None:
         """A machine is being built.
@@ -109,6 +118,9 @@ class Observer:
         ``seen`` is how the consumer had looked at it before, where it had.
         """
 
+    def fetched(self, channel: Watched, element: Element, sent: Sent) -> None:
+        """An element goes on to a unit that has no task."""
+
     def idled(self, channel: Watched, stamp: Stamp, until_cycle: int) -> None:
         """The consumer waited for an element that it looks at later; it set out at the cycle."""
 
@@ -118,7 +130,8 @@ class Observer:
     def requested(self, channel: Watched, order: int, since: Stamp | None, cycles: int) -> None:
         """The element sent by operation ``order`` is visible ``cycles`` after a reading, or later.
 
-        ``since`` is the reading of the producer's clock; None where the cycles count from 0.
+        ``since`` is the reading of the producer's clock, of number -1 where the cycles count from
+        the start of the run; None where nothing is known of that.
         """
 
     def arrived(self, channel: Watched, stamp: Stamp, element: int) -> None:

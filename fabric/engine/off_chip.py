@@ -98,27 +98,31 @@ class OffChip(Protocol):
 
 
 class StandIn:
-    """Stands for a memory and says what that says; what differs is told by who extends it."""
+    """Stands for a memory and says what that says; what differs is told by who extends it.
+
+    Attributes:
+        memory: what it stands for.
+    """
 
     def __init__(self, memory: OffChip) -> None:
         """Stand for ``memory``."""
-        self._memory: Final = memory
+        self.memory: Final = memory
 
     @property
     def pending(self) -> bool:
         """See ``OffChip``, as all others."""
-        return self._memory.pending
+        return self.memory.pending
 
     @property
     def bytes_moved(self) -> int:
         """See ``OffChip``."""
-        return self._memory.bytes_moved
+        return self.memory.bytes_moved
 
     @property
     def final_cycle(self) -> int | None:
         """See ``OffChip``."""
-        return self._memory.final_cycle
+        return self.memory.final_cycle
 
     def served(self, unit: Unit) -> int:
         """See ``OffChip``."""
-        return self._memory.served(unit)
+        return self.memory.served(unit)

@@ -13,6 +13,7 @@ from fabric.engine.checked_sink import CheckedSink
 from fabric.engine.discard import Discard
 from fabric.engine.later_sink import LaterSink
 from fabric.engine.off_chip import Burst
+from fabric.engine.reading import START
 from fabric.engine.unit import ComputeUnit, Unit, Wait
 from fabric.telling.causes import Operation
 from fabric.telling.errors import OperatorError
@@ -54,6 +55,7 @@ class Ports:
         on_chip: the on-chip memory.
         stored: what stores have written, by name.
         observation: of the run, where it is watched.
+        repeats: inputs that the program is given, one after the other.
         since_cycle: from which on the operator counts; after 0 where it runs again.
     """
 
@@ -69,14 +71,24 @@ class Ports:
     on_chip: OnChipMemory
     stored: Stored
     observation: Observation | None = None
+    repeats: int = 1
     since_cycle: int = 0
 
     @property
     def now(self) -> int:
-        """The unit's clock, for a ``send_at``: who watches learns since when the cycles count."""
+        """The unit's clock, for a ``send_at``: who watches learns since when the cycles count.
+
+        ``ports.now + 3`` is 3 cycles after this reading, however deep the channels are;
+        ``ports.unit.now + 3`` and other integers are nothing that a record can count from.
+        """
         unit, observation = self.unit, self.observation
         now = unit.now if observation is None else observation.reading(unit)
         return now - self.since_cycle if self.since_cycle else now
+
+    @property
+    def start(self) -> int:
+        """Cycle 0, for a ``send_at``: who watches learns that the cycles count from no clock."""
+        return 0 if self.observation is None else START
 
     @property
     def source(self) -> Source:

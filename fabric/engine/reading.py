@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import operator
+from typing import Final
+
 from typing_extensions import override
 
-__all__ = ["Reading"]
+__all__ = ["START", "Reading", "as_cycle"]
 
 
 class Reading(int):
     """A cycle that is known as a unit's clock, or some cycles after it.
 
     Attributes:
-        order: number of the reading among the unit's operations.
+        order: number of the reading among the unit's operations; -1 for the start of the run.
         later_cycles: from the clock to the cycle.
     """
 
@@ -28,10 +31,24 @@ class Reading(int):
 
     @override
     def __add__(self, cycles: int) -> Reading:
-        return Reading.at(int(self) + cycles, self.order, self.later_cycles + cycles)
+        more = int(cycles)
+        return Reading.at(int(self) + more, self.order, self.later_cycles + more)
 
     @override
     def __sub__(self, cycles: int) -> Reading:
         return self + -cycles
 
     __radd__ = __add__
+
+
+START: Final = Reading.at(0, -1)
+"""Of no clock: cycle 0."""
+
+
+def as_cycle(cycle: object) -> int:
+    """Return an integer of any kind as one of Python's; a reading stays what it is.
+
+    Raises:
+        TypeError: it is no integer.
+    """
+    return cycle if isinstance(cycle, Reading) else operator.index(cycle)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from fabric.engine.discard import Discard
 from fabric.engine.hop import ONE_CYCLE, Hop
 from fabric.engine.memories import memory_of
 from fabric.engine.observer import Observer
-from fabric.engine.off_chip import OffChip
+from fabric.engine.off_chip import OffChip, Region
 from fabric.engine.on_chip import OnChipMemory
 from fabric.engine.ports import Ports, Sink
 from fabric.engine.stored import Stored
@@ -71,7 +71,8 @@ def assemble(
         _unit(node, plan, checked=type(node.operator) not in conducted) for node in plan.nodes
     )
     observation = _observation(observers, units)
-    may_compile = compiles and not functional and observation is None and capacity_bytes is None
+    compiles = compiles and not any(observer.needs_tasks for observer in observers)
+    may_compile = compiles and not functional and capacity_bytes is None
     channels = _channels(plan, units, clock, depths, hops, observation, opened=not may_compile)
     make_on_chip = OnChipMemory if observation is None else observation.on_chip_memory
     on_chip = make_on_chip(capacity_bytes, clock)
@@ -98,10 +99,11 @@ def assemble(
             functional=functional,
             clock=clock,
             off_chip=off_chip,
-            region=plan.layout.region(node),
+            region=_region(plan, node, repeats),
             on_chip=on_chip,
             stored=stored,
             observation=observation,
+            repeats=repeats,
         )
         for node, unit in zip(plan.nodes, units, strict=True)
     )
@@ -114,9 +116,10 @@ def assemble(
         ]
         region = region_of(plan, ports, channels, may)
         inner = frozenset() if region is None else region.indices
+        open_ = Channel.open if observation is None else observation.open
         for edge, channel in zip(plan.edges, channels, strict=True):
             if not {edge.producer.index, edge.consumer.index} <= inner:
-                channel.open()
+                open_(channel)
     return Machine(
         plan=plan,
         clock=clock,
@@ -129,7 +132,6 @@ def assemble(
         stored=stored,
         failures=failures,
         region=region,
-        repeats=repeats,
     )
 
 
@@ -152,6 +154,14 @@ def _unit(node: Node, plan: Plan, *, checked: bool) -> Unit:
     )
 
 
+def _region(plan: Plan, node: Node, repeats: int) -> Region | None:
+    """Return where the tensor of ``node`` is; each input is stored behind the last."""
+    region = plan.layout.region(node)
+    if region is None or not region.write:
+        return region
+    return region._replace(size_bytes=repeats * region.size_bytes)
+
+
 def _channels(
     plan: Plan,
     units: Sequence[Unit],
@@ -172,7 +182,9 @@ def _channels(
         if observation is None:
             channel = Channel(edge.name, depth, *ends, clock, hop, opened=opened)
         else:
-            channel = observation.channel(number, edge.name, depth, *ends, clock, hop)
+            channel = observation.channel(
+                number, edge.name, depth, *ends, clock, hop, opened=opened
+            )
         channels.append(channel)
     return tuple(channels)
 

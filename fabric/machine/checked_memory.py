@@ -37,14 +37,14 @@ class CheckedMemory(StandIn):
 
     def submit(self, unit: Unit, burst: Burst) -> None:
         """See ``OffChip``; what is raised here is told of the operator."""
-        self._memory.submit(unit, burst)
+        self.memory.submit(unit, burst)
         self._asked[unit] = unit.now, unit.off_chip_cycles
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
         """Let the memory advance and look at whom it has answered, and when."""
         cycle = min(since for since, _ in self._asked.values())
         try:
-            done = list(self._memory.advance(horizon_cycle))
+            done = list(self.memory.advance(horizon_cycle))
             if not done and horizon_cycle >= MOST_CYCLES:
                 raise Refusal(
                     f"advance() answers none of {len(self._asked):,} bursts, and nothing else goes "
@@ -76,7 +76,7 @@ class CheckedMemory(StandIn):
 
     def _error(self, error: Exception, cycle: int) -> ProgramError:
         what = str(error) if isinstance(error, Refusal) else said(error)
-        place = raising_place(error) or defining_place(getattr(self._memory, "advance", None))
+        place = raising_place(error) or defining_place(getattr(self.memory, "advance", None))
         file, line = place or (None, None)
         return ProgramError(
             f"memory {self._model!r}: {what}, at cycle {cycle:,}", file=file, line=line

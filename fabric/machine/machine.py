@@ -38,7 +38,6 @@ class Machine:
         stored: what stores have written, by name.
         failures: errors that operators raised.
         region: the units that go on without a task of their own, where there are any.
-        repeats: how many inputs it is given, one after the other.
     """
 
     plan: Plan
@@ -52,7 +51,6 @@ class Machine:
     stored: Stored
     failures: Failures
     region: Region | None = None
-    repeats: int = 1
 
     def publish(self) -> None:
         """Let all units and channels say how far they are."""

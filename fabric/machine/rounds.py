@@ -1,7 +1,8 @@
 """Several inputs back to back: an operator without inputs of its own runs once for each of them.
 
 In front of the stream of such an operator stands a dimension of 1: several inputs are that
-dimension, of their number. What comes behind takes it as it comes.
+dimension, of their number. What comes behind takes it as it comes: where a program flattens it away
+and cuts what is left into tiles, those have elements of several inputs, and wait for the next one.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ if TYPE_CHECKING:
 __all__ = ["rounds"]
 
 
-def rounds(ports: Ports, count: int) -> Iterator[Ports]:
-    """Yield what an operator without inputs sees in each of ``count`` runs of it.
+def rounds(ports: Ports) -> Iterator[Ports]:
+    """Yield what an operator without inputs sees in each run of it.
 
     Cycles that it asks for with ``send_at`` go on where those of the run before ended: what it
     wants visible in cycles 0 to 9 is to be so in cycles 10 to 19 the second time.
     """
-    if count == 1:
+    if ports.repeats == 1:
         yield ports
         return
     since_cycle = 0
-    for _ in range(count):
+    for _ in range(ports.repeats):
         sinks = tuple(
             LaterSink(sink, since_cycle)
             for sink in ports.outputs

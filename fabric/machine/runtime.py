@@ -146,7 +146,7 @@ class Runtime:
             clock.leave()
 
     async def _run(self, node: Node, ports: Ports) -> None:
-        for each in rounds(ports, 1 if node.inputs else self.machine.repeats):
+        for each in rounds(ports) if not node.inputs else (ports,):
             await node.operator.run(each)
 
     async def _stop_in_turn(self, unit: Unit) -> None:

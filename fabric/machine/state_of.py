@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from fabric.engine.unit import Unit, Wait, Watched
     from fabric.machine.fixed import FixedChannel, FixedUnit
     from fabric.machine.machine import Machine
+    from fabric.wiring.elaborate import Plan
 
-__all__ = ["cycles_of", "memory_use", "state_of"]
+__all__ = ["clients_of", "cycles_of", "memory_use", "shutdown_cycles_of", "state_of"]
 
 
 def state_of(machine: Machine) -> RunState:
@@ -47,6 +48,20 @@ def cycles_of(machine: Machine) -> int:
     if off_chip is not None and off_chip.final_cycle is not None:
         cycles = max(cycles, off_chip.final_cycle)
     return cycles
+
+
+def clients_of(plan: Plan) -> tuple[int, ...]:
+    """Return the numbers of the units that the off-chip memory serves."""
+    return tuple(node.index for node in plan.nodes if node.operator.off_chip is not None)
+
+
+def shutdown_cycles_of(machine: Machine) -> int:
+    """Return how long after its last client the off-chip memory stops, which has stopped."""
+    off_chip = machine.off_chip
+    if off_chip is None or off_chip.final_cycle is None:
+        return 0
+    last_cycle = max(machine.units[client].now for client in clients_of(machine.plan))
+    return off_chip.final_cycle - last_cycle
 
 
 def memory_use(machine: Machine) -> MemoryUse:

@@ -102,6 +102,5 @@ def blame(  # noqa: C901, PLR0912, PLR0915 - one switch
                 pc -= 1
             if events[2 * pc] & e.KIND == e.AT:
                 return steps, slots
-            while events[2 * pc] & e.KIND != e.NOTE:
-                pc -= 1
+            pc -= events[2 * pc] >> e.SHIFT
     return steps, slots

@@ -1,6 +1,7 @@
 """What stands where in the arrays of a record and of the loop that times it again.
 
-An event is two integers: ``channel << SHIFT | kind``, and an amount.
+An event is two integers: ``channel << SHIFT | kind``, and an amount. In the place of a channel, a
+request has how many events of its unit ago the reading was that it counts from.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ WAIT: Final = 8
 
 # What follows from other stamps than the clock before.
 NOTE: Final = 9
-"""Remember the clock."""
+"""A reading of the clock."""
 LATE: Final = 10
-"""The next element is visible so many cycles after the remembered clock, or later."""
+"""The next element is visible so many cycles after a reading, or later."""
 AT: Final = 11
 """The next element is visible in this cycle, or later."""
 ARRIVAL: Final = 12
@@ -42,11 +43,10 @@ IDLE: Final = 14
 NOW: Final = 0
 PC: Final = 1
 AWAITS: Final = 2
-NOTED: Final = 3
-ARRIVED: Final = 4
-REQUESTED: Final = 5
-LAST: Final = 6
-UNIT_COLUMNS: Final = 7
+ARRIVED: Final = 3
+REQUESTED: Final = 4
+LAST: Final = 5
+UNIT_COLUMNS: Final = 6
 
 # A channel while it is timed.
 SENT: Final = 0

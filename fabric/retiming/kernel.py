@@ -40,9 +40,9 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
         first_output: by unit, where they begin; and where the last one's end.
         inputs: channels that each unit receives from.
         first_input: likewise.
-        issued: by element, when its slot was taken; elements of a channel begin at its BASE.
-        visible: by element, when it is visible.
-        usable: by element, when the credit of its slot is usable again.
+        issued: by slot, when it was taken; those of a channel begin at its BASE.
+        visible: by slot, when its element is visible.
+        usable: by slot, when its credit is usable again.
         clocks: filled with the unit's clock after each event.
         ready: a stack of units that can go on; at first all that there are.
         count: how many.
@@ -146,15 +146,13 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                         count += 1
             elif kind <= e.WAIT:
                 now += amount
-            elif kind == e.NOTE:
-                units[row + e.NOTED] = now
             elif kind == e.LATE:
-                units[row + e.REQUESTED] = units[row + e.NOTED] + amount
+                units[row + e.REQUESTED] = clocks[pc - ch] + amount
             elif kind == e.AT:
                 units[row + e.REQUESTED] = amount
             elif kind == e.ARRIVAL:
                 units[row + e.ARRIVED] = visible[channels[at + e.BASE] + amount]
-            else:
+            elif kind == e.UNTIL:
                 now = max(now, units[row + e.ARRIVED] + amount)
             clocks[pc] = now
             if now > limit:

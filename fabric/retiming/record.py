@@ -31,6 +31,7 @@ class RecordedChannel(NamedTuple):
         forward_cycles: from the sending of an element until it is visible.
         backward_cycles: from a dequeue until its credit is usable.
         elements: sent on it, bare stops included.
+        unused: slots that were reserved and never put into.
         element_bytes: of the largest one; 0 where that was not recorded.
     """
 
@@ -43,6 +44,7 @@ class RecordedChannel(NamedTuple):
     backward_cycles: int
     elements: int = 0
     element_bytes: int = 0
+    unused: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +63,8 @@ class Record:
         choosers: units that did what came first among their inputs asked for.
         shares_off_chip: the off-chip memory served bursts, and others would meet in it elsewhere.
         shares_on_chip: there is only so much room on chip.
+        unread: units that sent for cycles that count neither from a reading of their clock nor from
+            the start of the run.
     """
 
     program: str
@@ -74,6 +78,7 @@ class Record:
     choosers: tuple[str, ...] = ()
     shares_off_chip: bool = False
     shares_on_chip: bool = False
+    unread: tuple[str, ...] = ()
 
     @property
     def orders_are_fixed(self) -> bool:
@@ -86,7 +91,7 @@ class Record:
     @property
     def determinate(self) -> bool:
         """Whether other depths change nothing but when, and that can be told from the record."""
-        return self.orders_are_fixed and not self.shares_off_chip
+        return not self.arbitrated
 
     @property
     def arbitrated(self) -> tuple[str, ...]:
@@ -95,7 +100,8 @@ class Record:
         if self.shares_off_chip:
             sentences.append("the HBM serves bursts as they come")
         if self.shares_on_chip:
-            sentences.append("room on chip is given as it is asked for")
+            sentences.append("the on-chip memory serves units as they ask")
+        sentences += [f"{unit} sends for cycles that count from no reading" for unit in self.unread]
         return tuple(sentences)
 
     @cached_property
@@ -107,6 +113,12 @@ class Record:
     def elements(self) -> Counters:
         """How many were sent on each channel."""
         return np.array([channel.elements for channel in self.channels], np.int64)
+
+    @cached_property
+    def base(self) -> Counters:
+        """By channel, where its slots begin among those of all; and how many there are."""
+        slots = [channel.elements + channel.unused for channel in self.channels]
+        return np.concatenate([[0], np.cumsum(slots)]).astype(np.int64)
 
     @cached_property
     def unit_of(self) -> Counters:
@@ -129,12 +141,11 @@ class Record:
         return found
 
     def places(self, *kinds: int) -> Counters:
-        """By element, the event of these ``kinds`` that is about it; -1 where none is."""
-        base = np.cumsum(self.elements) - self.elements
-        found = np.full(max(1, int(self.elements.sum())), e.NONE)
+        """By slot, the event of these ``kinds`` that is about it; -1 where none is."""
+        found = np.full(max(1, int(self.base[-1])), e.NONE)
         its = np.flatnonzero(np.isin(self.events[:, 0] & e.KIND, kinds))
         channel = self.events[its, 0] >> e.SHIFT
-        found[base[channel] + self._before(its, np.ones(len(its), np.bool_))] = its
+        found[self.base[channel] + self._before(its, np.ones(len(its), np.bool_))] = its
         return found
 
     def _before(self, its: Counters, counted: NDArray[np.bool_]) -> Counters:
@@ -160,7 +171,7 @@ class Record:
         """
         if unit not in self.units:
             raise ConfigurationError(
-                f"--work {unit}: no unit has that name: expected {close_to(self.units, unit)}"
+                f"work of {unit}: no unit has that name: expected {close_to(self.units, unit)}"
             )
         at = self.units.index(unit)
         events = self.events.copy()

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 from typing_extensions import override
 
-from fabric.machine.state_of import cycles_of
+from fabric.machine.state_of import clients_of, cycles_of, shutdown_cycles_of
 from fabric.retiming import rows as r
-from fabric.retiming.assembling import Rows, assembled
+from fabric.retiming.assembling import Rows, assembled, events_of
 from fabric.retiming.record import Record, RecordedChannel
+from fabric.retiming.sizes import size_bytes
+from fabric.retiming.unrolling import Unrolled
 from fabric.retiming.watcher import Watcher
-from fabric.values.value import BufferReference, Empty, Selector, Tile, items_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from fabric.engine.machine_code import Counters
     from fabric.engine.observer import Sent, Stamp, Taken, Transferred, Watched
+    from fabric.engine.unit import Unit
     from fabric.machine.machine import Machine
     from fabric.retiming.rows import Packed
-    from fabric.values.value import Element, Value
+    from fabric.values.value import Element
     from fabric.wiring.elaborate import Plan
 
 __all__ = ["About", "Recording", "record_of"]
@@ -49,12 +53,21 @@ class About(NamedTuple):
 
 
 class Recording(Watcher):
-    """Watches a run and keeps what its record needs, in memory."""
+    """Watches a run and keeps what its record needs, in memory.
+
+    Units that have no task of their own are not told of: the record has them from the journal.
+    """
+
+    needs_tasks: ClassVar[bool] = False
 
     def __init__(self, plan: Plan) -> None:
         """Have seen nothing of a run of ``plan``."""
-        self._plan: Final = plan
-        self._largest: Final[dict[int, int]] = {}
+        sizes = [edge.type.value.size_bytes for edge in plan.edges]
+        self._static: Final = [size if isinstance(size, int) else 0 for size in sizes]
+        self._measured: Final = frozenset(
+            number for number, size in enumerate(sizes) if not isinstance(size, int)
+        )
+        self._largest: list[int] = []
         self._short: Final[list[Counters]] = []
         self._long: Final[list[Counters]] = []
         self._operations: Final[list[Counters]] = []
@@ -62,29 +75,60 @@ class Recording(Watcher):
         super().__init__(self._kept)
 
     @override
+    def begin(self, units: Sequence[Unit], next_order: Callable[[], int]) -> None:
+        super().begin(units, next_order)
+        # A run that was given up begins again.
+        self._largest = list(self._static)
+        self._empty()
+        for kept in (self._short, self._long, self._operations):
+            kept.clear()
+
+    @override
     def watch(self, channel: Watched) -> Transferred | None:
         transferred = super().watch(channel)
         number, largest = channel.number, self._largest
-        size_bytes = self._plan.edges[number].type.value.size_bytes
-        largest[number] = size_bytes if isinstance(size_bytes, int) else 0
-        if isinstance(size_bytes, int) or transferred is None:
+        if number not in self._measured or transferred is None:
             return transferred
 
         def measured(element: Element, sent: Sent, seen: Stamp, taken: Taken | None) -> None:
-            largest[number] = max(largest[number], _size_bytes(element[0]))
+            largest[number] = max(largest[number], size_bytes(element[0]))
             transferred(element, sent, seen, taken)
 
         return measured
 
+    @override
+    def left_over(
+        self, channel: Watched, element: Element, sent: Sent, seen: Stamp | None, cycle: int
+    ) -> None:
+        self._measure(channel, element)
+        super().left_over(channel, element, sent, seen, cycle)
+
+    @override
+    def fetched(self, channel: Watched, element: Element, sent: Sent) -> None:
+        self._measure(channel, element)
+        super().fetched(channel, element, sent)
+
+    def _measure(self, channel: Watched, element: Element) -> None:
+        if channel.number in self._measured:
+            largest = self._largest[channel.number]
+            self._largest[channel.number] = max(largest, size_bytes(element[0]))
+
     def record(self, machine: Machine) -> Record:
-        """Return the record of a run on ``machine`` that has completed."""
+        """Return the record of a run on ``machine`` that has completed; it is asked for once."""
+        self.finish()
         self._empty()
         short = np.concatenate(self._short)
         at_once = short[:, [6, 7, 3, 4]]
         whole = np.column_stack([short, np.full(len(short), -1), at_once])
         transfers = np.concatenate([*self._long, whole])
         rows = Rows(transfers, np.concatenate(self._operations))
-        return record_of(rows, _about(machine, self._largest))
+        region = machine.region
+        journal = None if region is None else region.journal
+        about = _about(machine, self._largest)
+        if journal is None:
+            return record_of(rows, about)
+        number = {channel: at for at, channel in enumerate(machine.channels)}
+        return record_of(rows, about, Unrolled(journal, number, sorted(self._measured)))
 
     def _empty(self) -> None:
         kept = self._kept
@@ -96,21 +140,44 @@ class Recording(Watcher):
         kept.operations.clear()
 
 
-def record_of(rows: Rows, about: About) -> Record:
-    """Return the record of a run that completed; ``rows`` are all of it."""
+def record_of(rows: Rows, about: About, unrolled: Unrolled | None = None) -> Record:
+    """Return the record of a run that completed.
+
+    Args:
+        rows: of all units that were tasks.
+        about: the run.
+        unrolled: what the others did.
+    """
+    producers = np.array([channel.producer for channel in about.channels], np.int64)
+    consumers = np.array([channel.consumer for channel in about.channels], np.int64)
+    forward = np.array([channel.forward_cycles for channel in about.channels], np.int64)
     counts = np.bincount(rows.transfers[:, 0], minlength=len(about.channels))
+    largest = np.array([channel.element_bytes for channel in about.channels], np.int64)
+    operations, units = rows.operations, len(about.units)
+    kinds = operations[:, 0]
+    unused = np.bincount(operations[kinds == r.RESERVE, 5], minlength=len(about.channels))
+    chose = operations[kinds == r.CHOICE, 1]
+    if unrolled is None:
+        first, events = assembled([events_of(rows, producers, consumers, forward)], units)
+    else:
+        its = np.isin(operations[:, 1], unrolled.units)
+        bursts = operations[its]
+        waits = bursts[np.lexsort((bursts[:, 2], bursts[:, 1])), 4]
+        of_tasks = events_of(
+            rows._replace(operations=operations[~its]), producers, consumers, forward
+        )
+        first, events = assembled(chain([of_tasks], unrolled.events(waits)), units)
+        counts = np.where(np.isin(producers, unrolled.units), unrolled.sent, counts)
+        unused += unrolled.unused
+        largest = np.maximum(largest, unrolled.largest)
+        chose = np.concatenate([chose, unrolled.chose])
     channels = tuple(
-        channel._replace(elements=count)
-        for channel, count in zip(about.channels, counts.tolist(), strict=True)
+        RecordedChannel(*channel[:7], count, size, never)
+        for channel, count, size, never in zip(
+            about.channels, counts.tolist(), largest.tolist(), unused.tolist(), strict=True
+        )
     )
-    operations, kinds = rows.operations, rows.operations[:, 0]
-    first, events = assembled(
-        rows,
-        [channel.producer for channel in channels],
-        [channel.consumer for channel in channels],
-        [channel.forward_cycles for channel in channels],
-        len(about.units),
-    )
+    unknown = (kinds == r.LATE) & (operations[:, 4] == r.UNKNOWN)
     return Record(
         about.program,
         about.units,
@@ -120,10 +187,16 @@ def record_of(rows: Rows, about: About) -> Record:
         about.cycles,
         about.clients,
         about.shutdown_cycles,
-        tuple(about.units[unit] for unit in np.unique(operations[kinds == r.CHOICE, 1]).tolist()),
+        _units(chose, about),
         bool((kinds == r.BURST).any()),
         about.shares_on_chip,
+        _units(operations[unknown, 1], about),
     )
+
+
+def _units(numbers: Counters, about: About) -> tuple[str, ...]:
+    """Return the names of some units, in node order."""
+    return tuple(about.units[unit] for unit in np.unique(numbers).tolist())
 
 
 def _table(packed: Packed) -> Counters:
@@ -131,17 +204,7 @@ def _table(packed: Packed) -> Counters:
     return table.reshape(-1, len(packed.columns)).copy()
 
 
-def _size_bytes(value: Value) -> int:
-    if isinstance(value, Tile | Selector):
-        return value.size_bytes
-    if isinstance(value, BufferReference):
-        return sum(_size_bytes(element[0]) for element in value.elements)
-    if isinstance(value, bool | Empty):
-        return int(isinstance(value, bool))
-    return sum(map(_size_bytes, items_of(value)))
-
-
-def _about(machine: Machine, element_bytes: Mapping[int, int]) -> About:
+def _about(machine: Machine, element_bytes: Sequence[int]) -> About:
     fixed = machine.fixed
     channels = tuple(
         RecordedChannel(
@@ -157,17 +220,12 @@ def _about(machine: Machine, element_bytes: Mapping[int, int]) -> About:
         )
         for its, channel in zip(fixed.channels, machine.channels, strict=True)
     )
-    clients = tuple(node.index for node in machine.plan.nodes if node.operator.off_chip is not None)
-    off_chip, shutdown_cycles = machine.off_chip, 0
-    if off_chip is not None and off_chip.final_cycle is not None:
-        last = max(machine.units[client].now for client in clients)
-        shutdown_cycles = off_chip.final_cycle - last
     return About(
         machine.plan.program.name,
         tuple(unit.name for unit in fixed.units),
         channels,
         cycles_of(machine),
-        clients,
-        shutdown_cycles,
+        clients_of(machine.plan),
+        shutdown_cycles_of(machine),
         machine.on_chip.capacity_bytes is not None,
     )

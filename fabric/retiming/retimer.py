@@ -55,10 +55,10 @@ class Retimer:
 
     Attributes:
         record: which.
-        base: by channel, where the stamps of its elements begin; and how many there are.
-        issued: by element, when its slot was taken.
-        visible: by element, when it was visible.
-        usable: by element, when the credit of its slot was usable again.
+        base: by channel, where the stamps of its slots begin; and how many there are.
+        issued: by slot, one for each element and each that was never put into, when it was taken.
+        visible: by slot, when its element was visible.
+        usable: by slot, when its credit was usable again; those never put into stay NO_LIMIT.
         clocks: the unit's clock after each event.
         timed: how often a record was timed so far.
     """
@@ -67,11 +67,11 @@ class Retimer:
         """Get ready."""
         self.record: Final = record
         channels = record.channels
-        self.base: Final = np.concatenate([[0], np.cumsum(record.elements)]).astype(np.int64)
+        self.base: Final = record.base
         size = max(1, int(self.base[-1]))
         self.issued: Final = np.zeros(size, np.int64)
         self.visible: Final = np.zeros(size, np.int64)
-        self.usable: Final = np.zeros(size, np.int64)
+        self.usable: Final = np.full(size, NO_LIMIT)
         self.clocks: Final = np.zeros(max(1, len(record.events)), np.int64)
         self.timed = 0
         self._begun_units: Final = np.full((len(record.units), e.UNIT_COLUMNS), e.NONE)
@@ -136,12 +136,30 @@ class Retimer:
         where neither is so, those on the way to the last cycle. None, and no depths help.
         """
         if retimed.blocked:
-            return _full_in_loop(self.record, retimed.blocked)
+            loop = self.loop_of(retimed.blocked)
+            return frozenset(each.channel for each in loop if each.full)
         record = self.record
         pc = self._last_event() if retimed.passed is None else retimed.passed
         self._blamed[:] = 0
         self._go_back(pc, int(record.unit_of[pc]))
         return frozenset(np.flatnonzero(self._blamed).tolist())
+
+    def loop_of(self, blocked: Iterable[Blocked]) -> tuple[Blocked, ...]:
+        """Return units that wait for each other, each for the next and the last for the first."""
+        awaits = {each.unit: each for each in blocked}
+        done: set[int] = set()
+        for start in awaits:
+            way: list[int] = []
+            unit = start
+            while unit in awaits and unit not in done:
+                done.add(unit)
+                way.append(unit)
+                wait = awaits[unit]
+                channel = self.record.channels[wait.channel]
+                unit = channel.consumer if wait.full else channel.producer
+            if unit in way:
+                return tuple(awaits[each] for each in way[way.index(unit) :])
+        return ()
 
     def _last_event(self) -> int:
         """Return the event after which the run was over."""
@@ -188,25 +206,6 @@ class Retimer:
             channel = int(self._units[unit, e.AWAITS])
             found.append(Blocked(unit, channel, kind in (e.SEND, e.RESERVE)))
         return found
-
-
-def _full_in_loop(record: Record, blocked: Iterable[Blocked]) -> frozenset[int]:
-    """Return the full channels of a loop in which units wait for each other."""
-    awaits = {each.unit: each for each in blocked}
-    done: set[int] = set()
-    for start in awaits:
-        way: list[int] = []
-        unit = start
-        while unit in awaits and unit not in done:
-            done.add(unit)
-            way.append(unit)
-            wait = awaits[unit]
-            channel = record.channels[wait.channel]
-            unit = channel.consumer if wait.full else channel.producer
-        if unit in way:
-            loop = [awaits[each] for each in way[way.index(unit) :]]
-            return frozenset(each.channel for each in loop if each.full)
-    return frozenset()
 
 
 def _grouped(unit_of: Counters, units: int) -> tuple[Counters, Counters]:

@@ -31,6 +31,7 @@ __all__ = [
     "OPERATION_COLUMNS",
     "RESERVE",
     "SHORT_COLUMNS",
+    "UNKNOWN",
     "UNTIL",
     "Packed",
     "Rows",
@@ -62,8 +63,12 @@ BURST, ALLOCATE, END, RESERVE, IDLE = range(len(NUMBERED))
 
 LATE, ARRIVAL, UNTIL, FINISH, CHOICE = range(len(NUMBERED), len(NUMBERED) + 5)
 """Not operations of their own, but what follows from other stamps than the clock before it. Of
-LATE, ``wait_cycles`` is the number of the reading the amount counts from, -1 for cycle 0, and the
-cycle is the clock that was read; the amount of ARRIVAL is an element, of UNTIL and LATE cycles."""
+LATE, ``wait_cycles`` is the number of the reading the amount counts from, -1 for cycle 0, UNKNOWN
+for an integer that may be anything, and the cycle is the clock that was read; the amount of ARRIVAL
+is an element, of UNTIL and LATE cycles."""
+
+UNKNOWN: Final = -2
+"""Stands for the number of the reading that a cycle counts from."""
 
 LEFT_OVER: Final = -2
 """Stands for the order of a dequeue after the consumer's operator had ended."""

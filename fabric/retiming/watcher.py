@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
-from fabric.engine.observer import Observer
+from fabric.engine.observer import ELSEWHERE, Observer
 from fabric.retiming.rows import (
     ALLOCATE,
     ARRIVAL,
@@ -21,6 +21,7 @@ from fabric.retiming.rows import (
     LONG_COLUMNS,
     RESERVE,
     SHORT_COLUMNS,
+    UNKNOWN,
     UNTIL,
     Rows,
 )
@@ -111,6 +112,10 @@ class Watcher(Observer):
         self._write_long(channel.number, (True, 0), sent, seen, (LEFT_OVER, cycle))
 
     @override
+    def fetched(self, channel: Watched, element: Element, sent: Sent) -> None:
+        self._write_long(channel.number, element, sent, (ELSEWHERE, 0, 0), (ELSEWHERE, 0))
+
+    @override
     def idled(self, channel: Watched, stamp: Stamp, until_cycle: int) -> None:
         self._rows.operation(IDLE, channel.consumer.index, stamp, channel.number, until_cycle)
 
@@ -129,7 +134,7 @@ class Watcher(Observer):
 
     @override
     def requested(self, channel: Watched, order: int, since: Stamp | None, cycles: int) -> None:
-        reading, cycle, _ = since or (-1, 0, 0)
+        reading, cycle, _ = since or (UNKNOWN, 0, 0)
         stamp = order, cycle, reading
         self._rows.operation(LATE, channel.producer.index, stamp, channel.number, cycles)
 

@@ -15,13 +15,13 @@ from fabric.machine.companion import Companion
 from fabric.machine.ending import Ending
 from fabric.machine.machine import Machine
 from fabric.machine.runner import Runner
-from fabric.machine.state_of import state_of
+from fabric.machine.state_of import shutdown_cycles_of, state_of
 from fabric.machine.watchdog import watched
 from fabric.runs import accounting
 from fabric.runs.interrupts import Interrupts
 from fabric.runs.runlog import HEARTBEAT_CYCLES, RunLog
 from fabric.terminal.progress import Snapshot
-from fabric.wiring.elaborate import elaborate
+from fabric.wiring.elaborate import Plan, elaborate
 from fabric.wiring.program import Program
 
 if TYPE_CHECKING:
@@ -99,13 +99,20 @@ class Execution:
     counters: tuple[UnitCounters, ...]
 
     def __init__(
-        self, program: Program, settings: Settings, say: Callable[[str], object] | None = None
+        self,
+        program: Program,
+        settings: Settings,
+        say: Callable[[str], object] | None = None,
+        plan: Plan | None = None,
     ) -> None:
-        """Build the machine for ``program``; ``say``, by default on stderr, who does not end."""
+        """Build the machine for ``program``; ``say``, by default on stderr, who does not end.
+
+        ``plan`` is the program's, where it has been elaborated before.
+        """
         self.settings: Final = settings
         self._say: Final = say or _say
         self._recorder = settings.recorder()
-        self._plan: Final = elaborate(program)
+        self._plan: Final = plan or elaborate(program)
         self.log = RunLog(None, lambda _: None)
         self.wall_seconds = 0.0
         self._loops_logged: set[str] = set()
@@ -163,7 +170,9 @@ class Execution:
         """Run to the end and return how it ended; the trace ends with it."""
         status = self._execute()
         if self._recorder is not None:
-            self._recorder.finish(status, self.state.cycles)
+            completed = status == "completed"
+            shutdown_cycles = shutdown_cycles_of(self.machine) if completed else None
+            self._recorder.finish(status, self.state.cycles, shutdown_cycles)
         return status
 
     def _execute(self) -> Ending:

@@ -14,7 +14,7 @@ from fabric.deadlock.livelock import Circling, Livelock
 from fabric.deadlock.search import EFFORT_ELEMENTS
 from fabric.deadlock.waits import channels_of, find_stuck
 from fabric.runs.execution import Execution, Settings
-from fabric.state.expected import expected_of
+from fabric.state.expected import UNTOLD, expected_of
 
 __all__ = ["explain", "grown_settings"]
 
@@ -64,6 +64,9 @@ def explain(
         stuck = find_stuck(state)
         waited_for = channels_of(state, chain.from_iterable(stuck.cores))
         told = expected_of(machine.plan, state, waited_for)
+        if run.settings.repeats > 1:
+            # Shapes tell what one input has in all.
+            told = {each: its._replace(in_all=UNTOLD.in_all) for each, its in told.items()}
         report = describe_deadlock(state, stuck, told, why_not)
         if folder is not None:
             # What is known is kept, should the search be killed.

@@ -23,8 +23,8 @@ from typing_extensions import override
 from fabric.runs.exit_status import ExitStatus
 from fabric.runs.terminations import Terminations
 from fabric.shell.groups import Group
-from fabric.shell.objects import check_object, run_object, study_object
-from fabric.telling.errors import FabricError
+from fabric.shell.objects import check_object, run_object, size_object, study_object
+from fabric.telling.errors import Deadlock, FabricError
 from fabric.terminal.output import flush_stdout, print_json, tell
 
 __all__ = ["command_line", "main"]
@@ -32,7 +32,7 @@ __all__ = ["command_line", "main"]
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What goes wrong with a file that could be opened."""
 
-_COMMANDS: Final = ("new", "run", "check", "graph", "trace", "study", "operators")
+_COMMANDS: Final = ("new", "run", "check", "graph", "trace", "study", "size", "operators")
 
 _COMPLETION: Final = """\b
 Completion for step-fabric in bash; with zsh_source or fish_source in those shells:
@@ -132,7 +132,8 @@ def _interrupted(arguments: list[str], known: dict[str, object], number: int) ->
 
 def _fail_with(error: Exception, arguments: list[str], known: dict[str, object]) -> int:
     if isinstance(error, FabricError):
-        return _fail(arguments, known, ExitStatus.USAGE, error.message, error.file, error.line)
+        status = ExitStatus.DEADLOCK if isinstance(error, Deadlock) else ExitStatus.USAGE
+        return _fail(arguments, known, status, error.message, error.file, error.line)
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
         status = ExitStatus.UNWRITTEN if error.errno in _NO_ROOM else ExitStatus.USAGE
@@ -160,7 +161,9 @@ def _fail(
         if outcome is None:
             error = {"message": message, "file": file, "line": line}
             outcome = {"status": "error", "error": error}
-        made = {"check": check_object, "study": study_object}.get(arguments[0], run_object)
+        made = {"check": check_object, "study": study_object, "size": size_object}.get(
+            arguments[0], run_object
+        )
         with contextlib.suppress(OSError):  # a full disk was told above
             print_json(made(**known, **outcome))
     return status

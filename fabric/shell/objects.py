@@ -1,10 +1,10 @@
-"""The objects of ``run --json``, ``check --json`` and ``study --json`` where little is known."""
+"""The objects of commands with ``--json`` where little is known."""
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["check_object", "run_object", "study_object"]
+__all__ = ["check_object", "run_object", "size_object", "study_object"]
 
 _CHECK_FIELDS: Final = (
     "program",
@@ -33,6 +33,42 @@ _STUDY_FIELDS: Final = (
     "status",
     "error",
 )
+
+
+_SIZE_FIELDS: Final = (
+    "program",
+    "status",
+    "goal",
+    "method",
+    "objective",
+    "depths",
+    "bytes",
+    "bytes_before",
+    "cost",
+    "cost_before",
+    "lower_bound",
+    "lower_bound_bytes",
+    "truth",
+    "keeps",
+    "reasons",
+    "cycles",
+    "cycles_before",
+    "cycles_unbounded",
+    "evaluations",
+    "runs",
+    "repeats",
+    "settled",
+    "channels",
+    "inputs",
+    "held_out",
+    "methods",
+    "error",
+)
+
+
+def size_object(**known: object) -> dict[str, object]:
+    """Return the object of ``size --json`` with the fields that are known, the others None."""
+    return dict.fromkeys(_SIZE_FIELDS) | known
 
 
 def study_object(**known: object) -> dict[str, object]:

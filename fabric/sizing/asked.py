@@ -51,6 +51,13 @@ class Asked:
         options = self.options(depths)
         return tuple(case.run(options) for case in self.cases)
 
+    def known(self, depths: Depths) -> tuple[Ran | None, ...] | None:
+        """Return runs of all inputs with ``depths`` where there were; else None."""
+        options = self.options(depths)
+        if not all(case.has_run(options) for case in self.cases):
+            return None
+        return self.run(depths)
+
     def keeps(self, ran: Sequence[Ran | None]) -> bool:
         """Whether all inputs keep the goal in runs of them."""
         return all(
@@ -65,6 +72,11 @@ class Asked:
             for variable, depth in zip(self.variables, depths, strict=True)
             for channel in variable.channels
         }
+
+    @property
+    def runs(self) -> int:
+        """How many there were, of all inputs."""
+        return sum(case.runs for case in self.cases)
 
     @property
     def now(self) -> Depths:

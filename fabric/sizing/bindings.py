@@ -7,32 +7,39 @@ from typing import TYPE_CHECKING
 
 from fabric.retiming.retimer import NO_LIMIT
 from fabric.sizing.oracle import Oracle
+from fabric.sizing.problem import Depths, with_depth
 
 if TYPE_CHECKING:
-    from fabric.sizing.problem import Depths, Problem
+    from fabric.sizing.asked import Asked
     from fabric.sizing.result import Binding
 
 __all__ = ["bindings"]
 
 
-def bindings(problem: Problem, depths: Depths) -> tuple[Binding, ...]:
-    """Return for each of ``depths`` what happens in the records with one slot less.
+def bindings(asked: Asked, depths: Depths) -> tuple[Binding, ...]:
+    """Return for each of ``depths`` what happens with one slot less, all else kept.
 
-    All else is kept as it is.
+    It is asked of the records where they tell, and else of the runs that there were.
     """
+    problem = asked.problem(asked.unbounded)
     keeps = Oracle(problem)
     endless = tuple(limit._replace(cycles=NO_LIMIT) for limit in problem.limits)
     ends = Oracle(replace(problem, limits=endless))
 
+    def missed(less: Depths) -> Binding:
+        if asked.can_prove:
+            if not ends.keeps(less):
+                return "deadlock"
+            return "" if keeps.keeps(less) else "goal"
+        ran = asked.known(less)
+        if ran is None or asked.keeps(ran):
+            return ""
+        return "deadlock" if None in ran else "goal"
+
     def binding(number: int) -> Binding:
-        variable, depth = problem.variables[number], depths[number]
-        if variable.least == variable.most and variable.least > 1:
+        if problem.variables[number].is_pinned:
             return "pinned"
-        if depth == 1:
-            return "one slot"
-        less = (*depths[:number], depth - 1, *depths[number + 1 :])
-        if not ends.keeps(less):
-            return "deadlock"
-        return "" if keeps.keeps(less) else "goal"
+        depth = depths[number]
+        return "one slot" if depth == 1 else missed(with_depth(depths, number, depth - 1))
 
     return tuple(map(binding, range(len(depths))))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from fabric.sizing.running import UNBOUNDED, Ran, Stuck, recorded
-from fabric.telling.errors import ConfigurationError
+from fabric.telling.errors import Deadlock, FabricError
 from fabric.wiring.elaborate import elaborate
 
 if TYPE_CHECKING:
     from fabric.wiring.program import Program
 
 __all__ = ["Case"]
+
+_MOST_EVENTS: Final = 20_000_000
+"""Of all records that are kept: 320 megabytes."""
 
 
 class Case:
@@ -22,45 +25,70 @@ class Case:
     Attributes:
         name: what tells it from others; nothing where it is the only one.
         depths: of its channels as it is wired, by option.
-        unbounded: a run whose channels hold all they carry, but for those that are pinned.
+        unbounded: a run whose channels hold all they carry.
         runs: how many there were.
     """
 
     def __init__(
-        self, name: str, program: Program, pinned: Mapping[str, int], repeats: int
+        self,
+        name: str,
+        program: Program,
+        repeats: int,
+        notify: Callable[[str], object],
     ) -> None:
         """Run it unbounded.
 
+        Args:
+            name: what tells it from others.
+            program: wired.
+            repeats: inputs of it that go through back to back.
+            notify: is told of every run.
+
         Raises:
-            ConfigurationError: it gets stuck at every depth.
+            Deadlock: it gets stuck at any depth.
         """
         self.name: Final = name
         self.program: Final = program
         self.runs = 0
         self._repeats: Final = repeats
+        self._notify: Final = notify
         edges = elaborate(program).edges
         self.depths: Final = {edge.key: program.channel_depth for edge in edges}
         self._known: Final[dict[tuple[int, ...], Ran | None]] = {}
-        unbounded = dict.fromkeys(self.depths, UNBOUNDED) | pinned
+        unbounded = dict.fromkeys(self.depths, UNBOUNDED)
         found = self.run(unbounded)
         if found is None:
-            which = "with the depths that are pinned" if pinned else "at every depth"
-            raise ConfigurationError(
-                f"{name or program.name} gets stuck {which}: {self._why(unbounded)}: expected a "
-                "program that deeper channels let complete; `run` says more"
-            )
+            raise self._stuck(unbounded)
         self.unbounded: Final = found
 
     def run(self, depths: Mapping[str, int]) -> Ran | None:
         """Return a run with ``depths``, all channels named; None where it deadlocks."""
-        key = tuple(depths[option] for option in self.depths)
+        key = self._key(depths)
         if key not in self._known:
+            self._forget()
             self.runs += 1
             try:
-                self._known[key] = recorded(self.program, depths, repeats=self._repeats)
+                found = recorded(self.program, depths, repeats=self._repeats)
             except Stuck:
-                self._known[key] = None
+                found = None
+            self._known[key] = found
+            what = "got stuck" if found is None else f"took {found.cycles:,} cycles"
+            which = f"{self.name}: " if self.name else ""
+            self._notify(f"{which}run {self.runs:,} {what}")
         return self._known[key]
+
+    def has_run(self, depths: Mapping[str, int]) -> bool:
+        """Whether it has been run with ``depths``, and that is not forgotten."""
+        return self._key(depths) in self._known
+
+    def _key(self, depths: Mapping[str, int]) -> tuple[int, ...]:
+        return tuple(depths[option] for option in self.depths)
+
+    def _forget(self) -> None:
+        """Forget the first runs where records take much room."""
+        kept = [ran for ran in self._known.values() if ran is not None]
+        if sum(len(ran.record.events) for ran in kept) > _MOST_EVENTS:
+            del self._known[next(iter(self._known))]
 
     @cached_property
     def cycles_before(self) -> int | None:
@@ -68,9 +96,12 @@ class Case:
         found = self.run(self.depths)
         return None if found is None else found.cycles
 
-    def _why(self, depths: Mapping[str, int]) -> str:
-        """Say where it gets stuck."""
-        from fabric.runs.simulation import simulate
-
-        explained = simulate(self.program, depths=depths, on_deadlock="describe").explained
-        return "" if explained is None else explained.summary
+    def _stuck(self, depths: Mapping[str, int]) -> FabricError:
+        """Say where it gets stuck whatever the depths."""
+        message = f"{self.name or self.program.name} gets stuck at any depth"
+        try:
+            recorded(self.program, depths, repeats=self._repeats)
+        except Stuck as stuck:
+            explained = stuck.explained
+            return Deadlock(f"{message}: {explained.summary}", report=explained.as_json())
+        raise AssertionError("the same run completes")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.whole_file import write_whole
+from fabric.telling.wording import visible
 
 __all__ = ["read_depths", "write_depths"]
 
@@ -24,15 +25,19 @@ def write_depths(path: Path, depths: Mapping[str, int], about: Sequence[str]) ->
     Raises:
         ConfigurationError: it cannot be written.
     """
-    # A string of JSON is one of TOML.
-    lines = [f"{json.dumps(option)} = {depth}" for option, depth in depths.items()]
-    text = "\n".join([*(f"# {line}" for line in about), "", "[depths]", *lines, ""])
+    lines = [f"{_quoted(option)} = {depth}" for option, depth in depths.items()]
+    text = "\n".join([*(f"# {visible(line)}" for line in about), "", "[depths]", *lines, ""])
     try:
         write_whole(path, text)
     except OSError as error:
         raise ConfigurationError(
             f"{path}: {error.strerror or error}: expected a file that can be written"
         ) from None
+
+
+def _quoted(text: str) -> str:
+    # A string of JSON is one of TOML, but for one character.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def read_depths(path: Path) -> dict[str, int]:

@@ -56,7 +56,8 @@ def proposal(method: Method, oracle: Oracle, lower: Depths) -> Proposal:
 
     best = exact(oracle, lower, found.depths)
     gap = problem.cost_of(best.depths) - best.lower_bound
-    return Proposal(best.depths, best.lower_bound, f"gap {gap:,}" if gap else "the least there is")
+    note = f"at most {gap:,} above the least" if gap else "the least there is"
+    return Proposal(best.depths, best.lower_bound, note)
 
 
 def _paper(problem: Problem, bound: int) -> Proposal:

@@ -12,7 +12,7 @@ from fabric.retiming.record import Record
 from fabric.retiming.retimer import Retimer
 from fabric.sizing.problem import Depths, Problem
 
-__all__ = ["Cut", "Oracle"]
+__all__ = ["Cut", "Oracle", "variable_of"]
 
 Cut = frozenset[int]
 """Variables of which at least one has to be deeper; none where no depths help."""
@@ -35,7 +35,7 @@ class Oracle:
         self.evaluations = 0
         self._known: Final[dict[bytes, Cut | None]] = {}
         self._retimers: Final = [
-            (Retimer(record), limit, _variable_of(problem, record))
+            (Retimer(record), limit, variable_of(problem, record))
             for record, limit in problem.limits
         ]
 
@@ -69,7 +69,7 @@ class Oracle:
         return None
 
 
-def _variable_of(problem: Problem, record: Record) -> Counters:
+def variable_of(problem: Problem, record: Record) -> Counters:
     """Return the number of the variable of each channel of ``record``."""
     number = {
         channel.option: at

@@ -35,12 +35,14 @@ class Variable:
         channels: with that depth.
         least: it may have, at least 1; that it is pinned at where ``most`` is the same.
         most: it may have: more than that no record can use.
+        is_pinned: somebody has said what it is.
     """
 
     name: str
     channels: tuple[Slot, ...]
     least: int
     most: int
+    is_pinned: bool = False
 
 
 class Limit(NamedTuple):

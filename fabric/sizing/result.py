@@ -8,6 +8,8 @@ from typing import Literal
 
 from typing_extensions import override
 
+from fabric.retiming.record import Record
+from fabric.sizing.settled import Settled
 from fabric.telling.plain import JsonObject
 
 __all__ = ["Binding", "HeldOut", "Input", "MethodTotal", "SizedChannel", "Sizing", "Truth"]
@@ -125,9 +127,10 @@ class Sizing:
         held_out: inputs that were kept apart.
         methods: what each of them found.
         repeats: inputs that went through back to back.
-        settled_from: from so many of them on the depths stay; None where they do not, or with one.
+        settled: whether more of them would change the depths; None with one.
         evaluations: how often a record was timed again.
         runs: of the program.
+        records: of the inputs, unbounded.
     """
 
     program: str
@@ -145,9 +148,10 @@ class Sizing:
     held_out: tuple[HeldOut, ...] = ()
     methods: tuple[MethodTotal, ...] = ()
     repeats: int = 1
-    settled_from: int | None = None
+    settled: Settled | None = None
     evaluations: int = 0
     runs: int = 0
+    records: tuple[Record, ...] = field(default=(), repr=False, compare=False)
 
     @cached_property
     def depths(self) -> dict[str, int]:
@@ -189,7 +193,7 @@ class Sizing:
             "evaluations": self.evaluations,
             "runs": self.runs,
             "repeats": self.repeats,
-            "settled_from": self.settled_from,
+            "settled": None if self.settled is None else vars(self.settled),
             "channels": [vars(channel) for channel in self.channels],
             "inputs": [vars(each) for each in self.inputs],
             "held_out": [{**vars(each), "violated": each.violated} for each in self.held_out],

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from functools import cached_property
+from typing import Final, Literal, NamedTuple
 
+from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.livelock import LIVELOCK_CYCLES
-from fabric.machine.ending import Ending
 from fabric.retiming.record import Record
 from fabric.retiming.recording import Recording
 from fabric.runs.comparison import check_assumptions
 from fabric.runs.execution import Execution, Settings
+from fabric.runs.explaining import explain
 from fabric.runs.sizes import measured_sizes
 from fabric.state.run_state import RunState
 from fabric.telling.errors import FabricError
@@ -42,17 +44,26 @@ class Stuck(FabricError):  # noqa: N818 - what it is, as Deadlock
     """A run that did not get to its end.
 
     Attributes:
-        ending: ``deadlock`` or ``livelock``.
-        plan: of the program.
+        ending: how it ended.
         state: in which it stopped.
     """
 
-    def __init__(self, message: str, ending: Ending, plan: Plan, state: RunState) -> None:
+    def __init__(self, run: Execution, ending: Literal["deadlock", "livelock"]) -> None:
         """Keep what says why."""
-        super().__init__(message)
+        state, repeats = run.state, run.settings.repeats
+        inputs = "" if repeats == 1 else f" with {repeats:,} inputs one after the other"
+        super().__init__(
+            f"{state.program}: {ending} at cycle {state.stopped_cycle:,}{inputs}: expected it to "
+            "complete with these depths"
+        )
         self.ending: Final = ending
-        self.plan: Final = plan
         self.state: Final = state
+        self._run: Final = run
+
+    @cached_property
+    def explained(self) -> DeadlockReport:
+        """Why it did not; no remedy is looked for."""
+        return explain(self._run, self.ending, "describe", None, None, takes_channel_depth=False)
 
 
 def unbounded(program: Program) -> dict[str, int]:
@@ -75,8 +86,9 @@ def recorded(program: Program, depths: Mapping[str, int], *, repeats: int = 1) -
         FabricError: it cannot be run, or failed.
         KeyboardInterrupt: it was interrupted.
     """
-    recording = Recording(elaborate(program))
-    run = _completed(program, depths, repeats, recording)
+    plan = elaborate(program)
+    recording = Recording(plan)
+    run = _completed(plan, depths, repeats, recording)
     machine, state = run.machine, run.state
     if repeats == 1:
         sizes = measured_sizes(machine.plan, state).sizes
@@ -93,17 +105,17 @@ def cycles_of(program: Program, depths: Mapping[str, int], repeats: int = 1) -> 
         KeyboardInterrupt: it was interrupted.
     """
     try:
-        return _completed(program, depths, repeats).state.cycles
+        return _completed(elaborate(program), depths, repeats).state.cycles
     except Stuck:
         return None
 
 
 def _completed(
-    program: Program, depths: Mapping[str, int], repeats: int, recording: Recording | None = None
+    plan: Plan, depths: Mapping[str, int], repeats: int, recording: Recording | None = None
 ) -> Execution:
     """Return a run that has completed, watched where there is a ``recording``."""
     run = Execution(
-        program,
+        plan.program,
         Settings(
             functional=False,
             depths=dict(depths),
@@ -112,9 +124,9 @@ def _completed(
             livelock_cycles=LIVELOCK_CYCLES,
             trace=None,
             observers=() if recording is None else (recording,),
-            compiles=recording is None,
             repeats=repeats,
         ),
+        plan=plan,
     )
     ending = run.execute()
     if ending == "interrupted":
@@ -122,14 +134,6 @@ def _completed(
     failure = run.machine.failures.first
     if failure is not None:
         raise failure
-    if ending != "completed":
-        raise Stuck(_told(ending, run.state, repeats), ending, run.machine.plan, run.state)
+    if ending in ("deadlock", "livelock"):
+        raise Stuck(run, ending)
     return run
-
-
-def _told(ending: Ending, state: RunState, repeats: int) -> str:
-    inputs = "" if repeats == 1 else f" with {repeats:,} inputs one after the other"
-    return (
-        f"{state.program}: {ending} at cycle {state.stopped_cycle:,}{inputs}: expected it to "
-        "complete with these depths"
-    )

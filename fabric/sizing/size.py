@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import checked
@@ -15,12 +15,14 @@ from fabric.sizing.goal import Goal
 from fabric.sizing.methods import Method
 from fabric.sizing.objective import Objective
 from fabric.sizing.result import HeldOut, Sizing
+from fabric.sizing.settled import Answer, settled
 from fabric.sizing.sized import sized
 from fabric.sizing.variables import variables_of
 from fabric.telling.errors import ConfigurationError
+from fabric.telling.place import calling_place
 from fabric.wiring.program import Program
 
-__all__ = ["size"]
+__all__ = ["Wanted", "find_depths", "size"]
 
 
 @checked
@@ -32,9 +34,10 @@ def size(
     objective: str = "bytes",
     step: str | None = None,
     depths: Mapping[str, Annotated[int, Bounds(1)]] | None = None,
-    share: Sequence[str] = (),
+    share: tuple[str, ...] = (),
     repeats: Annotated[int, Bounds(1)] = 1,
     held_out: Mapping[str, Program] | None = None,
+    notify: Callable[[str], object] | None = None,
 ) -> Sizing:
     """Find the depths of a program's channels that keep a goal at the least cost.
 
@@ -54,41 +57,61 @@ def size(
         share: patterns of channels that have one depth.
         repeats: inputs that go through back to back.
         held_out: programs that are run with the depths and not sized on.
+        notify: is told of every run.
 
     Raises:
         ConfigurationError: no depths keep the goal, or something that is asked for cannot be.
     """
-    wanted, cost = Goal.parse(goal), Objective.parse(objective, step)
+    asked = Wanted(goal, method, objective, step, dict(depths or {}), share, repeats)
+    try:
+        return find_depths(program, asked, held_out or {}, notify or (lambda _: None))
+    except ConfigurationError as error:
+        if error.file is None:
+            error.file, error.line = calling_place()
+        raise
+
+
+class Wanted(NamedTuple):
+    """How ``size`` is asked; see there."""
+
+    goal: str
+    method: Method
+    objective: str
+    step: str | None
+    depths: Mapping[str, int]
+    share: Sequence[str]
+    repeats: int
+
+
+def find_depths(
+    program: Program | Mapping[str, Program],
+    wanted: Wanted,
+    held_out: Mapping[str, Program],
+    notify: Callable[[str], object],
+) -> Sizing:
+    """Do what ``size`` does."""
+    goal, cost = Goal.parse(wanted.goal), Objective.parse(wanted.objective, wanted.step)
     named = {"": program} if isinstance(program, Program) else dict(program)
     if not named:
         raise ConfigurationError("size: there is no program: expected at least one")
-    pinned = dict(depths or {})
-
-    def case(name: str, its: Program, inputs: int) -> Case:
-        return Case(name, its, pinned, inputs)
-
     found: list[Sizing] = []
-    for inputs in range(1, repeats + 1):
-        cases = tuple(case(name, its, inputs) for name, its in named.items())
-        variables = variables_of([each.unbounded.record for each in cases], pinned, share)
-        found.append(sized(Asked(cases, wanted, variables, cost.cost), method, cost.unit))
+    for inputs in range(1, wanted.repeats + 1):
+        cases = tuple(Case(name, its, inputs, notify) for name, its in named.items())
+        records = [each.unbounded.record for each in cases]
+        variables = variables_of(records, wanted.depths, wanted.share)
+        found.append(sized(Asked(cases, goal, variables, cost.cost), wanted.method, cost.unit))
     last = found[-1]
-    others = [case(name, its, repeats) for name, its in (held_out or {}).items()]
+    others = [Case(name, its, wanted.repeats, notify) for name, its in held_out.items()]
     return replace(
         last,
-        repeats=repeats,
-        settled_from=_settled_from(found),
-        held_out=tuple(_held_out(each, wanted, last) for each in others),
+        repeats=wanted.repeats,
+        settled=settled([_answer(each) for each in found]) if wanted.repeats > 1 else None,
+        held_out=tuple(_held_out(each, goal, last) for each in others),
     )
 
 
-def _settled_from(found: Sequence[Sizing]) -> int | None:
-    """Return from how many inputs on the depths are the last ones; None for the last alone."""
-    last = found[-1].depths
-    same = len(found)
-    while same > 1 and found[same - 2].depths == last:
-        same -= 1
-    return same if same < len(found) else None
+def _answer(found: Sizing) -> Answer:
+    return Answer(found.depths, tuple(each.cycles for each in found.inputs))
 
 
 def _held_out(case: Case, goal: Goal, found: Sizing) -> HeldOut:

@@ -8,6 +8,7 @@ from fabric.retiming.retimer import NO_LIMIT
 from fabric.sizing.asked import Asked
 from fabric.sizing.bindings import bindings
 from fabric.sizing.bounds import lower_bounds
+from fabric.sizing.found import InfeasibleError
 from fabric.sizing.methods import Method, Proposal, proposal
 from fabric.sizing.oracle import Oracle
 from fabric.sizing.problem import Depths, Limit, Problem
@@ -15,7 +16,6 @@ from fabric.sizing.result import Binding, Input, SizedChannel, Sizing
 from fabric.sizing.totals import totals_of
 from fabric.sizing.validated import NearestError, validated
 from fabric.telling.errors import ConfigurationError, FabricError
-from fabric.telling.wording import counted
 
 __all__ = ["sized"]
 
@@ -28,8 +28,10 @@ def sized(asked: Asked, method: Method, unit: str) -> Sizing:
     """
     oracle = Oracle(asked.problem(asked.unbounded))
     if asked.can_prove:
-        _check_feasible(asked, oracle)
-        lower = lower_bounds(oracle)
+        try:
+            lower = lower_bounds(oracle)
+        except InfeasibleError as error:
+            raise _infeasible(asked, error.cycles) from None
         found = proposal(method, oracle, lower)
     else:
         lower = _least_that_end(asked)
@@ -54,7 +56,7 @@ def sized(asked: Asked, method: Method, unit: str) -> Sizing:
         goal=str(asked.goal),
         method=method,
         objective=unit,
-        channels=tuple(_channels(asked, found.depths, lower, bindings(problem, found.depths))),
+        channels=tuple(_channels(asked, found.depths, lower, bindings(asked, found.depths))),
         cost_before=_cost_before(asked),
         cost=problem.cost_of(found.depths),
         lower_bound=found.bound,
@@ -73,7 +75,8 @@ def sized(asked: Asked, method: Method, unit: str) -> Sizing:
         ),
         methods=totals,
         evaluations=oracle.evaluations,
-        runs=sum(case.runs for case in asked.cases),
+        runs=asked.runs,
+        records=asked.unbounded,
     )
 
 
@@ -97,16 +100,11 @@ def _least_that_end(asked: Asked) -> Depths:
     return lower_bounds(Oracle(Problem(problem.variables, endless, problem.cost)))
 
 
-def _check_feasible(asked: Asked, oracle: Oracle) -> None:
-    if not oracle.keeps(oracle.problem.most):
-        raise _infeasible(asked, [case.unbounded.cycles for case in asked.cases])
-
-
 def _infeasible(asked: Asked, nearest: Sequence[int | None]) -> ConfigurationError:
     """Say that no depths keep the goal, and which goal some would."""
     most = max((each for each in nearest if each is not None), default=None)
-    pinned = [each.name for each in asked.variables if each.least == each.most > 1]
-    given = f" with {counted(len(pinned), 'pinned depth')}" if pinned else ""
+    pinned = [f"{each.name}={each.least}" for each in asked.variables if each.is_pinned]
+    given = f" with {' and '.join(pinned)} pinned" if pinned else ""
     tried = "" if asked.can_prove else " that were run"
     found = "the runs get stuck" if most is None else f"the nearest is cycles={most:,}"
     return ConfigurationError(

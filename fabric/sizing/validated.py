@@ -1,14 +1,14 @@
-"""Depths for programs whose records do not tell all: each proposal is run, and what ran is used.
+"""Depths for programs whose records do not tell all: what is found in one is a proposal, and run.
 
 Where the off-chip memory is shared, or a merge takes what comes first, other depths make other
-bursts meet and other inputs come first. So what is found in a record is a proposal. It is run: if
-it keeps the goal, the search goes on from its record, which is closer to what is looked for; if it
-does not, its record has to be kept to, too.
+bursts meet and other inputs come first. Where a proposal keeps the goal when it is run, the search
+goes on from the record of that run, which is closer to what is looked for. Where it does not, as
+many of its depths are taken as do, those that save most first. What is left is lowered by runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from fabric.sizing.asked import Asked
@@ -16,13 +16,16 @@ from fabric.sizing.bounds import lower_bounds
 from fabric.sizing.high_water import high_water
 from fabric.sizing.methods import Method, proposal
 from fabric.sizing.oracle import Oracle
-from fabric.sizing.problem import Depths, Limit, Problem
+from fabric.sizing.problem import Depths, with_depth
 from fabric.sizing.running import Ran
 
-__all__ = ["MOST_RUNS", "NearestError", "validated"]
+__all__ = ["NearestError", "validated"]
 
-MOST_RUNS: Final = 12
-"""Proposals that are run at most."""
+_MOST_EVENTS: Final = 3_000_000
+"""Of all runs together: so many take a minute. The bound is the same on every machine."""
+
+_LEAST_RUNS: Final = 12
+"""However long they are."""
 
 
 class NearestError(Exception):
@@ -38,6 +41,40 @@ class NearestError(Exception):
         self.cycles: Final = tuple(cycles)
 
 
+class _Best:
+    """The cheapest depths so far that keep the goal in a run, and that run."""
+
+    def __init__(self, asked: Asked) -> None:
+        """Begin with the cheapest that keep it of those that come to mind."""
+        self._asked: Final = asked
+        self.problem: Final = asked.problem(asked.unbounded)
+        events = sum(len(record.events) for record in asked.unbounded)
+        self.left = max(_LEAST_RUNS, _MOST_EVENTS // max(1, events))
+        tried: list[tuple[Ran | None, ...]] = []
+        problem = self.problem
+        for depths in sorted({problem.least, asked.now, high_water(problem)}, key=problem.cost_of):
+            if self.takes(depths, tried):
+                return
+        raise NearestError(
+            [
+                min((each.cycles for each in its if each is not None), default=None)
+                for its in zip(*tried, strict=True)
+            ]
+        )
+
+    def takes(self, depths: Depths, tried: list[tuple[Ran | None, ...]] | None = None) -> bool:
+        """Run ``depths``; where they keep the goal they are the best."""
+        if self._asked.known(depths) is None:
+            self.left -= 1
+        found = self._asked.run(depths)
+        if tried is not None:
+            tried.append(found)
+        if not self._asked.keeps(found):
+            return False
+        self.depths, self.ran = depths, [each for each in found if each is not None]
+        return True
+
+
 def validated(asked: Asked, method: Method) -> Depths:
     """Return depths with which runs of all inputs keep the goal.
 
@@ -48,61 +85,48 @@ def validated(asked: Asked, method: Method) -> Depths:
     Raises:
         NearestError: none of those that were run does.
     """
-    best, ran = _begin(asked)
-    missed: list[Limit] = []
-    for _ in range(MOST_RUNS):
-        records = [each.record for each in ran]
-        depths = _proposed(method, asked.problem(records), missed)
-        if depths is None or _cost(asked, depths) >= _cost(asked, best):
+    best = _Best(asked)
+    cost_of = best.problem.cost_of
+    while best.left > 0:
+        oracle = Oracle(asked.problem([each.record for each in best.ran]))
+        wanted = proposal(method, oracle, lower_bounds(oracle)).depths
+        before = cost_of(best.depths)
+        if cost_of(wanted) >= before:
             break
-        found = asked.run(depths)
-        if not asked.keeps(found):
-            # Something in between may do.
-            missed += [
-                Limit(each.record, limit)
-                for each, limit in zip(found, asked.limits, strict=True)
-                if each is not None
-            ]
-            depths = tuple(-(-(low + high) // 2) for low, high in zip(depths, best, strict=True))
-            found = asked.run(depths)
-        kept = [each for each in found if each is not None]
-        if asked.keeps(found) and _cost(asked, depths) < _cost(asked, best):
-            best, ran = depths, kept
-    return best
+        if not best.takes(wanted):
+            _take_some(best, wanted)
+        if cost_of(best.depths) >= before:
+            break
+    while best.left > 0 and _lowered(best):
+        pass
+    return best.depths
 
 
-def _begin(asked: Asked) -> tuple[Depths, list[Ran]]:
-    """Return the cheapest depths that keep the goal of those that come to mind, and their runs."""
-    problem = asked.problem(asked.unbounded)
-    tried: list[tuple[Ran | None, ...]] = []
-    for depths in sorted({problem.least, asked.now, high_water(problem)}, key=problem.cost_of):
-        found = asked.run(depths)
-        if asked.keeps(found):
-            return depths, [each for each in found if each is not None]
-        tried.append(found)
-    cycles = [
-        min((each.cycles for each in its if each is not None), default=None)
-        for its in zip(*tried, strict=True)
+def _lowered(best: _Best) -> bool:
+    """Lower each depth by one where the goal is kept, the dearest first; whether any was."""
+    problem, before = best.problem, best.depths
+    above = [at for at, depth in enumerate(before) if depth > problem.least[at]]
+    for at in sorted(above, key=lambda each: (-problem.cost_at(each, before[each]), each)):
+        while best.left > 0 and best.depths[at] > problem.least[at]:
+            if not best.takes(with_depth(best.depths, at, best.depths[at] - 1)):
+                break
+    return best.depths != before
+
+
+def _take_some(best: _Best, wanted: Depths) -> None:
+    """Take as many of the ``wanted`` depths as keep the goal, those that save most first."""
+    problem, start = best.problem, best.depths
+    saved = [
+        problem.cost_at(at, depth) - problem.cost_at(at, less)
+        for at, (depth, less) in enumerate(zip(start, wanted, strict=True))
     ]
-    raise NearestError(cycles)
-
-
-def _proposed(method: Method, problem: Problem, missed: Sequence[Limit]) -> Depths | None:
-    """Return what ``method`` finds; None where nothing keeps the limits."""
-    for more in _fewer(missed):
-        wanted = Problem(problem.variables, (*problem.limits, *more), problem.cost)
-        oracle = Oracle(wanted)
-        if oracle.keeps(wanted.most):
-            return proposal(method, oracle, lower_bounds(oracle)).depths
-    return None
-
-
-def _fewer(missed: Sequence[Limit]) -> Iterator[Sequence[Limit]]:
-    """Yield what missed the goal, all of it and none of it."""
-    yield missed
-    if missed:
-        yield ()
-
-
-def _cost(asked: Asked, depths: Depths) -> int:
-    return asked.problem(asked.unbounded).cost_of(depths)
+    order = [at for at in sorted(range(len(saved)), key=lambda at: (-saved[at], at)) if saved[at]]
+    enough, too_many = 0, len(order)
+    while best.left > 0 and too_many - enough > 1:
+        middle = (enough + too_many) // 2
+        taken = set(order[:middle])
+        depths = [wanted[at] if at in taken else depth for at, depth in enumerate(start)]
+        if best.takes(tuple(depths)):
+            enough = middle
+        else:
+            too_many = middle

@@ -76,6 +76,6 @@ def _variable(
         )
     if given:
         depth = given.pop()
-        return Variable(name, slots, depth, depth)
+        return Variable(name, slots, depth, depth, is_pinned=True)
     most = max(channel.elements for same in channels for channel in same)
     return Variable(name, slots, 1, max(1, most))

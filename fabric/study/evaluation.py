@@ -25,7 +25,7 @@ from fabric.symbolic.bounds import lower_bounds
 from fabric.telling.errors import ConfigurationError, FabricError
 from fabric.telling.plain import JsonObject
 
-__all__ = ["Before", "Job", "known_before", "outcome_of", "run_point"]
+__all__ = ["Before", "Job", "known_before", "loaded_of", "outcome_of", "run_point"]
 
 _HARDWARE: Final = "hardware."
 _DEPTH: Final = "depth."
@@ -87,7 +87,7 @@ def known_before(job: Job) -> Before:
     point = job.point
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            loaded, _ = _loaded(job)
+            loaded, _ = loaded_of(job)
             known = lower_bounds(loaded.program)
     except FabricError as error:
         refused = Outcome(
@@ -107,7 +107,7 @@ def outcome_of(job: Job) -> Outcome:
     hardware: JsonObject | None = None
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            loaded, depths = _loaded(job)
+            loaded, depths = loaded_of(job)
             parameters = _plain(loaded.parameters)
             hardware = loaded.program.hardware.as_dict()
             report = simulate(
@@ -142,7 +142,7 @@ def outcome_of(job: Job) -> Outcome:
     )
 
 
-def _loaded(job: Job) -> tuple[Loaded, dict[str, int]]:
+def loaded_of(job: Job) -> tuple[Loaded, dict[str, int]]:
     """Return a point's program, wired, and its depths."""
     keys: dict[str, object] = {}
     depths: dict[str, int] = {}

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fabric.trace.analysis.path import CriticalPath
     from fabric.trace.analysis.stalled import Stalls
     from fabric.trace.analysis.summary import TraceSummary
+    from fabric.trace.analysis.what_if import WhatIf
 
 # Analyses are imported by whoever asks for them: a command asks for one.
 
@@ -132,6 +133,29 @@ class Trace(RecordedRun):
         from fabric.trace.analysis.diff import diff_of
 
         return diff_of(self, other)
+
+    @checked
+    def what_if(
+        self,
+        depths: Mapping[str, int] | None = None,
+        work: Mapping[str, float] | None = None,
+    ) -> WhatIf:
+        """Return what the run would have taken with other depths, or units that work longer.
+
+        Nothing is run: what each unit did is timed again. That is exact where other depths change
+        nothing but when; else ``reasons`` says what they may change.
+
+        Args:
+            depths: of channels, by ``consumer.input`` or a pattern such as ``load_*.0``.
+            work: how many times as long units work, by name.
+
+        Raises:
+            ConfigurationError: there is no such channel or unit, a number is out of range, the run
+                did not complete, or not all of it was traced or is there.
+        """
+        from fabric.trace.analysis.what_if import what_if_of
+
+        return what_if_of(self, depths or {}, work or {})
 
     def __enter__(self) -> Self:
         """Return the trace, to be closed behind the block."""

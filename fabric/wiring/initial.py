@@ -122,14 +122,22 @@ class Initial(Operator):
         source, sink = ports.source, ports.sink
         type_ = ports.input_types[0]
         value = _made(self.value, type_.value, functional=ports.functional)
-        for _ in range(self.count):
-            for stop in _stops(type_.shape[1:]):
-                await sink.send((value, stop))
-        while (element := await source.receive()) is not None:
-            if isinstance(element[0], Empty):
-                await sink.send_bare(element[1], element[0].dimension)
-            else:
-                await sink.send(element)
+        rank, expected = type_.rank, type_.shape[0]
+        for left in reversed(range(ports.repeats)):
+            for _ in range(self.count):
+                for stop in _stops(type_.shape[1:]):
+                    await sink.send((value, stop))
+            # The next input begins with what this one began with. Where it ends is not known of
+            # one whose length is not.
+            groups = expected if left and isinstance(expected, int) else -1
+            while groups and (element := await source.receive()) is not None:
+                groups -= element[1] >= rank
+                if isinstance(element[0], Empty):
+                    await sink.send_bare(element[1], element[0].dimension)
+                else:
+                    await sink.send(element)
+            if groups < 0:
+                break
 
 
 def any_value(type_: ValueType) -> object:

@@ -186,7 +186,11 @@ class Operator(Described):
         return None
 
     async def run(self, ports: Ports) -> None:
-        """Read the inputs and write the outputs until the inputs end; await nothing else."""
+        """Read the inputs and write the outputs until the inputs end; await nothing else.
+
+        Of an operator without inputs it is called again for each input more that the program is
+        given; ``ports.now`` and ``send_at`` then count from where the call before has got to.
+        """
         raise NotImplementedError
 
     def wire(self, *inputs: Stream) -> tuple[Stream, ...]:

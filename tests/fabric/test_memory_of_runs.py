@@ -69,9 +69,9 @@ def test_buffers_are_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     recorders = []
     finish = Recorder.finish
 
-    def remember(recorder: Recorder, status: str, cycles: int) -> None:
+    def remember(recorder: Recorder, status: str, cycles: int, shutdown_cycles: int | None) -> None:
         recorders.append(recorder)
-        finish(recorder, status, cycles)
+        finish(recorder, status, cycles, shutdown_cycles)
 
     monkeypatch.setattr(Recorder, "finish", remember)
     simulate(chain(("s0",), ("r0",), elements=5), log_dir=tmp_path, trace=TraceOptions())

@@ -19,8 +19,10 @@ from fabric.engine.channel import Channel
 from fabric.engine.observed_channel import ObservedChannel
 from fabric.engine.observer import Sent, Stamp, Taken, Transferred
 from fabric.engine.weaving import woven
+from operators import Repeat
 from tests.deadlock.parts import Script, source
 from tests.fabric.graphs import Graph, graphs, run_graph
+from tests.fabric.scripted import Stage
 from tests.fabric.trace.recording import PROGRAMS, program, record
 from tests.schedules import SCHEDULES, schedule
 
@@ -132,6 +134,15 @@ class TestRuns:
             + unit.hbm_cycles + unit.capacity_cycles
             for unit in report.units
         }  # fmt: skip
+
+    def test_clocks(self) -> None:
+        """What is sent for later, counted from a reading of a clock, makes no reading of others."""
+        with Program("repeated") as wired:
+            stage = Stage(15, outputs=0, peeks=True)
+            stage(Repeat(5)(source("x", 3)))
+        simulate(wired, observers=[_Notes()])
+
+        assert {int} == {type(clock) for clock in stage.clocks}
 
     def test_users_operator(self) -> None:
         """What a user's operator does is checked still, and told, too."""

@@ -45,6 +45,8 @@ UNCALLED: Final = {
     *("Unit", "Wait", "Watched", "Wiring"),
     # answers of a study, and what one hands out
     *("Findings", "Outcome", "Point", "Space", "StudySession", "run_point"),
+    # the answer of sizing
+    "Sizing",
     # answers of a trace
     *("CriticalPath", "Moment", "Stalls", "TraceDiff", "TraceSummary"),
     # made by Tensor.elements

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import click
 from typing_extensions import override
 
-__all__ = ["NamedPath", "numbers", "program_options"]
+__all__ = ["NamedPath", "factors", "numbers", "program_options"]
+
+_FACTOR: Final = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?x", re.ASCII)
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -77,3 +80,19 @@ def numbers(
         return found
 
     return read
+
+
+def factors(
+    _context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> dict[str, float]:
+    """Return what was given to an option ``NAME=FACTORx``, several times: factors by name.
+
+    Another form is a click.BadParameter.
+    """
+    found = {}
+    for item in given:
+        name, _, factor = item.rpartition("=")
+        if not name or _FACTOR.fullmatch(factor) is None:
+            raise click.BadParameter(f"{item!r}: expected {parameter.metavar}, as in 0.5x or 2x")
+        found[name] = float(factor.removesuffix("x"))
+    return found

@@ -41,6 +41,13 @@ __all__ = ["command"]
     help="The depth of one channel, named by its reader: OPERATOR.INPUT.",
 )
 @click.option(
+    "--depths",
+    "depths_file",
+    metavar="FILE.toml",
+    type=NamedPath(path_type=Path, dir_okay=False),
+    help="Depths of many channels, as `size -o` writes them; --depth comes over them.",
+)
+@click.option(
     "--trace",
     type=click.Choice(["counters", "events"]),
     default="counters",
@@ -102,6 +109,7 @@ def command(
     hardware_file: str | None,
     mode: str | None,
     depths: dict[str, int],
+    depths_file: Path | None,
     trace: str,
     trace_window: str | None,
     trace_nodes: str | None,
@@ -118,6 +126,10 @@ def command(
     options = _trace_options(trace, trace_window, trace_nodes)
 
     place = None if break_at is None else _break(break_at, as_json=as_json)
+    if depths_file is not None:
+        from fabric.sizing.depths_file import read_depths
+
+        depths = read_depths(depths_file) | depths
 
     from fabric.engine.machine_code import was_compiled_now
     from fabric.loading.program_file import load_on

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fabric.shell.commands.options import NamedPath
+from fabric.shell.commands.options import NamedPath, factors, numbers
 from fabric.shell.groups import Group
 
 if TYPE_CHECKING:
@@ -113,6 +113,34 @@ def diff(run_a: Path, run_b: Path, rows: int) -> None:
 
     other = _opened(run_b)
     _show(run_a, lambda trace, console: print_diff(trace.diff(other), console, rows))
+
+
+@command.command("what-if")
+@_RUN
+@click.option(
+    "--depth",
+    "depths",
+    metavar="CHANNEL=N",
+    multiple=True,
+    callback=numbers(least=1),
+    help="The depth of a channel, named by its reader: OPERATOR.INPUT, or a pattern: 'load_*.0'.",
+)
+@click.option(
+    "--work",
+    metavar="UNIT=FACTORx",
+    multiple=True,
+    callback=factors,
+    help="A unit works so many times as long: 0.5x is half, 2x is double.",
+)
+@_ROWS
+def what_if(run: Path, depths: dict[str, int], work: dict[str, float], rows: int) -> None:
+    """Say what the run would have taken with other depths or work, without running it.
+
+    What each unit did is timed again: exactly, where other depths change nothing but when.
+    """
+    from fabric.trace.printing.what_if import print_what_if
+
+    _show(run, lambda trace, console: print_what_if(trace.what_if(depths, work), console, rows))
 
 
 @command.command("export")

@@ -41,8 +41,11 @@ class RecordedRun:
         failed: it did not complete, or its outputs are wrong.
         cycles: of the run; the last recorded cycle where it was killed.
         problems: sentences about what is missing.
+        damaged: something is missing that the run wrote or was to write.
         has_state: it says what units waited for, and for which elements.
         window: the cycles that were traced, the last one not included.
+        shutdown_cycles: so long after its last client the off-chip memory stopped; None where the
+            run does not say.
         explained: what the run itself wrote about a deadlock or a livelock; None for nothing.
     """
 
@@ -60,11 +63,13 @@ class RecordedRun:
         found = [run / name for name in ("trace-grown", "trace") if (run / name).is_dir()]
         self.folder: Final = found[-1 if first else 0] if found else run
         self.problems: list[str] = []
+        told = 0
         if len(found) > 1 and not first:
             self.problems.append(
                 f"it was run again with deeper channels, which this is about; {found[1]} has the "
                 "run that stopped"
             )
+            told = 1
         self.has_state = True
         self.meta: Final = self._meta(run)
         self.explained: Final = self._text(self.folder.parent / "deadlock.json")
@@ -94,6 +99,11 @@ class RecordedRun:
             self.problems.append(
                 "the run did not say how it ended: this is what it wrote until then"
             )
+        self.damaged: Final = len(self.problems) > told
+        shutdown_cycles = end.get("shutdown_cycles")
+        self.shutdown_cycles: Final[int | None] = (
+            shutdown_cycles if is_number(shutdown_cycles) else None
+        )
         window = self.meta.get("window")
         start, end_cycle = (0, self.cycles) if window is None else (window[0], window[1] + 1)
         self.window: Final[tuple[int, int]] = (min(start, self.cycles), min(end_cycle, self.cycles))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from fabric.machine.state_of import clients_of
 from fabric.retiming.watcher import Watcher
 from fabric.telling.causes import Operation
 from fabric.telling.errors import ConfigurationError
@@ -83,6 +84,7 @@ class Recorder:
         off_chip = {
             "request_bytes": memory.request_bytes,
             "peak_bytes_per_cycle": float(memory.peak_bytes_per_cycle),
+            "clients": list(clients_of(plan)),
         }
         about = {"schema_version": SCHEMA_VERSION, **head, **options, "off_chip": off_chip}
         try:
@@ -108,11 +110,18 @@ class Recorder:
                 self._snapshot()
                 seconds = max(_SNAPSHOT_SECONDS, _SHARE * (time.perf_counter() - start))
 
-    def finish(self, status: str, cycles: int) -> None:
-        """Write the rest."""
+    def finish(self, status: str, cycles: int, shutdown_cycles: int | None) -> None:
+        """Write the rest.
+
+        Args:
+            status: how the run ended.
+            cycles: of it.
+            shutdown_cycles: so long after its last client the off-chip memory stopped; None where
+                the run did not complete.
+        """
         self.observer.finish()
         self._snapshot()
-        self._end = {"status": status, "cycles": cycles}
+        self._end = {"status": status, "cycles": cycles, "shutdown_cycles": shutdown_cycles}
         self._spool.attempt("its end", lambda: self._json("end", self._end))
         self._spool.close()
 

@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 
 import numpy as np
 import pytest
+from typing_extensions import override
 
-from fabric import ConfigurationError, Program, simulate
+from fabric import (
+    ConfigurationError,
+    OperatorError,
+    Program,
+    ProgramError,
+    Tile,
+    simulate,
+)
+from fabric.loading.program_file import load_on
+from fabric.retiming.retimer import Retimer
 from fabric.sizing.running import Stuck, cycles_of, recorded, unbounded
-from operators import Consumer, LinearOffChipLoad, LinearOffChipStore, Metadata, Selectors
+from operators import (
+    Consumer,
+    Flatten,
+    Function,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    Metadata,
+    Partition,
+    Selectors,
+    SiLU,
+)
 
 
 def loads() -> Program:
@@ -54,8 +76,12 @@ class TestRepeats:
         once, thrice = numbers(5), numbers(5, rows=3)
 
         found = recorded(once, unbounded(once), repeats=3)
+        retimer = Retimer(found.record)
 
-        assert simulate(thrice).cycles == found.cycles == 3 * 5 + 1
+        assert retimer.time(found.record.depths).cycles == found.cycles == 3 * 5 + 1
+        assert simulate(thrice).cycles == found.cycles
+        # Nothing is visible in the cycle in which it is sent.
+        assert list(retimer.visible) == [1, *range(1, 3 * 5)]
 
     def test_engines(self) -> None:
         """The compiled engine takes as long as the recorded run."""
@@ -75,15 +101,75 @@ class TestFailures:
             recorded(loads(), {"nobody.0": 3})
 
     def test_deadlock(self) -> None:
-        """A deadlock says how it ended, and has the state and the plan."""
-        from fabric.loading.program_file import load_on
+        """A deadlock says how it ended, and has the state and says why."""
+        program = load_on(None, "programs/matrix_vector.py", [], {}).program
 
-        program = load_on(None, "programs/breadth_first_search.py", [], {}).program
-
-        with pytest.raises(Stuck, match="breadth-first-search: deadlock at cycle") as caught:
-            recorded(program, unbounded(program), repeats=2)
+        with pytest.raises(
+            Stuck,
+            match=r"^matrix-vector: deadlock at cycle [\d,]+ with 2 inputs one after the other: "
+            "expected it to complete with these depths$",
+        ) as caught:
+            recorded(program, {}, repeats=2)
 
         assert caught.value.ending == "deadlock"
         assert caught.value.state.waiting
-        assert caught.value.plan.program is program
-        assert cycles_of(program, unbounded(program), 2) is None
+        assert caught.value.explained.cycle == caught.value.state.stopped_cycle
+        (loop,) = caught.value.explained.loops
+        assert "pack_5 has 3 of the 16 elements that make its output 1" in loop.cause
+        # Shapes say how many elements one input has.
+        assert {each.expected for each in loop.channels} == {"unknown"}
+        assert cycles_of(program, {}, 2) is None
+
+    @pytest.mark.parametrize("run", [recorded, cycles_of])
+    def test_operator(self, run: Callable[..., object]) -> None:
+        """What an operator fails with is raised."""
+        program = mapped(Failing())
+
+        with pytest.raises(OperatorError, match="map_1: ZeroDivisionError"):
+            run(program, {})
+
+    def test_assumption(self) -> None:
+        """An assumption that is false of one input is told; of several it is not about."""
+        route = np.array([[0], [1], [1], [0]])
+        with Program("assumed") as program:
+            rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((4, 8)), tile=(1, 8))())
+            even, odd = Partition(2)(rows, Flatten(0, 1)(Selectors(route, width=2)()))
+            Consumer()(even.assume(3))
+            Consumer()(odd)
+
+        with pytest.raises(ProgramError, match="is 2: expected 3, as the program assumes"):
+            recorded(program, {})
+
+        assert recorded(program, {}, repeats=2).state.channels[0].taken == 8
+
+    @pytest.mark.parametrize("run", [recorded, cycles_of])
+    def test_interrupt(self, run: Callable[..., object]) -> None:
+        """A run that is interrupted raises what interrupts."""
+        with pytest.raises(KeyboardInterrupt):
+            run(mapped(Interrupting()), {})
+
+
+class Failing(SiLU):
+    """Fails in timing mode, too."""
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        """Divide by zero."""
+        raise ZeroDivisionError
+
+
+class Interrupting(SiLU):
+    """Is there when Ctrl-C comes."""
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        """Press it."""
+        signal.raise_signal(signal.SIGINT)
+        return super().apply(*inputs)
+
+
+def mapped(function: Function) -> Program:
+    """Return a program that maps ``function``."""
+    with Program("mapped") as program:
+        Consumer()(Map(function)(LinearOffChipLoad(np.ones((8, 64)), tile=(2, 64))()))
+    return program

@@ -120,7 +120,7 @@ def test_queries_that_read(capsys: pytest.CaptureFixture[str], run: Path, query:
         ["graph", "", "-o", "graph.svg"],
         ["graph", "program.py", "-o", ""],
         ["graph", "program.py", "-o", "graph.svg", "--run", ""],
-        *(["trace", name, ""] for name in ("summary", "stalls", "deadlock")),
+        *(["trace", name, ""] for name in ("summary", "stalls", "deadlock", "what-if")),
         ["trace", "show", "", "--at", "1"],
         ["trace", "query", "", "utilisation"],
         ["trace", "diff", "", "{run}"],

@@ -1,0 +1,195 @@
+"""``size``: how deep each channel has to be."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fabric.shell.commands.options import NamedPath, numbers, program_options
+
+if TYPE_CHECKING:
+    from fabric.sizing.methods import Method
+    from fabric.sizing.result import Sizing
+    from fabric.wiring.program import Program
+
+__all__ = ["command"]
+
+
+@click.command("size")
+@program_options
+@click.option(
+    "--goal",
+    default="same-cycles",
+    show_default=True,
+    help="deadlock-free; same-cycles, as with unbounded channels; slowdown=1.02; or cycles=N.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(["search", "exact", "high-water", "paper-lp"]),
+    default="search",
+    show_default=True,
+    help="That finds the depths; the report has what the others find, too.",
+)
+@click.option(
+    "--objective",
+    type=click.Choice(["bytes", "slots"]),
+    default="bytes",
+    show_default=True,
+    help="What is to be least.",
+)
+@click.option(
+    "--step",
+    metavar="power-of-two|BYTES",
+    help="Memory comes in blocks: what the bytes of a channel are rounded up to.",
+)
+@click.option(
+    "--depth",
+    "depths",
+    metavar="CHANNEL=N",
+    multiple=True,
+    callback=numbers(least=1),
+    help="Pin the depth of one channel, named by its reader: OPERATOR.INPUT.",
+)
+@click.option(
+    "--share",
+    metavar="PATTERN",
+    multiple=True,
+    help="Channels that have one depth, as in 'load_up_*.0'.",
+)
+@click.option(
+    "--repeat",
+    "repeats",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Size for N inputs back to back.",
+)
+@click.option(
+    "--vary",
+    metavar="NAME=VALUES",
+    multiple=True,
+    help="A parameter and the inputs it stands for, as in a study: the depths serve all of them.",
+)
+@click.option(
+    "--hold-out",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Keep N of the inputs apart, and run them with the depths found for the others.",
+)
+@click.option(
+    "-o",
+    "output",
+    metavar="FILE.toml",
+    type=NamedPath(path_type=Path, dir_okay=False),
+    help="Write the depths, for `run --depths`.",
+)
+@click.option(
+    "--certificate",
+    metavar="FILE.npz",
+    type=NamedPath(path_type=Path, dir_okay=False),
+    help="Write the proof, for `python -m fabric.sizing.checker`.",
+)
+@click.option(
+    "--rows",
+    type=click.IntRange(min=1),
+    default=15,
+    show_default=True,
+    help="Rows of the table of channels at most.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def command(
+    known: dict[str, object],
+    program: str,
+    parameters: tuple[str, ...],
+    hardware_file: str | None,
+    goal: str,
+    method: Method,
+    objective: str,
+    step: str | None,
+    depths: dict[str, int],
+    share: tuple[str, ...],
+    repeats: int,
+    vary: tuple[str, ...],
+    hold_out: int,
+    output: Path | None,
+    certificate: Path | None,
+    rows: int,
+    as_json: bool,
+) -> int:
+    """Find the depths of PROGRAM.py's channels that keep a goal at the least cost."""
+    known.update(program=program)
+    from fabric.runs.exit_status import ExitStatus
+    from fabric.sizing.size import Wanted, find_depths
+    from fabric.terminal.output import program_prints
+
+    with program_prints(as_json=as_json):
+        inputs, others = _inputs(program, parameters, hardware_file, vary, hold_out, known)
+        wanted = Wanted(goal, method, objective, step, depths, share, repeats)
+        found = find_depths(inputs, wanted, others, _notify())
+    _print(found, known, rows, as_json=as_json)
+    _write(found, program, output, certificate)
+    return ExitStatus.COMPLETED if found.keeps and not found.violated else ExitStatus.WRONG
+
+
+def _inputs(
+    program: str,
+    parameters: tuple[str, ...],
+    hardware_file: str | None,
+    vary: tuple[str, ...],
+    hold_out: int,
+    known: dict[str, object],
+) -> tuple[Program | dict[str, Program], dict[str, Program]]:
+    """Return the program, or those that ``vary`` makes of it, and those of them held out."""
+    if vary:
+        from fabric.sizing.inputs import held_out, programs_of
+
+        hardware = None if hardware_file is None else Path(hardware_file)
+        return held_out(programs_of(Path(program), parameters, vary, hardware), hold_out)
+    if hold_out:
+        raise click.UsageError("--hold-out keeps inputs apart: expected it with --vary.")
+    from fabric.loading.program_file import load_on
+
+    return load_on(hardware_file, program, parameters, known).program, {}
+
+
+def _notify() -> Callable[[str], object]:
+    """Return what tells of runs on a terminal."""
+    if not (sys.stdout.isatty() and sys.stderr.isatty()):
+        return lambda _: None
+    from fabric.terminal.output import tell
+
+    return lambda text: tell(f"fabric: {text}")
+
+
+def _write(found: Sizing, program: str, output: Path | None, certificate: Path | None) -> None:
+    if output is not None:
+        from fabric.sizing.depths_file import write_depths
+
+        about = (
+            f"{program}: {found.goal}, {found.cost:,} {found.objective}, {found.truth}",
+            "for `python -m fabric run --depths`",
+        )
+        write_depths(output, found.depths, about)
+    if certificate is not None:
+        from fabric.sizing.proofs import write_proofs
+
+        write_proofs(found, certificate)
+
+
+def _print(found: Sizing, known: dict[str, object], rows: int, *, as_json: bool) -> None:
+    from fabric.shell.objects import size_object
+    from fabric.terminal.output import print_json, print_text, printed
+
+    if as_json:
+        print_json(size_object(**known, status="sized", **found.as_json()))
+        return
+    from fabric.sizing.printing import print_sizing
+
+    text = printed(lambda console: print_sizing(found, console, rows))
+    print_text("".join(f"{line.rstrip()}\n" for line in text.splitlines()))

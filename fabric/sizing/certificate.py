@@ -1,0 +1,76 @@
+"""Write down what proves that depths do: when everything happens with them.
+
+``checker`` knows nothing of how the clocks were found, and has what a certificate consists of.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fabric.retiming import events as e
+from fabric.retiming.retimer import Retimer
+from fabric.sizing.checker import digest_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fabric.engine.machine_code import Counters
+    from fabric.retiming.record import Record
+
+__all__ = ["record_digest", "write_certificate"]
+
+
+def record_digest(record: Record) -> str:
+    """Return the digest that certificates of a record bear, whatever the depths."""
+    return digest_of(_arrays(record))
+
+
+def write_certificate(path: Path, record: Record, depths: Counters, limit: int) -> None:
+    """Write when everything happens that was recorded, with ``depths``.
+
+    It proves that the record completes: that the program does where the record is determinate.
+
+    Args:
+        path: of the file, a .npz; one that is there is overwritten.
+        record: of a run.
+        depths: of its channels, in edge order.
+        limit: cycles that it may take.
+
+    Raises:
+        ValueError: it does not complete within ``limit``.
+    """
+    retimer = Retimer(record)
+    cycles = retimer.time(depths, limit).cycles
+    if cycles is None:
+        raise ValueError(f"{record.program} does not complete within {limit:,} cycles")
+    arrays = _arrays(record)
+    arrays |= {
+        "digest": np.array(digest_of(arrays)),
+        "depths": np.array(depths, np.int64),
+        "clocks": retimer.clocks[: len(record.events)],
+        "cycles": np.array(cycles),
+        "limit": np.array(limit),
+    }
+    with path.open("wb") as file:
+        np.savez_compressed(file, **arrays)
+
+
+def _arrays(record: Record) -> dict[str, Any]:
+    """Return the arrays that say what was recorded."""
+    channels = [
+        (each.producer, each.consumer, each.forward_cycles, each.backward_cycles, each.elements)
+        for each in record.channels
+    ]
+    codes = record.events[:, 0]
+    events = np.column_stack([codes & e.KIND, codes >> e.SHIFT, record.events[:, 1]])
+    return {
+        "program": np.array(record.program),
+        "options": np.array([each.option for each in record.channels], np.str_),
+        "first": record.first,
+        "events": events,
+        "channels": np.array(channels, np.int64).reshape(-1, 5),
+        "clients": np.array(record.clients, np.int64),
+        "shutdown_cycles": np.array(record.shutdown_cycles),
+    }

@@ -1,0 +1,134 @@
+"""Check a certificate: that a recorded run completes with given depths in the cycles it claims.
+
+It is a .npz file of the texts ``program``, ``options`` [channels] and ``digest``, and of integers:
+``first`` (the event of each unit, and their number), ``events`` [.., 3] (kind, channel, amount),
+``channels`` [.., 5] (producer, consumer, cycles forward and backward, elements), ``clients`` (units
+of the memory, which stops ``shutdown_cycles`` after them), ``depths`` of channels, ``clocks`` after
+events, ``cycles`` and ``limit``. Kinds, those up to 8 after amount cycles of work: 0 see the next
+element, 1 dequeue it, 2 take a slot and send, 3 take a slot, 4 send into it, 5 see the end, 6 end,
+7 work, 8 wait; and 9 read the clock, 10 the next sent is visible amount after the clock so many
+events ago as stand for the channel, or 11 in cycle amount, 12 recall when element amount was
+visible, 13 be busy until amount after that, 14 wait until amount after the next is visible. What a
+unit has not dequeued when it ends is so then.
+
+No clock is before what it follows from, and nothing follows from itself: so nothing gets stuck, and
+the clocks of the run are no later, for they are the least of which that is so.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect
+from collections import defaultdict
+from graphlib import TopologicalSorter
+from hashlib import sha256
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+RECORD = {"program": "U0", "options": "U1", "first": "i1", "events": "i2", "channels": "i2"}
+RECORD |= {"clients": "i1", "shutdown_cycles": "i0"}
+FORM = RECORD | {"digest": "U0", "depths": "i1", "clocks": "i1", "cycles": "i0", "limit": "i0"}
+END_OF = {0: 1, 1: 1, 2: 0, 3: 0, 4: 0, 5: 1, 12: 1, 14: 1}
+
+
+def digest_of(file: dict[str, Any]) -> str:
+    """Return the digest of the record in a certificate: of all but depths, clocks and claims."""
+    digest = sha256()
+    for name in RECORD:
+        digest.update(
+            repr((file[name].dtype.str, file[name].shape)).encode() + file[name].tobytes()
+        )
+    return digest.hexdigest()
+
+
+def check(path: str | Path) -> list[str]:
+    """Return what is wrong with a certificate; nothing where it proves what it claims."""
+    try:
+        with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as members:
+            file = {name: members[name] for name in members.files}
+        if {name: f"{array.dtype.kind}{array.ndim}" for name, array in file.items()} != FORM:
+            return ["it has other arrays than a certificate"]
+        if digest_of(file) != file["digest"]:
+            return ["it has the digest of another record"]
+        return list(_wrong(**{name: array.tolist() for name, array in file.items()}))
+    except Exception as error:  # noqa: BLE001 - of numpy, for what is not there, for a circle
+        return [f"it is no certificate: {error!r}"]
+
+
+def _wrong(  # noqa: C901, PLR0912 - one switch
+    first: Any, events: Any, channels: Any, depths: Any, clocks: Any, **of: Any
+) -> Any:
+    """Yield what is wrong; raise an error where a number stands for what is not there.
+
+    The clocks of a circle are all the same. It is looked for among what follows at once, and along
+    units from one of these events to the next.
+    """
+    if first[0] != 0 or first != sorted(first) or not first[-1] == len(events) == len(clocks):
+        yield "its events are not all there"
+    if not len(channels) == len(depths) == len(of["options"]) == len(set(of["options"])):
+        yield "its channels are not all there"
+    ends, finish = dict(enumerate(channels)), dict[int, int]()
+    sent, slots, taken, ended = (defaultdict[int, list[Any]](list) for _ in range(4))
+    seen, follows, circle = list[Any](), list[Any](), defaultdict[int, list[int]](list)
+    for unit, (start, stop) in enumerate(pairwise(first)):
+        clock, asked, recalled = 0, 0, tuple[int, ...]()
+        for event in range(start, stop):
+            (kind, on, amount), before, clock = events[event], clock, clocks[event]
+            if (
+                kind not in range(15)
+                or (kind in END_OF and ends[on][END_OF[kind]] != unit)
+                or (amount < 0 and kind not in (10, 13, 14))
+                or (kind == 10 and not 0 <= on <= event - start)
+                or clock < before + (amount if kind < 9 else 0)
+                or (kind == 4 and len(slots[on]) == len(sent[on]))
+                or (kind == 5 and unit not in finish and len(taken[on]) < ends[on][4])
+                or (kind != 5 and unit in finish)
+            ):
+                yield f"event {event} is nothing that its unit could do then"
+            if kind in (0, 1, 14):
+                seen.append((event, on, len(taken[on]), amount if kind == 14 else 0))
+            if kind in (2, 3):
+                slots[on].append(event)
+            if kind in (2, 4):
+                sent[on].append((event, max(clock + ends[on][2], asked)))
+                asked = 0
+            elif kind in (1, 5):
+                (taken if kind == 1 else ended)[on].append(event)
+            elif kind == 6:
+                finish[unit] = event
+            elif kind in (10, 11):
+                asked = amount + (clocks[event - on] if kind == 10 else 0)
+            elif kind in (12, 13):
+                recalled = (on, amount) if kind == 12 else recalled
+                seen.append((event, *recalled, amount if kind == 13 else 0))
+    for event, on, number, later in seen:
+        follows.append((event, sent[on][number][0], sent[on][number][1] + later))
+    for on, (source, target, forward, backward, elements) in ends.items():
+        every = len(sent[on]) == elements >= len(slots[on]) - depths[on] and len(ended[on]) == 1
+        if not every or min(forward, backward, depths[on]) < 1:
+            yield f"channel {on} has other elements or ends, takes no time, or is never free"
+        free, left = [(event, clocks[event]) for event in taken[on]], finish[target]
+        free += [(left, max(visible, clocks[left])) for _, visible in sent[on][len(free) :]]
+        for event, (earlier, cycle) in zip(slots[on][depths[on] :], free, strict=False):
+            follows.append((event, earlier, cycle + backward))
+        follows += [(event, finish[source], 0) for event in ended[on]]
+    for event, earlier, cycle in follows:
+        if clocks[event] < max(cycle, clocks[earlier]):
+            yield f"event {event} is before what it follows from"
+        if clocks[event] == clocks[earlier]:
+            circle[event].append(earlier)
+    for earlier, event in pairwise(sorted({*circle, *chain(*circle.values())})):
+        if bisect(first, earlier) == bisect(first, event):
+            circle[event].append(earlier)
+    TopologicalSorter(circle).prepare()
+    last = [(finish[unit], first[unit + 1] - 1) for unit in of["clients"]]
+    shut_down = [clocks[event] + of["shutdown_cycles"] for _, event in last]
+    if not max(0, *clocks, *shut_down) <= of["cycles"] <= of["limit"]:
+        yield "it takes more cycles than it claims, or than its limit"
+
+
+if __name__ == "__main__":
+    sys.exit("\n".join(check(sys.argv[1])) or 0)

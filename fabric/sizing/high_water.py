@@ -1,0 +1,45 @@
+"""The depths that delay nothing: the most slots of each channel that are in use at once.
+
+A slot is in use from when it is taken, before the element is visible, until its credit is back.
+With so many slots every stamp is that of a run without bounds, and with one less some stamp is
+later; depths that only keep the last cycle may be far smaller.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from fabric.engine.machine_code import Counters
+from fabric.retiming.retimer import Retimer
+from fabric.sizing.at_most import sized_at_most
+from fabric.sizing.problem import Depths, Problem
+
+__all__ = ["high_water", "slots_in_use"]
+
+
+def high_water(problem: Problem) -> Depths:
+    """Return the least depths with which every stamp is as with each variable at its most.
+
+    Raises:
+        ConfigurationError: at the most of all variables, a record does not complete.
+    """
+    return sized_at_most(problem, slots_in_use)
+
+
+def slots_in_use(retimer: Retimer) -> Counters:
+    """Return for each channel how many slots were in use at once, in the last timing of a record.
+
+    At least 1. An element that its reader left over has its slot until that reader had ended.
+    """
+    bounds = retimer.base.tolist()
+    found = np.ones(len(bounds) - 1, np.int64)
+    for channel, (start, stop) in enumerate(itertools.pairwise(bounds)):
+        if stop - start > 1:
+            # What is left over may be visible in another order than it was sent, but credits are
+            # spent in that order.
+            usable = np.maximum.accumulate(retimer.usable[start:stop])
+            back = np.searchsorted(usable, retimer.issued[start:stop], "right")
+            found[channel] = (np.arange(1, stop - start + 1) - back).max()
+    return np.maximum(found, 1)

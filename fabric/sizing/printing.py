@@ -1,0 +1,153 @@
+"""What sizing found, on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from fabric.telling.wording import merged_text, visible, without_numbers
+from fabric.terminal.output import print_line
+from fabric.terminal.tables import print_table, print_title
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fabric.sizing.result import Input, SizedChannel, Sizing
+
+__all__ = ["print_sizing"]
+
+
+def print_sizing(sizing: Sizing, console: Console, shown: int) -> None:
+    """Print the answer, what is known of it, and the tables; ``shown`` rows of channels at most."""
+    print_line(console, Text.assemble((visible(sizing.program), "bold"), f"  {sizing.goal}"))
+    for sentence in _sentences(sizing):
+        print_line(console, Text(sentence))
+    _print_channels(sizing, console, shown)
+    _print_methods(sizing, console)
+    _print_inputs(sizing, console)
+    _print_held_out(sizing, console)
+
+
+def _sentences(sizing: Sizing) -> list[str]:
+    """Return the answer and what is known of it."""
+    unit = sizing.objective
+    kept = "" if sizing.keeps else "; they miss the goal"
+    sentences = [
+        f"{sizing.cost:,} {unit} of channels, {sizing.cost_before:,} as it is wired, found by "
+        f"{sizing.method}{kept}."
+    ]
+    if sizing.lower_bound >= sizing.cost:
+        sentences.append("No depths that keep the goal cost less.")
+    else:
+        less = 100 * (sizing.cost - sizing.lower_bound) / sizing.cost
+        sentences.append(
+            f"None that keep the goal cost less than {sizing.lower_bound:,}, {less:.1f} % less."
+        )
+    if len(sizing.inputs) == 1:
+        sentences.append(_cycles(sizing.inputs[0]))
+    if sizing.truth == "proved":
+        sentences.append(
+            "Proved, from the record of one run, whose units do the same at any depths."
+        )
+    elif sizing.keeps:
+        sentences.append(f"Validated by a run, not proved: {'; '.join(sizing.reasons)}.")
+    if sizing.settled is not None:
+        sentences.append(f"{sizing.repeats:,} inputs back to back; {sizing.settled}.")
+    return sentences
+
+
+def _cycles(run: Input) -> str:
+    """Say how long runs take."""
+    now = "gets stuck" if run.cycles_before is None else f"{run.cycles_before:,}"
+    found = "it gets stuck" if run.cycles is None else f"{run.cycles:,} cycles"
+    allowed = "" if run.limit_cycles is None else f"; {run.limit_cycles:,} are allowed"
+    return f"A run takes {found}: {now} as wired, {run.cycles_unbounded:,} without limits{allowed}."
+
+
+def _print_channels(sizing: Sizing, console: Console, shown: int) -> None:
+    groups = _alike(sizing.channels)
+    rows = [
+        (
+            merged_text([channel.option for channel in its]),
+            len(its),
+            its[0].depth_before,
+            its[0].depth,
+            its[0].least_depth,
+            sum(channel.depth * channel.element_bytes for channel in its),
+            its[0].binds,
+        )
+        for its in groups
+    ]
+    rows.sort(key=lambda row: -row[5])
+    title = "Channels by bytes"
+    print_title(console, title, f", {len(sizing.channels):,} of them, alike ones in one row")
+    columns = ("channel", "channels", "now", "depth", "at least", "bytes", "why not less")
+    print_table(console, columns, rows, shown, spare=("at least", "channels"))
+
+
+def _alike(channels: Sequence[SizedChannel]) -> list[list[SizedChannel]]:
+    """Return channels whose names differ in numbers only, and of which the same is said."""
+
+    def key(channel: SizedChannel) -> tuple[object, ...]:
+        return (
+            without_numbers(channel.option),
+            channel.element_bytes,
+            channel.depth_before,
+            channel.depth,
+            channel.least_depth,
+            channel.binds,
+        )
+
+    ordered = sorted(channels, key=lambda channel: tuple(map(str, key(channel))))
+    return [list(its) for _, its in groupby(ordered, key)]
+
+
+def _print_methods(sizing: Sizing, console: Console) -> None:
+    rows = [
+        (
+            each.method,
+            each.cost,
+            "stuck" if each.cycles is None and each.cost is not None else each.cycles,
+            each.keeps,
+            each.note,
+        )
+        for each in sizing.methods
+    ]
+    print_title(console, "The methods", ", each on the same record")
+    columns = ("method", sizing.objective, "cycles", "keeps the goal", "")
+    print_table(console, columns, rows, len(rows))
+
+
+def _print_inputs(sizing: Sizing, console: Console) -> None:
+    if len(sizing.inputs) == 1:
+        return
+    rows = [
+        (each.name, each.cycles_before, each.cycles, each.cycles_unbounded, each.limit_cycles)
+        for each in sizing.inputs
+    ]
+    print_title(console, "The inputs", ", the depths serve all of them")
+    columns = ("input", "cycles now", "cycles", "without limits", "allowed")
+    print_table(console, columns, rows, len(rows), spare=("cycles now",))
+
+
+def _print_held_out(sizing: Sizing, console: Console) -> None:
+    if not sizing.held_out:
+        return
+    violated = len(sizing.violated)
+    note = f", {violated:,} of {len(sizing.held_out):,} miss the goal"
+    rows = [
+        (
+            each.name,
+            "stuck" if each.cycles is None else each.cycles,
+            each.limit_cycles,
+            not each.violated,
+        )
+        for each in sizing.held_out
+    ]
+    print_title(console, "Inputs held out", note)
+    print_table(
+        console, ("input", "cycles", "allowed", "keeps the goal"), rows, len(rows), spare=()
+    )

@@ -1,0 +1,220 @@
+"""What a recorded run would have taken with other depths, or with units that work longer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from fabric.retiming.retimer import Retimer
+from fabric.retiming.waits import Waits, waits_of
+from fabric.telling.wording import close_to
+from fabric.trace.reading.record_in import record_in
+from fabric.trace.reading.refusals import refused
+from fabric.trace.reading.wording import Names
+
+if TYPE_CHECKING:
+    from fabric.retiming.record import Record
+    from fabric.retiming.retimer import Blocked
+    from fabric.trace.reading.reader import RecordedRun
+
+__all__ = ["BlockedUnit", "ChannelWaits", "UnitEnd", "WhatIf", "what_if_of"]
+
+_DEEPEST: Final = 1 << 60
+"""No run fills so many slots."""
+
+
+@dataclass(frozen=True)
+class UnitEnd:
+    """A unit that ends in another cycle.
+
+    Attributes:
+        name, file, line: which unit, and where it was wired.
+        before_cycle, after_cycle: its last one.
+    """
+
+    name: str
+    file: str
+    line: int
+    before_cycle: int
+    after_cycle: int
+
+
+class ChannelWaits(NamedTuple):
+    """A channel for which units wait for longer or shorter.
+
+    Attributes:
+        name: of the channel.
+        depth_before, depth_after: its slots.
+        empty_before_cycles, empty_after_cycles: its consumer waited for elements.
+        full_before_cycles, full_after_cycles: its producer waited for slots.
+    """
+
+    name: str
+    depth_before: int
+    depth_after: int
+    empty_before_cycles: int
+    empty_after_cycles: int
+    full_before_cycles: int
+    full_after_cycles: int
+
+
+class BlockedUnit(NamedTuple):
+    """A unit that would wait for ever.
+
+    Attributes:
+        name: of the unit.
+        channel: that it waits for.
+        depth: of the channel.
+        full: for a slot of it; else for an element.
+        other: the unit it waits for.
+    """
+
+    name: str
+    channel: str
+    depth: int
+    full: bool
+    other: str
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """A recorded run, timed again.
+
+    Attributes:
+        name: of the program.
+        depths: of channels that were given another one, by ``consumer.input``.
+        work: how many times as long units work, by name.
+        cycles_before: of the run.
+        cycles: with these depths and this work; None where units block each other.
+        reasons: why a run may take another time, or end otherwise; none where it cannot.
+        units: that would end in another cycle, the most moved first.
+        channels: whose waits would change, the most changed first.
+        loop: units that would block each other, each waiting for the next.
+    """
+
+    name: str
+    depths: Mapping[str, int]
+    work: Mapping[str, float]
+    cycles_before: int
+    cycles: int | None
+    reasons: tuple[str, ...]
+    units: tuple[UnitEnd, ...] = field(repr=False)
+    channels: tuple[ChannelWaits, ...] = field(repr=False)
+    loop: tuple[BlockedUnit, ...]
+
+    @property
+    def exact(self) -> bool:
+        """Whether a run would take as long, and end so."""
+        return not self.reasons
+
+
+def what_if_of(trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str, float]) -> WhatIf:
+    """Return what the run of ``trace`` would have taken.
+
+    Args:
+        trace: of the run.
+        depths: by ``consumer.input``, or by a pattern of these; later ones come over earlier ones.
+        work: by the name of a unit, how many times as long it works.
+
+    Raises:
+        ConfigurationError: there is no such channel or unit, or the trace is not whole.
+    """
+    record = record_in(trace)
+    changed = _changed(record, depths)
+    before = Retimer(record)
+    before.time(record.depths)
+    other = record
+    for unit, factor in work.items():
+        if unit not in record.units:
+            near = close_to(record.units, unit)
+            raise refused(f"work of {unit}: no unit has that name: expected {near}")
+        if not (math.isfinite(factor) and factor >= 0):
+            raise refused(f"work of {unit} is {factor}: expected how many times as long, 0 or more")
+        other = other.with_work(unit, factor)
+    after = Retimer(other)
+    vector = [changed.get(channel.option, channel.depth) for channel in record.channels]
+    retimed = after.time(vector)
+    names = Names(trace)
+    ended = retimed.cycles is not None
+    moved = (waits_of(before), waits_of(after)) if ended else None
+    return WhatIf(
+        name=record.program,
+        depths=changed,
+        work=dict(work),
+        cycles_before=record.cycles,
+        cycles=retimed.cycles,
+        reasons=_reasons(record, work, ended=ended),
+        units=_units(names, *moved) if moved else (),
+        channels=_channels(record, vector, *moved) if moved else (),
+        loop=tuple(_blocked(record, vector, each) for each in after.loop_of(retimed.blocked)),
+    )
+
+
+def _changed(record: Record, depths: Mapping[str, int]) -> dict[str, int]:
+    options = list(record.number)
+    changed: dict[str, int] = {}
+    for pattern, depth in depths.items():
+        found = [option for option in options if option == pattern or fnmatchcase(option, pattern)]
+        if not found:
+            near = close_to(options, pattern)
+            raise refused(f"depth of {pattern}: no channel has that name: expected {near}")
+        if depth < 1:
+            raise refused(f"depth of {pattern} is {depth}: expected at least 1")
+        changed |= dict.fromkeys(found, min(depth, _DEEPEST))
+    return changed
+
+
+def _reasons(record: Record, work: Mapping[str, float], *, ended: bool) -> tuple[str, ...]:
+    # Whether a run ends hangs on the order of what units do, and on no cycles.
+    if not ended and record.orders_are_fixed:
+        return ()
+    scaled = [
+        f"{unit} works {factor:g} times as long, each time rounded to cycles"
+        for unit, factor in work.items()
+    ]
+    return (*record.arbitrated, *scaled)
+
+
+def _units(names: Names, before: Waits, after: Waits) -> tuple[UnitEnd, ...]:
+    found = [
+        UnitEnd(name, *wired, was, will)
+        for name, wired, was, will in zip(
+            names.units, names.wired, before.ends.tolist(), after.ends.tolist(), strict=True
+        )
+        if was != will
+    ]
+    return tuple(sorted(found, key=lambda unit: -abs(unit.after_cycle - unit.before_cycle)))
+
+
+def _channels(
+    record: Record, depths: list[int], before: Waits, after: Waits
+) -> tuple[ChannelWaits, ...]:
+    columns = (before.empty, after.empty, before.full, after.full)
+    rows = zip(record.channels, depths, *(column.tolist() for column in columns), strict=True)
+    found = [
+        ChannelWaits(channel.name, channel.depth, depth, *cycles)
+        for channel, depth, *cycles in rows
+        if cycles[0] != cycles[1] or cycles[2] != cycles[3]
+    ]
+    return tuple(sorted(found, key=_change, reverse=True))
+
+
+def _change(waits: ChannelWaits) -> int:
+    return abs(waits.empty_after_cycles - waits.empty_before_cycles) + abs(
+        waits.full_after_cycles - waits.full_before_cycles
+    )
+
+
+def _blocked(record: Record, depths: list[int], blocked: Blocked) -> BlockedUnit:
+    channel = record.channels[blocked.channel]
+    other = channel.consumer if blocked.full else channel.producer
+    return BlockedUnit(
+        record.units[blocked.unit],
+        channel.name,
+        depths[blocked.channel],
+        blocked.full,
+        record.units[other],
+    )

@@ -1,0 +1,272 @@
+"""Remedies whose depths were lowered on a record, against those that were lowered by runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from hypothesis import event, given, settings
+
+from fabric import Program, Stream, simulate
+from fabric.deadlock import remedy, replay, search
+from fabric.deadlock.document import Remedy
+from fabric.deadlock.growing import Growth
+from fabric.deadlock.remedy import find_remedy
+from fabric.deadlock.replay import Replay
+from fabric.deadlock.search import EFFORT_ELEMENTS, Change, Search
+from fabric.engine.channel import Channel
+from fabric.retiming.recording import Recording
+from fabric.wiring.elaborate import Plan, elaborate
+from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
+from tests.deadlock import test_random
+from tests.deadlock.cases import CASES, fork_join
+from tests.deadlock.parts import Script, feedback, sink
+from tests.deadlock.test_random import QUICK, Network, networks
+
+FEWER = settings(QUICK, max_examples=200)
+
+
+@contextmanager
+def recorded_from(elements: int) -> Iterator[None]:
+    """Record completing runs of so many elements, and longer ones."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(remedy, "_RECORDED_ELEMENTS", elements)
+        yield
+
+
+def found(
+    program: Program,
+    depths: dict[str, int] | None = None,
+    *,
+    records: bool,
+    effort: int = EFFORT_ELEMENTS,
+) -> Remedy:
+    """Return the remedy of a program that is stuck, found with or without a record."""
+    with recorded_from(0 if records else 1 << 60):
+        return find_remedy(elaborate(program), depths or {}, {}, frozenset(), effort=effort)
+
+
+def deep(lanes: int, size: int) -> Program:
+    """Return branches that wait for ``size`` elements while as many have to wait beside them."""
+    with Program("deep") as program:
+        for lane in range(lanes):
+            sink(f"y_{lane}", fork_join(f"l{lane}", size=size, relays=0, count=2 * size))
+    return program
+
+
+class TestNetworks:
+    @FEWER
+    @given(networks(merging=False))
+    def test_against_runs(self, network: Network) -> None:
+        """Where nobody chooses, all but the number of runs is the same, what was tried included."""
+        by_runs = found(network.program, network.depths, records=False)
+        by_record = found(network.program, network.depths, records=True)
+
+        event(f"{len(by_runs.depths)} depths")
+        assert by_runs == replace(by_record, trials=by_runs.trials)
+
+    @FEWER
+    @given(networks(merging=False))
+    def test_against_model(self, network: Network) -> None:
+        """What helps does in all schedules of a model that knows no cycles, and less in none."""
+        with recorded_from(0):
+            test_random.check(network)
+
+    @settings(FEWER, max_examples=100)
+    @given(networks(merging=True))
+    def test_merges(self, network: Network) -> None:
+        """With merges a record is a proposal: what is said was run, whatever it proposed."""
+        with recorded_from(0):
+            test_random.check(network)
+
+    @settings(FEWER, max_examples=100)
+    @given(networks(merging=False))
+    def test_minimal(self, network: Network) -> None:
+        """Runs complete with the depths, and stop with one slot less of any, where it says so."""
+        remedy_ = found(network.program, network.depths, records=True)
+        depths = network.depths | {depth.option: depth.after for depth in remedy_.depths}
+        if remedy_.initial or not remedy_.depths:
+            return
+        event("a remedy")
+        completed = simulate(network.program, depths=depths)
+        assert ("completed", remedy_.cycles) == (completed.status, completed.cycles)
+        for depth in remedy_.depths:
+            less = depths | {depth.option: depth.after - 1}
+            stuck = simulate(network.program, depths=less, on_deadlock="describe").deadlock
+            assert stuck is not None
+            assert depth.rejected_cycle == stuck["cycle"]
+
+
+@contextmanager
+def compared_growth() -> Iterator[list[tuple[list[str], list[str]]]]:
+    """Note the channels to grow at every stop: found by following waits, and in the state."""
+    at_a_glance = Growth._at_a_glance
+    noted: list[tuple[list[str], list[str]]] = []
+
+    def compared(growth: Growth) -> list[Channel] | None:
+        full = at_a_glance(growth)
+        if full is not None:
+            ways = full, growth._in_full()
+            found_so, expected = (sorted(each.name for each in way) for way in ways)
+            noted.append((found_so, expected))
+        return full
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Growth, "_at_a_glance", compared)
+        yield noted
+
+
+class TestGrowth:
+    @settings(FEWER, max_examples=100)
+    @given(networks(merging=True))
+    def test_networks(self, network: Network) -> None:
+        """The same channels grow, however the loops are found."""
+        with compared_growth() as noted:
+            found(network.program, network.depths, records=False)
+        event(f"{len(noted)} stops at a glance")
+
+        assert [] == [(found_so, expected) for found_so, expected in noted if found_so != expected]
+
+    @pytest.mark.parametrize("order", [1, -1])
+    def test_rings(self, order: int) -> None:
+        """Of full channels that are as shallow it is the one behind the lowest unit."""
+        with Program("rings", channel_depth=1) as program:
+            for ring in range(3):
+                back = feedback(1)
+                stream: Stream = back
+                for number in range(4)[::order]:
+                    name = f"r{ring}_{number}"
+                    once = ("s0",) * 12 if number == 2 else ()
+                    (stream,) = Script(("r0", "s0"), once=once, rounds=20, name=name)(stream)
+                back.connect(stream)
+        with compared_growth() as noted:
+            search_ = Search(elaborate(program), {}, {}, 3_000)
+            grown = search_.grow(search_.unchanged).grown
+
+        assert 12 == len(grown)
+        assert [] == [(found_so, expected) for found_so, expected in noted if found_so != expected]
+
+
+class TestCases:
+    @pytest.mark.parametrize("name", [name for name in CASES if "round" not in name])
+    def test_same(self, name: str) -> None:
+        """Known deadlocks, merges and shared memories among them, have the remedies they had."""
+        case = CASES[name]
+        by_record = found(case.build(), case.given, records=True)
+
+        by_runs = found(case.build(), case.given, records=False)
+        assert by_runs == replace(by_record, trials=by_runs.trials)
+
+    def test_fewer_runs(self) -> None:
+        """With one slot less of each is what takes runs; without a record so does all else.
+
+        Two more: the one that grows, and the recorded one, whose depths can hardly be lowered.
+        """
+        program = deep(lanes=9, size=9)
+        by_record = found(program, records=True, effort=15_000)
+
+        assert (True, "", 11) == (by_record.irreducible, by_record.why_not, by_record.trials)
+        assert [9] * 9 == [depth.after for depth in by_record.depths]
+        assert not found(program, records=False, effort=15_000).irreducible
+
+    def test_long_runs_are_recorded(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Nobody has to ask for it."""
+        recorded: list[Plan] = []
+
+        def recording(plan: Plan) -> Recording:
+            recorded.append(plan)
+            return Recording(plan)
+
+        monkeypatch.setattr(search, "Recording", recording)
+        find_remedy(elaborate(deep(lanes=1, size=20)), {}, {}, frozenset())
+        short = len(recorded)
+        find_remedy(elaborate(deep(lanes=1, size=1_000)), {}, {}, frozenset())
+
+        assert (0, 1) == (short, len(recorded))
+
+    def test_shared_memory(self) -> None:
+        """Other depths change when the HBM serves whom, and not whether the run ends."""
+
+        def build() -> Program:
+            with Program("shared") as program:
+                for lane in range(3):
+                    tiles = LinearOffChipLoad(Tensor((96, 64)), tile=(16, 64), name=f"x{lane}")()
+                    LinearOffChipStore(f"z{lane}")(tiles)
+                    sink(f"y{lane}", fork_join(f"l{lane}", size=9, relays=1, count=27))
+            return program
+
+        by_record = found(build(), records=True)
+        by_runs = found(build(), records=False)
+        assert by_runs == replace(by_record, trials=by_runs.trials)
+        assert by_record.trials < by_runs.trials
+
+
+class TestEffort:
+    def test_runs_are_used_up(self) -> None:
+        """Where nobody chooses, what the record says holds, whether or not it was run."""
+        program = deep(lanes=9, size=9)
+        whole = found(program, records=True)
+        short = found(program, records=True, effort=6_000)
+
+        tried = [depth.rejected_cycle is not None for depth in short.depths]
+        assert {True, False} == set(tried)
+        assert whole == replace(short, depths=whole.depths, trials=whole.trials)
+        assert [9] * 9 == [depth.after for depth in short.depths]
+
+    def test_nothing_left_with_a_merge(self) -> None:
+        """Where a merge chooses, what was not run is not said, and another remedy is at hand."""
+        short = found(CASES["merge_in_a_loop"].build(), records=True, effort=400)
+
+        assert (
+            "none can be lowered by one as long as inputs come in the same order, but "
+            "eager_merge_1 takes whichever comes first"
+        ) == short.why_not
+        assert not short.irreducible
+        assert short.every_channel is not None
+
+    def test_timings_are_used_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A record that is too long to be timed often is given up like runs."""
+        monkeypatch.setattr(replay, "_EFFORT_EVENTS", 2_000)
+        short = found(deep(lanes=9, size=9), records=True, effort=1_600)
+
+        assert not short.irreducible
+        assert short.why_not.startswith("gave up lowering the depths further after ")
+
+    def test_wrong_record(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What a record promises and a run does not keep is found by runs, as ever."""
+        by_runs = found(deep(lanes=2, size=5), records=False)
+        monkeypatch.setattr(Replay, "completes", lambda *_: True)
+        by_record = found(deep(lanes=2, size=5), records=True)
+
+        assert by_runs == replace(by_record, trials=by_runs.trials)
+
+
+def test_every_channel() -> None:
+    """Depths of all channels that the record rules out are not run."""
+    plan = elaborate(deep(lanes=1, size=30))
+    tried = Search(plan, {}, {}, None)
+    grown = tried.grow(tried.unchanged)
+    tried.grow(tried.unchanged.deeper(grown.grown), records=True)
+    before = tried.trials
+    every = tried.deepen_all()
+
+    assert every is not None
+    assert (32, "completed", 1) == (every[0], every[1].ending, tried.trials - before)
+
+
+def test_replay() -> None:
+    """Depths on a record: enough, too few, and as few again without timing them."""
+    plan = elaborate(deep(lanes=1, size=30))
+    tried = Search(plan, {}, {}, None)
+    grown = tried.grow(tried.unchanged)
+    tried.grow(tried.unchanged.deeper(grown.grown), records=True)
+    assert tried.replay is not None
+
+    def completes(depth: int) -> bool | None:
+        assert tried.replay is not None
+        return tried.replay.completes(Change(None, {"l0_join.1": depth}))
+
+    assert [True, False, False, True] == [completes(depth) for depth in (30, 29, 2, 30)]
+    assert 3 == tried.replay._retimer.timed

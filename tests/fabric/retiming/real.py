@@ -1,0 +1,109 @@
+"""Real runs, and what of them a record that is timed again has to equal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from fabric.engine.hop import Hop
+from fabric.engine.observer import Observer
+from fabric.retiming.record import Record
+from fabric.retiming.recording import Recording
+from fabric.retiming.retimer import Retimer
+from fabric.runs.execution import Execution, Settings
+from fabric.telling.causes import Operation
+from fabric.wiring.elaborate import elaborate
+from fabric.wiring.program import Program
+
+__all__ = ["UNBOUNDED", "Run", "depths_of", "recorded", "run", "timed"]
+
+UNBOUNDED = 1 << 40
+"""More slots than any run fills."""
+
+
+class Run(NamedTuple):
+    """How a run ended.
+
+    Attributes:
+        cycles: None where units block each other.
+        clocks: of the units, in the end; where they block each other, none.
+        blocked: units that can never go on: the channels each waits for, and whether for a slot.
+    """
+
+    cycles: int | None
+    clocks: tuple[int, ...]
+    blocked: tuple[tuple[int, frozenset[int], bool], ...] = ()
+
+    def like(self, other: Run) -> bool:
+        """Whether another one ended alike, which may tell less of what a unit waits for."""
+        return self[:2] == other[:2] and all(
+            (unit, full) == (same, its) and channels >= fewer
+            for (unit, channels, full), (same, fewer, its) in zip(
+                self.blocked, other.blocked, strict=True
+            )
+        )
+
+
+def execute(
+    program: Program,
+    depths: Mapping[str, int],
+    hops: Mapping[str, Hop],
+    *observers: Observer,
+    compiles: bool = False,
+) -> tuple[Execution, str]:
+    """Run a program without data."""
+    settings = Settings(
+        False, dict(depths), dict(hops), None, 10_000_000, None, observers, compiles
+    )
+    execution = Execution(program, settings, lambda _: None)
+    return execution, execution.execute()
+
+
+def recorded(
+    program: Program, depths: Mapping[str, int], hops: Mapping[str, Hop] | None = None
+) -> tuple[Record | None, Run]:
+    """Return the record of a run, where it completes, and how it ended."""
+    recording = Recording(elaborate(program))
+    execution, status = execute(program, depths, hops or {}, recording)
+    record = recording.record(execution.machine) if status == "completed" else None
+    return record, _ended(execution, status)
+
+
+def run(
+    program: Program,
+    depths: Mapping[str, int],
+    hops: Mapping[str, Hop] | None = None,
+    *,
+    compiles: bool = False,
+) -> Run:
+    """Return how a program runs, watched by nobody."""
+    return _ended(*execute(program, depths, hops or {}, compiles=compiles))
+
+
+def _ended(execution: Execution, status: str) -> Run:
+    state = execution.state
+    if status == "completed":
+        return Run(state.cycles, tuple(unit.cycle for unit in state.units))
+    assert "deadlock" == status
+    blocked = [
+        (unit.number, frozenset(unit.wait.channels), unit.wait.operation is Operation.SEND)
+        for unit in state.units
+        if unit.wait is not None
+    ]
+    return Run(None, (), tuple(blocked))
+
+
+def timed(retimer: Retimer, depths: Sequence[int]) -> Run:
+    """Return how a record goes under ``depths``."""
+    retimed = retimer.time(depths)
+    if retimed.cycles is None:
+        assert retimed.passed is None
+        blocked = [(each.unit, frozenset({each.channel}), each.full) for each in retimed.blocked]
+        return Run(None, (), tuple(blocked))
+    # A unit has an event at least: its end.
+    return Run(retimed.cycles, tuple(retimer.clocks[retimer.record.first[1:] - 1].tolist()))
+
+
+def depths_of(record: Record, options: Mapping[str, int]) -> list[int]:
+    """Return depths in edge order."""
+    return [options.get(channel.option, channel.depth) for channel in record.channels]

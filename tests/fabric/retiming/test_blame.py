@@ -1,0 +1,95 @@
+"""Which channels are to blame, against all depths of small networks."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Final
+
+from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
+
+from fabric.retiming.record import Record
+from fabric.retiming.retimer import NO_LIMIT, Retimer
+from tests.fabric.retiming.networks import Network, networks
+from tests.fabric.retiming.real import UNBOUNDED
+
+MOST: Final = 3
+"""Slots of a channel, but for unbounded ones."""
+
+QUICK: Final = settings(
+    max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), database=None
+)
+
+
+def _small(network: Network) -> Record:
+    """Return the record of a network of few channels."""
+    assume(1 <= len(network.options) <= 6)
+    record, _ = network.recorded([UNBOUNDED] * len(network.options))
+    assume(record is not None)
+    assert record is not None
+    return record
+
+
+def _below(blamed: frozenset[int], depths: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return all depths that are no deeper where ``blamed`` says; the others are unbounded, too."""
+    anything = (*range(1, MOST + 1), UNBOUNDED)
+    return list(
+        product(
+            *(
+                [depth for depth in anything if number not in blamed or depth <= its]
+                for number, its in enumerate(depths)
+            )
+        )
+    )
+
+
+@QUICK
+@given(networks(), st.data())
+def test_a_cut_is_valid(network: Network, data: st.DataObject) -> None:
+    """Depths that are no deeper in the channels blamed fail as well, or take as long."""
+    record = _small(network)
+    retimer = Retimer(record)
+    least = retimer.time([UNBOUNDED] * len(record.channels)).cycles
+    assert least is not None
+    depths = data.draw(st.tuples(*[st.integers(1, MOST)] * len(record.channels)))
+    limit = data.draw(st.sampled_from((least - 1, least, least + 2, NO_LIMIT)))
+    retimed = retimer.time(depths, limit)
+    blamed = retimer.blamed(retimed)
+    event("deadlock" if retimed.blocked else "passed" if retimed.cycles is None else "ended")
+    found = [retimer.time(each, limit).cycles for each in _below(blamed, depths)]
+    if retimed.cycles is None:
+        assert {None} == set(found)
+    else:
+        assert all(cycles is None or cycles >= retimed.cycles for cycles in found)
+
+
+@QUICK
+@given(networks(), st.data())
+def test_none_to_blame(network: Network, data: st.DataObject) -> None:
+    """Where other depths help, at least one channel is blamed."""
+    record = _small(network)
+    retimer = Retimer(record)
+    unbounded = retimer.time([UNBOUNDED] * len(record.channels)).cycles
+    assert unbounded is not None
+    depths = data.draw(st.tuples(*[st.integers(1, MOST)] * len(record.channels)))
+    limit = data.draw(st.integers(max(0, unbounded - 2), unbounded + 1))
+    retimed = retimer.time(depths, limit)
+    if retimed.cycles is None:
+        assert retimer.blamed(retimed) or limit < unbounded
+
+
+@QUICK
+@given(networks(), st.data())
+def test_a_limit(network: Network, data: st.DataObject) -> None:
+    """A limit changes nothing but that later ends are given up."""
+    record = _small(network)
+    retimer = Retimer(record)
+    depths = data.draw(st.tuples(*[st.integers(1, MOST)] * len(record.channels)))
+    free = retimer.time(depths)
+    if free.cycles is None:
+        return
+    assert free == retimer.time(depths, free.cycles)
+    given_up = retimer.time(depths, free.cycles - 1)
+    assert (None, ()) == given_up[:2]
+    assert given_up.passed is not None
+    assert retimer.clocks[given_up.passed] > free.cycles - 1

@@ -1,0 +1,237 @@
+"""Records of runs with compiled operators are those of the same runs with all of them tasks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typing_extensions import override
+
+from fabric import Ports, Program, StreamType, Tile, TileType
+from fabric.engine.hop import Hop
+from fabric.retiming import events as e
+from fabric.retiming import unrolling
+from fabric.retiming.record import Record
+from fabric.retiming.recording import Recording
+from fabric.runs.execution import Execution
+from fabric.values.dims import symbol
+from fabric.wiring.elaborate import elaborate
+from operators import Consumer, Metadata, Repeat, Zip
+from tests.compiled.both import run
+from tests.compiled.odd_programs import FALL_BACK, FLOAT, ONE, STAY, First
+from tests.compiled.test_both_engines import SHIPPED, hopped, wired
+from tests.compiled.turning import Turning
+from tests.deadlock.test_random import Network, networks
+from tests.fabric.retiming.real import execute
+from tests.operators.cases import CASES
+from tests.operators.driving import Choices, Emit
+from tests.operators.random_programs import Random
+from tests.programs.loading import program
+
+Build = Callable[[], Program]
+
+QUICK = settings(
+    max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None
+)
+
+
+def recorded(
+    build: Build, *, compiles: bool, depths: dict[str, int], hops: dict[str, Hop]
+) -> tuple[Execution, Record | None]:
+    """Return a run and, where it completes, its record."""
+    wired = build()
+    recording = Recording(elaborate(wired))
+    execution, ending = execute(wired, depths, hops, recording, compiles=compiles)
+    return execution, recording.record(execution.machine) if ending == "completed" else None
+
+
+def told(record: Record) -> dict[str, list[tuple[int, int, int]]]:
+    """Return what each unit did: kinds, channels or other numbers, and amounts."""
+    rows = [(code & e.KIND, code >> e.SHIFT, amount) for code, amount in record.events.tolist()]
+    first = record.first.tolist()
+    return {
+        unit: rows[begin:end]
+        for unit, begin, end in zip(record.units, first[:-1], first[1:], strict=True)
+    }
+
+
+def check(build: Build, depths: dict[str, int] | None = None, **given: Any) -> Execution:
+    """Compare the records of both engines, and return the compiled run."""
+    hops: dict[str, Hop] = given.get("hops", {})
+    _, of_tasks = recorded(build, compiles=False, depths=depths or {}, hops=hops)
+    execution, found = recorded(build, compiles=True, depths=depths or {}, hops=hops)
+    assert (of_tasks is None) == (found is None)
+    if of_tasks is not None and found is not None:
+        assert told(of_tasks) == told(found)
+        assert of_tasks.channels == found.channels
+        assert of_tasks.arbitrated == found.arbitrated
+        assert (of_tasks.cycles, of_tasks.clients) == (found.cycles, found.clients)
+        assert of_tasks.shutdown_cycles == found.shutdown_cycles
+    return execution
+
+
+def compiled(execution: Execution) -> int:
+    """Return how many operators had no task."""
+    region = execution.machine.region
+    return 0 if region is None else len(region.indices)
+
+
+@pytest.mark.parametrize("batch", [1 << 18, 9])
+@pytest.mark.parametrize(("name", "parameters"), SHIPPED)
+def test_shipped(name: str, parameters: dict[str, Any], batch: int) -> None:
+    """Every shipped program, unrolled at once and in parts of a few events."""
+    if batch < 100 and name in ("attention", "moe", "decoder"):
+        batch = 1000
+    with mock.patch.object(unrolling, "_BATCH", batch):
+        assert compiled(check(lambda: program(name, **parameters)))
+
+
+@pytest.mark.parametrize("build", STAY, ids=lambda build: build.__name__)
+@pytest.mark.parametrize("depth", [1, 3, 100_000])
+def test_odd(build: Build, depth: int) -> None:
+    """Programs at the edges of the compiled loop."""
+    depths = {edge.key: depth for edge in elaborate(build()).edges}
+    if depth > 1 or build is not STAY[0]:
+        assert compiled(check(build, depths))
+
+
+@pytest.mark.parametrize("build", FALL_BACK, ids=lambda build: build.__name__)
+def test_begun_again(build: Build) -> None:
+    """Of a run that tasks do again, the record has the second one alone."""
+    assert not compiled(check(build))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_operators(name: str) -> None:
+    """Every operator on drawn streams."""
+
+    def build() -> Program:
+        source = random.Random(name)
+        with Program("cases", mode="timing") as made:
+            for _ in range(12):
+                wired(CASES[name](Choices(source.randbytes(48))), [])
+        return made
+
+    drawn = hopped(build, random.Random(name))
+    with mock.patch.object(unrolling, "_BATCH", 50):
+        check(build, **drawn)
+
+
+@QUICK
+@given(data=st.binary(min_size=300, max_size=300))
+def test_random_programs(data: bytes) -> None:
+    """Programs of up to 30 operators."""
+
+    def build() -> Program:
+        return Random(Choices(data), functional=False).program
+
+    check(build, **hopped(build, random.Random(data)))
+
+
+@QUICK
+@given(network=networks(merging=True))
+def test_random_networks(network: Network) -> None:
+    """Networks with feedback and merges."""
+    check(lambda: network.program, network.depths)
+
+
+@dataclass(frozen=True)
+class Lagging(Turning):
+    """Sends each number 7 cycles after its clock stood where it was an element before."""
+
+    conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sink, unit = ports.source, ports.sink, ports.unit
+        while (element := await source.receive()) is not None:
+            before, _ = ports.now, ports.now
+            unit.charge(2)
+            after = ports.now
+            if await source.peek() is not None:
+                await source.peek()
+            await sink.send_at(element, before + 7)
+            unit.charge(1)
+            await sink.send_at(element, after + 9)
+            unit.charge(1)
+            await sink.send_at(element, ports.now + 2)
+            await sink.send_at(element, before + 30)
+            ports.turn()
+
+
+@dataclass(frozen=True)
+class Wasteful(Turning):
+    """Reserves a slot for each number more than it puts into."""
+
+    conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sink, unit = ports.source, ports.sink, ports.unit
+        while await source.peek() is not None:
+            await source.peek()
+            unit.charge(3)
+            element = await source.receive()
+            await sink.reserve()
+            await sink.reserve()
+            unit.charge(1)
+            assert element is not None
+            sink.put(element)
+            ports.turn()
+
+
+@pytest.mark.parametrize("kind", [Lagging, Wasteful])
+@pytest.mark.parametrize("batch", [1 << 18, 1])
+def test_users(kind: type[Turning], batch: int) -> None:
+    """Several readings at a time, looks ahead, slots that nothing is put into."""
+
+    def build() -> Program:
+        with Program("users", mode="timing", channel_depth=64) as made:
+            Consumer()(kind(None)(Metadata(np.full(20, 4))()))
+        return made
+
+    with mock.patch.object(unrolling, "_BATCH", batch):
+        assert compiled(check(build)) >= 2
+
+
+@pytest.mark.parametrize("depth", [1, 2, 50])
+def test_left_over(depth: int) -> None:
+    """What comes after an operator has ended is sent, and nobody takes it."""
+
+    def build() -> Program:
+        with Program("ends", mode="timing", channel_depth=depth) as made:
+            kind = StreamType((1, 9), TileType(1, 1, FLOAT))
+            many = Emit(kind, [(ONE, 0)] * 8 + [(ONE, 1)])()
+            Consumer()(First(3)(Repeat(2)(many)))
+            tall = StreamType((1, 3), TileType(symbol("R", ragged=True), 1, FLOAT))
+            tiles = [(Tile(rows, 1, FLOAT), int(rows == 40)) for rows in (2, 3, 40)]
+            Consumer()(First(3)(Repeat(2)(Emit(tall, tiles)())))
+            Consumer()(Zip()(many, many))
+        return made
+
+    assert compiled(check(build))
+
+
+@pytest.mark.parametrize("name", ["moe", "ragged_attention", "own_operator", "top2_moe"])
+def test_reports(name: str, tmp_path: Path) -> None:
+    """Whoever records changes nothing that is said of a run, nor who has a task."""
+
+    def build() -> Program:
+        return program(name)
+
+    plain = run(build, "compiled", tmp_path)
+    watched = run(build, "compiled", tmp_path, observers=[Recording(elaborate(build()))])
+
+    assert repr(plain.said) == repr(watched.said)
+    assert plain.state == watched.state
+    assert 0 < plain.compiled == watched.compiled

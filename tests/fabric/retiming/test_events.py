@@ -1,0 +1,154 @@
+"""What is recorded of single operators, and work that takes longer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from typing_extensions import override
+
+from fabric import BoolType, ConfigurationError, Ports, Program, Stream, StreamType, Wiring
+from fabric.retiming import events as e
+from fabric.retiming.record import Record
+from fabric.retiming.retimer import Retimer
+from fabric.wiring.elaborate import elaborate
+from operators import Consumer, Metadata
+from tests.bases import Source
+from tests.deadlock.parts import Leak
+from tests.fabric.retiming.networks import Steps
+from tests.fabric.retiming.real import UNBOUNDED, recorded, run, timed
+from tests.fabric.scripted import Charge, Stage
+from tests.programs.loading import program as shipped
+
+
+def _record(program: Program, depths: dict[str, int] | None = None) -> Record:
+    record, _ = recorded(program, depths or {})
+    assert record is not None
+    return record
+
+
+@dataclass(frozen=True)
+class _Late(Source):
+    """Sends three elements for cycles that it makes of its unit's clock."""
+
+    reads: bool
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (StreamType((3,), BoolType()),)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for _ in range(3):
+            await ports.sink.send_at((True, 0), (ports.now if self.reads else ports.unit.now) + 9)
+
+
+def _late(*, reads: bool) -> Program:
+    with Program("late", channel_depth=3) as program:
+        Charge(name="end")(_Late(reads, name="late")())
+    return program
+
+
+class TestRequests:
+    """What counts from a reading, from the start, or from nothing that is known."""
+
+    def test_from_a_reading(self) -> None:
+        """With one slot, each of 3 elements is asked for 9 cycles after the last credit."""
+        record = _record(_late(reads=True))
+        assert () == record.arbitrated
+        assert timed(Retimer(record), [1]) == run(_late(reads=True), {"end.0": 1})
+
+    def test_from_nothing_known(self) -> None:
+        """A cycle made of the unit's clock by hand does not move with it: the record says so."""
+        record = _record(_late(reads=False))
+        assert ("late sends for cycles that count from no reading",) == record.arbitrated
+        assert (True, False) == (record.orders_are_fixed, record.determinate)
+        assert timed(Retimer(record), [1]) != run(_late(reads=False), {"end.0": 1})
+
+    def test_from_the_start(self) -> None:
+        """Metadata asks for cycles 0, 1, 2 ... whatever its clock."""
+        with Program("numbers") as program:
+            Consumer(name="end")(Metadata(np.arange(5))())
+        record = _record(program)
+        assert () == record.arbitrated
+        assert e.AT in record.events[:, 0] & e.KIND
+        assert timed(Retimer(record), [1]) == run(program, {"end.0": 1})
+
+    def test_from_several_readings(self) -> None:
+        """Each request counts from its own, not from the latest."""
+        with Program("readings") as program:
+            steps = ("n", "c3", "a0+1", "c2", "l0+40")
+            Charge(name="end")(Steps(steps, 3, name="late")()[0])
+        record = _record(program)
+        for depth in (1, 2, 3, UNBOUNDED):
+            assert timed(Retimer(record), [depth]) == run(program, {"end.0": depth})
+
+
+def test_slots_never_put_into() -> None:
+    """They stay taken: a leak of two slots blocks with two and goes on with three."""
+    with Program("leak") as program:
+        leaking = Leak(name="leak")(Steps(("s0",), 2, name="source")()[0])
+        Charge(name="end")(leaking)
+    record = _record(program, {"end.0": 4})
+    assert [0, 2] == [channel.unused for channel in record.channels]
+    retimer = Retimer(record)
+    for depth in (1, 2, 3, 4):
+        ran = run(program, {"end.0": depth})
+        assert (ran.cycles is None) == (depth <= 2)
+        assert ran.like(timed(retimer, [2, depth]))
+
+
+def test_left_over() -> None:
+    """A reader that has ended holds nobody up: elements leave when it ended, or when they come."""
+    with Program("left") as program:
+        (stream,) = Steps(("s0", "c1", "a0+30"), 4, name="source")()
+        Steps(("r0", "c40"), 1, (), name="end")(stream)
+    record = _record(program)
+    for depth in (1, 2, 3, UNBOUNDED):
+        assert timed(Retimer(record), [depth]) == run(program, {"end.0": depth})
+
+
+def test_every_kind_of_event() -> None:
+    """Records of these programs have all the kinds there are, and each is timed again."""
+    with Program("slots") as slots:
+        steps = ("p0", "t0", "v0", "c4", "w0", "s0", "n", "c1", "l0+3")
+        Charge()(Steps(steps, None)(Steps(("s0", "c2"), 4)()[0])[0])
+    with Program("numbers") as numbers:
+        Consumer()(Metadata(np.arange(5))())
+    top2 = shipped("top2_moe"), UNBOUNDED
+    found: set[int] = set()
+    for program, depth in ((slots, 2), (numbers, 2), (shipped("edit_distance"), 2), top2):
+        depths = {edge.key: depth for edge in elaborate(program).edges}
+        record, ran = recorded(program, depths)
+        assert record is not None
+        assert ran == timed(Retimer(record), record.depths.tolist())
+        found |= set((record.events[:, 0] & e.KIND).tolist())
+    assert set(range(e.IDLE + 1)) == found
+
+
+class TestWork:
+    """Units that work longer, or not as long."""
+
+    @staticmethod
+    def _chain(work: tuple[int, ...]) -> Program:
+        with Program("chain") as program:
+            made = Stage(6, work_cycles=(5,), name="first")()
+            made = Stage(6, work_cycles=work, works_first=True, name="second")(*made)
+            Stage(6, outputs=0, work_cycles=(4,), name="third")(*made)
+        return program
+
+    @pytest.mark.parametrize(
+        ("factor", "work"), [(3.0, (12, 18)), (0.5, (2, 3)), (0.0, (0, 0)), (0.4, (2, 2))]
+    )
+    def test_as_a_run(self, factor: float, work: tuple[int, ...]) -> None:
+        """It is as a run in which that unit works so long, each time in full cycles."""
+        record = _record(self._chain((4, 6))).with_work("second", factor)
+        for depth in (1, 2, 5):
+            options = {"second.0": depth, "third.0": depth}
+            assert timed(Retimer(record), [depth] * 2) == run(self._chain(work), options)
+
+    def test_no_such_unit(self) -> None:
+        """Names that are near are told."""
+        with pytest.raises(ConfigurationError, match=r"no unit has that name: expected .*second"):
+            _record(self._chain((1,))).with_work("secnd", 2)

@@ -1,0 +1,60 @@
+"""Random networks: their records under other depths, and runs under them, cycle for cycle."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
+
+from fabric.retiming.record import Record
+from fabric.retiming.retimer import Retimer
+from tests.fabric.retiming.networks import Network, networks
+from tests.fabric.retiming.real import UNBOUNDED, timed
+
+SHORT: Final = settings(
+    max_examples=400, deadline=None, suppress_health_check=list(HealthCheck), database=None
+)
+WHOLE: Final = settings(SHORT, max_examples=2_000)
+
+
+def _record_of(network: Network, depth: int) -> Record | None:
+    """Return the record of a run at one depth for all channels."""
+    record, ran = network.recorded([depth] * len(network.options))
+    if record is not None:
+        assert () == record.arbitrated
+        assert ran == timed(Retimer(record), record.depths.tolist())
+    return record
+
+
+def _check(network: Network, data: st.DataObject) -> None:
+    records = [_record_of(network, depth) for depth in (UNBOUNDED, 2)]
+    retimers = [Retimer(record) for record in records if record is not None]
+    assume(retimers)
+    vectors = st.lists(
+        st.sampled_from((1, 1, 2, 3, 5)),
+        min_size=len(network.options),
+        max_size=len(network.options),
+    )
+    ones = [1] * len(network.options)
+    for vector in (ones, data.draw(vectors), data.draw(vectors)):
+        ran = network.run(vector)
+        event("deadlock" if ran.cycles is None else "completed")
+        for retimer in retimers:
+            assert ran.like(timed(retimer, vector))
+
+
+@SHORT
+@given(networks(), st.data())
+def test_networks(network: Network, data: st.DataObject) -> None:
+    """A record gives the cycles, the final clocks and the deadlocks of runs under other depths."""
+    _check(network, data)
+
+
+@pytest.mark.exhaustive
+@WHOLE
+@given(networks(), st.data())
+def test_two_thousand_networks(network: Network, data: st.DataObject) -> None:
+    """The same, of more of them."""
+    _check(network, data)

@@ -1,0 +1,121 @@
+"""Shipped programs: their records, timed again, and their runs, cycle for cycle."""
+
+from __future__ import annotations
+
+import random
+from typing import Any, Final
+
+import pytest
+
+from fabric import Program
+from fabric.hardware.description import Hardware
+from fabric.loading.program_file import load_program
+from fabric.retiming.record import Record
+from fabric.retiming.retimer import Retimer
+from fabric.wiring.elaborate import elaborate
+from tests.fabric.retiming.real import UNBOUNDED, depths_of, recorded, run, timed
+from tests.fabric.retiming.uncontended import UNCONTENDED
+from tests.programs.loading import PROGRAMS
+
+SHIPPED: Final[dict[str, dict[str, Any]]] = {
+    "attention": {"requests": 16},
+    "attention interleaved": {"strategy": "interleaved", "requests": 16},
+    "attention coarse": {"strategy": "coarse", "requests": 16},
+    "breadth_first_search": {},
+    "buffer_twice": {},
+    "decoder": {"model": "tiny", "batch": 4},
+    "dynamic_tiling": {},
+    "edit_distance": {},
+    "graph_layer": {},
+    "matrix_vector": {},
+    "moe": {"model": "tiny", "batch": 32},
+    "moe dynamic": {"model": "tiny", "batch": 32, "tiling": "dynamic"},
+    "moe shared": {"model": "tiny", "batch": 32, "regions": 2},
+    "own_function": {},
+    "own_operator": {},
+    "ragged_attention": {},
+    "simplified_moe": {},
+    "sparse_matrix": {},
+    "swiglu": {},
+    "top2_moe": {},
+}
+"""All of ``programs/``, at sizes at which a run takes some tenths of a second."""
+
+BURSTS: Final = "the HBM serves bursts as they come"
+
+ARRIVALS: Final = frozenset(
+    ("attention", "decoder", "edit_distance", "moe", "moe dynamic", "moe shared", "top2_moe")
+)
+"""What these do hangs on what comes first."""
+
+
+def _program(name: str, hardware: Hardware) -> Program:
+    given = [f"{key}={value}" for key, value in SHIPPED[name].items()]
+    return load_program(PROGRAMS / f"{name.split(maxsplit=1)[0]}.py", given, hardware).program
+
+
+def _uniform(program: Program, depth: int) -> dict[str, int]:
+    return {edge.key: depth for edge in elaborate(program).edges}
+
+
+def test_all_are_there() -> None:
+    """Whoever adds a program adds it here."""
+    assert {path.stem for path in PROGRAMS.glob("*.py")} == {name.split()[0] for name in SHIPPED}
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, UNBOUNDED])
+@pytest.mark.parametrize("name", SHIPPED)
+def test_at_the_recorded_depths(name: str, depth: int) -> None:
+    """A record gives the cycles of its run and the final clock of every unit."""
+    program = _program(name, Hardware())
+    record, ran = recorded(program, _uniform(program, depth))
+    if record is None:
+        assert depth < UNBOUNDED
+        return
+
+    assert ran == timed(Retimer(record), record.depths.tolist())
+    assert ran == run(program, _uniform(program, depth), compiles=True)
+    assert ran.cycles == record.cycles
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_what_is_arbitrated(name: str) -> None:
+    """Programs whose units take whatever comes first say so, and who; all share the HBM."""
+    program = _program(name, Hardware())
+    record, _ = recorded(program, _uniform(program, UNBOUNDED))
+    assert record is not None
+    *merges, bursts = record.arbitrated
+    assert BURSTS == bursts
+    assert (name in ARRIVALS) == bool(merges)
+    assert all(each.endswith(" takes whichever input comes first") for each in merges)
+
+
+@pytest.mark.parametrize("recorded_depth", [2, UNBOUNDED])
+@pytest.mark.parametrize("name", sorted(SHIPPED.keys() - ARRIVALS))
+def test_under_other_depths(name: str, recorded_depth: int) -> None:
+    """Where bursts take what they take, a record under any depths equals a run under them."""
+    program = _program(name, UNCONTENDED)
+    record, _ = recorded(program, _uniform(program, recorded_depth))
+    if record is None:
+        assert recorded_depth < UNBOUNDED
+        return
+    assert (BURSTS,) == record.arbitrated
+    retimer = Retimer(record)
+    endings = set()
+    for depths in _others(record, random.Random(name)):
+        ran = run(program, depths, compiles=True)
+        assert ran.like(timed(retimer, depths_of(record, depths)))
+        endings.add(ran.cycles)
+    # All the same, and nothing was compared.
+    assert len(endings) > 1 or name in {"breadth_first_search", "own_operator"}
+
+
+def _others(record: Record, chance: random.Random) -> list[dict[str, int]]:
+    options = [channel.option for channel in record.channels]
+    even = [dict.fromkeys(options, depth) for depth in (1, 2, 3, 4, UNBOUNDED)]
+    uneven = [{option: chance.choice((1, 1, 2, 3, 5)) for option in options} for _ in range(8)]
+    few = [
+        dict.fromkeys(options, UNBOUNDED) | dict.fromkeys(chance.choices(options, k=2), 1)
+        for _ in range(4)
+    ]
+    return even + uneven + few

@@ -1,0 +1,41 @@
+"""Problems made of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fabric import Program
+from fabric.retiming.record import Record
+from fabric.retiming.retimer import NO_LIMIT
+from fabric.sizing.problem import Limit, Problem, Slot, Variable
+from fabric.sizing.running import unbounded
+from tests.fabric.retiming import real
+
+
+def deep_record(program: Program) -> Record | None:
+    """Return the record of a run whose channels are never full; None where it gets stuck."""
+    record, _ = real.recorded(program, unbounded(program))
+    return record
+
+
+def problem_of(*records: Record, together: Sequence[Sequence[int]] = ()) -> Problem:
+    """Return the problem of all depths from 1 to the elements there are.
+
+    Args:
+        records: of one program.
+        together: numbers of channels that share a variable; the others have one each.
+    """
+    channels = records[0].channels
+    sharing = {number for numbers in together for number in numbers}
+    groups = [*together, *((each,) for each in range(len(channels)) if each not in sharing)]
+    variables = tuple(
+        Variable(
+            channels[numbers[0]].option,
+            tuple(Slot(channels[each].option, channels[each].element_bytes) for each in numbers),
+            1,
+            max(1, *(record.channels[each].elements for record in records for each in numbers)),
+        )
+        for numbers in groups
+    )
+    limits = tuple(Limit(record, NO_LIMIT) for record in records)
+    return Problem(variables, limits, lambda slots, element_bytes: slots * element_bytes)

@@ -1,0 +1,158 @@
+"""What sizing is asked for: goals, costs, depths that are pinned or shared, and their file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabric import ConfigurationError, Program
+from fabric.retiming.retimer import NO_LIMIT
+from fabric.sizing.depths_file import read_depths, write_depths
+from fabric.sizing.goal import Goal
+from fabric.sizing.objective import Objective
+from fabric.sizing.problem import Slot
+from fabric.sizing.variables import variables_of
+from tests.fabric.scripted import Stage, Ticks
+from tests.fabric.sizing.problems import deep_record
+
+
+@pytest.mark.parametrize(
+    ("text", "unbounded", "limit"),
+    [
+        ("deadlock-free", 1000, NO_LIMIT),
+        ("same-cycles", 1000, 1000),
+        ("slowdown=1", 1000, 1000),
+        ("slowdown=1.02", 1000, 1020),
+        ("slowdown=1.02", 999, 1018),
+        ("slowdown=3/2", 11, 16),
+        ("cycles=7", 1000, 7),
+    ],
+)
+def test_goal(text: str, unbounded: int, limit: int) -> None:
+    """What is allowed is never more than what is said."""
+    goal = Goal.parse(text)
+    assert goal.limit_cycles(unbounded) == limit
+    assert Goal.parse(str(goal)) == goal
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "fast", "slowdown", "slowdown=", "slowdown=0.99", "slowdown=1/0", "slowdown=nan",
+        "cycles=0", "cycles=1.5", "cycles=-3", "same-cycles=1", "cycles=1_0x",
+    ],
+)  # fmt: skip
+def test_no_goal(text: str) -> None:
+    """What is no goal is refused."""
+    with pytest.raises(ConfigurationError, match="expected deadlock-free, same-cycles"):
+        Goal.parse(text)
+
+
+@given(st.integers(1, 5000), st.integers(0, 5000), st.integers(1, 5000))
+def test_steps(depth: int, element_bytes: int, step: int) -> None:
+    """The least whole number of blocks, the least power of two: none smaller holds it all."""
+    bare = depth * element_bytes
+    blocks = Objective.parse("bytes", str(step)).cost(depth, element_bytes)
+    assert blocks % step == 0
+    assert blocks - step < bare <= blocks
+    power = Objective.parse("bytes", "power-of-two").cost(depth, element_bytes)
+    assert power == (0 if bare == 0 else next(1 << n for n in range(40) if 1 << n >= bare))
+    assert Objective.parse("bytes", None).cost(depth, element_bytes) == bare
+    assert Objective.parse("slots", None).cost(depth, element_bytes) == depth
+
+
+@pytest.mark.parametrize(
+    ("unit", "step", "told"),
+    [
+        ("bits", None, "expected bytes or slots"),
+        ("slots", "64", "slots are counted"),
+        ("bytes", "0", "expected power-of-two or a number of bytes"),
+        ("bytes", "two", "expected power-of-two or a number of bytes"),
+        ("bytes", "9" * 99, "expected power-of-two or a number of bytes"),
+    ],
+)
+def test_no_objective(unit: str, step: str | None, told: str) -> None:
+    """What is no cost is refused."""
+    with pytest.raises(ConfigurationError, match=told):
+        Objective.parse(unit, step)
+
+
+def _pair() -> Program:
+    with Program("pair") as program:
+        ticks = Ticks(3, name="ticks")()
+        first, second = Stage(3, outputs=2, name="fork")(ticks)
+        Stage(3, outputs=0, name="join")(first, second)
+    return program
+
+
+def test_variables() -> None:
+    """One for each channel, none deeper than what it carries; pinned ones are what they are."""
+    record = deep_record(_pair())
+    assert record is not None
+    alone = variables_of([record], {"join.1": 9}, ())
+    assert {each.name: (each.least, each.most, each.is_pinned) for each in alone} == {
+        "fork.0": (1, 3, False),
+        "join.0": (1, 3, False),
+        "join.1": (9, 9, True),
+    }
+    shared = variables_of([record], {}, ["join.*"])
+    assert [(each.name, [slot.option for slot in each.channels]) for each in shared] == [
+        ("fork.0", ["fork.0"]),
+        ("join.*", ["join.0", "join.1"]),
+    ]
+    assert shared[0].channels == (Slot("fork.0", 1),)
+
+
+@pytest.mark.parametrize(
+    ("pinned", "shared", "told"),
+    [
+        ({"join.7": 1}, (), r"--depth join\.7: no channel has that name: .*join\.0"),
+        ({}, ("*.x",), r"--share \*\.x: no channel has such a name: .*fork\.0"),
+        ({}, ("join.*", "*.0"), r"--share \*\.0: join\.0 matches join\.\*, too"),
+        ({"join.0": 1, "join.1": 2}, ("join.*",), "pinned at 1 and 2: expected one depth"),
+    ],
+)
+def test_no_variables(pinned: dict[str, int], shared: tuple[str, ...], told: str) -> None:
+    """Names that are none, and depths that contradict each other."""
+    record = deep_record(_pair())
+    assert record is not None
+    with pytest.raises(ConfigurationError, match=told):
+        variables_of([record], pinned, shared)
+
+
+@given(st.dictionaries(st.text(min_size=1), st.integers(1, 1 << 40)))
+def test_file(depths: dict[str, int]) -> None:
+    """What is written is read, whatever the names."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "depths.toml"
+        write_depths(file, depths, ["some program", "some goal"])
+        assert read_depths(file) == depths
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[depths]\n'a.0' = 0", "a.0 is 0: expected a number of slots"),
+        ("[depths]\n'a.0' = true", "a.0 is True: expected a number of slots"),
+        ("[depths]\n'a.0' = '2'", "a.0 is '2': expected a number of slots"),
+        ("[depth]\n'a.0' = 2", r"found depth: expected one table, \[depths\]"),
+        ("depths = 2", "found depths: expected one table"),
+        ("", "found nothing: expected one table"),
+        ("[depths", r"expected TOML with \[depths\]"),
+    ],
+)
+def test_no_file(text: str, told: str, tmp_path: Path) -> None:
+    """Another file is refused."""
+    file = tmp_path / "depths.toml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=told):
+        read_depths(file)
+    with pytest.raises(ConfigurationError, match="expected a file with"):
+        read_depths(tmp_path / "none.toml")
+    with pytest.raises(ConfigurationError, match="expected a file that can be written"):
+        write_depths(tmp_path / "none" / "depths.toml", {}, [])

@@ -1,0 +1,354 @@
+"""Certificates: those of runs are accepted, and none in which anything is false."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from typing_extensions import override
+
+from fabric.loading.program_file import load_on
+from fabric.retiming import events as e
+from fabric.retiming.record import Record
+from fabric.retiming.retimer import NO_LIMIT, Retimer
+from fabric.sizing import checker
+from fabric.sizing.certificate import record_digest, write_certificate
+from fabric.sizing.checker import check
+from fabric.sizing.high_water import slots_in_use
+from fabric.sizing.running import recorded
+from tests.deadlock.test_random import QUICK
+from tests.fabric.retiming.networks import Network, networks
+from tests.fabric.retiming.real import UNBOUNDED
+from tests.fabric.sizing.damages import (
+    DAMAGES,
+    DEPTHS,
+    KINDS,
+    Arrays,
+    every_kind,
+    saved,
+    signed,
+    undamaged,
+)
+
+PROGRAMS = ("moe", "top2_moe", "matrix_vector", "edit_distance", "dynamic_tiling", "graph_layer")
+
+
+def enough(record: Record) -> Retimer:
+    """Return a record timed with the least depths that delay nothing."""
+    retimer = Retimer(record)
+    retimer.time([UNBOUNDED] * len(record.channels))
+    retimer.time(slots_in_use(retimer))
+    return retimer
+
+
+def certified(record: Record, depths: Any) -> tuple[list[str], Arrays]:
+    """Return what is found in a certificate, and what is in it."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "found.npz"
+        cycles = Retimer(record).time(depths).cycles
+        assert cycles is not None
+        write_certificate(path, record, depths, cycles)
+        with np.load(path) as file:
+            arrays = {name: file[name] for name in file.files}
+        assert cycles == arrays["cycles"]
+        return check(path), arrays
+
+
+def found(arrays: Arrays) -> list[str]:
+    """Return what is found in a certificate of these arrays."""
+    with TemporaryDirectory() as folder:
+        return check(saved(arrays, Path(folder) / "found.npz"))
+
+
+class TestAccepted:
+    def test_every_kind(self, tmp_path: Path) -> None:
+        """The certificate that is damaged below is one, and has every kind of event in it."""
+        arrays = undamaged(tmp_path)
+
+        assert [] == check(saved(arrays, tmp_path / "it.npz"))
+        assert set(KINDS.values()) == set(arrays["events"][:, 0].tolist()) == set(range(15))
+
+    @pytest.mark.parametrize("program", PROGRAMS)
+    def test_programs(self, program: str) -> None:
+        """Certificates of programs, with their own depths and with those that delay nothing."""
+        wired = load_on(None, f"programs/{program}.py", [], {}).program
+        record = recorded(wired, {}).record
+
+        assert [] == certified(record, record.depths)[0]
+        assert [] == certified(record, slots_in_use(enough(record)))[0]
+
+    @settings(QUICK, max_examples=200)
+    @given(networks(), st.data())
+    def test_networks(self, network: Network, data: st.DataObject) -> None:
+        """Those of random networks are; none in which any clock is a cycle early.
+
+        Nor those for a slot less, but where that would change no clock.
+        """
+        record, _ = network.recorded([UNBOUNDED] * len(network.options))
+        assume(record is not None)
+        assert record is not None
+        retimer = enough(record)
+        depths = slots_in_use(retimer)
+        clocks = retimer.clocks.copy()
+
+        wrong, arrays = certified(record, depths)
+
+        assert [] == wrong
+        number = data.draw(st.integers(0, len(record.events) - 1))
+        earlier = clocks - (np.arange(len(clocks)) == number)
+        assert found(arrays | {"clocks": earlier})
+        on = data.draw(st.integers(0, len(depths) - 1))
+        fewer = depths - (np.arange(len(depths)) == on)
+        if fewer[on]:
+            cycles = retimer.time(fewer).cycles
+            same = cycles is not None and (retimer.clocks == clocks).all()
+            assert same == (not found(arrays | {"depths": fewer}))
+
+    def test_later(self, tmp_path: Path) -> None:
+        """Clocks may be later than they have to be: what is claimed is an upper bound."""
+        arrays = undamaged(tmp_path)
+        later = {name: arrays[name] + 7 for name in ("clocks", "cycles", "limit")}
+
+        assert [] == found(arrays | later)
+
+
+class TestRefused:
+    def test_count(self) -> None:
+        """There are a hundred kinds of damage, and more."""
+        assert len(DAMAGES) + len(FILES) + len(CIRCLES) >= 100
+
+    @pytest.mark.parametrize("name", DAMAGES)
+    def test_damaged(self, name: str, tmp_path: Path) -> None:
+        """One number, row or array is another: that is found, not only by the digest."""
+        damage, sign = DAMAGES[name]
+        arrays, before = undamaged(tmp_path), undamaged(tmp_path)
+        damage(arrays)
+        assert arrays.keys() != before.keys() or any(
+            arrays[each].dtype != its.dtype
+            or arrays[each].shape != its.shape
+            or (arrays[each] != its).any()
+            for each, its in before.items()
+        )
+        if sign:
+            signed(arrays)
+
+        wrong = check(saved(arrays, tmp_path / "damaged.npz"))
+
+        assert wrong
+        assert not (sign and "it has the digest of another record" in wrong)
+
+    def test_files(self, tmp_path: Path, file_damage: Callable[[Path], object]) -> None:
+        """What is no file of arrays proves nothing."""
+        path = saved(undamaged(tmp_path), tmp_path / "damaged.npz")
+        assert [] == check(path)
+        file_damage(path)
+
+        assert check(path)
+
+
+class _Touches:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        """Make ``path``."""
+        self.path = path
+
+    @override
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+def test_nothing_is_executed(tmp_path: Path) -> None:
+    """A certificate from elsewhere is read, and no code that is in it runs."""
+    arrays = undamaged(tmp_path)
+    arrays["clocks"] = np.array([_Touches(tmp_path / "touched")], object)
+
+    assert found(arrays)
+    assert not (tmp_path / "touched").exists()
+
+
+def _rewritten(path: Path, change: Callable[[bytes], bytes]) -> None:
+    path.write_bytes(change(path.read_bytes()))
+
+
+def _a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _one_array(path: Path) -> None:
+    with path.open("wb") as file:
+        np.save(file, np.arange(9))
+
+
+def _flipped(its: bytes) -> bytes:
+    """Change a byte of the clocks."""
+    at = its.index(b"clocks.npy") + 250
+    return its[:at] + bytes([its[at] ^ 255]) + its[at + 1 :]
+
+
+FILES: dict[str, Callable[[Path], object]] = {
+    "not there": Path.unlink,
+    "a folder": _a_folder,
+    "empty": partial(_rewritten, change=lambda _: b""),
+    "a text": partial(_rewritten, change=lambda _: b"proved"),
+    "one array": _one_array,
+    "cut in half": partial(_rewritten, change=lambda its: its[: len(its) // 2]),
+    "without its last byte": partial(_rewritten, change=lambda its: its[:-1]),
+    "without its first byte": partial(_rewritten, change=lambda its: its[1:]),
+    "a byte flipped": partial(_rewritten, change=_flipped),
+    "a pickle": partial(_rewritten, change=lambda _: b"\x80\x04N."),
+}
+
+
+@pytest.fixture(params=FILES)
+def file_damage(request: pytest.FixtureRequest) -> Callable[[Path], object]:
+    """Damage to a file."""
+    return FILES[request.param]
+
+
+def _unit(of_channels: tuple[int, int], steps: str, work: int) -> list[tuple[int, int, int]]:
+    """Return events of a unit: i, s, t, f, e are idling, sending, taking, finishing, the end."""
+    kinds = {"i": e.IDLE, "s": e.SEND, "t": e.TAKE, "f": e.FINISH, "e": e.END}
+    into, out = of_channels
+    places = {"i": into, "s": out, "t": into, "f": 0, "e": into}
+    return [(kinds[each], places[each], -1 if each == "i" else work) for each in steps]
+
+
+def _two_units(
+    one: list[tuple[int, int, int]], other: list[tuple[int, int, int]], **its: Any
+) -> Arrays:
+    """Return the arrays of two units, which have a cycle."""
+    arrays: Arrays = {
+        "program": np.array("two"),
+        "options": np.array(["a.0", "b.0"][: len(its["depths"])]),
+        "first": np.array([0, len(one), len(one) + len(other)]),
+        "events": np.array([*one, *other]),
+        "clients": np.zeros(0, np.int64),
+        "shutdown_cycles": np.array(0),
+        "cycles": np.array(1),
+        "limit": np.array(1),
+    }
+    arrays |= {name: np.array(rows) for name, rows in its.items()}
+    signed(arrays)
+    return arrays
+
+
+CIRCLES = {"ends": ("ef", "ef", [0, 0]), "idling": ("istfe", "istfe", [0, 0, 1, 1, 1])}
+NO_CIRCLES = {"one end": ("fe", "ef", [0, 0]), "one idles": ("istfe", "stfe", [0, 0, 1, 1, 1])}
+
+
+@pytest.mark.parametrize("name", CIRCLES | NO_CIRCLES)
+def test_circles(name: str) -> None:
+    """Two units that wait for each other in one cycle are found, though no clock is early."""
+    one, other, clocks = (CIRCLES | NO_CIRCLES)[name]
+    elements = one.count("s")
+
+    wrong = found(
+        _two_units(
+            _unit((1, 0), one, 0),
+            _unit((0, 1), other, 0),
+            channels=[(0, 1, 1, 1, elements), (1, 0, 1, 1, elements)],
+            depths=[1, 1],
+            clocks=[*clocks, *clocks[len(one) - len(other) :]],
+        )
+    )
+
+    assert (name in CIRCLES) == ("CycleError" in "".join(wrong))
+    assert (name in CIRCLES) == bool(wrong)
+
+
+@pytest.mark.parametrize(
+    ("reserved", "depth", "accepted"), [(2, 1, False), (2, 2, True), (0, 0, False), (0, 1, True)]
+)
+def test_unused_slots(reserved: int, depth: int, accepted: bool) -> None:
+    """Slots that nothing is put into never come back; and a channel has one at least."""
+    one = [(e.RESERVE, 0, 0)] * reserved + _unit((0, 0), "f", 0)
+    arrays = _two_units(
+        one,
+        _unit((0, 0), "ef", 0),
+        channels=[(0, 1, 1, 1, 0)],
+        depths=[depth],
+        clocks=[0] * (len(one) + 2),
+    )
+
+    assert accepted == (not found(arrays))
+
+
+class TestWriting:
+    def test_not_within_the_limit(self, tmp_path: Path) -> None:
+        """What does not complete in time has none."""
+        path = tmp_path / "none.npz"
+        cycles = Retimer(every_kind()).time(DEPTHS).cycles
+        assert cycles is not None
+
+        with pytest.raises(
+            ValueError, match=rf"^every does not complete within {cycles - 1} cycles$"
+        ):
+            write_certificate(path, every_kind(), np.array(DEPTHS), cycles - 1)
+        assert not path.exists()
+
+    def test_digest(self, tmp_path: Path) -> None:
+        """A record has one digest, whatever the depths; another record has another."""
+        path = tmp_path / "it.npz"
+        digests = set()
+        for depths in (DEPTHS, (9, 9, 9, 9)):
+            write_certificate(path, every_kind(), np.array(depths), NO_LIMIT)
+            with np.load(path) as file:
+                digests.add(str(file["digest"]))
+
+        assert {record_digest(every_kind())} == digests
+        assert record_digest(every_kind().with_work("u0", 2)) not in digests
+
+
+class TestChecker:
+    def test_alone(self, tmp_path: Path) -> None:
+        """It runs where there is no fabric, and says by its exit code what it has found."""
+        good = saved(undamaged(tmp_path), tmp_path / "good.npz")
+        bad = saved(undamaged(tmp_path) | {"cycles": np.array(3)}, tmp_path / "bad.npz")
+        code = (
+            "import runpy, sys; sys.modules['fabric'] = None; "
+            f"runpy.run_path({checker.__file__!r}, run_name='__main__')"
+        )
+        ran = [
+            subprocess.run(
+                [sys.executable, "-I", "-c", code, str(path)],
+                capture_output=True, text=True, check=False,
+            )
+            for path in (good, bad)
+        ]  # fmt: skip
+
+        assert [0, 1] == [each.returncode for each in ran]
+        assert "" == ran[0].stderr
+        assert "it takes more cycles than it claims, or than its limit\n" == ran[1].stderr
+
+    def test_small(self) -> None:
+        """It has less than 100 lines of code, and imports nothing of the fabric."""
+        text = Path(checker.__file__).read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        told = {
+            line
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Module | ast.FunctionDef) and ast.get_docstring(node)
+            for line in range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)
+        }
+        code = [line for line, its in enumerate(text.splitlines(), 1) if its.strip()]
+        assert len(set(code) - told) < 100
+        modules = {
+            name.partition(".")[0]
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else
+                         [each.name for each in node.names])
+        }  # fmt: skip
+        assert modules <= sys.stdlib_module_names | {"numpy"}

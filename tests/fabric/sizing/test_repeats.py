@@ -1,0 +1,232 @@
+"""Several inputs one after the other: what they move, and that each comes to what one alone does.
+
+Results are compared with those of the program's one input, which its own tests hold against numpy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from fabric import Feedback, Initial, Program, StreamType, TileType, simulate
+from fabric.deadlock.livelock import LIVELOCK_CYCLES
+from fabric.loading.program_file import load_on
+from fabric.retiming.retimer import Retimer
+from fabric.runs.execution import Execution, Settings
+from fabric.sizing.running import Stuck, cycles_of, recorded, unbounded
+from fabric.wiring.elaborate import elaborate
+from operators import (
+    Consumer,
+    Flatten,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Metadata,
+    Partition,
+    Promote,
+    Reassemble,
+    Selectors,
+)
+from tests.deadlock.test_random import Network, networks
+from tests.fabric.sizing.users import Keep, Late
+
+
+def stored(program: Program, repeats: int) -> dict[str, NDArray[Any]]:
+    """Return what ``program`` stores where it is given so many inputs."""
+    run = Execution(
+        program,
+        Settings(True, unbounded(program), {}, None, LIVELOCK_CYCLES, None, repeats=repeats),
+    )
+
+    assert run.execute() == "completed"
+
+    return dict(run.machine.stored)
+
+
+class TestElements:
+    """How many elements there are."""
+
+    @settings(max_examples=60)
+    @given(network=networks(merging=False), count=st.integers(2, 4))
+    def test_sources(self, network: Network, count: int) -> None:
+        """Whatever the network, each channel that a source feeds carries so many times as many."""
+        program = network.program
+        depths = unbounded(program)
+        try:
+            once = recorded(program, depths)
+            often = recorded(program, depths, repeats=count)
+        except Stuck:
+            assume(False)
+        fed = [
+            not elaborate(program).nodes[channel.producer].inputs
+            for channel in once.record.channels
+        ]
+
+        assert any(fed)
+        assert (often.record.elements[fed] == count * once.record.elements[fed]).all()
+
+    @pytest.mark.parametrize("count", [2, 3])
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "breadth_first_search",
+            "buffer_twice",
+            "dynamic_tiling",
+            "edit_distance",
+            "graph_layer",
+            "own_function",
+            "ragged_attention",
+            "simplified_moe",
+            "sparse_matrix",
+        ],
+    )
+    def test_programs(self, name: str, count: int) -> None:
+        """Programs that pack nothing across inputs carry so many times as many on all channels."""
+        program = shipped(name)
+        once = recorded(program, unbounded(program)).record.elements
+
+        often = recorded(program, unbounded(program), repeats=count)
+
+        assert (often.record.elements == count * once).all()
+        assert cycles_of(program, unbounded(program), count) == often.cycles
+
+
+class TestResults:
+    """What is computed and stored."""
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "breadth_first_search",
+            "buffer_twice",
+            "dynamic_tiling",
+            "graph_layer",
+            "matrix_vector",
+            "own_function",
+            "ragged_attention",
+            "simplified_moe",
+            "sparse_matrix",
+            "top2_moe",
+        ],
+    )
+    def test_one_below_the_other(self, name: str) -> None:
+        """What one input stores is there three times, one below the other."""
+        program = shipped(name)
+        alone = stored(program, 1)
+
+        found = stored(program, 3)
+
+        assert alone
+        for output, rows in alone.items():
+            np.testing.assert_allclose(
+                np.asarray(found[output], float), np.concatenate([np.asarray(rows, float)] * 3)
+            )
+
+    def test_places(self) -> None:
+        """What is stored at places that the program names is stored there again."""
+        program = shipped("edit_distance")
+
+        (alone,), (found,) = stored(program, 1).values(), stored(program, 2).values()
+
+        assert (alone == found).all()
+
+
+class TestCycles:
+    """When it happens."""
+
+    @settings(max_examples=25)
+    @given(
+        rows=st.integers(1, 5), cols=st.integers(1, 3), count=st.integers(1, 4),
+        depth=st.integers(1, 4),
+    )  # fmt: skip
+    def test_one_source(self, rows: int, cols: int, count: int, depth: int) -> None:
+        """Sources that run often are as one that has all of it, whatever the depths."""
+        once, whole = pipeline(rows, cols, depth), pipeline(rows * count, cols, depth)
+
+        assert simulate(whole).cycles == cycles_of(once, {}, count)
+        assert simulate(whole).cycles == recorded(once, {}, repeats=count).cycles
+
+    @settings(max_examples=25)
+    @given(
+        count=st.integers(1, 4), wait=st.integers(0, 9), repeats=st.integers(2, 4),
+        depth=st.integers(1, 5),
+    )  # fmt: skip
+    def test_users_operators(self, count: int, wait: int, repeats: int, depth: int) -> None:
+        """A user's source that runs often is as one that does the same often in one run."""
+        once, whole = late(count, wait, 1, depth), late(count, wait, repeats, depth)
+
+        ran = recorded(once, {}, repeats=repeats)
+
+        assert simulate(whole).cycles == ran.cycles == cycles_of(once, {}, repeats)
+        assert Retimer(ran.record).time(ran.record.depths).cycles == ran.cycles
+
+    @settings(max_examples=60)
+    @given(network=networks(merging=False), count=st.integers(1, 4))
+    def test_timed_again(self, network: Network, count: int) -> None:
+        """The record of a run with several inputs tells what such runs do with other depths."""
+        program = network.program
+        try:
+            record = recorded(program, unbounded(program), repeats=count).record
+        except Stuck:
+            assume(False)
+        depths = [
+            network.depths.get(channel.option, program.channel_depth) for channel in record.channels
+        ]
+
+        event(f"completes: {Retimer(record).time(depths).cycles is not None}")
+        assert Retimer(record).time(depths).cycles == cycles_of(program, network.depths, count)
+
+    def test_loop(self) -> None:
+        """A loop begins each input with what it begins one with: 4 laps of 1 element each."""
+        program = loop(4)
+
+        once, twice = recorded(program, {}), recorded(program, {}, repeats=2)
+
+        assert list(2 * once.record.elements) == list(twice.record.elements)
+        assert twice.cycles < 2 * once.cycles
+
+    def test_second_input_gets_stuck(self) -> None:
+        """Depths that are enough for one input need not be for two."""
+        program = shipped("matrix_vector")
+
+        assert cycles_of(program, {}) == simulate(program).cycles
+        assert cycles_of(program, {}, 2) is None
+
+
+def shipped(name: str) -> Program:
+    """Return a program of this repository."""
+    return load_on(None, f"programs/{name}.py", [], {}).program
+
+
+def pipeline(rows: int, cols: int, depth: int) -> Program:
+    """Return a program with sources of all kinds, which do not share a memory's channels."""
+    with Program("pipeline", channel_depth=depth) as program:
+        Consumer()(Metadata(np.arange(rows * cols).reshape(rows, cols))())
+        Consumer()(Selectors(np.zeros((rows, cols, 1), int), width=1)())
+        tiles = LinearOffChipLoad(np.ones((rows * 4, cols * 16)), tile=(4, 16))()
+        LinearOffChipStore("y")(tiles)
+    return program
+
+
+def late(count: int, wait: int, times: int, depth: int) -> Program:
+    """Return a program with operators that its user wrote."""
+    with Program("late", channel_depth=depth) as program:
+        Keep()(Late(count, wait, times)())
+    return program
+
+
+def loop(laps: int) -> Program:
+    """Return a program in which a number goes round so often, and then out."""
+    choice = (np.arange(laps) == laps - 1).astype(int)[:, np.newaxis]
+    with Program("loop") as program:
+        again = Feedback(StreamType((laps - 1,), TileType(1, 1, np.dtype("float32"))))
+        numbers = Initial(1.0)(again)
+        going, last = Partition(2)(numbers, Flatten(0, 1)(Selectors(choice, 2)()))
+        back = Flatten(0, 1)(Selectors(np.zeros((laps - 1, 1), int), 1)())
+        again.connect(Flatten(0, 1)(Reassemble()([going], back)))
+        LinearOffChipStore("y")(Promote(0)(last))
+    return program

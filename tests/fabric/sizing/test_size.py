@@ -1,0 +1,224 @@
+"""Sizing as a whole: goals are kept, bounds hold, and nothing is said that is not so."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from fabric import ConfigurationError, Deadlock, Program, Sizing, simulate, size
+from fabric.hardware.description import Hardware
+from fabric.loading.program_file import load_program
+from fabric.sizing.methods import METHODS
+from fabric.sizing.running import UNBOUNDED, cycles_of
+from operators import EagerMerge
+from tests.deadlock.parts import Script, feedback, relay, sink, source
+from tests.fabric.scripted import Stage, Ticks
+from tests.fabric.sizing.networks import network, program_of, shape
+
+GOALS = ("same-cycles", "slowdown=1.2", "deadlock-free")
+
+
+def _allowed(found: Sizing, unbounded: int) -> float:
+    return {"same-cycles": unbounded, "slowdown=1.2": unbounded * 1.2}.get(found.goal, float("inf"))
+
+
+def _check(found: Sizing, program: Program) -> None:
+    """Run the program: the goal is kept, and with one slot less anywhere it is not."""
+    deep = cycles_of(program, dict.fromkeys(found.depths, UNBOUNDED))
+    assert deep is not None
+    allowed = _allowed(found, deep)
+    assert found.inputs[0].cycles_unbounded == deep
+    assert found.inputs[0].cycles == cycles_of(program, found.depths)
+    assert (found.inputs[0].cycles or allowed) <= allowed
+    assert found.cost == sum(each.depth * each.element_bytes for each in found.channels)
+    assert found.lower_bound <= found.cost
+    for channel in found.channels:
+        assert channel.least_depth <= channel.depth
+        if channel.depth == 1:
+            assert channel.binds == "one slot"
+            continue
+        less = cycles_of(program, found.depths | {channel.option: channel.depth - 1})
+        assert channel.binds == ("deadlock" if less is None else "goal")
+        assert less is None or less > allowed
+
+
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize("seed", range(12))
+def test_networks(seed: int, goal: str) -> None:
+    """Of networks of blocking reads all is proved."""
+    random = Random(seed)
+    program = program_of(network(random, shape(random)))
+    try:
+        found = size(program, goal=goal)
+    except Deadlock:
+        assert cycles_of(program, {}) is None
+        return
+    assert (found.truth, found.reasons, found.keeps) == ("proved", (), True)
+    _check(found, program)
+    least = {each.method: each for each in found.methods}
+    assert tuple(least) == METHODS
+    assert least["exact"].cost == min(each.cost or 0 for each in found.methods if each.keeps)
+    assert least["high-water"].cycles == found.inputs[0].cycles_unbounded
+    assert found.lower_bound <= (least["exact"].cost or 0) <= found.cost
+    exactly = size(program, goal=goal, method="exact")
+    assert exactly.cost == exactly.lower_bound == least["exact"].cost
+
+
+PROGRAMS = (
+    ("simplified_moe", ()),
+    ("graph_layer", ()),
+    ("edit_distance", ()),
+    ("moe", ("model=tiny", "batch=16")),
+)
+
+
+@pytest.mark.parametrize(("name", "parameters"), PROGRAMS)
+@pytest.mark.parametrize("goal", ["same-cycles", "deadlock-free"])
+def test_programs(name: str, parameters: tuple[str, ...], goal: str) -> None:
+    """Where the memory is shared what is found was run, and with a slot less, too."""
+    program = load_program(f"programs/{name}.py", parameters, Hardware()).program
+    found = size(program, goal=goal)
+    assert found.keeps
+    timeless = goal == "deadlock-free" and not any("whichever" in each for each in found.reasons)
+    assert (found.truth == "proved") is (timeless and not found.reasons)
+    _check(found, program)
+    report = simulate(program, depths=found.depths)
+    assert report.cycles == found.inputs[0].cycles
+
+
+def test_merge() -> None:
+    """A merge that takes what comes first: run, not proved."""
+    with Program("merge") as program:
+        data, selectors = EagerMerge()([source("one", 4), source("two", 4)])
+        sink("data", data)
+        sink("order", selectors)
+    found = size(program)
+    assert found.truth == "validated"
+    assert any("whichever input comes first" in reason for reason in found.reasons)
+    _check(found, program)
+
+
+def _fork_join() -> Program:
+    """A fork whose second branch holds four elements back before it lets one out."""
+    with Program("fork join") as program:
+        first, second = Stage(8, outputs=2, name="fork")(Ticks(8, name="ticks")())
+        late = Script(("r0", "r0", "r0", "r0", "s0", "s0", "s0", "s0"), rounds=2, counts=(8,))
+        Stage(8, outputs=0, name="join")(first, *late(second))
+    return program
+
+
+def test_fork_join() -> None:
+    """The direct branch holds what the other one keeps back."""
+    found = size(_fork_join(), goal="deadlock-free")
+    assert found.depths["join.0"] >= 3
+    assert {each.option: each.binds for each in found.channels}["join.0"] == "deadlock"
+    assert cycles_of(_fork_join(), found.depths | {"join.0": found.depths["join.0"] - 1}) is None
+
+
+def test_pinned() -> None:
+    """What is pinned stays; where it contradicts the goal the nearest one is told."""
+    program = _fork_join()
+    free = size(program)
+    pinned = size(program, depths={"join.0": 7})
+    assert pinned.depths["join.0"] == 7
+    assert {each.option: each.binds for each in pinned.channels}["join.0"] == "pinned"
+    assert pinned.cost >= free.cost
+    with pytest.raises(ConfigurationError, match=r"with join\.0=1 pinned: the runs get stuck"):
+        size(program, depths={"join.0": 1})
+    line = _line()
+    slow = cycles_of(line, {"last.0": 1})
+    assert slow is not None
+    with pytest.raises(
+        ConfigurationError, match=rf"with last\.0=1 pinned: the nearest is cycles={slow}$"
+    ):
+        size(line, depths={"last.0": 1})
+    assert size(line, depths={"last.0": 1}, goal=f"cycles={slow}").keeps
+
+
+def _unlimited(program: Program) -> int:
+    return size(program).inputs[0].cycles_unbounded
+
+
+def _line() -> Program:
+    """A line whose last channel needs two slots: a credit takes a cycle on its way back."""
+    with Program("line") as program:
+        Stage(6, outputs=0, name="last")(*Stage(6, name="first")(Ticks(6, name="ticks")()))
+    return program
+
+
+def test_infeasible() -> None:
+    """Fewer cycles than any depths allow."""
+    program = _fork_join()
+    least = _unlimited(program)
+    told = f"keep cycles={least - 1}: the nearest is cycles={least}"
+    with pytest.raises(ConfigurationError, match=told):
+        size(program, goal=f"cycles={least - 1}")
+    assert size(program, goal=f"cycles={least}").keeps
+
+
+def test_stuck_at_any_depth() -> None:
+    """A deadlock that no depth helps is told with its reason."""
+    with Program("stuck") as program:
+        loop = feedback(2)
+        first = Script(("r0", "r1", "s0", "s1"), counts=(2, 2))(source("two", 2), loop)
+        loop.connect(relay("back", first[0]))
+        sink("end", first[1])
+    with pytest.raises(Deadlock, match="gets stuck at any depth: FAB-D"):
+        size(program)
+
+
+def test_shared() -> None:
+    """Channels that share a depth have one, and cost no less than apart."""
+    program = _fork_join()
+    apart, together = (
+        size(program, objective="slots"),
+        size(program, objective="slots", share=("*",)),
+    )
+    assert len(set(together.depths.values())) == 1
+    assert together.cost >= apart.cost
+    assert {each.group for each in together.channels} == {"*"}
+
+
+def test_steps() -> None:
+    """Blocks of memory are what counts."""
+    found = size(_fork_join(), step="4")
+    assert found.cost == sum(-(-each.depth // 4) * 4 for each in found.channels)
+
+
+def test_several_inputs() -> None:
+    """The depths serve both; what is held out is run, and told where it misses."""
+    programs = {f"seed={seed}": _moe(seed) for seed in range(3)}
+    others = {"seed=7": _moe(7)}
+    found = size(programs, held_out=others)
+    assert [each.name for each in found.inputs] == list(programs)
+    for (name, program), each in zip(programs.items(), found.inputs, strict=True):
+        assert each.cycles == cycles_of(program, found.depths)
+        assert (each.cycles or 0) <= (each.limit_cycles or 0), name
+    (outside,) = found.held_out
+    deep = cycles_of(others["seed=7"], dict.fromkeys(found.depths, UNBOUNDED))
+    assert outside.limit_cycles == deep
+    assert outside.cycles == cycles_of(others["seed=7"], found.depths)
+    assert outside.violated == ((outside.cycles or 0) > (deep or 0))
+
+
+def _moe(seed: int) -> Program:
+    parameters = ["model=tiny", "batch=16", f"seed={seed}"]
+    return load_program("programs/moe.py", parameters, Hardware()).program
+
+
+def test_back_to_back() -> None:
+    """Three inputs keep what three inputs without limits take."""
+    program = load_program("programs/simplified_moe.py", [], Hardware()).program
+    found = size(program, repeats=3)
+    assert found.settled is not None
+    assert found.settled.repeats == 3
+    deep = cycles_of(program, dict.fromkeys(found.depths, UNBOUNDED), repeats=3)
+    assert found.inputs[0].cycles == cycles_of(program, found.depths, repeats=3)
+    assert (found.inputs[0].cycles or 0) <= (deep or 0)
+
+
+def test_again() -> None:
+    """The same is found twice."""
+    program = _fork_join()
+    assert size(program).as_json() == size(program).as_json()

@@ -1,0 +1,89 @@
+"""Operators as users write them, for runs with several inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import (
+    Costs,
+    OffChipTensor,
+    Operator,
+    Ports,
+    Stream,
+    StreamType,
+    Tile,
+    TileType,
+    Wiring,
+)
+
+__all__ = ["Keep", "Late"]
+
+TILE = TileType(2, 16, np.dtype("float32"))
+
+
+@dataclass(frozen=True)
+class Late(Operator):
+    """Sends ``count`` tiles so many times, each to be visible ``wait`` cycles after its turn."""
+
+    count: int
+    wait: int
+    times: int = 1
+
+    def __call__(self) -> Stream:
+        """Return the stream."""
+        return self.wire()[0]
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (StreamType((self.times, self.count), TILE),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        for _ in range(self.times):
+            for number in range(self.count):
+                stop = int(number == self.count - 1)
+                tile = Tile(2, 16, TILE.dtype, None)
+                await ports.sink.send_at((tile, stop), ports.now + self.wait)
+                ports.unit.charge(1)
+
+
+@dataclass(frozen=True)
+class Keep(Operator):
+    """Writes the tiles of a stream one behind the other; of each input behind the last."""
+
+    kind: ClassVar = "memory"
+    off_chip: ClassVar[Literal["read", "write"] | None] = "write"
+
+    def __call__(self, source: Stream) -> None:
+        """Keep ``source``."""
+        self.wire(source)
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return ()
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    def off_chip_tensor(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
+    ) -> OffChipTensor:
+        rows, count = inputs[0].shape
+        return OffChipTensor((2 * rows * count, 16), TILE.dtype)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        row_bytes, number = 64, 0
+        while await ports.source.receive() is not None:
+            await ports.burst(2, row_bytes, 2 * number * row_bytes)
+            number += 1

@@ -1,0 +1,281 @@
+"""A recorded run, timed again: against runs, and what is printed and refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fabric import ConfigurationError, Program, Trace, open_trace, simulate
+from fabric.shell.cli import main
+from fabric.trace.reading.record_in import record_in
+from fabric.trace.recording.options import TraceOptions
+from fabric.wiring.elaborate import elaborate
+from tests.deadlock.parts import Script
+from tests.fabric.retiming.real import recorded
+from tests.fabric.trace.chains import chain
+from tests.fabric.trace.recording import PROGRAMS, program, record
+
+
+@pytest.fixture(autouse=True)
+def fixed_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Print as to a file."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+def _bursty() -> Program:
+    """Six elements at once now and then; who reads them takes its time."""
+    return chain(("s0",) * 6 + ("c40",), ("r0", "c2", "s0"), ("r0", "c6"), elements=4)
+
+
+def _crossed() -> Program:
+    """The first sends two to the left and one to the right; the second reads the right first."""
+    with Program("crossed", channel_depth=2) as wired:
+        left, right = Script(("s0", "s0", "s1"), rounds=4, counts=(8, 4), name="deal")()
+        Script(("r1", "r0", "r0", "c3"), counts=(), name="join")(left, right)
+    return wired
+
+
+@pytest.fixture(scope="module")
+def bursty(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """Return the trace of a run that other depths make shorter."""
+    return record(_bursty(), tmp_path_factory.mktemp("bursty"))[1]
+
+
+@pytest.fixture(scope="module")
+def crossed(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """Return the trace of a run that other depths block."""
+    return record(_crossed(), tmp_path_factory.mktemp("crossed"))[1]
+
+
+class TestAgainstRuns:
+    @pytest.mark.parametrize("name", PROGRAMS)
+    def test_the_same_record(self, tmp_path: Path, name: str) -> None:
+        """A trace has the record that is made while a run goes on, but for sizes of elements."""
+        wired = program(name)
+        depths = {edge.key: 64 for edge in elaborate(wired).edges}
+        found = record_in(record(wired, tmp_path, depths=depths)[1])
+        expected, _ = recorded(program(name), depths)
+        assert expected is not None
+        assert np.array_equal(expected.events, found.events)
+        assert np.array_equal(expected.first, found.first)
+        assert [channel._replace(element_bytes=0) for channel in expected.channels] == [
+            *found.channels
+        ]
+        for each in ("program", "units", "cycles", "clients", "shutdown_cycles", "arbitrated"):
+            assert getattr(expected, each) == getattr(found, each), each
+
+    @pytest.mark.parametrize("depth", [1, 2, 3, 6, 20])
+    def test_depths(self, bursty: Trace, depth: int) -> None:
+        """Cycles, ends of units and waits for channels are those of a run with these depths."""
+        found = bursty.what_if({"unit_1.0": depth})
+        again = simulate(_bursty(), depths={"unit_1.0": depth})
+        assert (again.cycles, True, ()) == (found.cycles, found.exact, found.loop)
+        before = simulate(_bursty())
+        assert again.cycles is not None
+        assert before.cycles is not None
+        assert before.cycles == found.cycles_before
+        waits = {
+            each.name: (each.empty_cycles, each.full_cycles + each.credit_cycles)
+            for each in again.channels_counters
+        }
+        assert (depth == 2) == (not found.channels)
+        for each in found.channels:
+            assert waits[each.name] == (each.empty_after_cycles, each.full_after_cycles)
+        ends = {
+            unit.name: again.cycles - unit.idle_cycles
+            for unit, was in zip(again.units, before.units, strict=True)
+            if again.cycles - unit.idle_cycles != before.cycles - was.idle_cycles
+        }
+        assert ends == {unit.name: unit.after_cycle for unit in found.units}
+
+    def test_a_deadlock(self, crossed: Trace) -> None:
+        """With one slot to the left, each waits for the other, as in a run."""
+        found = crossed.what_if({"join.0": 1})
+        again = simulate(_crossed(), depths={"join.0": 1})
+        assert ("deadlock", None, True) == (again.status, found.cycles, found.exact)
+        assert again.deadlock is not None
+        (loop,) = again.deadlock["loops"]
+        assert [unit["unit"] for unit in loop["units"]] == sorted(unit.name for unit in found.loop)
+        assert {(True, "deal.0 -> join.0"), (False, "deal.1 -> join.1")} == {
+            (unit.full, unit.channel) for unit in found.loop
+        }
+
+    def test_work(self, bursty: Trace) -> None:
+        """A unit that works half as long: as in a run of a program with one, but not exact."""
+        found = bursty.what_if(work={"unit_2": 0.5})
+        faster = chain(("s0",) * 6 + ("c40",), ("r0", "c2", "s0"), ("r0", "c3"), elements=4)
+        assert simulate(faster).cycles == found.cycles
+        assert ("unit_2 works 0.5 times as long, each time rounded to cycles",) == found.reasons
+
+    def test_a_pattern(self, bursty: Trace) -> None:
+        """Later options come over earlier ones."""
+        found = bursty.what_if({"unit_*.0": 7, "unit_2.0": 1})
+        assert {"unit_1.0": 7, "unit_2.0": 1} == found.depths
+        assert simulate(_bursty(), depths=found.depths).cycles == found.cycles
+
+    def test_nothing_changed(self, bursty: Trace) -> None:
+        """Then nothing moves."""
+        found = bursty.what_if()
+        assert (bursty.cycles, (), ()) == (found.cycles, found.units, found.channels)
+
+    def test_very_deep(self, bursty: Trace) -> None:
+        """Numbers that no machine word holds are as good as unbounded."""
+        deep = bursty.what_if({"unit_1.0": 10**40})
+        assert deep.cycles == bursty.what_if({"unit_1.0": 100}).cycles
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("options", "part"),
+        [(TraceOptions(window=(0, 20)), "window"), (TraceOptions(nodes="unit_1"), "nodes")],
+    )
+    def test_a_part(self, tmp_path: Path, options: TraceOptions, part: str) -> None:
+        """What was not traced cannot be timed."""
+        trace = record(_bursty(), tmp_path, options)[1]
+        with pytest.raises(ConfigurationError, match=rf"without --trace-{part}$"):
+            trace.what_if({"unit_1.0": 3})
+
+    def test_deadlock(self, tmp_path: Path) -> None:
+        """What units would have done is not known."""
+        trace = record(_crossed(), tmp_path, depths={"join.0": 1})[1]
+        with pytest.raises(ConfigurationError, match="the run ended with deadlock: expected one"):
+            trace.what_if()
+
+    def test_killed(self, bursty: Trace, tmp_path: Path) -> None:
+        """It ends where nobody knows."""
+        shutil.copytree(bursty.folder, tmp_path / "trace")
+        (tmp_path / "trace" / "end.json").unlink()
+        with pytest.raises(ConfigurationError, match="the run ended with killed"):
+            open_trace(tmp_path).what_if()
+
+    @pytest.mark.parametrize("table", ["long", "short", "operations"])
+    @pytest.mark.parametrize("damaged", [True, False])
+    def test_damaged(self, tmp_path: Path, table: str, *, damaged: bool) -> None:
+        """A segment that is damaged, or is not there, is missed."""
+        folder = record(program("attention"), tmp_path)[1].folder
+        segments = list(folder.glob(f"{table}-*.parquet"))
+        assert segments
+        for each in segments:
+            if damaged:
+                each.write_bytes(each.read_bytes()[:-9])
+            else:
+                each.unlink()
+        with pytest.raises(ConfigurationError, match="rows of its tables are missing"):
+            open_trace(folder).what_if()
+
+    def test_older(self, bursty: Trace, tmp_path: Path) -> None:
+        """One that does not say who reads from the HBM cannot be told from one without."""
+        shutil.copytree(bursty.folder, tmp_path / "trace")
+        meta = tmp_path / "trace" / "meta.json"
+        found = json.loads(meta.read_text(encoding="utf-8"))
+        del found["off_chip"]["clients"]
+        meta.write_text(json.dumps(found), encoding="utf-8")
+        with pytest.raises(ConfigurationError, match=r"an older step-fabric wrote it$"):
+            open_trace(tmp_path).what_if()
+
+    def test_names(self, bursty: Trace) -> None:
+        """Names that are near are told, and numbers have to be in range."""
+        for given, expected in (
+            (({"unit_3.0": 2}, {}), r"depth of unit_3\.0: no channel .* \(did you mean unit_"),
+            (({"unit_1.0": 0}, {}), "depth of unit_1.0 is 0: expected at least 1"),
+            (({}, {"unt_1": 2.0}), r"work of unt_1: no unit .* \(did you mean unit_1\?\)"),
+            (({}, {"unit_1": -1.0}), "work of unit_1 is -1.0: expected how many times as long"),
+            (({}, {"unit_1": float("nan")}), "work of unit_1 is nan: expected"),
+        ):
+            with pytest.raises(ConfigurationError, match=expected):
+                bursty.what_if(*given)
+
+
+def _printed(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert 0 == main(["trace", "what-if", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    assert "" == err
+    return out
+
+
+class TestPrinted:
+    def test_faster(self, capsys: pytest.CaptureFixture[str], bursty: Trace) -> None:
+        """Before and after, that it is exact, whose end moved and which waits changed."""
+        assert FASTER == _printed(capsys, bursty.folder, "--depth", "unit_1.0=6")
+
+    def test_narrow(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, bursty: Trace
+    ) -> None:
+        """What matters least is left out."""
+        monkeypatch.setenv("COLUMNS", "50")
+        assert NARROW == _printed(capsys, bursty.folder, "--depth", "unit_1.0=6")
+
+    def test_deadlock(self, capsys: pytest.CaptureFixture[str], crossed: Trace) -> None:
+        """Who would wait for whom, and which channel is full."""
+        assert DEADLOCK == _printed(capsys, crossed.folder, "--depth", "join.0=1")
+
+    def test_estimated(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        """Why it is no more than an estimate; and what is said of the HBM."""
+        folder = record(program("swiglu"), tmp_path)[1].folder
+        out = _printed(capsys, folder, "--depth", "*=1", "--work", "map_1=2x", "--rows", 1)
+        head, *_ = out.split("\n\nUnits")
+        assert ESTIMATED == head.partition("\n\n")[2].partition("\n")[2] + "\n"
+
+    @pytest.mark.parametrize("given", ["unit_1", "unit_1=2", "=2x", "unit_1=-2x", "unit_1=nanx"])
+    def test_no_factor(self, capsys: pytest.CaptureFixture[str], bursty: Trace, given: str) -> None:
+        """What is no factor is refused with the form."""
+        assert 2 == main(["trace", "what-if", str(bursty.folder), "--work", given])
+        said = f"{given!r}: expected UNIT=FACTORx, as in 0.5x or 2x"
+        assert said in capsys.readouterr().err
+
+
+FASTER = """\
+chain  unit_1.0 6 deep
+
+192 cycles before, 160 after: 32 fewer (16.7 %).
+Exact: a run would take as long.
+
+Units that would end in another cycle
+unit    end before  end after  change  wired at
+unit_0         192        160     -32  chains.py:14
+unit_1         192        160     -32  chains.py:16
+unit_2         192        160     -32  chains.py:17
+
+Channels, cycles that units would wait for them
+channel               depth   empty before  empty after  full before  full after
+unit_0.0 -> unit_1.0  2 to 6           104           72           32           0
+unit_1.0 -> unit_2.0  2                 48           16           40          40
+"""
+
+NARROW = """\
+chain  unit_1.0 6 deep
+
+192 cycles before, 160 after: 32 fewer (16.7 %).
+Exact: a run would take as long.
+
+Units that would end in another cycle
+unit    end before  end after  change
+unit_0         192        160     -32
+unit_1         192        160     -32
+unit_2         192        160     -32
+
+Channels, cycles that units would wait for them
+channel               empty after  full after
+unit_0.0 -> unit_1.0           72           0
+unit_1.0 -> unit_2.0           16          40
+"""
+
+DEADLOCK = """\
+crossed  join.0 1 deep
+
+It would deadlock: 2 units would wait for each other for ever.
+  deal waits for join: deal.0 -> join.0 is full, 1 slot
+  join waits for deal: deal.1 -> join.1 is empty
+Exact: a run would end so.
+"""
+
+ESTIMATED = """\
+Estimated: a run may not take as long, since
+  the HBM serves bursts as they come
+  map_1 works 2 times as long, each time rounded to cycles
+Waits for the HBM are as long here as they were in the run.
+"""
