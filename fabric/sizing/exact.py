@@ -22,6 +22,10 @@ __all__ = ["exact"]
 _EVALUATIONS: Final = 100_000
 """That an answer may take where a record is small."""
 
+_ROUNDS: Final = 200
+"""The master is asked at most: where slots of many channels stand in for each other, there are as
+many cuts as ways to deal them out, and each round takes longer than the one before."""
+
 _EVENTS: Final = 4_000_000_000
 """Of records that are gone over for an answer, at most: a minute's work."""
 
@@ -54,7 +58,9 @@ def exact(oracle: Oracle, lower: Depths, start: Depths, *, evaluations: int | No
 
     if cost > bound:
         learn(cuts_around(oracle, lower, best))
-    while cost > bound:
+    for _ in range(_ROUNDS):
+        if cost <= bound:
+            break
         depths, at_least = master.solve()
         bound = max(bound, at_least)
         if depths is None or cost <= bound or oracle.evaluations >= last:

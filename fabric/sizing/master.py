@@ -16,7 +16,7 @@ from fabric.telling.errors import ConfigurationError
 
 __all__ = ["Master"]
 
-_NODES: Final = 100_000
+_NODES: Final = 10_000
 """Of the tree that is searched for one answer. Not seconds: an answer does not depend on the
 machine."""
 

@@ -1,0 +1,82 @@
+"""Lower bounds and searching: which way they go, and how few vectors of depths they try."""
+
+from __future__ import annotations
+
+from fabric.sizing.bounds import lower_bounds
+from fabric.sizing.exact import exact
+from fabric.sizing.goal import Goal
+from fabric.sizing.oracle import Oracle
+from fabric.sizing.search import search
+from tests.fabric.sizing.brute_force import Case
+from tests.fabric.sizing.networks import Network, Shape
+
+SAME = Goal.parse("same-cycles")
+
+
+def late(elements: int, relays: int, relayed_bytes: int) -> Case:
+    """Return a source whose end counts, relays, and a sink that begins when all was sent.
+
+    Elements can wait in front of any relay, or of the sink.
+    """
+    units = relays + 2
+    element_bytes = (*[relayed_bytes] * relays, 64)
+    ends = tuple((unit, unit + 1) for unit in range(units - 1))
+    between = tuple((("r", each), ("s", each + 1)) * elements for each in range(relays))
+    first = (("s", 0), ("c", 2)) * elements
+    last = (("c", 2 * elements), *[("r", relays)] * elements)
+    source = (*first, ("c", 8))
+    its = Shape(units, ends, element_bytes, (0,) * len(ends))
+    return Case(Network(its, (source, *between, last)))
+
+
+class TestEvaluations:
+    """How many vectors of depths are tried."""
+
+    def test_bounds(self) -> None:
+        """Channels that are never in the way are seen to be so together, not one by one."""
+        case = late(5, relays=120, relayed_bytes=1)
+        oracle = Oracle(case.problem(SAME))
+
+        lower_bounds(oracle)
+
+        assert oracle.evaluations <= 20
+
+    def test_far(self) -> None:
+        """What has to be a hundred times as deep is so after few steps, and no deeper."""
+        case = late(400, relays=1, relayed_bytes=1)
+        oracle = Oracle(case.problem(SAME))
+        lower = lower_bounds(oracle)
+
+        found = search(oracle, lower)
+
+        assert found.depths[0] > 100
+        assert not case.keeps((found.depths[0] - 1, found.depths[1]), SAME)
+        assert case.keeps(found.depths, SAME)
+        assert oracle.evaluations <= 60
+
+    def test_gap(self) -> None:
+        """Where an answer would take too long there is a gap, and all of it is true."""
+        case = late(24, relays=3, relayed_bytes=1)
+        oracle = Oracle(case.problem(SAME))
+        lower = lower_bounds(oracle)
+        found = search(oracle, lower)
+
+        early = exact(oracle, lower, found.depths, evaluations=100)
+        best = exact(oracle, lower, found.depths)
+
+        assert best.optimal
+        assert found.lower_bound < early.lower_bound < best.cost <= early.cost <= found.cost
+        assert not early.optimal
+
+
+class TestSearch:
+    """Which way it goes."""
+
+    def test_cheapest(self) -> None:
+        """Where elements can wait in two places, they do where slots are cheap."""
+        for relayed_bytes, in_front in ((1, True), (1_000, False)):
+            oracle = Oracle(late(8, 1, relayed_bytes).problem(SAME))
+
+            first, second = search(oracle, lower_bounds(oracle)).depths
+
+            assert in_front == (first > second)
