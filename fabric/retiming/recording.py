@@ -171,12 +171,9 @@ def record_of(rows: Rows, about: About, unrolled: Unrolled | None = None) -> Rec
         unused += unrolled.unused
         largest = np.maximum(largest, unrolled.largest)
         chose = np.concatenate([chose, unrolled.chose])
-    channels = tuple(
-        RecordedChannel(*channel[:7], count, size, never)
-        for channel, count, size, never in zip(
-            about.channels, counts.tolist(), largest.tolist(), unused.tolist(), strict=True
-        )
-    )
+    columns = list(zip(*about.channels, strict=True))[:-3]
+    found = (*columns, counts.tolist(), largest.tolist(), unused.tolist())
+    channels = tuple(map(RecordedChannel._make, zip(*found, strict=True)))
     unknown = (kinds == r.LATE) & (operations[:, 4] == r.UNKNOWN)
     return Record(
         about.program,
