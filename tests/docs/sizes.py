@@ -87,9 +87,7 @@ def row(program: Sized) -> str:
 
 
 def _methods(found: Sizing) -> list[str]:
-    return [
-        f"{each.cost:,}" if each.keeps else f"*{each.cost:,}*" for each in found.methods
-    ]
+    return [f"{each.cost:,}" if each.keeps else f"*{each.cost:,}*" for each in found.methods]
 
 
 def _cycles(cycles: int | None) -> str:
