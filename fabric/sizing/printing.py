@@ -42,9 +42,11 @@ def _sentences(sizing: Sizing) -> list[str]:
     if sizing.lower_bound >= sizing.cost:
         sentences.append("No depths that keep the goal cost less.")
     else:
-        less = 100 * (sizing.cost - sizing.lower_bound) / sizing.cost
+        less = sizing.cost - sizing.lower_bound
+        percent = f", {100 * less / sizing.cost:.1f} %" if 1000 * less >= sizing.cost else ""
         sentences.append(
-            f"None that keep the goal cost less than {sizing.lower_bound:,}, {less:.1f} % less."
+            f"None that keep the goal cost less than {sizing.lower_bound:,}: at most {less:,} less"
+            f"{percent}."
         )
     if len(sizing.inputs) == 1:
         sentences.append(_cycles(sizing.inputs[0]))

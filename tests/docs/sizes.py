@@ -19,17 +19,23 @@ PAGE: Final = _ROOT / "docs" / "pages" / "reference" / "channel-sizes.md"
 
 _QWEN: Final = "routing=programs/data/traces/expert_routing/qwen_b64/032_012.npz"
 
-_ABOUT: Final = """\
+_COLUMNS: Final = (
+    *("program", "channels", "as wired", "search", "exact", "high-water", "paper-lp"),
+    *("lower bound", "cycles as wired", "cycles"),
+)
+
+_ABOUT: Final = f"""\
 <!-- Written by `python -m tests.docs.sizes`. -->
 # Bytes of channels
 
-What the channels of the shipped programs take as they are wired (slots that hold the largest element they carry), and what `size` finds for
-`same-cycles`, by all four methods. Bytes in *italics* miss the goal, or get stuck. The lower bound is what a run needs to end at all, or one slot
-for each channel where a merge takes what comes first. Everything was run. Cycles are those of the search's depths; without limits none of the
-programs takes longer.
+What the channels of the shipped programs take as they are wired, with slots that hold the largest
+element they carry, and what `size` finds for `same-cycles`, by all four methods. Bytes in *italics*
+miss the goal, or get stuck. The lower bound is what a run needs to end at all, or one slot for each
+channel where a merge takes what comes first. Everything was run; cycles are those with the depths
+that `search` finds.
 
-| program | channels | as wired | search | exact | high-water | paper-lp | lower bound | cycles as wired | cycles |
-|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+| {" | ".join(_COLUMNS)} |
+|---{"|---:" * (len(_COLUMNS) - 1)}|
 """
 
 
