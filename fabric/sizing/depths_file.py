@@ -23,16 +23,11 @@ def write_depths(path: Path, depths: Mapping[str, int], about: Sequence[str]) ->
         about: lines that say what they are.
 
     Raises:
-        ConfigurationError: it cannot be written.
+        OSError: it cannot be written.
     """
     lines = [f"{_quoted(option)} = {depth}" for option, depth in depths.items()]
     text = "\n".join([*(f"# {visible(line)}" for line in about), "", "[depths]", *lines, ""])
-    try:
-        write_whole(path, text)
-    except OSError as error:
-        raise ConfigurationError(
-            f"{path}: {error.strerror or error}: expected a file that can be written"
-        ) from None
+    write_whole(path, text)
 
 
 def _quoted(text: str) -> str:

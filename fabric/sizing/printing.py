@@ -51,9 +51,7 @@ def _sentences(sizing: Sizing) -> list[str]:
     if len(sizing.inputs) == 1:
         sentences.append(_cycles(sizing.inputs[0]))
     if sizing.truth == "proved":
-        sentences.append(
-            "Proved, from the record of one run, whose units do the same at any depths."
-        )
+        sentences.append("Proved from the record of one run: its units do the same at any depths.")
     elif sizing.keeps:
         sentences.append(f"Validated by a run, not proved: {'; '.join(sizing.reasons)}.")
     if sizing.settled is not None:

@@ -22,7 +22,8 @@ def write_proofs(found: Sizing, path: Path) -> list[Path]:
     """Write the certificate of each input, of several behind ``-1``, ``-2`` and so on.
 
     Raises:
-        ConfigurationError: nothing is proved, or a file cannot be written.
+        ConfigurationError: nothing is proved.
+        OSError: a file cannot be written.
     """
     if found.truth != "proved":
         why = "; ".join(found.reasons) or "the goal is missed"
@@ -36,11 +37,6 @@ def write_proofs(found: Sizing, path: Path) -> list[Path]:
         file = path.with_stem(f"{path.stem}-{number}") if several else path
         depths = np.array([found.depths[channel.option] for channel in record.channels], np.int64)
         limit = NO_LIMIT if run.limit_cycles is None else run.limit_cycles
-        try:
-            write_certificate(file, record, depths, limit)
-        except OSError as error:
-            raise ConfigurationError(
-                f"{file}: {error.strerror or error}: expected a file that can be written"
-            ) from None
+        write_certificate(file, record, depths, limit)
         written.append(file)
     return written

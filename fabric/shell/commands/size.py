@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fabric.shell.commands.options import NamedPath, numbers, program_options
+from fabric.telling.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from fabric.sizing.methods import Method
@@ -128,13 +129,14 @@ def command(
     from fabric.sizing.size import Wanted, find_depths
     from fabric.terminal.output import program_prints
 
+    _check_folders(output, certificate)
     with program_prints(as_json=as_json):
         inputs, others = _inputs(program, parameters, hardware_file, vary, hold_out, known)
         wanted = Wanted(goal, method, objective, step, depths, share, repeats)
         found = find_depths(inputs, wanted, others, _notify())
     _print(found, known, rows, as_json=as_json)
-    _write(found, program, output, certificate)
-    return ExitStatus.COMPLETED if found.keeps and not found.violated else ExitStatus.WRONG
+    status = ExitStatus.COMPLETED if found.keeps and not found.violated else ExitStatus.WRONG
+    return _write(found, program, output, certificate) or status
 
 
 def _inputs(
@@ -167,19 +169,38 @@ def _notify() -> Callable[[str], object]:
     return lambda text: tell(f"fabric: {text}")
 
 
-def _write(found: Sizing, program: str, output: Path | None, certificate: Path | None) -> None:
-    if output is not None:
-        from fabric.sizing.depths_file import write_depths
+def _check_folders(*files: Path | None) -> None:
+    """Refuse, before the runs, what could not be written after them."""
+    for file in files:
+        if file is not None and not file.parent.is_dir():
+            raise ConfigurationError(f"{file}: there is no folder {file.parent}: expected one")
 
-        about = (
-            f"{program}: {found.goal}, {found.cost:,} {found.objective}, {found.truth}",
-            "for `python -m fabric run --depths`",
-        )
-        write_depths(output, found.depths, about)
-    if certificate is not None:
-        from fabric.sizing.proofs import write_proofs
 
-        write_proofs(found, certificate)
+def _write(found: Sizing, program: str, output: Path | None, certificate: Path | None) -> int:
+    """Write what is asked for; return the exit status where that was not possible, else 0."""
+    from fabric.runs.exit_status import ExitStatus
+    from fabric.terminal.output import tell
+
+    try:
+        if output is not None:
+            from fabric.sizing.depths_file import write_depths
+
+            about = (
+                f"{program}: {found.goal}, {found.cost:,} {found.objective}, {found.truth}",
+                "for `python -m fabric run --depths`",
+            )
+            write_depths(output, found.depths, about)
+        if certificate is not None:
+            from fabric.sizing.proofs import write_proofs
+
+            write_proofs(found, certificate)
+    except OSError as error:
+        tell(f"fabric: {error.filename}: {error.strerror}")
+        return ExitStatus.UNWRITTEN
+    except ConfigurationError as error:
+        tell(f"fabric: {error.message}")
+        return ExitStatus.USAGE
+    return ExitStatus.COMPLETED
 
 
 def _print(found: Sizing, known: dict[str, object], rows: int, *, as_json: bool) -> None:

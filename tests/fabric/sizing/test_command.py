@@ -1,0 +1,130 @@
+"""``size`` from a terminal: what is printed and written, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabric.shell.cli import main
+
+PROGRAM = "programs/simplified_moe.py"
+
+STUCK = """\
+from fabric import Program
+from tests.deadlock.parts import Script, feedback, relay, sink, source
+
+
+def build() -> Program:
+    with Program("stuck") as program:
+        loop = feedback(2)
+        first = Script(("r0", "r1", "s0", "s1"), counts=(2, 2))(source("two", 2), loop)
+        loop.connect(relay("back", first[0]))
+        sink("end", first[1])
+    return program
+"""
+
+
+def _object(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> dict[str, Any]:
+    """Return the one object that ``size --json`` prints."""
+    assert main(["size", *arguments, "--json"]) == status
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All that is known; and ``run`` takes what is written."""
+    file = tmp_path / "depths.toml"
+    found = _object(capsys, PROGRAM, "-o", str(file))
+    assert (found["status"], found["program"]) == ("sized", PROGRAM)
+    assert found["goal"] == "same-cycles"
+    assert (found["method"], found["truth"]) == ("search", "validated")
+    assert found["bytes"] == sum(
+        each["depth"] * each["element_bytes"] for each in found["channels"]
+    )
+    assert found["lower_bound_bytes"] <= found["bytes"] <= found["bytes_before"]
+    assert found["cycles"] == found["cycles_before"] == found["cycles_unbounded"]
+    assert [each["method"] for each in found["methods"]] == [
+        "search", "exact", "high-water", "paper-lp"
+    ]  # fmt: skip
+    assert found["error"] is None
+    logs = ["--log-dir", str(tmp_path), "--json"]
+    assert main(["run", PROGRAM, "--depths", str(file), *logs]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["cycles"] == found["cycles"]
+    assert main(["run", PROGRAM, "--depths", str(file), "--depth", "reassemble_1.2=1", *logs]) == 3
+
+
+def test_certificate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The checker accepts what is written; without a proof nothing is."""
+    file = tmp_path / "proof.npz"
+    assert main(["size", PROGRAM, "--goal", "deadlock-free", "--certificate", str(file)]) == 0
+    assert "Proved from the record" in capsys.readouterr().out
+    checker = [sys.executable, "-m", "fabric.sizing.checker", str(file)]
+    assert subprocess.run(checker, check=False).returncode == 0
+    other = tmp_path / "other.npz"
+    assert main(["size", PROGRAM, "--certificate", str(other)]) == 2
+    told = capsys.readouterr()
+    assert "1,474 are allowed" in told.out
+    assert "nothing is proved of these depths: the HBM serves bursts as they come" in told.err
+    assert not other.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--goal", "fast"], "expected deadlock-free, same-cycles"),
+        (
+            ["--goal", "cycles=10"],
+            "keep cycles=10: the nearest is cycles=1,474",
+        ),
+        (["--depth", "nobody.0=3"], "no channel has that name"),
+        (["--share", "nobody*"], "no channel has such a name"),
+        (["--step", "none"], "expected power-of-two or a number of bytes"),
+        (["--hold-out", "1"], "expected it with --vary"),
+        (["-o", "none/depths.toml"], "there is no folder none"),
+        (["--vary", "nobody=1,2"], "nobody"),
+    ],
+)
+def test_refused(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With one object that says why."""
+    found = _object(capsys, PROGRAM, *arguments, status=2)
+    assert found["status"] == "error"
+    assert told in found["error"]["message"]
+    assert found["depths"] is None
+
+
+def test_stuck(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where no depth helps it is a deadlock."""
+    program = tmp_path / "stuck.py"
+    program.write_text(STUCK, encoding="utf-8")
+    found = _object(capsys, str(program), status=3)
+    assert "gets stuck at any depth: FAB-D002" in found["error"]["message"]
+
+
+def test_several(capsys: pytest.CaptureFixture[str]) -> None:
+    """A table of inputs, one of those held out, and the exit status where one misses."""
+    arguments = ["programs/moe.py", "-p", "model=tiny", "-p", "batch=8", "--vary", "seed=0..2"]
+    status = main(["size", *arguments, "--hold-out", "1", "--goal", "slowdown=1.05"])
+    out = capsys.readouterr().out
+    assert "The inputs, the depths serve all of them" in out
+    missed = "Inputs held out, 1 of 1 miss the goal" in out
+    assert missed or "Inputs held out, 0 of 1 miss the goal" in out
+    assert status == int(missed)
+
+
+@pytest.mark.parametrize("columns", ["40", "60", "200"])
+def test_width(
+    columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is wider than the terminal, and the numbers stay."""
+    monkeypatch.setenv("COLUMNS", columns)
+    assert main(["size", PROGRAM, "--goal", "deadlock-free", "--rows", "3"]) == 0
+    out = capsys.readouterr().out
+    assert all(len(line) <= int(columns) for line in out.splitlines())
+    assert "44,560" in out
+    assert "and 15 more" in out
