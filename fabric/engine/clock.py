@@ -44,6 +44,7 @@ class VirtualClock:
         stopping: let what can run come to rest, then stop instead of advancing.
         stopped: the run is over; what operators do while they are cancelled does not count.
         pace_cycle: a unit whose clock is past it waits for the others to come to rest.
+        chose: told of units that wait for a cycle, and may do what that depends on.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class VirtualClock:
         self.stopped = False
         self.conductor: Final = Conductor()
         self.memory: OffChip | None = None
+        self.chose: Callable[[Unit], object] | None = None
         self._on_quiescence: Final = on_quiescence
         self._on_heartbeat: Final = on_heartbeat
         self._beat_cycles: Final = beat_cycles
@@ -178,6 +180,8 @@ class VirtualClock:
         """
         if cycle.__class__ is not int:
             cycle = whole(cycle, "is a cycle to reach")
+        if self.chose is not None:
+            self.chose(unit)
         wait = Wait(_REACH, tuple(watching), unit.now, any_of=True)
         heapq.heappush(self._reaching, (cycle, unit.index, next(self._numbers), unit, wait))
         for channel in watching:

@@ -78,6 +78,7 @@ def assemble(
     on_chip = make_on_chip(capacity_bytes, clock)
     failures = Failures()
     clock.memory = off_chip = _off_chip(plan, units, failures, observation)
+    clock.chose = None if observation is None else observation.chose
     assumed = {
         number: AssumedSink(channels[number], edge.claims, edge.type.rank)
         for number, edge in enumerate(plan.edges)

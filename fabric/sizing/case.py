@@ -45,7 +45,7 @@ class Case:
             notify: is told of every run.
 
         Raises:
-            Deadlock: it gets stuck at any depth.
+            Deadlock: it gets stuck even with unbounded channels.
         """
         self.name: Final = name
         self.program: Final = program
@@ -98,7 +98,7 @@ class Case:
 
     def _stuck(self, depths: Mapping[str, int]) -> FabricError:
         """Say where it gets stuck whatever the depths."""
-        message = f"{self.name or self.program.name} gets stuck at any depth"
+        message = f"{self.name or self.program.name} gets stuck even with unbounded channels"
         try:
             recorded(self.program, depths, repeats=self._repeats)
         except Stuck as stuck:

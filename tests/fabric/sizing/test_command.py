@@ -103,7 +103,7 @@ def test_stuck(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = tmp_path / "stuck.py"
     program.write_text(STUCK, encoding="utf-8")
     found = _object(capsys, str(program), status=3)
-    assert "gets stuck at any depth: FAB-D002" in found["error"]["message"]
+    assert "gets stuck even with unbounded channels: FAB-D002" in found["error"]["message"]
 
 
 def test_several(capsys: pytest.CaptureFixture[str]) -> None:
