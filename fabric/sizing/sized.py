@@ -26,7 +26,7 @@ def sized(asked: Asked, method: Method, unit: str) -> Sizing:
     Raises:
         ConfigurationError: no depths keep the goal.
     """
-    oracle = Oracle(asked.problem(asked.unbounded))
+    oracle, evaluations = Oracle(asked.problem(asked.unbounded)), 0
     if asked.can_prove:
         try:
             lower = lower_bounds(oracle)
@@ -35,7 +35,7 @@ def sized(asked: Asked, method: Method, unit: str) -> Sizing:
         found = proposal(method, oracle, lower)
     else:
         lower = _least_that_end(asked)
-        found = _validated(asked, oracle, method, lower)
+        found, evaluations = _validated(asked, oracle, method, lower)
     ran = asked.run(found.depths)
     kept = asked.keeps(ran)
     if asked.can_prove and not kept and oracle.keeps(found.depths):
@@ -74,21 +74,23 @@ def sized(asked: Asked, method: Method, unit: str) -> Sizing:
             for case, limit, each in zip(asked.cases, asked.limits, ran, strict=True)
         ),
         methods=totals,
-        evaluations=oracle.evaluations,
+        evaluations=evaluations + oracle.evaluations,
         runs=asked.runs,
         records=asked.unbounded,
     )
 
 
-def _validated(asked: Asked, oracle: Oracle, method: Method, lower: Depths) -> Proposal:
+def _validated(asked: Asked, oracle: Oracle, method: Method, lower: Depths) -> tuple[Proposal, int]:
+    """Return what ``method`` finds where runs decide, and how often records were timed for it."""
     problem = oracle.problem
     bound = problem.cost_of(lower)
     if method in ("high-water", "paper-lp"):
-        return proposal(method, oracle, lower)._replace(bound=bound)
+        return proposal(method, oracle, lower)._replace(bound=bound), 0
     try:
-        return Proposal(validated(asked, method), bound)
+        depths, evaluations = validated(asked, method)
     except NearestError as error:
         raise _infeasible(asked, error.cycles) from None
+    return Proposal(depths, bound), evaluations
 
 
 def _least_that_end(asked: Asked) -> Depths:

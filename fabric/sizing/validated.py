@@ -75,8 +75,8 @@ class _Best:
         return True
 
 
-def validated(asked: Asked, method: Method) -> Depths:
-    """Return depths with which runs of all inputs keep the goal.
+def validated(asked: Asked, method: Method) -> tuple[Depths, int]:
+    """Return depths with which runs of all inputs keep the goal, and how often records were timed.
 
     Args:
         asked: what for.
@@ -87,9 +87,11 @@ def validated(asked: Asked, method: Method) -> Depths:
     """
     best = _Best(asked)
     cost_of = best.problem.cost_of
+    evaluations = 0
     while best.left > 0:
         oracle = Oracle(asked.problem([each.record for each in best.ran]))
         wanted = proposal(method, oracle, lower_bounds(oracle)).depths
+        evaluations += oracle.evaluations
         before = cost_of(best.depths)
         if cost_of(wanted) >= before:
             break
@@ -99,7 +101,7 @@ def validated(asked: Asked, method: Method) -> Depths:
             break
     while best.left > 0 and _lowered(best):
         pass
-    return best.depths
+    return best.depths, evaluations
 
 
 def _lowered(best: _Best) -> bool:
