@@ -44,7 +44,7 @@ def _check(found: Sizing, program: Program) -> None:
 
 
 @pytest.mark.parametrize("goal", GOALS)
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_networks(seed: int, goal: str) -> None:
     """Of networks of blocking reads all is proved."""
     random = Random(seed)
@@ -69,7 +69,7 @@ PROGRAMS = (
     ("simplified_moe", ()),
     ("graph_layer", ()),
     ("edit_distance", ()),
-    ("moe", ("model=tiny", "batch=16")),
+    ("moe", ("model=tiny", "batch=4")),
 )
 
 
@@ -188,7 +188,7 @@ def test_steps() -> None:
 
 def test_several_inputs() -> None:
     """The depths serve both; what is held out is run, and told where it misses."""
-    programs = {f"seed={seed}": _moe(seed) for seed in range(3)}
+    programs = {f"seed={seed}": _moe(seed) for seed in range(2)}
     others = {"seed=7": _moe(7)}
     found = size(programs, held_out=others)
     assert [each.name for each in found.inputs] == list(programs)
@@ -203,7 +203,7 @@ def test_several_inputs() -> None:
 
 
 def _moe(seed: int) -> Program:
-    parameters = ["model=tiny", "batch=16", f"seed={seed}"]
+    parameters = ["model=tiny", "batch=4", f"seed={seed}"]
     return load_program("programs/moe.py", parameters, Hardware()).program
 
 
