@@ -116,7 +116,11 @@ def _print_methods(sizing: Sizing, console: Console) -> None:
         )
         for each in sizing.methods
     ]
-    print_title(console, "The methods", ", each on the same record")
+    proved = sizing.truth == "proved"
+    source = (
+        "from one record" if proved else "the others from the record of a run with these depths"
+    )
+    print_title(console, "The methods", f", {source}")
     columns = ("method", sizing.objective, "cycles", "keeps the goal", "")
     print_table(console, columns, rows, len(rows))
 
