@@ -10,7 +10,8 @@ from typing_extensions import override
 
 from fabric.machine.state_of import clients_of, cycles_of, shutdown_cycles_of
 from fabric.retiming import rows as r
-from fabric.retiming.assembling import Rows, assembled, events_of
+from fabric.retiming.assembling import assembled
+from fabric.retiming.of_tasks import Rows, events_of
 from fabric.retiming.record import Record, RecordedChannel
 from fabric.retiming.sizes import size_bytes
 from fabric.retiming.unrolling import Unrolled
@@ -117,11 +118,9 @@ class Recording(Watcher):
         """Return the record of a run on ``machine`` that has completed; it is asked for once."""
         self.finish()
         self._empty()
-        short = np.concatenate(self._short)
-        at_once = short[:, [6, 7, 3, 4]]
-        whole = np.column_stack([short, np.full(len(short), -1), at_once])
-        transfers = np.concatenate([*self._long, whole])
-        rows = Rows(transfers, np.concatenate(self._operations))
+        rows = Rows([*self._short, *self._long], np.concatenate(self._operations))
+        for kept in (self._short, self._long, self._operations):
+            kept.clear()
         region = machine.region
         journal = None if region is None else region.journal
         about = _about(machine, self._largest)
@@ -151,7 +150,7 @@ def record_of(rows: Rows, about: About, unrolled: Unrolled | None = None) -> Rec
     producers = np.array([channel.producer for channel in about.channels], np.int64)
     consumers = np.array([channel.consumer for channel in about.channels], np.int64)
     forward = np.array([channel.forward_cycles for channel in about.channels], np.int64)
-    counts = np.bincount(rows.transfers[:, 0], minlength=len(about.channels))
+    counts = rows.counts(len(about.channels))
     largest = np.array([channel.element_bytes for channel in about.channels], np.int64)
     operations, units = rows.operations, len(about.units)
     kinds = operations[:, 0]

@@ -117,9 +117,7 @@ def _print_methods(sizing: Sizing, console: Console) -> None:
         for each in sizing.methods
     ]
     proved = sizing.truth == "proved"
-    source = (
-        "from one record" if proved else "the others from the record of a run with these depths"
-    )
+    source = "from one record" if proved else "the others from the record of a run with the first"
     print_title(console, "The methods", f", {source}")
     columns = ("method", sizing.objective, "cycles", "keeps the goal", "")
     print_table(console, columns, rows, len(rows))

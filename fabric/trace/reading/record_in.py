@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from fabric.retiming import rows as r
-from fabric.retiming.assembling import Rows
+from fabric.retiming.of_tasks import Rows
 from fabric.retiming.record import Record, RecordedChannel
 from fabric.retiming.recording import About, record_of
 from fabric.retiming.retimer import Retimer
@@ -58,7 +58,7 @@ def record_in(trace: RecordedRun) -> Record:
         )
     if trace.damaged or trace.rows(_MISSING):
         raise _damaged(who)
-    record = record_of(Rows(_table(trace, r.LONG_COLUMNS, "recorded"), _operations(trace)), about)
+    record = record_of(Rows([_table(trace, r.LONG_COLUMNS, "recorded")], _operations(trace)), about)
     retimer = Retimer(record)
     ends = [cycle for (cycle,) in trace.rows("SELECT cycle FROM states ORDER BY unit")]
     again = retimer.time(record.depths)
