@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from fabric.retiming.record import Record
@@ -48,12 +48,12 @@ class Asked:
 
     def run(self, depths: Depths) -> tuple[Ran | None, ...]:
         """Run all inputs with ``depths``."""
-        options = self.options(depths)
+        options = self.problem(self.unbounded).options(depths)
         return tuple(case.run(options) for case in self.cases)
 
     def known(self, depths: Depths) -> tuple[Ran | None, ...] | None:
         """Return runs of all inputs with ``depths`` where there were; else None."""
-        options = self.options(depths)
+        options = self.problem(self.unbounded).options(depths)
         if not all(case.has_run(options) for case in self.cases):
             return None
         return self.run(depths)
@@ -64,14 +64,6 @@ class Asked:
             each is not None and each.cycles <= limit
             for each, limit in zip(ran, self.limits, strict=True)
         )
-
-    def options(self, depths: Depths) -> Mapping[str, int]:
-        """Return the depth of every channel."""
-        return {
-            channel.option: depth
-            for variable, depth in zip(self.variables, depths, strict=True)
-            for channel in variable.channels
-        }
 
     @property
     def runs(self) -> int:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from fabric.retiming.retimer import NO_LIMIT
 from fabric.sizing.oracle import Oracle
 from fabric.sizing.problem import Depths, with_depth
 
@@ -21,25 +20,34 @@ def bindings(asked: Asked, depths: Depths) -> tuple[Binding, ...]:
 
     It is asked of the records where they tell, and else of the runs that there were.
     """
-    problem = asked.problem(asked.unbounded)
-    keeps = Oracle(problem)
-    endless = tuple(limit._replace(cycles=NO_LIMIT) for limit in problem.limits)
-    ends = Oracle(replace(problem, limits=endless))
-
-    def missed(less: Depths) -> Binding:
-        if asked.can_prove:
-            if not ends.keeps(less):
-                return "deadlock"
-            return "" if keeps.keeps(less) else "goal"
-        ran = asked.known(less)
-        if ran is None or asked.keeps(ran):
-            return ""
-        return "deadlock" if None in ran else "goal"
+    missed = _by_records(asked) if asked.can_prove else _by_runs(asked)
 
     def binding(number: int) -> Binding:
-        if problem.variables[number].is_pinned:
+        if asked.variables[number].is_pinned:
             return "pinned"
         depth = depths[number]
         return "one slot" if depth == 1 else missed(with_depth(depths, number, depth - 1))
 
     return tuple(map(binding, range(len(depths))))
+
+
+def _by_records(asked: Asked) -> Callable[[Depths], Binding]:
+    oracle = Oracle(asked.problem(asked.unbounded))
+
+    def missed(depths: Depths) -> Binding:
+        cycles = oracle.cycles(depths)
+        if None in cycles:
+            return "deadlock"
+        return "" if oracle.keeps(depths) else "goal"
+
+    return missed
+
+
+def _by_runs(asked: Asked) -> Callable[[Depths], Binding]:
+    def missed(depths: Depths) -> Binding:
+        ran = asked.known(depths)
+        if ran is None or asked.keeps(ran):
+            return ""
+        return "deadlock" if None in ran else "goal"
+
+    return missed

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from fabric.sizing.running import UNBOUNDED, Ran, Stuck, recorded
-from fabric.telling.errors import Deadlock, FabricError
+from fabric.telling.errors import Deadlock
 from fabric.wiring.elaborate import elaborate
 
 if TYPE_CHECKING:
@@ -56,26 +56,39 @@ class Case:
         self.depths: Final = {edge.key: program.channel_depth for edge in edges}
         self._known: Final[dict[tuple[int, ...], Ran | None]] = {}
         unbounded = dict.fromkeys(self.depths, UNBOUNDED)
-        found = self.run(unbounded)
-        if found is None:
-            raise self._stuck(unbounded)
-        self.unbounded: Final = found
+        try:
+            self.unbounded: Final = self._run(unbounded)
+        except Stuck as stuck:
+            explained = stuck.explained
+            raise Deadlock(
+                f"{name or program.name} gets stuck even with unbounded channels: "
+                f"{explained.summary}",
+                report=explained.as_json(),
+            ) from None
 
     def run(self, depths: Mapping[str, int]) -> Ran | None:
         """Return a run with ``depths``, all channels named; None where it deadlocks."""
         key = self._key(depths)
         if key not in self._known:
-            self._forget()
-            self.runs += 1
             try:
-                found = recorded(self.program, depths, repeats=self._repeats)
+                self._run(depths)
             except Stuck:
-                found = None
-            self._known[key] = found
-            what = "got stuck" if found is None else f"took {found.cycles:,} cycles"
-            which = f"{self.name}: " if self.name else ""
-            self._notify(f"{which}run {self.runs:,} {what}")
+                self._known[key] = None
+                self._told("got stuck")
         return self._known[key]
+
+    def _run(self, depths: Mapping[str, int]) -> Ran:
+        """Run it and keep that; ``Stuck`` where it deadlocks."""
+        self._forget()
+        self.runs += 1
+        found = recorded(self.program, depths, repeats=self._repeats)
+        self._known[self._key(depths)] = found
+        self._told(f"took {found.cycles:,} cycles")
+        return found
+
+    def _told(self, what: str) -> None:
+        which = f"{self.name}: " if self.name else ""
+        self._notify(f"{which}run {self.runs:,} {what}")
 
     def has_run(self, depths: Mapping[str, int]) -> bool:
         """Whether it has been run with ``depths``, and that is not forgotten."""
@@ -95,13 +108,3 @@ class Case:
         """Of a run as the program is wired; None where that deadlocks."""
         found = self.run(self.depths)
         return None if found is None else found.cycles
-
-    def _stuck(self, depths: Mapping[str, int]) -> FabricError:
-        """Say where it gets stuck whatever the depths."""
-        message = f"{self.name or self.program.name} gets stuck even with unbounded channels"
-        try:
-            recorded(self.program, depths, repeats=self._repeats)
-        except Stuck as stuck:
-            explained = stuck.explained
-            return Deadlock(f"{message}: {explained.summary}", report=explained.as_json())
-        raise AssertionError("the same run completes")

@@ -15,7 +15,7 @@ from fabric.telling.plain import JsonObject
 __all__ = ["Binding", "HeldOut", "Input", "MethodTotal", "SizedChannel", "Sizing", "Truth"]
 
 Truth = Literal["proved", "validated"]
-Binding = Literal["one slot", "deadlock", "goal", "pinned", "shared", ""]
+Binding = Literal["one slot", "deadlock", "goal", "pinned", ""]
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class SizedChannel:
         depth: that was found.
         least_depth: with which the goal could be kept if no other channel were limited.
         binds: why it is not shallower: with one slot less, all else kept, the run ``deadlock``s or
-            misses the ``goal``; ``one slot`` is the least there is; it is ``pinned``; another that
-            it is ``shared`` with needs it; nothing where it was not tried.
+            misses the ``goal``; ``one slot`` is the least there is; it is ``pinned``; nothing
+            where it was not tried.
         group: the pattern of channels that share the depth; nothing where it has its own.
     """
 
@@ -115,7 +115,7 @@ class Sizing:
         program: its name.
         goal: what is kept, as it is written.
         method: that found the depths.
-        objective: what is least: ``bytes``, ``slots`` or ``bytes in steps``.
+        objective: what is least: ``bytes`` or ``slots``.
         channels: with their depths, in edge order.
         cost_before: of the depths as the program is wired.
         cost: of the depths found.

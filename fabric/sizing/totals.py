@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fabric.retiming.retimer import Retimer
 from fabric.sizing.asked import Asked
 from fabric.sizing.methods import METHODS, Method, Proposal, proposal
 from fabric.sizing.oracle import Oracle
@@ -41,17 +40,13 @@ def _totals(
             # A package is not installed.
             yield MethodTotal(method, None, None, keeps=False, note=error.message)
             continue
-        cycles, keeps = _outcome(asked, its.depths)
+        cycles, keeps = _outcome(asked, oracle, its.depths)
         yield MethodTotal(method, problem.cost_of(its.depths), cycles, keeps, its.note)
 
 
-def _outcome(asked: Asked, depths: Depths) -> tuple[int | None, bool]:
+def _outcome(asked: Asked, oracle: Oracle, depths: Depths) -> tuple[int | None, bool]:
     """Return the cycles of the first input, and whether all inputs keep the goal."""
     if not asked.can_prove:
         ran = asked.run(depths)
         return (None if ran[0] is None else ran[0].cycles), asked.keeps(ran)
-    problem = asked.problem(asked.unbounded)
-    options = problem.options(depths)
-    record = asked.unbounded[0]
-    retimed = Retimer(record).time([options[channel.option] for channel in record.channels])
-    return retimed.cycles, Oracle(problem).keeps(depths)
+    return oracle.cycles(depths)[0], oracle.keeps(depths)
