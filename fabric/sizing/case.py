@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from fabric.sizing.running import UNBOUNDED, Ran, Stuck, recorded
+from fabric.sizing.running import Ran, Stuck, recorded, unbounded
 from fabric.telling.errors import Deadlock
-from fabric.wiring.elaborate import elaborate
 
 if TYPE_CHECKING:
     from fabric.wiring.program import Program
@@ -52,12 +51,11 @@ class Case:
         self.runs = 0
         self._repeats: Final = repeats
         self._notify: Final = notify
-        edges = elaborate(program).edges
-        self.depths: Final = {edge.key: program.channel_depth for edge in edges}
+        deepest = unbounded(program)
+        self.depths: Final = dict.fromkeys(deepest, program.channel_depth)
         self._known: Final[dict[tuple[int, ...], Ran | None]] = {}
-        unbounded = dict.fromkeys(self.depths, UNBOUNDED)
         try:
-            self.unbounded: Final = self._run(unbounded)
+            self.unbounded: Final = self._run(deepest)
         except Stuck as stuck:
             explained = stuck.explained
             raise Deadlock(
