@@ -157,7 +157,7 @@ def _unit(node: Node, plan: Plan, *, checked: bool) -> Unit:
 
 def _region(plan: Plan, node: Node, repeats: int) -> Region | None:
     """Return where the tensor of ``node`` is; each input is stored behind the last."""
-    region = plan.layout.region(node)
+    region = plan.memory_map.region(node)
     if region is None or not region.write:
         return region
     return region._replace(size_bytes=repeats * region.size_bytes)
