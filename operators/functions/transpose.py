@@ -45,6 +45,4 @@ class Transpose(Function):
     def apply(self, *inputs: Tile) -> Tile:
         (x,) = inputs
         data = None if x.data is None else x.data.T
-        return Tile(
-            x.cols, x.rows, x.dtype, data, valid_rows=x.valid_cols, valid_cols=x.valid_rows
-        )
+        return Tile(x.cols, x.rows, x.dtype, data, valid_rows=x.valid_cols, valid_cols=x.valid_rows)

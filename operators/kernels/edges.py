@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fabric import ShapeError
-from operators.convert import convert_bytes
 from operators.kernels.kernel import Operand
 from operators.kernels.tensors import Computed, Pulled
 
@@ -50,6 +49,8 @@ def joint_of(operand: Operand) -> Joint:
     whole = source.layout.count * source.layout.rows * source.layout.cols * itemsize
     if pulled.layout.same_order(source.layout):
         return Joint(pulled, 0, whole)
+    from operators.convert import convert_bytes
+
     try:
         buffer = convert_bytes(source.layout, pulled.layout, source.dtype)
     except ShapeError:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from fabric import Layout, ShapeError, Stream
-from operators.convert import Convert
 from operators.functions.transpose import Transpose
 from operators.kernels.kernel import Operand
+from operators.kernels.memory import read_from_memory
 from operators.kernels.tensors import Stored
 from operators.map import Map
 from operators.streams.dimensions import redimensioned
-from operators.through_memory import read_from_memory
 
 __all__ = ["load"]
 
@@ -31,6 +29,8 @@ def load(name: str, operand: Operand) -> Stream:
     once = _once(pulled.layout) if operand.resident else _innermost_once(pulled.layout)
     stream = read_from_memory(name, source.tensor, once)
     if once != pulled.layout:
+        from operators.convert import Convert
+
         stream = Convert(pulled.layout)(stream.laid_out(once))
     if pulled.transposed:
         stream = Map(Transpose())(stream)
@@ -50,7 +50,4 @@ def _innermost_once(layout: Layout) -> Layout:
 
 def _without(layout: Layout, dropped: Callable[[int], bool]) -> Layout:
     kept = [loop for loop in range(len(layout.trips)) if not dropped(loop)]
-    trips, steps, dims = (
-        tuple(each[loop] for loop in kept) for each in (layout.trips, layout.steps, layout.map)
-    )
-    return replace(layout, trips=trips, steps=steps, map=dims)
+    return layout.nested([layout.loops[loop] for loop in kept])

@@ -67,10 +67,14 @@ class Model:
         return count
 
     def drop_unread(self) -> None:
-        """Drop kernels none of whose results anybody reads."""
+        """Drop kernels that give results none of which anybody reads."""
         while True:
             readers = self.readers()
-            kept = [each for each in self.kernels if any(readers.get(one) for one in each.results)]
+            kept = [
+                each
+                for each in self.kernels
+                if not each.results or any(readers.get(one) for one in each.results)
+            ]
             if len(kept) == len(self.kernels):
                 return
             self.kernels = kept

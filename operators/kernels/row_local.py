@@ -75,7 +75,7 @@ def followed(
     """
     for view in reversed(views):
         layout = view.layout
-        if layout is None or view.shape != shape or None in layout.map:
+        if layout is None or view.shape != shape or None in layout.canonical().map:
             continue
         if not whole_rows or layout.tile[-1] == shape[-1]:
             return layout

@@ -11,11 +11,11 @@ from typing_extensions import override
 
 from fabric import Layout, Stream, dtype_name
 from operators.kernels.kernel import Kernel, Operand, Streams
+from operators.kernels.memory import matrix_of
 from operators.linear_off_chip_store import LinearOffChipStore
 from operators.metadata import Metadata
 from operators.random_off_chip_store import RandomOffChipStore
 from operators.streams.dimensions import redimensioned
-from operators.through_memory import matrix_of
 from operators.tiles.tensor import Tensor
 
 __all__ = ["Store", "matrix_shape"]
@@ -67,4 +67,4 @@ def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
 def _in_order(layout: Layout, rows: int) -> bool:
     """Whether tiles come side by side until a row of them is whole, and every one once."""
     tiled = Layout.tiled(layout.shape, layout.tile)
-    return rows % layout.rows == 0 and layout.same_order(tiled)
+    return rows % layout.rows == 0 and bool(layout.same_order(tiled))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import sympy
 
-from fabric import Layout, Program, Stream
-from operators.convert import Convert
+from fabric import Program, Stream
 from operators.functions.transpose import Transpose
 from operators.kernels.edges import joint_of
 from operators.kernels.kernel import Kernel, Operand, Streams
@@ -17,7 +16,6 @@ from operators.kernels.model import Edge, Model
 from operators.kernels.tensors import Computed, Opaque, Pulled, Source, Stored
 from operators.map import Map
 from operators.streams.dimensions import redimensioned
-from operators.through_memory import through_memory
 
 __all__ = ["wire"]
 
@@ -57,7 +55,9 @@ def _joined(
             stream = streams[view.source]
             assert isinstance(stream, Stream)
             joint = joint_of(operand)
-            result = _converted(stream, view.source, joint.pulled, spilled or joint.buffer_bytes is None)
+            result = _converted(
+                stream, view.source, joint.pulled, spilled or joint.buffer_bytes is None
+            )
             if joint.pulled.transposed:
                 result = Map(Transpose())(result)
             return redimensioned(result, (1, *layout.trips))
@@ -68,6 +68,9 @@ def _joined(
 def _converted(stream: Stream, source: Computed, pulled: Pulled, through: bool) -> Stream:
     if pulled.layout.same_order(source.layout):
         return stream
+    from operators.convert import Convert
+    from operators.through_memory import through_memory
+
     if through:
         return through_memory(stream, source.layout, pulled.layout)
     return Convert(pulled.layout)(stream)

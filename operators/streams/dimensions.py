@@ -43,7 +43,7 @@ def _runs(
             else:
                 assert j < len(after), f"{before} has other elements than {after}"
                 j += 1
-        if j == len(after) and i < len(before) or i == len(before) and j < len(after):
+        if (j == len(after) and i < len(before)) or (i == len(before) and j < len(after)):
             # Dimensions of 1 are left on one side: they belong to the last run.
             i, j = len(before), len(after)
         yield before[first:i], after[second:j]

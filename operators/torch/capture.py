@@ -6,6 +6,7 @@ Composite calls (linear, attention, norms) stay whole; calls in place become cal
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -42,14 +43,13 @@ class Captured:
     outputs: tuple[Any, ...]
 
 
-def capture(
-    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Captured:
+def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Captured:
     """Trace ``module`` for arguments like these."""
-    with torch.no_grad():
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch warns about itself
         exported = torch.export.export(module, args, dict(kwargs), strict=False)
         exported = exported.run_decompositions({})
-    given = iter(torch.utils._pytree.tree_leaves((args, dict(kwargs))))  # noqa: SLF001
+    given = iter(torch.utils._pytree.tree_leaves((args, dict(kwargs))))
     held = {**exported.state_dict, **exported.constants}
     tensors: dict[Node, torch.Tensor] = {}
     data, parameters = set(), set()
@@ -70,7 +70,7 @@ def capture(
 
 def target_of(node: Node) -> str:
     """Return what a node calls, such as ``aten.linear.default``."""
-    return str(node.target) if isinstance(node.target, torch._ops.OpOverload) else node.name  # noqa: SLF001
+    return str(node.target) if isinstance(node.target, torch._ops.OpOverload) else node.name
 
 
 def specs_of(node: Node) -> tuple[Spec, ...]:

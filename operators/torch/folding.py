@@ -38,7 +38,7 @@ class Constants:
 
     def __contains__(self, node: Node) -> bool:
         """Whether a node depends on no data."""
-        return node in self._make
+        return bool(node in self._make)
 
     def fold(self, node: Node) -> bool:
         """Take in a call if all that it reads depends on no data; say whether it does."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -50,7 +51,8 @@ def from_torch(
 
     Args:
         module: in evaluation mode.
-        args, kwargs: that it is called with.
+        args: that it is called with.
+        kwargs: that it is called with, by name.
         schedule: tiles, orders and what stays on chip.
         name: of the program; the module's class where None.
 
@@ -104,7 +106,7 @@ def planned(
             continue
         if node.target is operator.getitem:
             source, index = node.args
-            several = given(source)  # type: ignore[arg-type]
+            several = given(source)
             values[node] = None if several is None else several[index]
             continue
         if any(given(each) is None for each in node.all_input_nodes):
@@ -145,9 +147,10 @@ def _expect(
     def computed(index: int, view: View) -> np.ndarray:
         if not held:
             with torch.no_grad():
-                given = torch.utils._pytree.tree_leaves(module(*args, **kwargs))  # noqa: SLF001
+                given = torch.utils._pytree.tree_leaves(module(*args, **kwargs))
             held.append([array_of(each) for each in given if isinstance(each, torch.Tensor)])
         return held[0][index].reshape(matrix_shape(view.shape))
 
     for index, (name, view) in enumerate(outputs.items()):
-        program.expect(**{name: lambda index=index, view=view: computed(index, view)})
+        expected: dict[str, Any] = {name: partial(computed, index, view)}
+        program.expect(**expected)

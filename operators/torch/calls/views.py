@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from operators.kernels.tensors import View
 from operators.torch.call import Call
 from operators.torch.importing import Importing
@@ -13,14 +11,15 @@ from operators.torch.registry import imports
 @imports("aten.view.default", "aten.reshape.default", "aten._unsafe_view.default")
 def reshape(importing: Importing, call: Call) -> View:
     """The same elements under another shape."""
-    (x, *_) = call.args
+    x: View = call.args[0]
     return x.reshaped(call.result.shape)
 
 
 @imports("aten.transpose.int")
 def transpose(importing: Importing, call: Call) -> View:
     """Two dimensions exchanged."""
-    x, first, second = call.args
+    x: View = call.args[0]
+    first, second = call.args[1:]
     dims = list(range(len(x.shape)))
     dims[first], dims[second] = dims[second], dims[first]
     return x.permuted(dims)
