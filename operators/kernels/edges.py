@@ -47,6 +47,8 @@ def joint_of(operand: Operand) -> Joint:
         )
     itemsize = source.dtype.itemsize
     whole = source.layout.count * source.layout.rows * source.layout.cols * itemsize
+    if pulled.layout.shape != source.shape:
+        return Joint(pulled, None, whole)
     if pulled.layout.same_order(source.layout):
         return Joint(pulled, 0, whole)
     from operators.convert import convert_bytes

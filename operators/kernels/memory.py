@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ def matrix_of(layout: Layout) -> Matrix:
         break
     del expected
     inner = [axis for axis in range(len(shape) - 1) if tile[axis] > 1]
-    for outer, one in zip(inner, inner[1:], strict=False):
+    for outer, one in itertools.pairwise(inner):
         if strides[outer] != strides[one] * tile[one] or tile[one] != shape[one]:
             raise ShapeError(f"{layout}: no rectangle")
     size = math.prod(shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from typing_extensions import override
@@ -10,11 +10,11 @@ from typing_extensions import override
 from fabric import Layout, Stream
 from operators.functions.base import Function
 from operators.kernels.kernel import Kernel, Operand, Streams
-from operators.kernels.schedule import Schedule, fit
+from operators.kernels.schedule import Schedule, divisors, fit
 from operators.kernels.tensors import Computed, View
 from operators.map import Map
 
-__all__ = ["RowLocal", "followed", "rows_layout"]
+__all__ = ["RowLocal", "followed", "readable", "rows_layout"]
 
 
 class RowLocal(Kernel):
@@ -79,4 +79,34 @@ def followed(
             continue
         if not whole_rows or layout.tile[-1] == shape[-1]:
             return layout
-    return rows_layout(shape, schedule.tile_rows, shape[-1])
+    wish = rows_layout(shape, schedule.tile_rows, shape[-1] if shape else 1)
+    return readable(views, wish, whole_rows=whole_rows)
+
+
+def readable(views: Sequence[View], wish: Layout, *, whole_rows: bool) -> Layout:
+    """Return ``wish``, or smaller tiles of the same tensor, as every one of ``views`` can be read.
+
+    Tiles of a view are not always tiles of what is there: heads of several tokens that have changed
+    places with the tokens are not.
+    """
+    seen = [each.expanded(wish.shape) for each in views]
+    for tile in _smaller(wish.tile, whole_rows=whole_rows):
+        layout = Layout.tiled(wish.shape, tile)
+        if all(each.pull(layout) is not None for each in seen):
+            return layout
+    return wish
+
+
+def _smaller(tile: tuple[int, ...], *, whole_rows: bool) -> Iterator[tuple[int, ...]]:
+    """Yield tiles of fewer rows, and then of fewer columns, down to single elements."""
+    yield tile
+    smaller = list(tile)
+    last = len(tile) - 1
+    for axis in range(last):
+        if smaller[axis] > 1:
+            smaller[axis] = 1
+            yield tuple(smaller)
+    if not whole_rows:
+        for cols in sorted(divisors(tile[last]) if tile else (), reverse=True)[1:]:
+            yield (*tile[:last], cols)
+            yield (*smaller[:last], cols)

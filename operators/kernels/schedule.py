@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from fabric import Bounds, Described
 
-__all__ = ["Order", "Schedule", "fit"]
+__all__ = ["Order", "Schedule", "divisors", "fit"]
 
 Order: TypeAlias = Literal["weight", "row", "output"]
 
@@ -56,16 +56,21 @@ class Schedule(Described):
         return next(found, self.order)
 
 
+def divisors(size: int) -> set[int]:
+    """Return what divides ``size``, at least 1."""
+    small = [each for each in range(1, isqrt(size) + 1) if size % each == 0]
+    return {*small, *(size // each for each in small)}
+
+
 def fit(size: int, wish: int) -> int:
     """Return a divisor of ``size`` for a tile that should have ``wish``.
 
     The largest one not above the wish; where that is less than a quarter of it, as of a prime
     number, the smallest one above, if it is at most eight times the wish.
     """
-    small = [each for each in range(1, isqrt(size) + 1) if size % each == 0] or [1]
-    divisors = {*small, *(size // each for each in small if size)}
-    below = max(each for each in divisors if each <= max(1, wish))
+    found = divisors(size)
+    below = max(each for each in found if each <= max(1, wish))
     if 4 * below >= min(wish, size):
         return below
-    above = min((each for each in divisors if each > wish), default=below)
+    above = min((each for each in found if each > wish), default=below)
     return above if above <= 8 * wish else below

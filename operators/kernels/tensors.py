@@ -114,7 +114,8 @@ class Pulled:
     """A reader's wish, in terms of the tensor that is there.
 
     Attributes:
-        layout: over the source's shape.
+        layout: over the source's shape; over another one of as many elements where only off-chip
+            memory, in which both are the same, can give the tiles.
         transposed: the reader's tile is the transpose of the source's.
     """
 
@@ -251,10 +252,11 @@ class View:
             None where no layout of the source expresses it.
         """
         transposed = False
-        for step, before in reversed(self.steps):
+        for index, (step, before) in reversed(list(enumerate(self.steps))):
             seen = step.pull(layout, before)
             if seen is None:
-                return None
+                # In row-major memory the source has this shape as well.
+                return Pulled(layout, transposed) if index == 0 and _reshapes(step) else None
             layout, transposed = seen.layout, transposed != seen.transposed
         return Pulled(layout, transposed)
 
@@ -285,6 +287,10 @@ class View:
                 return None
             layout = seen.layout
         return layout
+
+
+def _reshapes(step: _Step) -> bool:
+    return isinstance(step, _Reshaped)
 
 
 def _plain(layout: Layout | None) -> Viewed | None:
