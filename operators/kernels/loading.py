@@ -23,8 +23,8 @@ def load(name: str, operand: Operand) -> Stream:
     pulled = operand.view.pull(layout)
     if pulled is None:
         raise ShapeError(
-            f"{source.name} {list(source.shape)} is read as {list(operand.view.shape)} in {layout}: "
-            "expected a walk that tiles of the tensor can make"
+            f"{source.name} {list(source.shape)} is read as {list(operand.view.shape)} in "
+            f"{layout}: expected a walk that tiles of the tensor can make"
         )
     once = _once(pulled.layout) if operand.resident else _innermost_once(pulled.layout)
     stream = read_from_memory(name, source.tensor, once)
