@@ -73,7 +73,8 @@ class _Joints:
         """Return a source in another layout: readers that want the same one share a converter."""
         stream = self.streams[source]
         assert isinstance(stream, Stream)
-        if pulled.layout.same_order(source.layout) and not pulled.transposed:
+        same = pulled.layout.same_order(source.layout)
+        if same and not pulled.transposed and not through:
             return stream
         key = source, pulled.layout.canonical(), pulled.transposed, through
         if key not in self._converted:
@@ -85,11 +86,9 @@ def _converted(stream: Stream, source: Computed, pulled: Pulled, *, through: boo
     from operators.convert import Convert
     from operators.through_memory import through_memory
 
-    if pulled.layout.same_order(source.layout):
-        pass
-    elif through:
+    if through:
         stream = through_memory(stream, source.layout, pulled.layout)
-    else:
+    elif not pulled.layout.same_order(source.layout):
         stream = Convert(pulled.layout)(stream)
     return Map(Transpose())(stream) if pulled.transposed else stream
 
