@@ -3,42 +3,112 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from typing_extensions import override
 
-from fabric import Layout, Stream
-from operators.functions.base import Function
+from fabric import Layout, ShapeError, Stream
+from operators.functions.chain import Chain
+from operators.functions.steps import Seen, Step, renumbered
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.schedule import Schedule, divisors, fit
+from operators.kernels.seeing import seen_tile
 from operators.kernels.tensors import Computed, View
 from operators.map import Map
+from operators.streams.dimensions import redimensioned
 
-__all__ = ["RowLocal", "followed", "readable", "rows_layout"]
+__all__ = ["RowLocal",
+    "followed",
+    "followed_rows",
+    "readable",
+    "row_local",
+    "rows_layout",
+    "same_operand",
+    "with_cols",
+]
 
 
 class RowLocal(Kernel):
-    """A Map over the tiles of operands that are all read in one layout.
+    """A Map of a chain of steps over the tiles of operands that come in one order.
 
     Attributes:
-        function: of the Map.
+        chain: the steps.
     """
 
     family: ClassVar = "elementwise"
 
     def __init__(
-        self, name: str, function: Function, operands: Sequence[Operand], result: Computed
+        self, name: str, chain: Chain, operands: Sequence[Operand], result: Computed
     ) -> None:
-        """Apply ``function`` to tiles that come in the layout of the result, or broadcast to it."""
+        """Apply ``chain`` to tiles of operands; what it gives are the tiles of ``result``."""
         self.name = name
-        self.function = function
+        self.chain = chain
         self.operands = tuple(operands)
         self.results = (result,)
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
-        streams = [each for each in inputs if isinstance(each, Stream)]
-        return (Map(self.function, name=self.name)(*streams),)
+        (result,) = self.results
+        assert isinstance(result, Computed)
+        dims = 1, *result.layout.trips
+        streams = [redimensioned(each, dims) for each in inputs if isinstance(each, Stream)]
+        return (Map(self.chain, name=self.name)(*streams),)
+
+
+def row_local(
+    name: str, operands: Sequence[Operand], steps: Sequence[Step], result: Computed
+) -> RowLocal:
+    """Return the kernel of ``steps`` that read operands, numbered from 0, and steps before them.
+
+    Args:
+        name: of its operator.
+        operands: whose tiles broadcast to those of the result, or to what the steps make of them.
+        steps: the last one gives the result.
+        result: has as many tiles as each operand.
+    """
+    shapes: list[tuple[int, ...]] = []
+    different: list[Operand] = []
+    values: dict[int, int] = {}
+    for index, operand in enumerate(operands):
+        same = (i for i, other in enumerate(different) if same_operand(operand, other))
+        values[index] = next(same, len(different))
+        if values[index] == len(different):
+            different.append(operand)
+    chained: list[Step] = []
+    shown: dict[int, int] = {}
+    for value, operand in enumerate(different):
+        assert operand.layout is not None
+        found = seen_tile(operand.view, operand.layout, value)
+        if found is None:
+            raise ShapeError(
+                f"{name} reads {operand.view.source.name} in {operand.layout}: "
+                "expected a walk that tiles of the tensor can make"
+            )
+        shapes.append(found.shape)
+        shown[value] = value
+        for step in found.steps:
+            chained.append(replace(step, reads=(shown[value],)))
+            shown[value] = len(different) + len(chained) - 1
+    first = len(different) + len(chained)
+    reading = {index: shown[value] for index, value in values.items()}
+    reading |= {len(operands) + index: first + index for index in range(len(steps))}
+    chained += [renumbered(step, reading) for step in steps]
+    chain = Chain(tuple(shapes), tuple(chained))
+    if chain.result_shape != result.layout.tile:
+        last = len(different) + len(chained) - 1
+        whole = Seen((last,), chained[-1].dtype, repeated=result.layout.tile)
+        chain = Chain(chain.shapes, (*chain.steps, whole))
+    return RowLocal(name, chain, different, result)
+
+
+def same_operand(one: Operand, other: Operand) -> bool:
+    """Whether two kernels, or one twice, read the same tiles in the same order."""
+    return (
+        one.view.source is other.view.source
+        and one.view.steps == other.view.steps
+        and one.layout == other.layout
+    )
 
 
 def rows_layout(shape: tuple[int, ...], rows: int, cols: int) -> Layout:
@@ -83,6 +153,28 @@ def followed(
     return readable(views, wish, whole_rows=whole_rows)
 
 
+def followed_rows(views: Sequence[View], shape: tuple[int, ...], schedule: Schedule) -> Layout:
+    """Return a layout of ``shape`` in tiles of whole rows, if possible as one operand comes.
+
+    Args:
+        views: the operands, with as many rows as ``shape``; the number of columns is their own.
+        shape: what has these rows.
+        schedule: says the tiles where no operand does.
+    """
+    for view in reversed(views):
+        layout = view.layout
+        if layout is None or layout.tile[-1] != view.shape[-1]:
+            continue
+        if None not in layout.canonical().map:
+            return with_cols(layout, shape[-1])
+    wish = rows_layout(shape, schedule.tile_rows, shape[-1])
+    for tile in _smaller(wish.tile, whole_rows=True):
+        layout = Layout.tiled(shape, tile)
+        if all(each.pull(with_cols(layout, each.shape[-1])) is not None for each in views):
+            return layout
+    return wish
+
+
 def readable(views: Sequence[View], wish: Layout, *, whole_rows: bool) -> Layout:
     """Return ``wish``, or smaller tiles of the same tensor, as every one of ``views`` can be read.
 
@@ -110,3 +202,14 @@ def _smaller(tile: tuple[int, ...], *, whole_rows: bool) -> Iterator[tuple[int, 
         for cols in sorted(divisors(tile[last]) if tile else (), reverse=True)[1:]:
             yield (*tile[:last], cols)
             yield (*smaller[:last], cols)
+
+
+def with_cols(layout: Layout, cols: int) -> Layout:
+    """Return the layout of as many rows with other columns; its tiles hold whole rows."""
+    *lead, _ = layout.shape
+    last = len(lead)
+    loops = [loop for loop in layout.loops if loop.dim != last]
+    kept = layout.nested(loops)
+    return replace(
+        kept, shape=(*lead, cols), tile=(*layout.tile[:-1], cols), start=(*layout.start[:-1], 0)
+    )

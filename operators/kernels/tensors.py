@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -125,7 +126,12 @@ class Pulled:
 
 @dataclass(frozen=True)
 class _Permuted:
+    repeats: ClassVar = False
     dims: tuple[int, ...]
+
+    @property
+    def order(self) -> tuple[int, ...] | None:
+        return self.dims
 
     def pull(self, layout: Layout, before: tuple[int, ...]) -> Viewed | None:
         del before
@@ -141,6 +147,8 @@ class _Permuted:
 
 @dataclass(frozen=True)
 class _Reshaped:
+    repeats: ClassVar = False
+    order: ClassVar[tuple[int, ...] | None] = None
     shape: tuple[int, ...]
 
     def pull(self, layout: Layout, before: tuple[int, ...]) -> Viewed | None:
@@ -155,6 +163,8 @@ class _Reshaped:
 
 @dataclass(frozen=True)
 class _Sliced:
+    repeats: ClassVar = False
+    order: ClassVar[tuple[int, ...] | None] = None
     dim: int
     first: int
     count: int
@@ -171,6 +181,8 @@ class _Sliced:
 
 @dataclass(frozen=True)
 class _Expanded:
+    repeats: ClassVar = True
+    order: ClassVar[tuple[int, ...] | None] = None
     shape: tuple[int, ...]
 
     def pull(self, layout: Layout, before: tuple[int, ...]) -> Viewed | None:
@@ -259,6 +271,20 @@ class View:
                 return Pulled(layout, transposed) if index == 0 and _reshapes(step) else None
             layout, transposed = seen.layout, transposed != seen.transposed
         return Pulled(layout, transposed)
+
+    def walked(self, layout: Layout) -> list[tuple[_Step, Layout, Layout]]:
+        """Return the views with the layouts in front of and behind each, up to ``layout``.
+
+        Without those next to the source that only off-chip memory can give.
+        """
+        found: list[tuple[_Step, Layout, Layout]] = []
+        for step, before in reversed(self.steps):
+            seen = step.pull(layout, before)
+            if seen is None:
+                break
+            found.append((step, seen.layout, layout))
+            layout = seen.layout
+        return found[::-1]
 
     def array(self) -> np.ndarray:
         """The data of a view of a stored tensor.
