@@ -37,21 +37,23 @@ _ROOT_HALF: Final = np.float32(math.sqrt(0.5))
 
 
 def _erf(x: Array) -> Array:
-    found: Array = _ERF(np.asarray(x, np.float64))
-    return np.asarray(found, np.float32)
+    return np.asarray(_ERF(np.asarray(x, np.float64)), np.float32)
 
 
 def _sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
+    found: Array = 1 / (1 + np.exp(-x))
+    return found
 
 
 def _gelu(x: Array) -> Array:
-    return np.float32(0.5) * x * (1 + _erf(x * _ROOT_HALF))
+    found: Array = np.float32(0.5) * x * (1 + _erf(x * _ROOT_HALF))
+    return found
 
 
 def _tanh_gelu(x: Array) -> Array:
     inner = _ROOT_2_OVER_PI * (x + np.float32(0.044715) * (x * x * x))
-    return np.float32(0.5) * x * (1 + np.tanh(inner))
+    found: Array = np.float32(0.5) * x * (1 + np.tanh(inner))
+    return found
 
 
 def _softplus(x: Array, beta: Array, threshold: Array) -> Array:
@@ -63,7 +65,8 @@ def _softplus(x: Array, beta: Array, threshold: Array) -> Array:
 def _power(x: Array, exponent: Array) -> Array:
     if np.ndim(exponent) == 0 and exponent == 2:
         return x * x
-    return np.power(x, exponent)
+    found: Array = np.power(x, exponent)
+    return found
 
 
 def _where(condition: Array, x: Array, y: Array) -> Array:
@@ -87,10 +90,11 @@ def _elu(x: Array, alpha: Array) -> Array:
 
 
 def _hard_sigmoid(x: Array) -> Array:
-    return np.clip(x + 3, 0, 6) / np.float32(6)
+    found: Array = np.clip(x + 3, 0, 6) / np.float32(6)
+    return found
 
 
-NUMBERS: Final = {
+NUMBERS: Final[dict[str, NumberFunction]] = {
     "abs": NumberFunction(np.abs, 1),
     "add": NumberFunction(np.add, 1),
     "add_scaled": NumberFunction(lambda x, y, factor: x + y * factor, 2),

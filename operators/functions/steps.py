@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, product, same
+from fabric import Dim, ShapeError, same
 from operators.functions.base import Array, narrow, wide
 from operators.functions.numbers import NUMBERS
 
@@ -17,17 +17,17 @@ __all__ = [
     "Cut",
     "Joined",
     "Number",
+    "Placed",
     "Pointwise",
     "Read",
-    "Seen",
     "Shape",
     "Step",
     "broadcast",
     "renumbered",
 ]
 
-Shape: TypeAlias = tuple[Dim, ...]
-"""Of an array: its last dimension in the columns of a tile, all others in its rows."""
+Shape: TypeAlias = tuple[Dim, Dim]
+"""Rows and columns of a tile's numbers."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ class Step:
     def apply(self, *arrays: Array) -> Array:
         """Return the result of arrays in the precision of ``wide``, rounded, in that precision."""
         given = iter(arrays)
-        values = [
-            np.float32(each.value) if isinstance(each, Number) else next(given)
+        values: list[Array] = [
+            np.asarray(each.value, np.float32) if isinstance(each, Number) else next(given)
             for each in self.reads
         ]
         with np.errstate(all="ignore"):
@@ -108,7 +108,7 @@ class Pointwise(Step):
 
     @override
     def flops(self, *shapes: Shape) -> Dim:
-        return NUMBERS[self.name].flops * product(self.shape(*shapes))
+        return NUMBERS[self.name].flops * _elements(self.shape(*shapes))
 
     @override
     def compute(self, *values: Array) -> Array:
@@ -129,13 +129,13 @@ class Cut(Step):
 
     @override
     def shape(self, *shapes: Shape) -> Shape:
-        (x,) = shapes
-        return (*x[:-1], self.count)
+        ((rows, _),) = shapes
+        return rows, self.count
 
     @override
     def compute(self, *values: Array) -> Array:
         (x,) = values
-        return x[..., self.first : self.first + self.count]
+        return x[:, self.first : self.first + self.count]
 
 
 @dataclass(frozen=True)
@@ -144,50 +144,42 @@ class Joined(Step):
 
     @override
     def shape(self, *shapes: Shape) -> Shape:
-        lead = broadcast([each[:-1] for each in shapes])
-        return (*lead, sum(each[-1] for each in shapes))
+        rows, _ = broadcast([(rows, 1) for rows, _ in shapes])
+        return rows, _sum([cols for _, cols in shapes])
 
     @override
     def compute(self, *values: Array) -> Array:
-        lead = np.broadcast_shapes(*(each.shape[:-1] for each in values))
+        rows = max(len(each) for each in values)
         return np.concatenate(
-            [np.broadcast_to(each, (*lead, each.shape[-1])) for each in values], axis=-1
+            [np.broadcast_to(each, (rows, each.shape[1])) for each in values], axis=1
         )
 
 
 @dataclass(frozen=True)
-class Seen(Step):
-    """The same elements with their dimensions repeated, in another order, or regrouped.
-
-    No operations.
+class Placed(Step):
+    """The elements in other places, some of them repeated; no operations.
 
     Attributes:
-        repeated: the shape that the array is broadcast to first; None for its own.
-        order: the dimensions in their new order; None for as they are.
-        regrouped: the shape that its elements have in the end, in row-major order; None for that
-            which they have then.
+        rows, cols: of the result.
+        places: which element, in row-major order, each one of the result is; None where they keep
+            their order.
     """
 
-    repeated: tuple[int, ...] | None = None
-    order: tuple[int, ...] | None = None
-    regrouped: tuple[int, ...] | None = None
+    rows: int
+    cols: int
+    places: tuple[int, ...] | None = None
 
     @override
     def shape(self, *shapes: Shape) -> Shape:
-        (found,) = shapes
-        found = self.repeated or found
-        if self.order is not None:
-            found = tuple(found[dim] for dim in self.order)
-        return found if self.regrouped is None else self.regrouped
+        return self.rows, self.cols
 
     @override
     def compute(self, *values: Array) -> Array:
         (x,) = values
-        if self.repeated is not None:
-            x = np.broadcast_to(x, self.repeated)
-        if self.order is not None:
-            x = x.transpose(self.order)
-        return x if self.regrouped is None else x.reshape(self.regrouped)
+        flat = x.reshape(-1)
+        if self.places is not None:
+            flat = flat[list(self.places)]
+        return flat.reshape(self.rows, self.cols)
 
 
 def renumbered(step: Step, numbers: Mapping[int, int] | Sequence[int]) -> Step:
@@ -202,17 +194,25 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
     Raises:
         ShapeError: two sizes differ and neither is 1.
     """
-    rank = max(map(len, shapes), default=0)
-    padded = [(1,) * (rank - len(each)) + tuple(each) for each in shapes]
-    return tuple(_size(sizes) for sizes in zip(*padded, strict=True))
+    rows, cols = ({each for each in sizes if each != 1} for sizes in zip(*shapes, strict=True))
+    return _size(rows), _size(cols)
 
 
-def _size(sizes: tuple[Dim, ...]) -> Dim:
-    found: Dim = 1
+def _size(sizes: set[Dim]) -> Dim:
+    first, *others = sizes or {1}
+    for other in others:
+        if same(first, other) is False:
+            raise ShapeError(f"a step joins sizes {first} and {other}: expected equal ones, or 1")
+    return first
+
+
+def _elements(shape: Shape) -> Dim:
+    rows, cols = shape
+    return rows * cols
+
+
+def _sum(sizes: Sequence[Dim]) -> Dim:
+    found: Dim = 0
     for size in sizes:
-        if size == 1:
-            continue
-        if found != 1 and same(found, size) is False:
-            raise ShapeError(f"a step joins sizes {found} and {size}: expected equal ones, or 1")
-        found = size if found == 1 else found
+        found = found + size
     return found

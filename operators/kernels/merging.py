@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import numpy as np
+from numpy.typing import NDArray
 
 from operators.functions.chain import Chain
-from operators.functions.steps import Seen, Step, renumbered
+from operators.functions.steps import Placed, Step, renumbered
 from operators.kernels.kernel import Operand
 from operators.kernels.model import Model
-from operators.kernels.row_local import RowLocal, same_operand
+from operators.kernels.row_local import RowLocal, arriving, same_operand
 from operators.kernels.tensors import Computed, Source
 
 __all__ = ["merge_chains"]
@@ -58,7 +59,6 @@ def _as_it_comes(operand: Operand) -> bool:
     pulled = operand.view.pull(layout)
     return (
         pulled is not None
-        and not pulled.transposed
         and pulled.layout.shape == source.shape
         and pulled.layout.same_order(source.layout)
     )
@@ -67,13 +67,12 @@ def _as_it_comes(operand: Operand) -> bool:
 def _merged(first: RowLocal, second: RowLocal) -> RowLocal:
     """Return one kernel that does the steps of both."""
     (given,) = first.results
+    assert isinstance(given, Computed)
     operands: list[Operand] = []
-    shapes: list[tuple[int, ...] | None] = []
     # The reader's operands come first: they say how what is merged is walked.
-    for operand, shape in (*_reading(second), *_reading(first)):
-        if operand.view.source is not given and _place(operand, shape, operands, shapes) is None:
+    for operand in (*second.operands, *first.operands):
+        if operand.view.source is not given and _place(operand, operands) is None:
             operands.append(operand)
-            shapes.append(shape)
     steps: list[Step] = []
 
     def put(step: Step) -> int:
@@ -83,33 +82,31 @@ def _merged(first: RowLocal, second: RowLocal) -> RowLocal:
     handed_on = -1
     for kernel in (first, second):
         numbers: list[int] = []
-        for operand, shape in _reading(kernel):
-            place = _place(operand, shape, operands, shapes)
+        for operand in kernel.operands:
+            place = _place(operand, operands)
             if place is None:
-                place = handed_on
-                if shape is not None and shape != first.chain.result_shape:
-                    place = put(Seen((handed_on,), given.dtype, regrouped=shape))
+                placed = _placed(handed_on, given, arriving(operand))
+                place = handed_on if placed is None else put(placed)
             numbers.append(place)
         for step in kernel.chain.steps:
             numbers.append(put(renumbered(step, numbers)))
         handed_on = numbers[-1]
     (result,) = second.results
     assert isinstance(result, Computed)
-    return RowLocal(second.name, Chain(tuple(shapes), tuple(steps)), operands, result)
+    return RowLocal(second.name, Chain(len(operands), tuple(steps)), operands, result)
 
 
-_Shape: TypeAlias = tuple[int, ...] | None
+def _placed(value: int, given: Computed, places: NDArray[np.int64]) -> Placed | None:
+    """Return the step that puts elements of a tile in other places; None where they are there."""
+    rows, cols = places.shape
+    flat = places.reshape(-1)
+    in_order = np.array_equal(flat, np.arange(given.layout.rows * given.layout.cols))
+    if in_order and (rows, cols) == (given.layout.rows, given.layout.cols):
+        return None
+    return Placed((value,), given.dtype, rows, cols, None if in_order else tuple(flat.tolist()))
 
 
-def _reading(kernel: RowLocal) -> list[tuple[Operand, _Shape]]:
-    return list(zip(kernel.operands, kernel.chain.shapes, strict=True))
-
-
-def _place(
-    operand: Operand, shape: _Shape, operands: list[Operand], shapes: list[_Shape]
-) -> int | None:
+def _place(operand: Operand, operands: list[Operand]) -> int | None:
     """Return which of ``operands`` is the same; None where none is."""
-    for place, other in enumerate(operands):
-        if same_operand(operand, other) and shapes[place] == shape:
-            return place
-    return None
+    same = (place for place, other in enumerate(operands) if same_operand(operand, other))
+    return next(same, None)

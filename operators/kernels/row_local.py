@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from fabric import Layout, ShapeError, Stream
-from operators.functions.chain import Chain
-from operators.functions.steps import Seen, Step, renumbered
+from operators.functions.chain import Chain, shapes
+from operators.functions.steps import Placed, Step, renumbered
 from operators.kernels.kernel import Kernel, Operand, Streams
+from operators.kernels.rearranging import single
 from operators.kernels.schedule import Schedule, divisors, fit
-from operators.kernels.seeing import seen_tile
 from operators.kernels.tensors import Computed, View
 from operators.map import Map
 from operators.streams.dimensions import redimensioned
 
-__all__ = ["RowLocal",
+__all__ = [
+    "RowLocal",
     "followed",
     "followed_rows",
+    "followed_whole",
     "readable",
     "row_local",
     "rows_layout",
@@ -67,39 +72,40 @@ def row_local(
         steps: the last one gives the result.
         result: has as many tiles as each operand.
     """
-    shapes: list[tuple[int, ...]] = []
     different: list[Operand] = []
-    values: dict[int, int] = {}
-    for index, operand in enumerate(operands):
+    numbers: list[int] = []
+    for operand in operands:
         same = (i for i, other in enumerate(different) if same_operand(operand, other))
-        values[index] = next(same, len(different))
-        if values[index] == len(different):
+        numbers.append(next(same, len(different)))
+        if numbers[-1] == len(different):
             different.append(operand)
-    chained: list[Step] = []
-    shown: dict[int, int] = {}
-    for value, operand in enumerate(different):
-        assert operand.layout is not None
-        found = seen_tile(operand.view, operand.layout, value)
-        if found is None:
-            raise ShapeError(
-                f"{name} reads {operand.view.source.name} in {operand.layout}: "
-                "expected a walk that tiles of the tensor can make"
-            )
-        shapes.append(found.shape)
-        shown[value] = value
-        for step in found.steps:
-            chained.append(replace(step, reads=(shown[value],)))
-            shown[value] = len(different) + len(chained) - 1
-    first = len(different) + len(chained)
-    reading = {index: shown[value] for index, value in values.items()}
-    reading |= {len(operands) + index: first + index for index in range(len(steps))}
-    chained += [renumbered(step, reading) for step in steps]
-    chain = Chain(tuple(shapes), tuple(chained))
-    if chain.result_shape != result.layout.tile:
-        last = len(different) + len(chained) - 1
-        whole = Seen((last,), chained[-1].dtype, repeated=result.layout.tile)
-        chain = Chain(chain.shapes, (*chain.steps, whole))
-    return RowLocal(name, chain, different, result)
+    numbers += range(len(different), len(different) + len(steps))
+    chained = [renumbered(step, numbers) for step in steps]
+    rows, cols = result.layout.rows, result.layout.cols
+    found = shapes([arriving(each).shape for each in different], chained)
+    if found[-1] != (rows, cols):
+        # All operands are repeated: what comes is one row or one column.
+        held = np.arange(math.prod(found[-1])).reshape(found[-1])
+        places = tuple(np.broadcast_to(held, (rows, cols)).reshape(-1).tolist())
+        chained.append(Placed((len(found) - 1,), result.dtype, rows, cols, places))
+    return RowLocal(name, Chain(len(different), tuple(chained)), different, result)
+
+
+def arriving(operand: Operand) -> NDArray[np.int64]:
+    """Return which elements of its source's tiles those of an operand's tiles are, [rows, cols].
+
+    Raises:
+        ShapeError: no walk of the source gives them.
+    """
+    view, layout = operand.view, operand.layout
+    assert layout is not None
+    pulled = view.pull(layout)
+    if pulled is None:
+        raise ShapeError(
+            f"{view.source.name} {list(view.source.shape)} is read as {list(view.shape)} in "
+            f"{layout}: expected a walk that tiles of the tensor can make"
+        )
+    return single(pulled.places) if operand.broadcasts else pulled.places
 
 
 def same_operand(one: Operand, other: Operand) -> bool:
@@ -173,6 +179,30 @@ def followed_rows(views: Sequence[View], shape: tuple[int, ...], schedule: Sched
         if all(each.pull(with_cols(layout, each.shape[-1])) is not None for each in views):
             return layout
     return wish
+
+
+def followed_whole(view: View, dims: tuple[int, ...], schedule: Schedule) -> Layout:
+    """Return a layout of a view in tiles that are whole along ``dims``, if possible as it comes.
+
+    Args:
+        view: what is read.
+        dims: some of its dimensions, not all the last ones.
+        schedule: says the tiles where the view does not.
+    """
+    layout, shape = view.layout, view.shape
+    if (
+        layout is not None
+        and None not in layout.canonical().map
+        and all(layout.tile[dim] == shape[dim] for dim in dims)
+    ):
+        return layout
+    wish = rows_layout(shape, schedule.tile_rows, fit(shape[-1], schedule.tile_cols))
+    for tile in _smaller(wish.tile, whole_rows=False):
+        whole = tuple(shape[dim] if dim in dims else size for dim, size in enumerate(tile))
+        layout = Layout.tiled(shape, whole)
+        if view.pull(layout) is not None:
+            return layout
+    return Layout.tiled(shape, shape)
 
 
 def readable(views: Sequence[View], wish: Layout, *, whole_rows: bool) -> Layout:

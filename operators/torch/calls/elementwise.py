@@ -114,7 +114,7 @@ def gelu(importing: Importing, call: Call) -> View:
 @imports("aten.clamp_max.default", "aten.clamp_min.Tensor", "aten.clamp_max.Tensor")
 def clamp(importing: Importing, call: Call) -> View:
     """Numbers kept between two bounds, of which one may be missing."""
-    x = call.args[0]
+    x = call.tensor()
     name = call.target.split(".")[1]
     low: Any
     high: Any
@@ -161,10 +161,9 @@ def softplus(importing: Importing, call: Call) -> View:
 @imports("aten._to_copy.default", "aten.type_as.default", "aten.float.default")
 def cast(importing: Importing, call: Call) -> View:
     """The same numbers rounded to another element type; where that is the same, nothing."""
-    (x, *_) = call.args
+    x = call.tensor()
     if x.dtype == call.result.dtype:
-        view: View = x
-        return view
+        return x
     if _is_float(x.dtype) and not _is_float(call.result.dtype) and call.result.dtype != np.bool_:
         importing.unsupported(
             f"expected floating-point numbers: {call.result.dtype} of data are not followed"

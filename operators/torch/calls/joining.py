@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operators.functions.steps import Joined
 from operators.kernels.tensors import View
 from operators.torch.call import Call
 from operators.torch.importing import Importing

@@ -18,7 +18,7 @@ from operators.torch.registry import imports
 @imports("aten.log_softmax.int", "aten._log_softmax.default")
 def softmax(importing: Importing, call: Call) -> View:
     """The softmax along one dimension, or its logarithm."""
-    x, dim = call.args[:2]
+    x, dim = call.tensor(), call.args[1]
     step = Softmax((0,), call.result.dtype, logarithm="log_softmax" in call.target)
     dims = _last(len(x.shape), dim)
     turned = x.permuted(dims)
@@ -38,7 +38,7 @@ def _last(rank: int, dim: int) -> tuple[int, ...]:
 @imports("aten.rms_norm.default")
 def rms_norm(importing: Importing, call: Call) -> View:
     """Rows divided by the root of the mean of their squares."""
-    x, normalized = call.args[:2]
+    x, normalized = call.tensor(), call.args[1]
     eps = call.argument(3, "eps")
     if eps is None:
         eps = _epsilon(x.dtype)
@@ -49,7 +49,7 @@ def rms_norm(importing: Importing, call: Call) -> View:
 @imports("aten.layer_norm.default", "aten.native_layer_norm.default")
 def layer_norm(importing: Importing, call: Call) -> View | tuple[View | None, ...]:
     """Rows with mean 0 and variance 1."""
-    x, normalized = call.args[:2]
+    x, normalized = call.tensor(), call.args[1]
     weight, bias = call.argument(2, "weight"), call.argument(3, "bias")
     eps = call.argument(4, "eps", 1e-5)
     step = LayerNorm((0,), call.result.dtype, eps, has_weight=weight is not None)

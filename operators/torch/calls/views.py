@@ -23,7 +23,7 @@ from operators.torch.registry import imports
 )
 def reshape(importing: Importing, call: Call) -> View:
     """The same elements under another shape."""
-    (x, *_) = call.args
+    x = call.tensor()
     return x.reshaped(call.result.shape)
 
 
@@ -37,8 +37,7 @@ def reshape(importing: Importing, call: Call) -> View:
 )
 def same(importing: Importing, call: Call) -> View:
     """The tensor itself: what is never written to needs no copy."""
-    (x, *_) = call.args
-    return x
+    return call.tensor()
 
 
 @imports("aten.dropout.default", "aten.feature_dropout.default")
@@ -46,14 +45,14 @@ def dropout(importing: Importing, call: Call) -> View:
     """The tensor itself, in evaluation mode."""
     if call.argument(2, "train") and call.argument(1, "p"):
         importing.unsupported("expected the module in evaluation mode: call eval() before")
-    (x, *_) = call.args
-    return x
+    return call.tensor()
 
 
 @imports("aten.transpose.int", "aten.swapaxes.default", "aten.swapdims.default")
 def transpose(importing: Importing, call: Call) -> View:
     """Two dimensions exchanged."""
-    x, first, second = call.args
+    x = call.tensor()
+    first, second = call.args[1:]
     dims = list(range(len(x.shape)))
     if dims:
         dims[first], dims[second] = dims[second], dims[first]
@@ -63,7 +62,7 @@ def transpose(importing: Importing, call: Call) -> View:
 @imports("aten.t.default", "aten.numpy_T.default", "aten.mT.default")
 def turned(importing: Importing, call: Call) -> View:
     """A matrix with rows and columns exchanged; of more dimensions all, or the last two."""
-    (x,) = call.args
+    x = call.tensor()
     dims = list(range(len(x.shape)))
     if call.target == "aten.mT.default":
         return x.permuted((*dims[:-2], dims[-1], dims[-2]))
@@ -73,14 +72,15 @@ def turned(importing: Importing, call: Call) -> View:
 @imports("aten.permute.default")
 def permute(importing: Importing, call: Call) -> View:
     """The dimensions in another order."""
-    x, dims = call.args
+    x, dims = call.tensor(), call.args[1]
     return x.permuted([dim % len(x.shape) for dim in dims])
 
 
 @imports("aten.movedim.int", "aten.movedim.intlist")
 def movedim(importing: Importing, call: Call) -> View:
     """Some dimensions moved to other places."""
-    x, source, target = call.args
+    x = call.tensor()
+    source, target = call.args[1:]
     rank = len(x.shape)
     moved = [source] if isinstance(source, int) else source
     places = [target] if isinstance(target, int) else target
@@ -92,14 +92,14 @@ def movedim(importing: Importing, call: Call) -> View:
 @imports("aten.expand.default", "aten.expand_as.default", "aten.broadcast_to.default")
 def expand(importing: Importing, call: Call) -> View:
     """Dimensions of size 1 seen often."""
-    (x, *_) = call.args
+    x = call.tensor()
     return x.expanded(call.result.shape)
 
 
 @imports("aten.slice.Tensor", "aten.narrow.default")
 def sliced(importing: Importing, call: Call) -> View:
     """Neighbouring places of a dimension."""
-    x = call.args[0]
+    x = call.tensor()
     dim = call.argument(1, "dim", 0) % len(x.shape)
     if call.target == "aten.narrow.default":
         first = call.argument(2, "start")
@@ -115,7 +115,8 @@ def sliced(importing: Importing, call: Call) -> View:
 @imports("aten.select.int")
 def select(importing: Importing, call: Call) -> View:
     """One place of a dimension, which goes away."""
-    x, dim, index = call.args
+    x = call.tensor()
+    dim, index = call.args[1:]
     dim, size = dim % len(x.shape), x.shape[dim]
     part = importing.part(call, x, dim, index % size, 1)
     return part.reshaped(call.result.shape)
@@ -132,7 +133,7 @@ def select(importing: Importing, call: Call) -> View:
 )
 def split(importing: Importing, call: Call) -> tuple[View, ...]:
     """Neighbouring parts of a dimension."""
-    x = call.args[0]
+    x = call.tensor()
     dim = call.argument(2, "dim", 0) % len(x.shape)
     parts, first = [], 0
     for spec in call.results:
@@ -144,9 +145,7 @@ def split(importing: Importing, call: Call) -> tuple[View, ...]:
 @imports("aten.unbind.int")
 def unbind(importing: Importing, call: Call) -> tuple[View, ...]:
     """The places of a dimension, which goes away."""
-    x = call.args[0]
+    x = call.tensor()
     dim = call.argument(1, "dim", 0) % len(x.shape)
     parts = (importing.part(call, x, dim, index, 1) for index in range(x.shape[dim]))
-    return tuple(
-        part.reshaped(spec.shape) for part, spec in zip(parts, call.results, strict=True)
-    )
+    return tuple(part.reshaped(spec.shape) for part, spec in zip(parts, call.results, strict=True))
