@@ -35,13 +35,13 @@ ROWS_AGAIN = Layout((64, 64), (16, 16), (4, 4, 4), (16, 1, 16), (0, None, 1))
 def loaded(layout: Layout) -> Stream:
     """Return the stream of a matrix in the order of ``layout``, without help from what is tested.
 
-    The matrix is stored tile by tile below each other, in the order in which they come.
+    The tiles are stored one after the other, in the order in which they come.
     """
     x = tensor(layout.shape).astype(np.float32)
-    tiles = np.concatenate([tile.reshape(layout.rows, layout.cols) for tile in streamed(x, layout)])
-    rows = Tensor(tiles.shape, tiles, dtype="float32")
-    count = layout.count
-    load = LinearOffChipLoad(rows, (layout.rows, layout.cols), (count,), (1,), name="source")
+    size = layout.rows, layout.cols
+    tiles = np.stack([tile.reshape(1, *size) for tile in streamed(x, layout)])
+    stored = Tensor(tiles.shape, tiles, dtype="float32")
+    load = LinearOffChipLoad(stored, size, (layout.count,), (1,), name="source")
     return load().laid_out(layout)
 
 
