@@ -106,19 +106,10 @@ def tile_of(size: int, wish: int) -> int | None:
 
 def _padded(view: View, axis: int, size: int) -> View:
     """Return a stored tensor with zeros up to ``size`` places; one that is repeated, as it is."""
-    source = view.source
-    assert isinstance(source, Stored)
     have = view.shape[axis] if view.shape else 1
     if have == 1:
         return view
-    shape = list(view.shape)
-    shape[axis] = size
-    missing = [(0, 0)] * len(shape)
-    missing[axis] = (0, size - have)
-
-    def pad(array: np.ndarray) -> np.ndarray:
-        for step, _ in view.steps:
-            array = step.seen(array)
-        return np.pad(array, missing)
-
-    return View.of(source.viewed(source.name, tuple(shape), pad))
+    shape, missing = list(view.shape), [(0, 0)] * len(view.shape)
+    shape[axis], missing[axis] = size, (0, size - have)
+    stored = view.stored()
+    return View.of(stored.viewed(stored.name, tuple(shape), lambda array: np.pad(array, missing)))

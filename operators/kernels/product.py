@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Stream
+from fabric import Layout, Stream
 from operators.accum import Accum
 from operators.expand import Repeat
 from operators.functions.matmul import Matmul, MatmulSum
@@ -76,7 +76,7 @@ class Product(Kernel):
         self.operands = (
             Operand(left, nest.reading_left, resident=nest.order == "row"),
             Operand(right, reading, resident=once),
-            *(() if added is None else (Operand(added.expanded(result.shape), result),)),
+            *(() if added is None else (_added(added, result),)),
         )
         if keeps is not None:
             result = nest.whole_rows(keeps)
@@ -118,3 +118,7 @@ class Product(Kernel):
             redimensioned(product, (1, *rows_first.trips))
         )
         return Map(LeadingCols(cols), name=f"{self.name}_cut")(product)
+
+
+def _added(view: View, result: Layout) -> Operand:
+    return Operand(view.expanded(result.shape), result, broadcasts=True)

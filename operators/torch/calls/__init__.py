@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from operators.torch.calls import elementwise, linear, views
+from operators.torch.calls import elementwise, products, tables, views
 
-__all__ = ["elementwise", "linear", "views"]
+__all__ = ["elementwise", "products", "tables", "views"]
