@@ -89,7 +89,7 @@ def _elu(x: Array, alpha: Array) -> Array:
 
 
 def _hard_sigmoid(x: Array) -> Array:
-    return np.asarray(np.clip(x + 3, 0, 6) / np.float32(6))
+    return np.asarray(np.clip(x + 3, 0, 6)) / np.float32(6)
 
 
 NUMBERS: Final[dict[str, NumberFunction]] = {
