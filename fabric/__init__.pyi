@@ -26,10 +26,15 @@ from .hardware.description import OffChipDescription as OffChipDescription
 from .hardware.description import OnChipDescription as OnChipDescription
 from .hardware.description import TileDescription as TileDescription
 from .hardware.file import load_hardware as load_hardware
+from .hardware.prices import ClockDescription as ClockDescription
+from .hardware.prices import EnergyDescription as EnergyDescription
 from .runs.completing import assert_completes as assert_completes
+from .runs.cost import Cost as Cost
+from .runs.cost import CostPart as CostPart
 from .runs.opening import open_run as open_run
 from .runs.outputs import Outputs as Outputs
 from .runs.outputs import OutputShape as OutputShape
+from .runs.pricing import Spending as Spending
 from .runs.report import Report as Report
 from .runs.simulation import simulate as simulate
 from .sizing.result import Sizing as Sizing

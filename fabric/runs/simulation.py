@@ -22,6 +22,7 @@ from fabric.runs.counters import Comparison
 from fabric.runs.execution import Execution, Progress, Settings
 from fabric.runs.folders import RunFolder, passing_folder
 from fabric.runs.outputs import Outputs
+from fabric.runs.pricing import priced
 from fabric.runs.report import Failure, Report
 from fabric.runs.runlog import RunLog, new_run_folder
 from fabric.runs.sizes import measured_sizes
@@ -248,8 +249,10 @@ def _report(
     state = run.state
     measured = measured_sizes(plan, state)
     sizes = measured.sizes
-    metrics = metrics_of(plan, Substitution(sizes))
+    substitution = Substitution(sizes)
+    metrics = metrics_of(plan, substitution)
     totals = accounting.totals(state, program.hardware.hbm, metrics)
+    in_units: JsonObject = {}
     extra: JsonObject = {}
     outputs = Outputs({})
     comparison = Comparison()
@@ -261,7 +264,9 @@ def _report(
     if status == "completed":
         try:
             check_assumptions(plan, state, machine.assumed, sizes)
-            comparison = compare(plan, state, memory_use(machine), measured, metrics)
+            used = memory_use(machine)
+            comparison = compare(plan, state, used, measured, metrics)
+            in_units = priced(plan, state, used, substitution)._asdict()
             if run.settings.functional:
                 verification = verify(program, machine.stored)
             extra = {
@@ -295,6 +300,7 @@ def _report(
         operators=totals.operators,
         channels=totals.channels,
         elements=totals.elements,
+        **in_units,
         wall_seconds=run.wall_seconds,
         verified=None if verification is None else verification.verified,
         verification=verification,

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from fractions import Fraction
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Annotated, Final, Self, TypeVar
 
+from fabric.arguments.checks import Bounds
 from fabric.arguments.described import called_wrongly, checked, refuse
 from fabric.hardware.description import Hardware
 from fabric.telling.errors import ConfigurationError, ProgramError, ShapeError, said
@@ -23,6 +24,7 @@ from fabric.wiring.mistakes import failed_in, no_stream, outputs_of
 from fabric.wiring.names import Extra, Names
 from fabric.wiring.operator import Node, Operator, Wiring, current_program
 from fabric.wiring.stream import Stream
+from fabric.wiring.token_count import TokenCount, TokenPhase
 
 Answer = TypeVar("Answer")
 
@@ -58,6 +60,8 @@ class Program:
         expected: how the stored outputs shall be, by name.
         extra: callables that compute further fields of the report, by name.
         names: of its operators and stored outputs.
+        token_count: tokens of a language model that a run is about; None where it says nothing.
+        stands_for_runs: how many runs like it the program stands for.
         sizes: of symbols, as the program's control data decide them.
         absorbed: what ragged symbols stand for, where their sum over a stream is that of it.
         mixtures: symbols for the size of elements from several streams: their counts and sizes.
@@ -99,6 +103,8 @@ class Program:
         self.expected: dict[str, Expectation] = {}
         self.extra: Final = Extra()
         self.names: Final = Names()
+        self.token_count: TokenCount | None = None
+        self.stands_for_runs = 1
         self.sizes: dict[Symbol, int | Fraction] = {}
         self.absorbed: dict[Symbol, Dim] = {}
         self.mixtures: dict[Symbol, tuple[tuple[Dim, Dim], ...]] = {}
@@ -237,6 +243,38 @@ class Program:
         if isinstance(dim, int):
             return
         self.sizes[dim] = size
+
+    @checked
+    def tokens(self, count: Annotated[int, Bounds(1)], *, phase: TokenPhase = "decode") -> None:
+        """Say how many tokens of a language model a run is about.
+
+        Reports then give tokens per second and per joule, where the hardware file has a clock and
+        prices.
+
+        Args:
+            count: of all requests together.
+            phase: ``decode``: the run makes these tokens, one for each request; ``prefill``: it
+                reads them, and a request has its first token when the run ends.
+
+        Raises:
+            ProgramError: no integer of at least 1, or another phase.
+        """
+        self.token_count = TokenCount(count, phase)
+
+    @checked
+    def stands_for(self, runs: Annotated[int, Bounds(1)]) -> None:
+        """Say that a run is one of so many equal ones, one after the other: a layer of a model.
+
+        The run itself is measured as ever; reports multiply what they say of tokens, and
+        ``Cost.of`` what it adds up.
+
+        Args:
+            runs: this one included.
+
+        Raises:
+            ProgramError: no integer of at least 1.
+        """
+        self.stands_for_runs = runs
 
     def ask(self, what: str, question: Callable[[], Answer]) -> Answer:
         """Call what the program was given, after the run.
