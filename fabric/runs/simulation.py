@@ -266,7 +266,6 @@ def _report(
             check_assumptions(plan, state, machine.assumed, sizes)
             used = memory_use(machine)
             comparison = compare(plan, state, used, measured, metrics)
-            in_units = priced(plan, state, used, substitution)._asdict()
             if run.settings.functional:
                 verification = verify(program, machine.stored)
             extra = {
@@ -277,6 +276,7 @@ def _report(
             status, error = "error", failure
             verification = _not_verified(run, status)
         else:
+            in_units = priced(plan, state, used, substitution)._asdict()
             outputs = (
                 stored_arrays(plan, machine.stored)
                 if run.settings.functional
