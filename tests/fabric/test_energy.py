@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from fabric import (
+    BufferReference,
     ClockDescription,
     Cost,
     Element,
+    Empty,
     EnergyDescription,
     FlatDescription,
     Hardware,
@@ -26,11 +28,13 @@ from fabric import (
     Report,
     Selector,
     Tile,
+    Value,
     Watched,
     hardware_scope,
     simulate,
 )
 from fabric.engine.hop import Hop
+from fabric.loading.program_file import load_program
 from operators import (
     Add,
     Bufferize,
@@ -42,7 +46,7 @@ from operators import (
     Streamify,
     Tensor,
 )
-from programs.simplified_moe import build as simplified_moe
+from tests.programs.loading import PROGRAMS
 
 PRICES: Final = {
     "hbm_picojoules_per_byte": 31,
@@ -57,7 +61,7 @@ CLOCK: Final = ClockDescription(frequency_hz=250_000_000)
 PRICED: Final = Hardware(clock=CLOCK, energy=EnergyDescription(**PRICES))
 
 
-def product(rows: int = 4, *, times: int = 1, in_memory: bool = False) -> Program:
+def product(rows: int = 4, *, in_memory: bool = False) -> Program:
     """Return ``rows`` tiles of 16x32 times one buffered tile of 32x8, stored as 16x8."""
     with Program("product", mode="functional") as program:
         a = LinearOffChipLoad(np.ones((16 * rows, 32), np.float32), tile=(16, 32), name="a")()
@@ -184,14 +188,30 @@ class Carried(Observer):
         return self._hop
 
     def _hop(self, element: Element, *_: object) -> None:
-        value = element[0]
-        if isinstance(value, Tile):
-            self.carried_bytes.append(value.rows * value.cols * value.dtype.itemsize)
-        elif isinstance(value, Selector):
-            self.carried_bytes.append(value.width)
-        else:
-            assert isinstance(value, bool)
-            self.carried_bytes.append(1)
+        self.carried_bytes.append(bytes_of(element[0]))
+
+
+def bytes_of(value: Value) -> int:
+    """Return the bytes of a value in a channel; bare stops have none."""
+    match value:
+        case Tile():
+            return value.rows * value.cols * value.dtype.itemsize
+        case Selector():
+            return value.width
+        case bool():
+            return 1
+        case BufferReference():
+            return 8
+        case Empty():
+            return 0
+        case _:
+            return sum(map(bytes_of, value))
+
+
+def shipped(name: str, **parameters: object) -> Program:
+    """Return a program of ``programs/`` with prices."""
+    given = [f"{key}={value}" for key, value in parameters.items()]
+    return load_program(PROGRAMS / f"{name}.py", given, PRICED).program
 
 
 class TestCounted:
@@ -201,8 +221,7 @@ class TestCounted:
     @given(tokens=st.integers(1, 24), experts=st.integers(1, 4), seed=st.integers(0, 99))
     def test_dynamic(self, tokens: int, experts: int, seed: int) -> None:
         """Routing by data: the means that a run measures price what single elements would."""
-        with hardware_scope(PRICED):
-            program = simplified_moe(tokens=tokens, experts=experts, seed=seed)
+        program = shipped("simplified_moe", tokens=tokens, experts=experts, seed=seed)
         seen = Carried()
 
         report = simulate(program, observers=[seen])
@@ -210,6 +229,21 @@ class TestCounted:
         assert report.joules_by_cause is not None
         assert joules(3 * sum(seen.carried_bytes)) == report.joules_by_cause["fifo"]
         assert joules(2 * sum(seen.carried_bytes)) == report.joules_by_cause["hop"]
+        # Its memory units are loads and stores: tiles that say when to load are kept nowhere.
+        moved_bytes = report.off_chip_traffic_bytes
+        assert moved_bytes is not None
+        assert joules(7 * moved_bytes) == report.joules_by_cause["memory_write"]
+        assert joules(5 * moved_bytes) == report.joules_by_cause["memory_read"]
+
+    @pytest.mark.parametrize("name", ["dynamic_tiling", "ragged_attention"])
+    def test_ragged(self, name: str) -> None:
+        """Tiles of as many rows as there are, and buffers of as many tiles."""
+        seen = Carried()
+
+        report = simulate(shipped(name), observers=[seen])
+
+        assert report.joules_by_cause is not None
+        assert joules(3 * sum(seen.carried_bytes)) == report.joules_by_cause["fifo"]
 
     def test_from_a_trace(self, tmp_path: Path) -> None:
         """The transfers and bursts of a trace, counted in SQL, cost as much as the report says."""
