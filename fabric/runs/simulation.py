@@ -27,6 +27,7 @@ from fabric.runs.report import Failure, Report
 from fabric.runs.runlog import RunLog, new_run_folder
 from fabric.runs.sizes import measured_sizes
 from fabric.runs.storing import stored_arrays, stored_shapes
+from fabric.runs.totals import told_of_prices
 from fabric.runs.verification import Verification
 from fabric.runs.verify import verify
 from fabric.symbolic.metrics import metrics_of
@@ -166,7 +167,7 @@ def simulate(
                 run.start_trace(folder, "trace-grown", head, missing)
                 status, explained = run.execute(), None
         report = _report(run, status, head, explained, notes)
-        run.conclude_trace(report.status, report.verified)
+        run.conclude_trace(report.status, report.verified, told_of_prices(report))
         log.event(
             "run_ended",
             report.cycles or 0,

@@ -7,8 +7,9 @@ from math import floor, log10
 from typing import Final
 
 from fabric.runs.report import Report
+from fabric.telling.plain import JsonObject
 
-__all__ = ["in_units", "spent", "totals"]
+__all__ = ["spent", "told_of_prices", "totals"]
 
 _PREFIXES: Final = {
     9: "G", 6: "M", 3: "k", 0: "", -3: "m", -6: "\N{GREEK SMALL LETTER MU}", -9: "n", -12: "p",
@@ -36,12 +37,12 @@ def totals(report: Report) -> Iterator[tuple[str, str | None, str]]:
     yield "operators", _number(report.operators), ""
     yield "channels", _number(report.channels), ""
     yield "elements", _number(report.elements), ""
-    yield from in_units(report)
+    yield from _in_units(report)
     for name, value in (report.extra or {}).items():
         yield name, _number(value), ""
 
 
-def in_units(report: Report) -> Iterator[tuple[str, str | None, str]]:
+def _in_units(report: Report) -> Iterator[tuple[str, str | None, str]]:
     """Yield, as ``totals`` does, what is known in seconds, joules and tokens."""
     runs = report.stands_for_runs or 1
     yield "time", *_scaled(report.seconds, "s")
@@ -54,6 +55,14 @@ def in_units(report: Report) -> Iterator[tuple[str, str | None, str]]:
     yield "tokens per second", _rate(report.tokens_per_second), ""
     yield "tokens per joule", _rate(report.tokens_per_joule), ""
     yield "time to first token", *_scaled(report.time_to_first_token_seconds, "s")
+
+
+def told_of_prices(report: Report) -> JsonObject:
+    """Return both as rows of text, for who shows the run later; nothing where it has no clock."""
+    rows = [list(row) for row in _in_units(report) if row[1] is not None]
+    if report.seconds is None and not report.spent:
+        return {}
+    return {"totals": rows, "spent": [list(row) for row in spent(report)]}
 
 
 def spent(report: Report) -> Iterator[tuple[str, str, str, str]]:
