@@ -68,7 +68,7 @@ def told_of_prices(report: Report) -> JsonObject:
 def spent(report: Report) -> Iterator[tuple[str, str, str, str]]:
     """Yield the causes of energy that the run had: cause, amount, joules, and percent of all."""
     for each in report.spent:
-        if not (each.amount or each.joules):
+        if each.amount == 0:
             continue
         dtype = each.cause.removesuffix("_flop")
         name = _CAUSES.get(each.cause) or f"operations on {dtype}"
