@@ -28,6 +28,13 @@ from .hardware.description import TileDescription as TileDescription
 from .hardware.file import load_hardware as load_hardware
 from .hardware.prices import ClockDescription as ClockDescription
 from .hardware.prices import EnergyDescription as EnergyDescription
+from .layouts.layout import Layout as Layout
+from .layouts.reshaping import reshaped as reshaped
+from .layouts.views import Viewed as Viewed
+from .layouts.views import expanded_back as expanded_back
+from .layouts.views import permuted as permuted
+from .layouts.views import sliced as sliced
+from .layouts.views import sliced_back as sliced_back
 from .runs.completing import assert_completes as assert_completes
 from .runs.cost import Cost as Cost
 from .runs.cost import CostPart as CostPart

@@ -60,7 +60,7 @@ class Search:
 
     def depth_before(self, option: str) -> int:
         """Return the depth that a channel had."""
-        return self._depths.get(option, self.plan.program.channel_depth)
+        return self._depths.get(option) or self.plan.program.depth_of(option)
 
     def known(self, change: Change) -> Outcome | None:
         """Return what came of ``change``; None where it was not tried."""
@@ -116,7 +116,8 @@ class Search:
         depth = self.plan.program.channel_depth
         while self._left > 0:
             depth *= 2
-            every = {edge.key: depth for edge in self.plan.edges if edge.key not in self._depths}
+            own = self._depths.keys() | self.plan.program.depths.keys()
+            every = {edge.key: depth for edge in self.plan.edges if edge.key not in own}
             change = self.unchanged.deeper(every)
             if self.replay is not None and self.replay.completes(every) is False:
                 self._left -= self._building_elements

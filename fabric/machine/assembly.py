@@ -157,7 +157,7 @@ def _unit(node: Node, plan: Plan, *, checked: bool) -> Unit:
 
 def _region(plan: Plan, node: Node, repeats: int) -> Region | None:
     """Return where the tensor of ``node`` is; each input is stored behind the last."""
-    region = plan.layout.region(node)
+    region = plan.memory_map.region(node)
     if region is None or not region.write:
         return region
     return region._replace(size_bytes=repeats * region.size_bytes)
@@ -174,10 +174,11 @@ def _channels(
     opened: bool,
 ) -> tuple[Channel, ...]:
     _check_names("--depth", depths, plan)
+    _check_names("deepen", plan.program.depths, plan)
     _check_names("hops", hops, plan)
     channels = []
     for number, edge in enumerate(plan.edges):
-        depth = depths.get(edge.key, plan.program.channel_depth)
+        depth = depths.get(edge.key) or plan.program.depth_of(edge.key)
         hop = hops.get(edge.key, ONE_CYCLE)
         ends = units[edge.producer.index], units[edge.consumer.index]
         if observation is None:

@@ -15,7 +15,7 @@ _CHECK_FIELDS: Final = (
     "metrics",
     "free_symbols",
     "sizes",
-    "layout",
+    "memory_map",
     "warnings",
     "error",
 )

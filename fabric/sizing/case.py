@@ -52,7 +52,7 @@ class Case:
         self._repeats: Final = repeats
         self._notify: Final = notify
         deepest = unbounded(program)
-        self.depths: Final = dict.fromkeys(deepest, program.channel_depth)
+        self.depths: Final = {option: program.depth_of(option) for option in deepest}
         self._known: Final[dict[tuple[int, ...], Ran | None]] = {}
         try:
             self.unbounded: Final = self._run(deepest)

@@ -14,7 +14,7 @@ from fabric.values.dims import Symbol, free_symbols
 from fabric.values.stream_type import TileType
 from fabric.values.value import dtype_name
 from fabric.wiring.elaborate import Plan, elaborate
-from fabric.wiring.layout import Placed
+from fabric.wiring.memory_map import Placed
 from fabric.wiring.operator import Node
 from fabric.wiring.program import Program
 
@@ -80,7 +80,7 @@ class Check:
             "metrics": {name: self.metrics.as_json(name) for name in self.metrics.accountings},
             "free_symbols": list(self.free_symbols),
             "sizes": {symbol.name: _plain(size) for symbol, size in self.sizes.items()},
-            "layout": [_placed(each) for each in self.plan.layout.tensors],
+            "memory_map": [_placed(each) for each in self.plan.memory_map.tensors],
             "warnings": list(self.warnings),
         }
 

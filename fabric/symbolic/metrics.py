@@ -127,11 +127,13 @@ def metrics_of(plan: Plan, substitution: Substitution, likeness: Likeness | None
         return _whole(total(cost * count for cost, count in found))
 
     peak = Fraction(plan.program.hardware.hbm.peak_bytes_per_cycle)
-    depth, load_bytes = plan.program.channel_depth, summed("load_bytes")
+    load_bytes = summed("load_bytes")
     carried = [substitution.stream(edge.type) for edge in plan.edges]
-    channels = Counter(map(id, carried))
+    slots: Counter[int] = Counter()
+    for edge, stream in zip(plan.edges, carried, strict=True):
+        slots[id(stream)] += plan.program.depth_of(edge.key)
     channels_bytes = total(
-        channels[at] * _whole(depth * stream.value.size_bytes)
+        _whole(slots[at] * stream.value.size_bytes)
         for at, stream in {id(stream): stream for stream in carried}.items()
     )
     return Metrics(

@@ -16,7 +16,7 @@ from fabric.values.claim import Claim
 from fabric.values.stream_type import StreamType
 from fabric.wiring.broadcast import Broadcast
 from fabric.wiring.initial import in_front
-from fabric.wiring.layout import Layout, layout_of
+from fabric.wiring.memory_map import MemoryMap, memory_map_of
 from fabric.wiring.operator import Node
 from fabric.wiring.program import Program
 from fabric.wiring.stream import Assumed, Feedback, Stream
@@ -60,7 +60,7 @@ class Plan(NamedTuple):
     program: Program
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
-    layout: Layout
+    memory_map: MemoryMap
 
 
 def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -> Plan:
@@ -107,7 +107,7 @@ def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -
                 edges.append(Edge(node, port, *found[0]))
     for index, node in enumerate(nodes):
         node.index = index
-    return Plan(program, tuple(nodes), tuple(edges), layout_of(nodes))
+    return Plan(program, tuple(nodes), tuple(edges), memory_map_of(nodes))
 
 
 def _check_useful(node: Node, readers: Mapping[tuple[Node, int], object]) -> None:

@@ -54,6 +54,8 @@ class Program:
         hardware: what the program leaves open.
         channel_depth: of channels that are given none.
         leaves_depth_open: it is the hardware's.
+        depths: of single channels that the program knows to need another one, by
+            ``consumer.input``.
         flops_per_cycle: of compute operators that are given none.
         mode: ``timing`` or ``functional`` where the caller does not say.
         nodes: in wiring order.
@@ -99,6 +101,7 @@ class Program:
         self.flops_per_cycle: Final = self._at_least_one(
             "flops_per_cycle", flops_per_cycle, self.hardware.compute.flops_per_cycle
         )
+        self.depths: Final[dict[str, int]] = {}
         self.nodes: list[Node] = []
         self.expected: dict[str, Expectation] = {}
         self.extra: Final = Extra()
@@ -275,6 +278,25 @@ class Program:
             ProgramError: no integer of at least 1.
         """
         self.stands_for_runs = runs
+
+    @checked
+    def deepen(self, option: str, depth: Annotated[int, Bounds(1)]) -> None:
+        """Say that one channel is as deep as the program knows it has to be.
+
+        A run that is given another depth for it takes that.
+
+        Args:
+            option: ``consumer.input``, the operator that reads and which of its inputs.
+            depth: in elements.
+
+        Raises:
+            ProgramError: no depth.
+        """
+        self.depths[option] = depth
+
+    def depth_of(self, option: str) -> int:
+        """Return the depth of channel ``option``, in elements, where a run is given none."""
+        return self.depths.get(option, self.channel_depth)
 
     def ask(self, what: str, question: Callable[[], Answer]) -> Answer:
         """Call what the program was given, after the run.

@@ -168,7 +168,7 @@ class TestJson:
             "metrics",
             "free_symbols",
             "sizes",
-            "layout",
+            "memory_map",
             "warnings",
             "error",
         ] == list(found)
@@ -189,10 +189,10 @@ class TestJson:
         }.items() <= found["metrics"]["paper"].items()
         assert 320 == found["metrics"]["artifact"]["on_chip_requirement_bytes"]
 
-    def test_layout(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_memory_map(self, capsys: pytest.CaptureFixture[str]) -> None:
         """Where each tensor is, and who reads or writes it; what data decide is last."""
-        found = checked(capsys)["layout"]
-        _, out, _ = run(capsys, "check", "small.py", "--layout")
+        found = checked(capsys)["memory_map"]
+        _, out, _ = run(capsys, "check", "small.py", "--memory-map")
 
         assert out.endswith(LAYOUT_TEXT)
         assert [0x0, 0x1000, 0x4000000001000] == [each["first_address"] for each in found]

@@ -34,7 +34,7 @@ from fabric import (
     simulate,
 )
 from fabric.wiring.elaborate import elaborate
-from fabric.wiring.layout import ALIGNMENT_BYTES, Placed
+from fabric.wiring.memory_map import ALIGNMENT_BYTES, Placed
 from operators import (
     Consumer,
     LinearOffChipLoad,
@@ -74,8 +74,8 @@ def completed(program: Program) -> Report:
 
 def places(program: Program) -> dict[str, Placed]:
     """Return where each operator's tensor is."""
-    layout = elaborate(program).layout
-    return {node.name: placed for placed in layout.tensors for node in placed.nodes}
+    memory_map = elaborate(program).memory_map
+    return {node.name: placed for placed in memory_map.tensors for node in placed.nodes}
 
 
 _itemsizes = {"int8": 1, "bfloat16": 2, "float32": 4, "int64": 8}
@@ -213,9 +213,9 @@ class TestLayout:
                     LinearOffChipStore(f"y_{number}_{reader}")(loaded)
             completed(program)
 
-        layout = elaborate(program).layout.tensors
-        assert sum(1 + readers for _, _, readers in tensors) == len(layout)
-        assert all(placed.first_address % ALIGNMENT_BYTES == 0 for placed in layout)
+        in_memory = elaborate(program).memory_map.tensors
+        assert sum(1 + readers for _, _, readers in tensors) == len(in_memory)
+        assert all(placed.first_address % ALIGNMENT_BYTES == 0 for placed in in_memory)
         moved = [
             {
                 address
@@ -223,13 +223,13 @@ class TestLayout:
                 for burst in bursts[node.name]
                 for address in bytes_of(burst).ravel().tolist()
             }
-            for placed in layout
+            for placed in in_memory
         ]
-        for placed, addresses in zip(layout, moved, strict=True):
+        for placed, addresses in zip(in_memory, moved, strict=True):
             assert placed.size_bytes is not None
             first = placed.first_address
             assert addresses == set(range(first, first + placed.size_bytes))
-        for before, after in pairwise(layout):
+        for before, after in pairwise(in_memory):
             assert before.first_address + (before.size_bytes or 0) <= after.first_address
 
     def test_of_unknown_size_comes_last(self) -> None:
@@ -245,7 +245,7 @@ class TestLayout:
         order = sorted(found, key=lambda name: found[name].first_address)
         assert ["load", "x", "other", "store"] == order
         assert found["store"].size_bytes is None
-        region = elaborate(program).layout.region(found["store"].nodes[0])
+        region = elaborate(program).memory_map.region(found["store"].nodes[0])
         assert region is not None
         assert region.size_bytes == 1 << 50
 

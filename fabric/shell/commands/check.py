@@ -20,7 +20,7 @@ __all__ = ["command"]
     help="The size of a dimension that data decide.",
 )
 @click.option("--data", is_flag=True, help="Take sizes from the program's own routing or lengths.")
-@click.option("--layout", is_flag=True, help="Print where each tensor is in the HBM, too.")
+@click.option("--memory-map", is_flag=True, help="Print where each tensor is in the HBM, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def command(
@@ -30,7 +30,7 @@ def command(
     hardware_file: str | None,
     sizes: dict[str, int],
     data: bool,
-    layout: bool,
+    memory_map: bool,
     as_json: bool,
 ) -> int:
     """Wire PROGRAM.py and print its shapes and metrics; nothing runs."""
@@ -52,10 +52,10 @@ def command(
     if as_json:
         print_json(check_object(**known, status="checked", **checked.as_json()))
         return 0
-    from fabric.shell.layout_table import print_layout
+    from fabric.shell.memory_map_table import print_memory_map
     from fabric.shell.wiring_table import print_check
 
     print_text(printed(lambda console: print_check(checked, program, console)))
-    if layout:
-        print_text(printed(lambda console: print_layout(checked.plan.layout, console)))
+    if memory_map:
+        print_text(printed(lambda console: print_memory_map(checked.plan.memory_map, console)))
     return 0

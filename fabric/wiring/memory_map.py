@@ -10,7 +10,7 @@ from fabric.wiring.mistakes import off_chip_tensor_of
 from fabric.wiring.off_chip_tensor import OffChipTensor
 from fabric.wiring.operator import Node
 
-__all__ = ["ALIGNMENT_BYTES", "Layout", "Placed", "layout_of"]
+__all__ = ["ALIGNMENT_BYTES", "MemoryMap", "Placed", "memory_map_of"]
 
 ALIGNMENT_BYTES: Final = 4096
 """Every tensor begins at a multiple of this."""
@@ -35,7 +35,7 @@ class Placed(NamedTuple):
     size_bytes: int | None
 
 
-class Layout:
+class MemoryMap:
     """The off-chip tensors of a program, those whose size data decide behind all others.
 
     Attributes:
@@ -59,7 +59,7 @@ class Layout:
                 yield node, Region(first_address, room_bytes, write)
 
 
-def layout_of(nodes: Sequence[Node]) -> Layout:
+def memory_map_of(nodes: Sequence[Node]) -> MemoryMap:
     """Return where the tensors of ``nodes``, all those of a program in their order, are."""
     found: dict[object, tuple[list[Node], OffChipTensor | None]] = {}
     for node in nodes:
@@ -75,7 +75,7 @@ def layout_of(nodes: Sequence[Node]) -> Layout:
         tensors.append(Placed(tuple(users), tensor, address, size_bytes))
         room_bytes = _ROOM_BYTES if size_bytes is None else size_bytes
         address += -(-room_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
-    return Layout(tensors)
+    return MemoryMap(tensors)
 
 
 def _key(node: Node, tensor: OffChipTensor | None) -> object:

@@ -1,4 +1,4 @@
-"""What ``check --layout`` prints: where each tensor is in off-chip memory."""
+"""What ``check --memory-map`` prints: where each tensor is in off-chip memory."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from fabric.telling.wording import merged_text
 from fabric.terminal.output import print_line
 from fabric.values.stream_type import shape_text
 from fabric.values.value import dtype_name
-from fabric.wiring.layout import ALIGNMENT_BYTES, Layout, Placed
+from fabric.wiring.memory_map import ALIGNMENT_BYTES, MemoryMap, Placed
 
-__all__ = ["print_layout"]
+__all__ = ["print_memory_map"]
 
 
-def print_layout(layout: Layout, console: Console) -> None:
+def print_memory_map(memory_map: MemoryMap, console: Console) -> None:
     """Print the tensors by address, with the operators that read or write them."""
     console.print()
-    if not layout.tensors:
+    if not memory_map.tensors:
         console.print("no off-chip tensors")
         return
-    heads = [("address", "bytes"), *map(_numbers, layout.tensors)]
-    tails = ["tensor", *map(_tensor, layout.tensors)]
+    heads = [("address", "bytes"), *map(_numbers, memory_map.tensors)]
+    tails = ["tensor", *map(_tensor, memory_map.tensors)]
     widths = [max(map(len, column)) for column in zip(*heads, strict=True)]
     for (address, size), tail in zip(heads, tails, strict=True):
         line = f"{address:>{widths[0]}} {size:>{widths[1]}}  {tail}"

@@ -1,0 +1,157 @@
+"""Layouts through a reshape, such as PyTorch's: dimensions that are split and merged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from fabric.arguments.described import checked, refuse
+from fabric.layouts.layout import Layout
+from fabric.layouts.loops import Loop, ends, merged
+from fabric.telling.errors import ShapeError
+
+__all__ = ["reshaped"]
+
+
+@checked
+def reshaped(layout: Layout, shape: tuple[int, ...]) -> Layout | None:
+    """Return the layout of ``x.reshape(shape)``, given that of ``x``.
+
+    A tile has the same elements in the same order; where its rows and columns are others it has to
+    be reshaped, too. Loops that carry from one dimension to the next are split.
+
+    Args:
+        layout: of a tensor.
+        shape: with as many elements.
+
+    Raises:
+        ShapeError: the number of elements differs.
+    """
+    if math.prod(shape) != math.prod(layout.shape) or min(shape, default=1) < 1:
+        refuse(
+            f"reshaped: shape is {list(shape)}: "
+            f"expected {math.prod(layout.shape)} elements, those of {layout}",
+            ShapeError,
+        )
+    groups = list(_groups(layout.shape, shape))
+    widths = [_flat_tile(layout, old) for old, _ in groups]
+    tile, start = [1] * len(shape), [0] * len(shape)
+    for (old, new), width in zip(groups, widths, strict=True):
+        if width is None:
+            return None
+        left = width
+        strides = _strides(layout.shape, old)
+        first = sum(layout.start[dim] * strides[dim] for dim in old)
+        for dim in reversed(new):
+            tile[dim] = min(left, shape[dim])
+            left, rest = divmod(left, tile[dim])
+            first, start[dim] = divmod(first, shape[dim])
+            if rest:
+                return None
+    loops = _flat_loops(layout, [old for old, _ in groups])
+    targets = [_strides(shape, new) for _, new in groups]
+    # Merged loops may be split where the loops they were cannot.
+    for nest in (loops, merged(loops)):
+        split = _split(nest, targets, shape)
+        if split is not None and _fits(shape, ends(len(shape), tile, start, split)):
+            return Layout(
+                tuple(shape),
+                tuple(tile),
+                tuple(loop.trips for loop in split),
+                tuple(loop.step for loop in split),
+                tuple(loop.dim for loop in split),
+                tuple(start),
+            )
+    return None
+
+
+def _fits(shape: Sequence[int], found: Sequence[int]) -> bool:
+    """Whether no place is behind the end of a dimension: there it would carry into the next."""
+    return all(end <= size for end, size in zip(found, shape, strict=True))
+
+
+def _groups(
+    old: Sequence[int], new: Sequence[int]
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Yield the smallest groups of dimensions with as many elements, those of size 1 left out."""
+    left = [dim for dim, size in enumerate(old) if size > 1]
+    right = [dim for dim, size in enumerate(new) if size > 1]
+    while left:
+        here, there = [left.pop(0)], [right.pop(0)]
+        while True:
+            elements = math.prod(old[dim] for dim in here), math.prod(new[dim] for dim in there)
+            if elements[0] == elements[1]:
+                break
+            if elements[0] < elements[1]:
+                here.append(left.pop(0))
+            else:
+                there.append(right.pop(0))
+        yield tuple(here), tuple(there)
+
+
+def _strides(shape: Sequence[int], dims: Sequence[int]) -> dict[int, int]:
+    """Return for each of ``dims`` the elements of the group that a move along it passes."""
+    return {dim: math.prod(shape[inner] for inner in dims[at + 1 :]) for at, dim in enumerate(dims)}
+
+
+def _flat_tile(layout: Layout, dims: Sequence[int]) -> int | None:
+    """Return the elements of a tile in a group of dimensions; None where there are gaps."""
+    parts = [layout.tile[dim] for dim in dims]
+    first = next((at for at, part in enumerate(parts) if part > 1), len(parts))
+    if any(layout.tile[dim] != layout.shape[dim] for dim in dims[first + 1 :]):
+        return None
+    return math.prod(parts)
+
+
+def _flat_loops(layout: Layout, groups: Sequence[tuple[int, ...]]) -> list[Loop]:
+    """Return the loops with groups in place of dimensions; those of one trip are along none."""
+    along = {
+        dim: (number, stride)
+        for number, dims in enumerate(groups)
+        for dim, stride in _strides(layout.shape, dims).items()
+    }
+    found = []
+    for trips, step, dim in layout.loops:
+        if dim is None or trips == 1:
+            found.append(Loop(trips, 1, None))
+        else:
+            group, stride = along[dim]
+            found.append(Loop(trips, step * stride, group))
+    return found
+
+
+def _split(
+    loops: Sequence[Loop], targets: Sequence[dict[int, int]], shape: Sequence[int]
+) -> list[Loop] | None:
+    """Return loops along groups as loops along the dimensions with strides in ``targets``."""
+    found: list[Loop] = []
+    for loop in loops:
+        pieces: list[Loop] | None = [loop]
+        if loop.dim is not None:
+            pieces = _split_loop(loop.trips, loop.step, targets[loop.dim], shape)
+        if pieces is None:
+            return None
+        found += pieces
+    return found
+
+
+def _split_loop(
+    trips: int, step: int, strides: dict[int, int], shape: Sequence[int]
+) -> list[Loop] | None:
+    """Return the loops of a group that go where one does that moves along ``step`` elements."""
+    found: list[Loop] = []
+    for dim in reversed(strides):
+        room = strides[dim] * shape[dim]
+        if step >= room:
+            continue
+        if step % strides[dim]:
+            return None
+        inner = min(trips, -(-room // step))
+        if inner < trips and (room % step or trips % inner):
+            return None
+        found.insert(0, Loop(inner, step // strides[dim], dim))
+        trips //= inner
+        if trips == 1:
+            break
+        step = room
+    return found

@@ -1,0 +1,76 @@
+"""Schedules: how the calls of a model are tiled, ordered and kept on chip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from math import isqrt
+from typing import Annotated, Literal, TypeAlias
+
+from fabric import Bounds, Described
+
+__all__ = ["Order", "Schedule", "divisors", "fit"]
+
+Order: TypeAlias = Literal["weight", "row", "output"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule(Described):
+    """How a model becomes a program.
+
+    Sizes are wishes: a kernel takes the largest divisor of a dimension that is not above
+    (``fit``).
+
+    Attributes:
+        tile_rows: rows of an activation's tile.
+        tile_cols: columns of a weight's tile, and of what a product with it gives.
+        tile_inner: inner dimension of a product that is summed tile by tile.
+        order: of matrix products. ``row``: a tile of rows stays while the weights pass, once for
+            each tile of rows. ``weight``: a tile of weights stays while all rows pass; weights are
+            read once. ``output``: a tile of sums stays while rows and weights pass in tiles of the
+            inner dimension.
+        orders: of single products, by patterns of their names.
+        ragged: how rows that data give to groups are packed: ``static`` tiles of ``tile_rows``, the
+            last one padded, or one ``dynamic`` tile of as many rows as there are.
+        regions: how many share the groups of each ragged product; one for each group where None.
+            A sequence has one number for each ragged layer.
+        tile_keys: rows of a tile of keys and values.
+        on_chip_bytes: what converters between kernels may take; what does not fit goes through
+            off-chip memory. None for no limit.
+    """
+
+    tile_rows: Annotated[int, Bounds(1)] = 16
+    tile_cols: Annotated[int, Bounds(1)] = 64
+    tile_inner: Annotated[int, Bounds(1)] = 64
+    tile_keys: Annotated[int, Bounds(1)] = 64
+    order: Order = "weight"
+    orders: Mapping[str, Order] = field(default_factory=dict)
+    ragged: Literal["static", "dynamic"] = "dynamic"
+    regions: int | tuple[int, ...] | None = None
+    on_chip_bytes: Annotated[int, Bounds(0)] | None = None
+
+    def order_of(self, name: str) -> Order:
+        """Return the order of the product called ``name``: that of the first pattern it matches."""
+        found = (order for pattern, order in self.orders.items() if fnmatchcase(name, pattern))
+        return next(found, self.order)
+
+
+def divisors(size: int) -> set[int]:
+    """Return what divides ``size``, at least 1."""
+    small = [each for each in range(1, isqrt(size) + 1) if size % each == 0]
+    return {*small, *(size // each for each in small)}
+
+
+def fit(size: int, wish: int) -> int:
+    """Return a divisor of ``size`` for a tile that should have ``wish``.
+
+    The largest one not above the wish; where that is less than a quarter of it, as of a prime
+    number, the smallest one above, if it is at most eight times the wish.
+    """
+    found = divisors(size)
+    below = max(each for each in found if each <= max(1, wish))
+    if 4 * below >= min(wish, size):
+        return below
+    above = min((each for each in found if each > wish), default=below)
+    return above if above <= 8 * wish else below

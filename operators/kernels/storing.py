@@ -1,0 +1,70 @@
+"""Outputs: what a model gives goes to off-chip memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import Layout, Stream, dtype_name
+from operators.kernels.kernel import Kernel, Operand, Streams
+from operators.kernels.memory import matrix_of
+from operators.linear_off_chip_store import LinearOffChipStore
+from operators.metadata import Metadata
+from operators.random_off_chip_store import RandomOffChipStore
+from operators.streams.dimensions import redimensioned
+from operators.tiles.tensor import Tensor
+
+__all__ = ["Store", "matrix_shape"]
+
+
+class Store(Kernel):
+    """Store a tensor, as the matrix of its rows."""
+
+    family: ClassVar = "store"
+
+    def __init__(self, name: str, operand: Operand) -> None:
+        """Store ``operand`` as ``name``."""
+        self.name = name
+        self.operands = (operand,)
+        self.results = ()
+
+    @override
+    def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
+        (stream,) = inputs
+        assert isinstance(stream, Stream)
+        (operand,) = self.operands
+        layout, shape = operand.layout, operand.view.shape
+        assert layout is not None
+        rows, _ = matrix_shape(shape)
+        if _in_order(layout, rows):
+            down = rows // layout.rows
+            LinearOffChipStore(self.name, name=f"store_{self.name}")(
+                redimensioned(stream, (1, down, layout.count // down))
+            )
+            return ()
+        found = matrix_of(layout)
+        places = Metadata(found.numbers)()
+        before = Tensor(
+            (found.rows, found.pitch),
+            lambda: np.zeros((found.rows, found.pitch), operand.view.dtype),
+            dtype=dtype_name(operand.view.dtype),
+        )
+        tile = layout.rows, layout.cols
+        data = redimensioned(stream, (1, layout.count))
+        RandomOffChipStore(self.name, before, tile, name=f"store_{self.name}")(places, data)
+        return ()
+
+
+def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Return rows and columns of the matrix that a tensor is stored as."""
+    return math.prod(shape[:-1]), math.prod(shape[-1:])
+
+
+def _in_order(layout: Layout, rows: int) -> bool:
+    """Whether tiles come side by side until a row of them is whole, and every one once."""
+    tiled = Layout.tiled(layout.shape, layout.tile)
+    return rows % layout.rows == 0 and bool(layout.same_order(tiled))

@@ -1,0 +1,7 @@
+"""How calls are imported: one module for each family, registered when it is imported here."""
+
+from __future__ import annotations
+
+from operators.torch.calls import elementwise, views
+
+__all__ = ["elementwise", "views"]

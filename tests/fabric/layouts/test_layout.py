@@ -1,0 +1,153 @@
+"""Layouts: the figures of StreamTensor, and equal orders against enumeration."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabric import Layout, ShapeError
+from fabric.layouts.loops import Loop
+from tests.fabric.layouts.layouts import layouts, places
+
+BY_COLUMNS = Layout((8, 8), (4, 2), (4, 2), (2, 4), (1, 0))
+TWICE = Layout((8, 8), (4, 2), (4, 2, 2), (2, 1, 4), (1, None, 0))
+
+
+class TestFigure5:
+    """StreamTensor, figure 5: an 8x8 tensor in tiles of 4x2."""
+
+    def test_by_columns(self) -> None:
+        """(b): the columns of tiles, one after the other."""
+        expected = [(row, col) for col in (0, 2, 4, 6) for row in (0, 4)]
+        assert expected == [tuple(each) for each in BY_COLUMNS.offsets().tolist()]
+
+    def test_each_column_twice(self) -> None:
+        """(c): each column is read twice."""
+        expected = [(row, col) for col in (0, 2, 4, 6) for _ in range(2) for row in (0, 4)]
+        assert expected == [tuple(each) for each in TWICE.offsets().tolist()]
+        assert not TWICE.same_order(BY_COLUMNS)
+
+    def test_tiled(self) -> None:
+        """All tiles once, the dimensions in a given order."""
+        assert Layout.tiled((8, 8), (4, 2), order=(1, 0)) == BY_COLUMNS
+
+    def test_text(self) -> None:
+        """As messages show them."""
+        assert str(BY_COLUMNS) == "8x8 in tiles of 4x2, [4, 2] steps [2, 4] -> (1, 0)"
+        assert str(TWICE) == "8x8 in tiles of 4x2, [4, 2, 2] steps [2, 1, 4] -> (1, again, 0)"
+        started = Layout((8,), (4,), (), (), (), (3,))
+        assert str(started) == "8 in tiles of 4, [] steps [] -> () from (3,)"
+
+
+@pytest.mark.parametrize(
+    ("shape", "tile", "rows", "cols"),
+    [((8,), (4,), 1, 4), ((8, 8), (4, 2), 4, 2), ((3, 8, 8), (3, 2, 8), 6, 8), ((), (), 1, 1)],
+)
+def test_tile(shape: tuple[int, ...], tile: tuple[int, ...], rows: int, cols: int) -> None:
+    """The last dimension is in the columns, all others are in the rows."""
+    layout = Layout.tiled(shape, tile)
+    assert (layout.rows, layout.cols) == (rows, cols)
+
+
+@given(layouts())
+@settings(deadline=None)
+def test_offsets(layout: Layout) -> None:
+    """As loops of Python find them, all inside of the tensor."""
+    assert [tuple(each) for each in layout.offsets().tolist()] == places(layout)
+    assert len(places(layout)) == layout.count
+
+
+@given(st.integers(1, 3).flatmap(lambda rank: st.tuples(*[layouts(rank)] * 2)))
+@settings(deadline=None, max_examples=300)
+def test_same_order(pair: tuple[Layout, Layout]) -> None:
+    """Two layouts over one tensor have the same order where their tiles have the same places."""
+    left, right = pair
+    shape = tuple(map(max, zip(left.shape, right.shape, strict=False)))
+    if len(left.shape) != len(right.shape):
+        assert not left.same_order(right)
+        return
+    left = Layout(shape, left.tile, left.trips, left.steps, left.map, left.start)
+    right = Layout(shape, left.tile, *_fitting(right, shape, left.tile))
+    assert left.same_order(right) is (places(left) == places(right))
+
+
+def _fitting(
+    layout: Layout, shape: tuple[int, ...], tile: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int | None, ...]]:
+    """Return the loops of ``layout`` that stay inside of ``shape`` with other tiles."""
+    left = [size - part for size, part in zip(shape, tile, strict=True)]
+    kept = []
+    for trips, step, dim in layout.loops:
+        if dim is not None:
+            if (trips - 1) * step > left[dim]:
+                continue
+            left[dim] -= (trips - 1) * step
+        kept.append((trips, step, dim))
+    return tuple(a for a, _, _ in kept), tuple(b for _, b, _ in kept), tuple(c for *_, c in kept)
+
+
+@given(layouts(), st.data())
+@settings(deadline=None, max_examples=200)
+def test_canonical(layout: Layout, data: st.DataObject) -> None:
+    """The normal form has the same places; loops split at random come back to it."""
+    canonical = layout.canonical()
+    assert places(canonical) == places(layout)
+    assert canonical.canonical() == canonical
+    split = []
+    for trips, step, dim in layout.loops:
+        inner = data.draw(st.sampled_from([n for n in (1, 2, 3) if trips % n == 0]))
+        split += [Loop(trips // inner, step * inner, dim), Loop(inner, step, dim)]
+    other = layout.nested(split)
+    assert other.canonical() == canonical
+    assert other.same_order(layout)
+
+
+@given(layouts(most_rank=2, most_loops=3), layouts(most_rank=2, most_loops=3))
+@settings(deadline=None)
+def test_other_tensors(left: Layout, right: Layout) -> None:
+    """Layouts of other shapes, tiles or starts never have the same order."""
+    if (left.shape, left.tile, left.start) != (right.shape, right.tile, right.start):
+        assert not left.same_order(right)
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(
+        ("parts", "message"),
+        [
+            (
+                ((8, 8), (4,), (), (), ()),
+                "Layout of 8x8 has tiles of 4 and starts at (0, 0): expected 2 dimensions in each",
+            ),
+            (
+                ((8, 8), (4, 2), (2, 2), (4,), (0, 1)),
+                "Layout has trips [2, 2], steps [4] and map (0, 1): "
+                "expected one of each for every loop",
+            ),
+            (
+                ((8, 8), (4, 2), (2,), (4,), (2,)),
+                "Layout of 8x8 has the map (2,): expected dimensions below 2",
+            ),
+            (
+                ((8, 8), (4, 2), (3,), (4,), (0,)),
+                "Layout (8x8 in tiles of 4x2, [3] steps [4] -> (0)) ends behind element 11 of "
+                "dimension 0: expected at most 7",
+            ),
+            (
+                ((8, 0), (4, 2), (), (), ()),
+                "Layout: shape is the tuple (8, 0): expected a tuple of integers of at least 1",
+            ),
+        ],
+    )
+    def test_parts(self, parts: tuple[object, ...], message: str) -> None:
+        """Parts that do not belong together."""
+        with pytest.raises(ShapeError) as caught:
+            Layout(*parts)  # type: ignore[arg-type]
+        assert caught.value.message == message
+
+    def test_tiled(self) -> None:
+        """Tiles that do not divide the tensor, and no order."""
+        with pytest.raises(ShapeError, match="expected tiles that divide the shape"):
+            Layout.tiled((8, 8), (3, 2))
+        with pytest.raises(ShapeError, match="expected each dimension of 8x8 once"):
+            Layout.tiled((8, 8), (4, 2), order=(1, 1))
