@@ -108,6 +108,7 @@ from .values.value import dtype_name as dtype_name
 from .values.value import dtype_named as dtype_named
 from .values.value import items_of as items_of
 from .values.value import number_in as number_in
+from .values.value import row_bytes as row_bytes
 from .values.value import share as share
 from .wiring.broadcast import Broadcast as Broadcast
 from .wiring.costs import ARTIFACT_BYTES as ARTIFACT_BYTES

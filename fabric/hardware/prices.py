@@ -62,6 +62,7 @@ class EnergyDescription(Described):
     bfloat16_flop_picojoules: Price | None = None
     float8_e4m3_flop_picojoules: Price | None = None
     float8_e5m2_flop_picojoules: Price | None = None
+    int4_flop_picojoules: Price | None = None
     int8_flop_picojoules: Price | None = None
     int16_flop_picojoules: Price | None = None
     int32_flop_picojoules: Price | None = None

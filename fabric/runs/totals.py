@@ -72,9 +72,9 @@ def spent(report: Report) -> Iterator[tuple[str, str, str, str]]:
             continue
         dtype = each.cause.removesuffix("_flop")
         name = _CAUSES.get(each.cause) or f"operations on {dtype}"
-        amount = f"{each.amount:,.0f} {each.unit}"
-        if each.unit == "seconds":
-            amount = _quantity(each.amount, "s", "no clock")
+        amount = _quantity(each.amount, "s", "no clock")
+        if each.unit != "seconds":
+            amount = f"{each.amount:,.0f} {each.unit}"
         joules = _quantity(each.joules, "J", "no price")
         share = "" if not report.joules else f"{100 * (each.joules or 0) / report.joules:.1f}"
         yield name, amount, joules, share
