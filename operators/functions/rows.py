@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
+# Any: ml_dtypes has no types.
+from typing import Any, ClassVar
+
+import ml_dtypes
 import numpy as np
 from typing_extensions import override
 
@@ -83,7 +86,7 @@ class RowMaximum(_RowWise):
 
     @override
     def compute(self, data: Array, tile: Tile) -> Array:
-        lowest = -np.inf if data.dtype.kind == "f" else np.iinfo(tile.dtype).min
+        lowest = -np.inf if data.dtype.kind == "f" else _lowest(tile.dtype)
         result: Array = data.max(axis=1, keepdims=True, initial=lowest)
         return result
 
@@ -245,3 +248,8 @@ class CacheWriteAddress(_Bookkeeping):
         if not length:
             raise ValueError(f"request {request} has no tiles: expected at least 1 to write to")
         return integer(request * self.stride + length - 1)
+
+
+def _lowest(dtype: np.dtype) -> int:
+    info: Any = vars(ml_dtypes)["iinfo"](dtype)  # it has no annotations
+    return int(info.min)
