@@ -63,9 +63,8 @@ def _softplus(x: Array, beta: Array, threshold: Array) -> Array:
 
 
 def _power(x: Array, exponent: Array) -> Array:
-    if np.ndim(exponent) == 0 and exponent == 2:
-        return x * x
-    found: Array = np.power(x, exponent)
+    square = np.ndim(exponent) == 0 and exponent == 2
+    found: Array = x * x if square else np.power(x, exponent)
     return found
 
 
@@ -90,8 +89,7 @@ def _elu(x: Array, alpha: Array) -> Array:
 
 
 def _hard_sigmoid(x: Array) -> Array:
-    found: Array = np.clip(x + 3, 0, 6) / np.float32(6)
-    return found
+    return np.asarray(np.clip(x + 3, 0, 6)) / np.float32(6)
 
 
 NUMBERS: Final[dict[str, NumberFunction]] = {

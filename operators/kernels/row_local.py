@@ -153,7 +153,7 @@ def followed(
         layout = view.layout
         if layout is None or view.shape != shape or None in layout.canonical().map:
             continue
-        if not whole_rows or layout.tile[-1] == shape[-1]:
+        if (not whole_rows or layout.tile[-1] == shape[-1]) and _all_give(views, layout):
             return layout
     wish = rows_layout(shape, schedule.tile_rows, shape[-1] if shape else 1)
     return readable(views, wish, whole_rows=whole_rows)
@@ -171,12 +171,13 @@ def followed_rows(views: Sequence[View], shape: tuple[int, ...], schedule: Sched
         layout = view.layout
         if layout is None or layout.tile[-1] != view.shape[-1]:
             continue
-        if None not in layout.canonical().map:
-            return with_cols(layout, shape[-1])
+        wish = with_cols(layout, shape[-1])
+        if None not in layout.canonical().map and _all_rows(views, wish):
+            return wish
     wish = rows_layout(shape, schedule.tile_rows, shape[-1])
     for tile in _smaller(wish.tile, whole_rows=True):
         layout = Layout.tiled(shape, tile)
-        if all(each.pull(with_cols(layout, each.shape[-1])) is not None for each in views):
+        if _all_rows(views, layout):
             return layout
     return wish
 
@@ -200,7 +201,7 @@ def followed_whole(view: View, dims: tuple[int, ...], schedule: Schedule) -> Lay
     for tile in _smaller(wish.tile, whole_rows=False):
         whole = tuple(shape[dim] if dim in dims else size for dim, size in enumerate(tile))
         layout = Layout.tiled(shape, whole)
-        if view.pull(layout) is not None:
+        if _gives(view, layout):
             return layout
     return Layout.tiled(shape, shape)
 

@@ -59,7 +59,7 @@ class _Joints:
             case Opaque():
                 return self.streams[view.source]
             case Stored():
-                return load(f"{kernel.name}_load_{view.source.name}", operand)
+                return load(_load_name(kernel, index), operand)
             case Computed():
                 assert layout is not None
                 joint = joint_of(operand)
@@ -80,6 +80,13 @@ class _Joints:
         if key not in self._converted:
             self._converted[key] = _converted(stream, source, pulled, through=through)
         return self._converted[key]
+
+
+def _load_name(kernel: Kernel, index: int) -> str:
+    """Return a name for what loads an operand; with a number where two parts of one are read."""
+    names = [each.view.source.name for each in kernel.operands]
+    name = f"{kernel.name}_load_{names[index]}"
+    return name if names.count(names[index]) == 1 else f"{name}_{index}"
 
 
 def _converted(stream: Stream, source: Computed, pulled: Pulled, *, through: bool) -> Stream:
