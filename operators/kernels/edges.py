@@ -42,8 +42,8 @@ def joint_of(operand: Operand) -> Joint:
     pulled = operand.view.pull(layout)
     if pulled is None:
         raise ShapeError(
-            f"{source.name} {list(source.shape)} is read as {list(operand.view.shape)} in {layout}: "
-            "expected a walk that tiles of the tensor can make"
+            f"{source.name} {list(source.shape)} is read as {list(operand.view.shape)} in "
+            f"{layout}: expected a walk that tiles of the tensor can make"
         )
     itemsize = source.dtype.itemsize
     whole = source.layout.count * source.layout.rows * source.layout.cols * itemsize

@@ -39,7 +39,7 @@ class Store(Kernel):
         (operand,) = self.operands
         layout, shape = operand.layout, operand.view.shape
         assert layout is not None
-        rows, _cols = matrix_shape(shape)
+        rows, _ = matrix_shape(shape)
         if _in_order(layout, rows):
             down = rows // layout.rows
             LinearOffChipStore(self.name, name=f"store_{self.name}")(

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from typing import Final
 
 import sympy
 
-from fabric import Program, Stream
-from operators.functions.transpose import Transpose
+from fabric import Layout, Program, Stream
 from operators.kernels.edges import joint_of
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.loading import load
 from operators.kernels.model import Edge, Model
+from operators.kernels.rearranging import rearranged
 from operators.kernels.tensors import Computed, Opaque, Pulled, Source, Stored
-from operators.map import Map
 from operators.streams.dimensions import redimensioned
 
 __all__ = ["wire"]
@@ -28,46 +28,60 @@ def wire(program: Program, model: Model, spilled: Collection[Edge] = ()) -> None
         model: what it computes.
         spilled: edges that go through off-chip memory, whether a converter could do it or not.
     """
-    streams: dict[Source, Streams] = {}
-    through = {(each.consumer, each.operand) for each in spilled}
+    joints = _Joints({(each.consumer, each.operand) for each in spilled})
     for kernel in model.kernels:
         inputs = [
-            _joined(streams, kernel, index, operand, spilled=(kernel, index) in through)
-            for index, operand in enumerate(kernel.operands)
+            joints.joined(kernel, index, operand) for index, operand in enumerate(kernel.operands)
         ]
         given = kernel.wire(inputs)
-        streams.update(zip(kernel.results, given, strict=True))
+        joints.streams.update(zip(kernel.results, given, strict=True))
     _deepen_forks(program)
 
 
-def _joined(
-    streams: dict[Source, Streams], kernel: Kernel, index: int, operand: Operand, *, spilled: bool
-) -> Streams:
-    """Return an operand as its kernel reads it."""
-    view, layout = operand.view, operand.layout
-    match view.source:
-        case Opaque():
-            return streams[view.source]
-        case Stored():
-            return load(f"{kernel.name}_load_{view.source.name}", operand)
-        case Computed():
-            assert layout is not None
-            stream = streams[view.source]
-            assert isinstance(stream, Stream)
-            joint = joint_of(operand)
-            result = _converted(
-                stream, view.source, joint.pulled, spilled or joint.buffer_bytes is None
-            )
-            if joint.pulled.transposed:
-                result = Map(Transpose())(result)
-            return redimensioned(result, (1, *layout.trips))
-        case _:
-            raise TypeError(f"{view.source} of {kernel.name}, operand {index}")
+class _Joints:
+    """How what kernels give comes to those that read it.
+
+    Attributes:
+        streams: what has been given so far.
+    """
+
+    def __init__(self, spilled: Collection[tuple[Kernel, int]]) -> None:
+        """Begin with nothing; ``spilled`` operands come through off-chip memory."""
+        self.streams: Final[dict[Source, Streams]] = {}
+        self._spilled: Final = spilled
+        self._converted: Final[dict[tuple[Source, Layout, bool], Stream]] = {}
+
+    def joined(self, kernel: Kernel, index: int, operand: Operand) -> Streams:
+        """Return an operand as its kernel reads it."""
+        view, layout = operand.view, operand.layout
+        match view.source:
+            case Opaque():
+                return self.streams[view.source]
+            case Stored():
+                return load(f"{kernel.name}_load_{view.source.name}", operand)
+            case Computed():
+                assert layout is not None
+                joint = joint_of(operand)
+                through = (kernel, index) in self._spilled or joint.buffer_bytes is None
+                stream = self._as_pulled(view.source, joint.pulled, through=through)
+                stream = rearranged(stream, joint.pulled.places, broadcasts=operand.broadcasts)
+                return redimensioned(stream, (1, *layout.trips))
+            case _:
+                raise TypeError(f"{view.source} of {kernel.name}, operand {index}")
+
+    def _as_pulled(self, source: Computed, pulled: Pulled, *, through: bool) -> Stream:
+        """Return a source in another layout: readers that want the same one share a converter."""
+        stream = self.streams[source]
+        assert isinstance(stream, Stream)
+        if pulled.layout.same_order(source.layout) and not through:
+            return stream
+        key = source, pulled.layout.canonical(), through
+        if key not in self._converted:
+            self._converted[key] = _converted(stream, source, pulled, through=through)
+        return self._converted[key]
 
 
-def _converted(stream: Stream, source: Computed, pulled: Pulled, through: bool) -> Stream:
-    if pulled.layout.same_order(source.layout):
-        return stream
+def _converted(stream: Stream, source: Computed, pulled: Pulled, *, through: bool) -> Stream:
     from operators.convert import Convert
     from operators.through_memory import through_memory
 

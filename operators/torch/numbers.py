@@ -10,7 +10,7 @@ import torch
 
 __all__ = ["array_of", "dtype_of"]
 
-_DTYPES: Final = {
+_DTYPES: Final[dict[object, np.dtype]] = {
     torch.float32: np.dtype(np.float32),
     torch.float64: np.dtype(np.float32),
     torch.float16: np.dtype(np.float16),
@@ -44,8 +44,10 @@ def dtype_of(dtype: torch.dtype) -> np.dtype:
 
 def array_of(tensor: torch.Tensor) -> np.ndarray:
     """Return the numbers of a tensor that has some, which is not copied where it need not be."""
+    dtype = dtype_of(tensor.dtype)
     tensor = tensor.detach()
     bits = _BITS.get(tensor.dtype)
     if bits is not None:
-        return tensor.contiguous().view(bits).numpy().view(dtype_of(tensor.dtype))
-    return tensor.numpy().astype(dtype_of(tensor.dtype), copy=False)
+        tensor = tensor.contiguous().view(bits)
+    array: np.ndarray = tensor.numpy()
+    return array.astype(dtype, copy=False) if bits is None else array.view(dtype)
