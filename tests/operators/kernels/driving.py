@@ -1,4 +1,4 @@
-"""Kernels alone: what they read comes as they ask for it, what they give is compared as it comes."""
+"""Kernels alone: what they read comes as they ask for it, what they give is compared with numpy."""
 
 from __future__ import annotations
 
