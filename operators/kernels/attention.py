@@ -38,6 +38,9 @@ class Attention(Kernel):
 
     A task is a tile of queries of all heads that share keys; the tiles of keys it sees pass by it.
     Tasks come request by request, tile of queries by tile of queries, key head by key head.
+
+    Attributes:
+        heads: its tiles.
     """
 
     family: ClassVar = "attention"
@@ -70,7 +73,7 @@ class Attention(Kernel):
         """
         self.name = name
         self.results = (result,)
-        self._heads = heads
+        self.heads = heads
         self._keys, self._values = tuple(keys), tuple(values)
         self._visits = visits
         self._scale = scale
@@ -87,7 +90,7 @@ class Attention(Kernel):
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
-        heads, regions = self._heads, self._regions
+        heads, regions = self.heads, self._regions
         queries, *computed = [each for each in inputs if isinstance(each, Stream)]
         packed = self._packed(queries)  # [1, tasks] of rows x d
         shares = [self._shares(packed), *(self._shares(each) for each in computed)]
@@ -107,7 +110,7 @@ class Attention(Kernel):
 
     def _packed(self, queries: Stream) -> Stream:
         """Put the queries of heads that share keys below each other, [1, tasks]."""
-        heads = self._heads
+        heads = self.heads
         if heads.group == 1:
             return redimensioned(queries, (1, heads.tasks))
         groups = redimensioned(queries, (1, heads.tasks, heads.group))
@@ -115,7 +118,7 @@ class Attention(Kernel):
 
     def _shares(self, stream: Stream) -> list[Stream]:
         """Deal what belongs to tasks, [1, ..., n] of tasks, out to the regions, [1, tasks, ...]."""
-        tasks, regions = self._heads.tasks, self._regions
+        tasks, regions = self.heads.tasks, self._regions
         inner = stream.shape[4:]  # of a task; empty for queries
         if inner:
             stream = redimensioned(stream, (1, tasks, *map(int, inner)))
@@ -126,7 +129,7 @@ class Attention(Kernel):
 
     def _region(self, number: int, queries: Stream, *computed: Stream) -> Stream:
         """Return the results of the tasks of one region, [1, tasks] of rows x e."""
-        heads, visits = self._heads, self._visits
+        heads, visits = self.heads, self._visits
         name = self.name if self._regions == 1 else f"{self.name}_region_{number}"
         own = range(number, heads.tasks, self._regions)
         tiles = [visits.tiles[task] for task in own]

@@ -33,17 +33,11 @@ def flash_attention(importing: Importing, call: Call) -> tuple[View | None, ...]
     result = _attention(
         importing,
         call,
-        mask=call.argument(5, "attn_mask"),
+        mask=call.kwargs.get("attn_mask"),
         dropout=call.argument(3, "dropout_p", 0.0),
         is_causal=call.argument(4, "is_causal", False),
     )
     return result, None
-
-
-@imports("aten._scaled_dot_product_attention_math.default")
-def plain_attention(importing: Importing, call: Call) -> tuple[View | None, ...]:
-    """The same, with weights that nobody reads."""
-    return attention(importing, call), None
 
 
 def _attention(

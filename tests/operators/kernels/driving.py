@@ -31,7 +31,7 @@ def driven(
     data: Mapping[Source, Array],
     expected: Callable[[], Array],
     *,
-    channel_depth: int | None = None,
+    flops_per_cycle: int | None = None,
 ) -> Program:
     """Return a program of ``kernel`` alone.
 
@@ -39,9 +39,9 @@ def driven(
         kernel: gives one result.
         data: of the operands that other kernels give.
         expected: the result, of its shape.
-        channel_depth: of all channels.
+        flops_per_cycle: of every compute unit.
     """
-    with Program("kernel", mode="functional", channel_depth=channel_depth) as program:
+    with Program("kernel", mode="functional", flops_per_cycle=flops_per_cycle) as program:
         (result,) = kernel.wire(_inputs(kernel, data))
         assert isinstance(result, Stream)
         (given,) = kernel.results
