@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from operators.kernels.concatenate import Concatenated
 from operators.kernels.steps import Expanded, Permuted, Reshaped, Sliced
-from operators.kernels.tensors import Joined, View
+from operators.kernels.tensors import View
 
 __all__ = ["parts_of"]
 
@@ -16,7 +17,7 @@ def parts_of(view: View, dim: int) -> tuple[View, ...]:
     Only the view itself where it is of one piece, or was put together along another dimension.
     """
     source = view.source
-    if not isinstance(source, Joined):
+    if not isinstance(source, Concatenated):
         return (view,)
     along, parts = source.dim, source.parts
     for step, before in view.steps:

@@ -18,7 +18,7 @@ from fabric import Layout, dtype_name
 from operators.kernels.steps import Expanded, Permuted, Reshaped, Sliced, Step
 from operators.tiles.tensor import Tensor
 
-__all__ = ["Computed", "Joined", "Opaque", "Pulled", "Source", "Stored", "View"]
+__all__ = ["Computed", "Opaque", "Pulled", "Source", "Stored", "View"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,19 +226,3 @@ class View:
                 return None
             layout = seen.layout
         return layout
-
-
-@dataclass(frozen=True, eq=False)
-class Joined(Computed):
-    """What a kernel gives that puts tensors one behind the other.
-
-    Who can read the parts by themselves need not wait for the whole, as attention does with cached
-    and new keys.
-
-    Attributes:
-        dim: along which they are put together.
-        parts: in order.
-    """
-
-    dim: int
-    parts: tuple[View, ...]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from operators.torch.calls import attention, elementwise, views
+from operators.torch.calls import attention, elementwise, joining, reductions, rows, views
 
-__all__ = ["attention", "elementwise", "views"]
+__all__ = ["attention", "elementwise", "joining", "reductions", "rows", "views"]
