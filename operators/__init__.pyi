@@ -16,6 +16,7 @@ from .functions import CacheWriteAddress as CacheWriteAddress
 from .functions import Div as Div
 from .functions import Exp as Exp
 from .functions import Function as Function
+from .functions import LeadingCols as LeadingCols
 from .functions import MaskScores as MaskScores
 from .functions import Matmul as Matmul
 from .functions import MatmulSum as MatmulSum
@@ -32,6 +33,7 @@ from .functions import RowAppend as RowAppend
 from .functions import RowMaximum as RowMaximum
 from .functions import RowSum as RowSum
 from .functions import RunningMaximum as RunningMaximum
+from .functions import ScaledAdd as ScaledAdd
 from .functions import SetOffset as SetOffset
 from .functions import ShiftedExp as ShiftedExp
 from .functions import SignalAllRead as SignalAllRead

@@ -21,6 +21,8 @@ from .rows import RowAppend as RowAppend
 from .rows import RowMaximum as RowMaximum
 from .rows import RowSum as RowSum
 from .rows import SetOffset as SetOffset
+from .scaled import LeadingCols as LeadingCols
+from .scaled import ScaledAdd as ScaledAdd
 from .selection import OneHot as OneHot
 from .softmax import RescaledSum as RescaledSum
 from .softmax import RunningMaximum as RunningMaximum

@@ -132,7 +132,7 @@ def rows_layout(shape: tuple[int, ...], rows: int, cols: int) -> Layout:
         room //= max(1, tile[axis])
         if room <= 1:
             break
-    return Layout.tiled(shape, tuple(tile))
+    return _tiled(shape, tile)
 
 
 def followed(
@@ -213,10 +213,16 @@ def readable(views: Sequence[View], wish: Layout, *, whole_rows: bool) -> Layout
     """
     seen = [each.expanded(wish.shape) for each in views]
     for tile in _smaller(wish.tile, whole_rows=whole_rows):
-        layout = Layout.tiled(wish.shape, tile)
+        layout = _tiled(wish.shape, tile)
         if all(each.pull(layout) is not None for each in seen):
             return layout
     return wish
+
+
+def _tiled(shape: Sequence[int], tile: Sequence[int]) -> Layout:
+    """Return all tiles in row-major order, by no more loops than that takes."""
+    layout = Layout.tiled(tuple(shape), tuple(tile))
+    return layout.nested([loop for loop in layout.loops if loop.trips > 1])
 
 
 def _smaller(tile: tuple[int, ...], *, whole_rows: bool) -> Iterator[tuple[int, ...]]:

@@ -2,6 +2,24 @@
 
 from __future__ import annotations
 
-from operators.torch.calls import attention, elementwise, joining, reductions, rows, views
+from operators.torch.calls import (
+    attention,
+    elementwise,
+    joining,
+    products,
+    reductions,
+    rows,
+    tables,
+    views,
+)
 
-__all__ = ["attention", "elementwise", "joining", "reductions", "rows", "views"]
+__all__ = [
+    "attention",
+    "elementwise",
+    "joining",
+    "products",
+    "reductions",
+    "rows",
+    "tables",
+    "views",
+]
