@@ -31,6 +31,7 @@ _WIDE: Final = {
         (np.float16, np.float32),
         (ml_dtypes.bfloat16, np.float32),
         (np.bool_, np.int64),
+        (ml_dtypes.int4, np.int64),
         (np.int8, np.int64),
         (np.int16, np.int64),
         (np.int32, np.int64),

@@ -8,10 +8,11 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, Tile, TileType, same
-from operators.functions.base import Function, Shaped, narrow, wide_type
+from fabric import Dim, ShapeError, Tile, TileType, ValueType, row_bytes, same
+from operators.functions.base import Function, Operand, Shaped, narrow, tile_types, wide_type
 from operators.functions.product import padded, product, summed
 from operators.functions.reduction import Reduction, State
+from operators.tiles.conversion import holds_integers
 
 __all__ = ["Matmul", "MatmulSum"]
 
@@ -24,7 +25,8 @@ class Matmul(Function):
     """``a @ b``, or ``a @ b.T`` where ``transposed``.
 
     Shapes:
-        a: M x K; b: K x N (N x K where transposed); result: M x N with the valid rows of a.
+        a: M x K; b: K x N (N x K where transposed); result: M x N with the valid rows of a, of the
+        element type of a. That of b is the same, or an integer type of fewer bits.
 
     Timing:
         2 * M * K * N operations; padding counts fully.
@@ -53,6 +55,10 @@ class Matmul(Function):
 
     transposed: bool = False
     unrounded: bool = False
+
+    @override
+    def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
+        return _factors(name, operands)
 
     @override
     def infer(self, *inputs: TileType) -> TileType:
@@ -92,7 +98,7 @@ class MatmulSum(Reduction):
 
     Shapes:
         a: M x K; b: K x N (N x K where transposed); result: M x N. M may be decided by data; then
-        the accumulator starts empty and the first product becomes it.
+        the accumulator starts empty and the first product becomes it. Element types as Matmul's.
 
     Timing:
         2 * M * K * N operations; the addition to the sum counts none.
@@ -118,6 +124,10 @@ class MatmulSum(Reduction):
     unrounded: bool = False
 
     @override
+    def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
+        return _factors(name, operands)
+
+    @override
     def infer(self, group: Dim, *inputs: TileType) -> TileType:
         return self._one.infer(*inputs)
 
@@ -141,7 +151,7 @@ class MatmulSum(Reduction):
     def growth_bytes(self, state: State, *inputs: Tile) -> int:
         a, b = inputs
         dtype = wide_type(a.dtype) if self.unrounded else a.dtype
-        return a.rows * self._cols(b) * dtype.itemsize if state is None else 0
+        return a.rows * row_bytes(self._cols(b), dtype) if state is None else 0
 
     @override
     def update(self, state: State, *inputs: Tile) -> State:
@@ -172,3 +182,15 @@ class MatmulSum(Reduction):
         rows, cols, valid_rows, total = state
         data = None if total is None else padded(narrow(total, result.dtype), rows)
         return Tile(rows, cols, result.dtype, data, valid_rows=valid_rows)
+
+
+def _factors(name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
+    """Return the types of two factors, of which the second may have fewer bits.
+
+    Raises:
+        ShapeError: another number, something else than tiles, or other element types.
+    """
+    a, b = tile_types(name, operands, 2, mixed_types=True)
+    # Eight numbers take as many bytes as one has bits.
+    fewer = holds_integers(b.dtype) and row_bytes(8, b.dtype) < row_bytes(8, a.dtype)
+    return tile_types(name, operands, 2, mixed_types=fewer)

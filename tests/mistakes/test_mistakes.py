@@ -45,6 +45,8 @@ UNCALLED: Final = {
     *("Unit", "Wait", "Watched", "Wiring"),
     # answers of a study, and what one hands out
     *("Findings", "Outcome", "Point", "Space", "StudySession", "run_point"),
+    # what a run and its parts cost, in a report and in a sum of reports
+    *("CostPart", "Spending"),
     # the answer of sizing
     "Sizing",
     # answers of a trace
