@@ -76,19 +76,37 @@ def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
 
 
 def _taken_apart(exported: ExportedProgram) -> ExportedProgram:
-    """Replace calls that nobody imports by those that PyTorch makes of them, where it does."""
+    """Replace calls that nobody imports by those that PyTorch makes of them, where it does.
+
+    Calls on integers alone are worked out as they are.
+    """
     known = torch.export.default_decompositions()
+    targets = _computing(exported)
     while True:
-        targets = {node.target for node in exported.graph.nodes if node.op == "call_function"}
         table = {
             each: known[each] for each in targets if each in known and not importer_of(str(each))
         }
         if not table:
             return exported
         before, exported = targets, exported.run_decompositions(table)
-        after = {node.target for node in exported.graph.nodes if node.op == "call_function"}
-        if after == before:
+        targets = _computing(exported)
+        if targets == before:
             return exported
+
+
+def _computing(exported: ExportedProgram) -> set[Any]:
+    """Return what is called with weights, or with inputs of floating-point numbers."""
+    reached: set[Node] = set()
+    inputs = iter(exported.graph_signature.input_specs)
+    for node in exported.graph.nodes:
+        if node.op == "placeholder":
+            value, kind = node.meta.get("val"), next(inputs).kind
+            given = kind in {InputKind.USER_INPUT, InputKind.PARAMETER}
+            if given and isinstance(value, torch.Tensor) and value.is_floating_point():
+                reached.add(node)
+        elif any(each in reached for each in node.all_input_nodes):
+            reached.add(node)
+    return {node.target for node in reached if node.op == "call_function"}
 
 
 def target_of(node: Node) -> str:
