@@ -36,6 +36,8 @@ class Schedule(Described):
         regions: how many share the groups of each ragged product; one for each group where None.
             A sequence has one number for each ragged layer.
         tile_keys: rows of a tile of keys and values.
+        attention_regions: how many share the tasks of each attention, in turn: a task is a tile of
+            queries of the heads that share keys.
         on_chip_bytes: what converters between kernels may take; what does not fit goes through
             off-chip memory. None for no limit.
     """
@@ -44,6 +46,7 @@ class Schedule(Described):
     tile_cols: Annotated[int, Bounds(1)] = 64
     tile_inner: Annotated[int, Bounds(1)] = 64
     tile_keys: Annotated[int, Bounds(1)] = 64
+    attention_regions: Annotated[int, Bounds(1)] = 1
     order: Order = "weight"
     orders: Mapping[str, Order] = field(default_factory=dict)
     ragged: Literal["static", "dynamic"] = "dynamic"

@@ -12,6 +12,9 @@ from typing_extensions import override
 from fabric import Layout, Stream, dtype_name
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.memory import matrix_of
+from operators.kernels.row_local import followed, readable, rows_layout
+from operators.kernels.schedule import Schedule
+from operators.kernels.tensors import View
 from operators.linear_off_chip_store import LinearOffChipStore
 from operators.metadata import Metadata
 from operators.random_off_chip_store import RandomOffChipStore
@@ -31,6 +34,17 @@ class Store(Kernel):
         self.name = name
         self.operands = (operand,)
         self.results = ()
+
+    @staticmethod
+    def of(name: str, view: View, schedule: Schedule) -> Store:
+        """Return what stores ``view`` as it comes, or in tiles of neighbouring rows."""
+        layout = followed((view,), view.shape, schedule, whole_rows=False)
+        lead = list(zip(layout.tile[:-1], layout.shape[:-1], strict=True))
+        first = next((dim for dim, (tile, _) in enumerate(lead) if tile > 1), len(lead))
+        if any(tile != size for tile, size in lead[first + 1 :]):
+            wish = rows_layout(view.shape, schedule.tile_rows, view.shape[-1])
+            layout = readable((view,), wish, whole_rows=False)
+        return Store(name, Operand(view, layout))
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:

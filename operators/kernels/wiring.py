@@ -9,6 +9,7 @@ from typing import Final
 import sympy
 
 from fabric import Layout, Program, Stream
+from operators.convert import Convert
 from operators.kernels.edges import joint_of
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.loading import load
@@ -58,7 +59,7 @@ class _Joints:
             case Opaque():
                 return self.streams[view.source]
             case Stored():
-                return load(f"{kernel.name}_load_{view.source.name}", operand)
+                return load(_load_name(kernel, index), operand)
             case Computed():
                 assert layout is not None
                 joint = joint_of(operand)
@@ -81,13 +82,19 @@ class _Joints:
         return self._converted[key]
 
 
-def _converted(stream: Stream, source: Computed, pulled: Pulled, *, through: bool) -> Stream:
-    from operators.convert import Convert
-    from operators.through_memory import through_memory
+def _load_name(kernel: Kernel, index: int) -> str:
+    """Return a name for what loads an operand; with a number where two parts of one are read."""
+    names = [each.view.source.name for each in kernel.operands]
+    name = f"{kernel.name}_load_{names[index]}"
+    return name if names.count(names[index]) == 1 else f"{name}_{index}"
 
+
+def _converted(stream: Stream, source: Computed, pulled: Pulled, *, through: bool) -> Stream:
     if through:
+        from operators.through_memory import through_memory
+
         return through_memory(stream, source.layout, pulled.layout)
-    return Convert(pulled.layout)(stream)
+    return Convert(pulled.layout)(stream.laid_out(source.layout))
 
 
 def _deepen_forks(program: Program) -> None:
