@@ -104,7 +104,7 @@ class TestBytes:
                 w = LinearOffChipLoad(Tensor((64, 32), dtype=dtype), tile=(16, 32))()
                 parts = Accum(MatmulSum())(Flatten(0, 1)(x), Flatten(0, 1)(w))
                 LinearOffChipStore("y")(Promote(0)(parts))
-            reports.append(simulate(program, engine=engine))  # type: ignore[arg-type]
+            reports.append(simulate(program, engine=engine))
 
         assert reports[0] == reports[1]
         weights_bytes = 64 * 32 // (2 if dtype == "int4" else 1)
