@@ -34,6 +34,7 @@ def wire(program: Program, model: Model, spilled: Collection[Edge] = ()) -> None
             joints.joined(kernel, index, operand) for index, operand in enumerate(kernel.operands)
         ]
         given = kernel.wire(inputs)
+        kernel.tell(program, given)
         joints.streams.update(zip(kernel.results, given, strict=True))
     _deepen_forks(program)
 

@@ -11,16 +11,17 @@ from fabric import Layout
 from operators.functions.base import Function
 from operators.kernels.kernel import Kernel, Operand
 from operators.kernels.model import Model
+from operators.kernels.routing import Routing
 from operators.kernels.row_local import RowLocal, followed
 from operators.kernels.schedule import Schedule
-from operators.kernels.tensors import Computed, Stored, View
+from operators.kernels.steps import Reshaped
+from operators.kernels.tensors import Computed, Opaque, Source, Stored, View
 from operators.torch.call import Call, Spec
+from operators.torch.choices import Choices
+from operators.torch.refusing import UnsupportedError
+from operators.torch.routed_rows import on_routed_rows
 
 __all__ = ["Importing", "UnsupportedError"]
-
-
-class UnsupportedError(Exception):
-    """A call that cannot be imported; says what would be needed."""
 
 
 class Importing:
@@ -28,16 +29,32 @@ class Importing:
 
     Attributes:
         schedule: how it is to be tiled and ordered.
+        choices: of experts, for runs that cannot ask the data.
         model: the kernels so far.
+        routings: of the layers so far whose tokens go to experts.
+        wholes: of tensors in an opaque form, where one was asked for in a layout.
     """
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, choices: Choices) -> None:
         """Begin with no kernels."""
         self.schedule: Final = schedule
+        self.choices: Final = choices
         self.model: Final = Model()
+        self.routings: Final[list[Routing]] = []
+        self.wholes: Final[dict[Source, View]] = {}
 
     def add(self, kernel: Kernel) -> tuple[View, ...]:
-        """Put a kernel behind the others and return views of its results."""
+        """Put a kernel behind the others and return views of its results.
+
+        Raises:
+            UnsupportedError: it reads a tensor in an opaque form as if it came in a layout.
+        """
+        for operand in kernel.operands:
+            source = operand.view.source
+            if isinstance(source, Opaque) and not (
+                operand.layout is None and _as_it_is(operand.view)
+            ):
+                self.unsupported(f"it is given {source.form}: expected a tensor whole")
         self.model.kernels.append(kernel)
         return tuple(map(View.of, kernel.results))
 
@@ -64,6 +81,11 @@ class Importing:
             operands: each of a shape that broadcasts to the result's.
             whole_rows: a tile has to hold whole rows of the last dimension.
         """
+        if any(isinstance(each.source, Opaque) for each in operands):
+            name = self.name_of(call)
+            return on_routed_rows(
+                self.model, name, call.result, function, operands, whole_rows=whole_rows
+            )
         shape = call.result.shape
         layout = followed(operands, shape, self.schedule, whole_rows=whole_rows)
         reading = tuple(Operand(each.expanded(shape), layout, broadcasts=True) for each in operands)
@@ -85,3 +107,10 @@ class Importing:
             UnsupportedError: always; ``needed`` says what would make it possible.
         """
         raise UnsupportedError(needed)
+
+
+def _as_it_is(view: View) -> bool:
+    """Whether a view of rows in an opaque form shows them as they are, but for their dimensions."""
+    return all(isinstance(step, Reshaped) for step, _ in view.steps) and (
+        view.shape[:1] == view.source.shape[:1]
+    )
