@@ -3,109 +3,68 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
 
 import numpy as np
 from typing_extensions import override
 
-from fabric import Bounds, Dim, Selector, SelectorType, ShapeError, Tile, TileType, ValueType
-from operators.functions.base import Function, Shaped, wide
+from fabric import Dim, Selector, SelectorType, ShapeError, Tile, TileType, ValueType
+from operators.functions.base import Array, Function
 from operators.functions.selection import largest_places
+from operators.functions.steps import Shape, Step
 
-__all__ = ["SelectorOf", "TakeAlong", "TopK"]
+__all__ = ["SelectorOf", "TakenAlong", "TopPlaces"]
 
 
 @dataclass(frozen=True)
-class TopK(Function):
+class TopPlaces(Step):
     """The places of the ``k`` largest numbers of each row, the largest first; k comparisons each.
 
     Of equal numbers those are taken that PyTorch takes on a CPU; a NaN is the largest.
 
-    Shapes:
-        x: R x C; result: R x k of int64.
-
     Attributes:
         k: how many places.
         largest: the smallest numbers, the smallest first, where not.
-
-    Example:
-        >>> x = np.array([[1.0, 3.0, 2.0], [6.0, 4.0, 5.0]])
-        >>> with Program("example", mode="functional") as program:
-        ...     rows = LinearOffChipLoad(x, tile=(2, 3))()
-        ...     LinearOffChipStore("y")(Map(TopK(2))(rows))
-        >>> program.expect(y=lambda: np.array([[1, 2], [0, 2]]))
-        >>> print(simulate(program).verified)
-        True
     """
 
-    operands: ClassVar = 1
-
-    k: Annotated[int, Bounds(1)]
+    k: int
     largest: bool = True
 
     @override
-    def infer(self, *inputs: TileType) -> TileType:
-        (x,) = inputs
-        if isinstance(x.cols, int) and self.k > x.cols:
-            raise ShapeError(
-                f"TopK takes {self.k} numbers of a row of {x}: expected at most {x.cols}"
-            )
-        return TileType(x.rows, self.k, np.dtype(np.int64))
+    def shape(self, *shapes: Shape) -> Shape:
+        ((rows, cols),) = shapes
+        if isinstance(cols, int) and self.k > cols:
+            raise ShapeError(f"the {self.k} largest of {cols} numbers: expected at most {cols}")
+        return rows, self.k
 
     @override
-    def flops(self, *inputs: Shaped) -> Dim:
-        return self.k * inputs[0].rows * inputs[0].cols
+    def flops(self, *shapes: Shape) -> Dim:
+        ((rows, cols),) = shapes
+        return self.k * rows * cols
 
     @override
-    def apply(self, *inputs: Tile) -> Tile:
-        (x,) = inputs
-        data = None
-        if x.data is not None:
-            data = largest_places(wide(x.data), self.k, largest=self.largest)
-        return Tile(x.rows, self.k, np.dtype(np.int64), data, valid_rows=x.valid_rows)
+    def compute(self, *values: Array) -> Array:
+        (x,) = values
+        return largest_places(x, self.k, largest=self.largest)
 
 
 @dataclass(frozen=True)
-class TakeAlong(Function):
-    """Of each row the numbers at the places that the row beside it names; one operation each.
-
-    Shapes:
-        x: R x C; places: R x k, integers from 0 to C - 1; result: R x k.
-
-    Example:
-        >>> x, places = np.array([[1.0, 3.0, 2.0]]), np.array([[2, 0]])
-        >>> with Program("example", mode="functional") as program:
-        ...     row = LinearOffChipLoad(x, tile=(1, 3))()
-        ...     which = LinearOffChipLoad(places, tile=(1, 2))()
-        ...     LinearOffChipStore("y")(Map(TakeAlong())(row, which))
-        >>> program.expect(y=lambda: np.array([[2.0, 1.0]]))
-        >>> print(simulate(program).verified)
-        True
-    """
-
-    operands: ClassVar = 2
-    mixed_types: ClassVar[bool] = True
+class TakenAlong(Step):
+    """Of each row of the first array the numbers at the places in the second; one operation each."""
 
     @override
-    def infer(self, *inputs: TileType) -> TileType:
-        x, places = inputs
-        if places.dtype.kind not in "iu" or places.rows != x.rows:
-            raise ShapeError(
-                f"TakeAlong is given {x} and {places}: expected integers of as many rows"
-            )
-        return TileType(x.rows, places.cols, x.dtype)
+    def shape(self, *shapes: Shape) -> Shape:
+        (rows, _), (_, count) = shapes
+        return rows, count
 
     @override
-    def flops(self, *inputs: Shaped) -> Dim:
-        return inputs[1].rows * inputs[1].cols
+    def flops(self, *shapes: Shape) -> Dim:
+        _, (rows, count) = shapes
+        return rows * count
 
     @override
-    def apply(self, *inputs: Tile) -> Tile:
-        x, places = inputs
-        data = None
-        if x.data is not None and places.data is not None:
-            data = np.take_along_axis(x.data, places.data.astype(np.int64), axis=1)
-        return Tile(x.rows, places.cols, x.dtype, data, valid_rows=x.valid_rows)
+    def compute(self, *values: Array) -> Array:
+        x, places = values
+        return np.take_along_axis(x, places.astype(np.int64), axis=1)
 
 
 @dataclass(frozen=True)

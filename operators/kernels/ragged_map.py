@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from operators.functions.base import Function
+from operators.functions.chain import Chain
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.routed import Routed, RoutedStreams, Spread, as_packed, as_rows
 from operators.kernels.tensors import Opaque
@@ -20,17 +20,17 @@ class RaggedMap(Kernel):
     """A Map over routed rows, which come in one form.
 
     Attributes:
-        function: of the Maps.
+        chain: of the Maps.
     """
 
     family: ClassVar = "elementwise"
 
     def __init__(
-        self, name: str, function: Function, operands: Sequence[Operand], result: Opaque
+        self, name: str, chain: Chain, operands: Sequence[Operand], result: Opaque
     ) -> None:
-        """Apply ``function`` to routed rows in the form of the result."""
+        """Apply ``chain`` to routed rows in the form of the result."""
         self.name = name
-        self.function = function
+        self.chain = chain
         self.operands = tuple(operands)
         self.results = (result,)
 
@@ -62,7 +62,7 @@ class RaggedMap(Kernel):
                 each if each.shape == streams[0].shape else each.assume(*streams[0].shape)
                 for each in streams[1:]
             ]
-            data.append(Map(self.function, name=f"{self.name}_{number}")(streams[0], *alike))
+            data.append(Map(self.chain, name=f"{self.name}_{number}")(streams[0], *alike))
         return (first.with_data(result.form, data).flat(),)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric import Layout
-from operators.functions.base import Function
+from operators.functions.chain import Chain, shapes
+from operators.functions.steps import Step
 from operators.kernels.dealing import Deal
 from operators.kernels.kernel import Operand
 from operators.kernels.model import Model
@@ -17,7 +18,6 @@ from operators.kernels.ragged_map import RaggedMap, common_form
 from operators.kernels.routed import Routed, Spread
 from operators.kernels.routing import Routing
 from operators.kernels.tensors import Opaque, Stored, View
-from operators.torch.call import Spec
 from operators.torch.refusing import UnsupportedError
 from operators.torch.routes import Gathered, places_of
 
@@ -100,23 +100,16 @@ def to_experts(model: Model, view: View, routing: Routing) -> View:
 
 
 def on_routed_rows(
-    model: Model,
-    name: str,
-    spec: Spec,
-    function: Function,
-    operands: Sequence[View],
-    *,
-    whole_rows: bool,
+    model: Model, name: str, operands: Sequence[View], steps: Sequence[Step], *, whole: bool
 ) -> View:
-    """Apply ``function`` to routed rows, in the form in which they meet.
+    """Do ``steps`` on routed rows, in the form in which they meet.
 
     Args:
         model: that grows.
         name: of the kernel.
-        spec: of the result.
-        function: of tiles.
         operands: of which one is routed at least.
-        whole_rows: tiles have to hold whole rows.
+        steps: that read operands, numbered from 0, and steps before them.
+        whole: tiles have to hold whole rows.
 
     Raises:
         UnsupportedError: what stands beside them cannot go to their experts.
@@ -129,10 +122,10 @@ def on_routed_rows(
         assert isinstance(each.source, Opaque)
         assert isinstance(each.source.form, Routed)
         forms.append(each.source.form)
-    widths = {math.prod(each.shape[1:]) for each in routed}
-    form = common_form(forms, whole_rows=whole_rows or len(widths) > 1)
-    result = Opaque(name, spec.shape, spec.dtype, form)
-    model.kernels.append(
-        RaggedMap(name, function, [Operand(each, None) for each in routed], result)
-    )
+    sizes = [(1, math.prod(each.shape[1:])) for each in routed]
+    cols = int(shapes(sizes, steps)[-1][1])
+    form = common_form(forms, whole_rows=whole or len(set(sizes)) > 1)
+    result = Opaque(name, (operands[0].shape[0], cols), steps[-1].dtype, form)
+    chain = Chain(len(routed), tuple(steps))
+    model.kernels.append(RaggedMap(name, chain, [Operand(each, None) for each in routed], result))
     return View.of(result)

@@ -6,10 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fabric import Layout
-from operators.functions.choosing import TakeAlong, TopK
-from operators.kernels.kernel import Operand
-from operators.kernels.row_local import RowLocal, followed
+from operators.functions.choosing import TakenAlong, TopPlaces
 from operators.kernels.routing import Routing
 from operators.kernels.tensors import Opaque, View
 from operators.torch.call import Call
@@ -21,33 +18,17 @@ from operators.torch.routes import Control, Says
 @imports("aten.topk.default")
 def topk(importing: Importing, call: Call) -> tuple[View, View]:
     """The largest numbers of each row, and their places."""
-    x: View = call.args[0]
+    x = call.tensor()
     k = int(call.args[1])
     dim = int(call.argument(2, "dim", -1))
-    if dim % len(x.shape) != len(x.shape) - 1:
+    if not x.shape or dim % len(x.shape) != len(x.shape) - 1:
         importing.unsupported(f"it looks along dimension {dim}: expected the last one")
-    layout = followed((x,), x.shape, importing.schedule, whole_rows=True)
-    found = _last(layout, k)
-    name = importing.name_of(call)
-    largest = bool(call.argument(3, "largest", True))
     values, places = call.results
-    rows = Operand(x, layout)
-    indices = importing.computed(f"{name}_indices", places, found)
-    (at,) = importing.add(RowLocal(f"{name}_places", TopK(k, largest), (rows,), indices))
-    taken = importing.computed(f"{name}_values", values, found)
-    reading = rows, Operand(at, found)
-    (largest_numbers,) = importing.add(RowLocal(name, TakeAlong(), reading, taken))
-    return largest_numbers, at
-
-
-def _last(layout: Layout, size: int) -> Layout:
-    """Return the layout with whole rows of another size."""
-    shape, tile = (*layout.shape[:-1], size), (*layout.tile[:-1], size)
-    loops = [
-        loop._replace(step=min(loop.step, size)) if loop.dim == len(shape) - 1 else loop
-        for loop in layout.loops
-    ]
-    return replace(layout.nested(loops), shape=shape, tile=tile)
+    largest = bool(call.argument(3, "largest", True))
+    find = TopPlaces((0,), places.dtype, k, largest)
+    at = importing.chain(call, (x,), (find,), rows_of=x.shape)
+    take = TakenAlong((0, 1), values.dtype)
+    return importing.chain(call, (x, at), (take,), rows_of=x.shape), at
 
 
 @imports("aten.sort.default", "aten.sort.stable")
