@@ -42,6 +42,9 @@ class Importing:
         choices: of experts, for runs that cannot ask the data.
         model: the kernels so far.
         routings: of the layers so far whose tokens go to experts.
+        dealt: rows at their groups, of rows that are in the order of known groups.
+        packed: tiles of rows at their experts, of these rows.
+        products: the rows and the weights of what grouped products give.
         wholes: of tensors in an opaque form, where one was asked for in a layout.
     """
 
@@ -51,6 +54,9 @@ class Importing:
         self.choices: Final = choices
         self.model: Final = Model()
         self.routings: Final[list[Routing]] = []
+        self.dealt: Final[dict[Source, View]] = {}
+        self.packed: Final[dict[Source, View]] = {}
+        self.products: Final[dict[Source, tuple[View, View]]] = {}
         self.wholes: Final[dict[Source, View]] = {}
 
     def add(self, kernel: Kernel) -> tuple[View, ...]:

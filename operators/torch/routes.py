@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from operators.kernels.routing import Routing
 from operators.kernels.tensors import View
+from operators.torch.call import Call
 
 __all__ = ["Collected", "Control", "Gathered", "Says", "places_of"]
 
@@ -50,24 +51,26 @@ class Control:
         return f"integers that data decide ({self.says.value})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Gathered:
     """Rows in an order that is known; the form of an ``Opaque`` that no kernel gives.
 
     Attributes:
         rows: of which they are taken, along their first dimension.
         order: which one each is.
+        call: that takes them.
     """
 
     rows: View
     order: NDArray[np.int64]
+    call: Call
 
     def __str__(self) -> str:
         """As messages show it."""
         return "rows in another order"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Collected:
     """Routed rows in the order of the tokens; the form of an ``Opaque`` that no kernel gives.
 

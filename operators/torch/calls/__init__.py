@@ -2,6 +2,28 @@
 
 from __future__ import annotations
 
-from operators.torch.calls import elementwise, joining, reductions, rows, views
+from operators.torch.calls import (
+    elementwise,
+    experts,
+    grouped,
+    joining,
+    products,
+    reductions,
+    routing,
+    rows,
+    tables,
+    views,
+)
 
-__all__ = ["elementwise", "joining", "reductions", "rows", "views"]
+__all__ = [
+    "elementwise",
+    "experts",
+    "grouped",
+    "joining",
+    "products",
+    "reductions",
+    "routing",
+    "rows",
+    "tables",
+    "views",
+]

@@ -15,6 +15,7 @@ from operators.kernels.routed import Routed
 from operators.kernels.routing import Routing
 from operators.kernels.tensors import Computed, Opaque, View
 from operators.torch.call import Call
+from operators.torch.calls.tables import rows_of
 from operators.torch.importing import Importing
 from operators.torch.registry import imports, makes_whole
 from operators.torch.routed_rows import deal, rows_operand
@@ -65,6 +66,28 @@ def by_known_places(importing: Importing, call: Call) -> View:
         )
     found: NDArray[np.int64] = places
     return _opaque(call, Collected(x, lambda: found, None))
+
+
+@imports(*_INDEXING)
+def by_numbers(importing: Importing, call: Call) -> View:
+    """Rows in an order that is known, which may turn out to be that of experts."""
+    x = call.tensor()
+    indices = _indices(call)
+    if len(indices) == 1 and len(x.shape) in (1, 2):
+        order = importing.known(indices[0])
+        if order is not None and order.ndim == 1 and order.dtype.kind in "iu":
+            order = order.astype(np.int64)
+            if order.size and -x.shape[0] <= order.min() <= order.max() < x.shape[0]:
+                return _opaque(call, Gathered(x, order % x.shape[0], call))
+    return rows_of(importing, call, x, indices)
+
+
+@makes_whole(Gathered)
+def from_memory(importing: Importing, view: View) -> View:
+    """Rows of a stored tensor, loaded in another order."""
+    form = _form(view)
+    assert isinstance(form, Gathered)
+    return rows_of(importing, form.call, form.rows, _indices(form.call))
 
 
 @imports("aten.sum.dim_IntList", of=Collected)
@@ -214,12 +237,16 @@ def _opaque(call: Call, form: object) -> View:
 
 def _index(importing: Importing, call: Call) -> View:
     """Return what a call indexes the first dimension by."""
-    if call.target == "aten.index_select.default":
-        _, dim, index = call.args
-        indices = [None] * int(dim) + [index]
-    else:
-        indices = list(call.args[1])
+    indices = _indices(call)
     if len(indices) != 1 or not isinstance(indices[0], View) or len(indices[0].shape) != 1:
         importing.unsupported("it indexes several dimensions: expected rows, by a row of integers")
     index: View = indices[0]
     return index
+
+
+def _indices(call: Call) -> list[Any]:
+    """Return what a call indexes each dimension by; None for all of it."""
+    if call.target == "aten.index_select.default":
+        _, dim, index = call.args
+        return [None] * (int(dim) % len(call.tensor().shape)) + [index]
+    return list(call.args[1])
