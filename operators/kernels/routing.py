@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,44 @@ from operators.functions.choosing import SelectorOf
 from operators.map import Map
 from operators.selectors import Selectors
 
-__all__ = ["Choice", "Routing", "selected"]
+__all__ = ["Choice", "KnownRows", "Routing", "selected"]
 
 Choice = Callable[[int], NDArray[np.int64]]
 """Given the number of experts, those of each token, [tokens, hits], all different in a row."""
+
+
+class KnownRows(NamedTuple):
+    """Routed rows whose experts are known.
+
+    Rows of an expert may be in any order, as long as they come back to where they were: they are
+    sent to it in the order in which they come.
+
+    Attributes:
+        experts: of each row, ascending.
+        order: which row each is that is sent to an expert.
+    """
+
+    experts: NDArray[np.int64]
+    order: NDArray[np.int64]
+
+    def places(self, where: NDArray[np.int64], count: int) -> NDArray[np.int64] | None:
+        """Return the experts to which each of ``count`` rows goes, [count, hits].
+
+        Args:
+            where: which of these rows each routed row is.
+            count: of the rows.
+
+        Returns:
+            None where they go to different numbers of experts, or come to one in another order.
+        """
+        sent = where[self.order]
+        hits, rest = divmod(len(sent), count)
+        if rest or (np.bincount(sent, minlength=count) != hits).any():
+            return None
+        same = self.experts[1:] == self.experts[:-1]
+        if (sent[1:] <= sent[:-1])[same].any():
+            return None
+        return self.experts[np.argsort(sent, kind="stable")].reshape(count, hits)
 
 
 class Routing:
@@ -26,7 +61,7 @@ class Routing:
         tokens: how many.
         hits: experts of a token.
         experts: how many there are; 0 until a call tells.
-        rows: the expert of each routed row, ascending; None where data choose it.
+        rows: what is known of the routed rows; None where data choose the experts.
     """
 
     def __init__(
@@ -36,7 +71,7 @@ class Routing:
         hits: int,
         choice: Choice,
         whose: str,
-        rows: NDArray[np.int64] | None = None,
+        rows: KnownRows | None = None,
     ) -> None:
         """Route ``tokens`` as ``choice`` says; messages name ``whose`` choice it is."""
         self.number = number

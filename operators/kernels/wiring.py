@@ -108,5 +108,5 @@ def _deepen_forks(program: Program) -> None:
             if readers[source.node, source.port] < 2:
                 continue
             count = sympy.sympify(source.type.count).subs(program.sizes)
-            if count.is_number:
+            if count.is_Number:
                 program.deepen(f"{node.name}.{index}", max(1, int(sympy.ceiling(count))))

@@ -30,7 +30,7 @@ from operators.torch.capture import Captured, capture, module_of, place_of, spec
 from operators.torch.folding import Constants
 from operators.torch.importing import Importing, UnsupportedError
 from operators.torch.numbers import array_of, dtype_of
-from operators.torch.registry import Result, importer_of, whole
+from operators.torch.registry import Result, importer_of, takes_opaque, whole
 from operators.torch.unsupported import Unsupported
 
 __all__ = ["from_torch", "planned"]
@@ -99,7 +99,7 @@ def planned(
     Returns:
         The model, its outputs by name, and what cannot be imported, in the order of the calls.
     """
-    importing = Importing(schedule, choices)
+    importing = Importing(schedule, choices.of)
     constants = Constants(captured)
     values: dict[Node, Any] = {}
     missing: list[Unsupported] = []
@@ -142,8 +142,11 @@ def planned(
     names = ["output"] if len(nodes) == 1 else [f"output_{i}" for i in range(len(nodes))]
     outputs: dict[str, View] = {}
     for name, node in zip(names, nodes, strict=True):
+        view = given(node)
+        if view is None:
+            continue  # behind a call that cannot be imported
         try:
-            outputs[name] = whole(importing, given(node))
+            outputs[name] = whole(importing, view)
         except UnsupportedError as error:
             place = module_of(node), *place_of(node)
             missing.append(Unsupported(target_of(node), *place, f"what it gives is stored: {error}"))
@@ -165,7 +168,7 @@ def _imported(importing: Importing, call: Call) -> Result:
     importer = importer_of(call.target, forms)
     if importer is None:
         raise UnsupportedError("expected a call that an importer is registered for")
-    if not forms or Routed in forms or importer is not importer_of(call.target):
+    if not forms or Routed in forms or takes_opaque(call.target, forms):
         return importer(importing, call)
 
     def made(each: object) -> object:

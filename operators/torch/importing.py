@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, NoReturn
 
@@ -15,7 +15,7 @@ from operators.functions.steps import Cut, Joined, Step
 from operators.kernels.concatenate import Concatenate
 from operators.kernels.kernel import Kernel, Operand
 from operators.kernels.model import Model
-from operators.kernels.routing import Routing
+from operators.kernels.routing import Choice, Routing
 from operators.kernels.row_local import (
     followed,
     followed_rows,
@@ -27,7 +27,6 @@ from operators.kernels.schedule import Schedule
 from operators.kernels.steps import Reshaped
 from operators.kernels.tensors import Computed, Opaque, Source, Stored, View
 from operators.torch.call import Call, Spec
-from operators.torch.choices import Choices
 from operators.torch.refusing import UnsupportedError
 from operators.torch.routed_rows import on_routed_rows
 
@@ -39,7 +38,8 @@ class Importing:
 
     Attributes:
         schedule: how it is to be tiled and ordered.
-        choices: of experts, for runs that cannot ask the data.
+        choice_of: for runs that cannot ask the data, the choice of experts of a layer: given its
+            number, the call that is given the choice, tokens and experts of a token.
         model: the kernels so far.
         routings: of the layers so far whose tokens go to experts.
         dealt: rows at their groups, of rows that are in the order of known groups.
@@ -48,10 +48,10 @@ class Importing:
         wholes: of tensors in an opaque form, where one was asked for in a layout.
     """
 
-    def __init__(self, schedule: Schedule, choices: Choices) -> None:
+    def __init__(self, schedule: Schedule, choice_of: Callable[[int, str, int, int], Choice]) -> None:
         """Begin with no kernels."""
         self.schedule: Final = schedule
-        self.choices: Final = choices
+        self.choice_of: Final = choice_of
         self.model: Final = Model()
         self.routings: Final[list[Routing]] = []
         self.dealt: Final[dict[Source, View]] = {}

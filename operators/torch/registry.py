@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeAlias
 
 from operators.kernels.tensors import Opaque, View
 from operators.torch.call import Call
 from operators.torch.importing import Importing
 
-__all__ = ["Importer", "Result", "importer_of", "imports", "makes_whole", "supported", "whole"]
+__all__ = ["Importer", "Result", "importer_of", "imports", "makes_whole", "supported", "takes_opaque", "whole"]
 
 Result: TypeAlias = View | tuple[View | None, ...]
 """What a call returns: a tensor, or several, None for one that nobody can read."""
@@ -48,8 +48,16 @@ def importer_of(target: str, forms: Iterable[type] = ()) -> Importer | None:
         target: of the call.
         forms: types of the opaque forms in which its arguments are.
     """
-    own = (_IMPORTERS.get((target, each)) for each in forms)
-    return next(filter(None, own), _IMPORTERS.get((target, None)))
+    return next((_IMPORTERS[key] for key in _keys(target, forms)), _IMPORTERS.get((target, None)))
+
+
+def takes_opaque(target: str, forms: Iterable[type]) -> bool:
+    """Whether somebody imports calls of ``target`` on tensors in one of these opaque forms."""
+    return any(True for _ in _keys(target, forms))
+
+
+def _keys(target: str, forms: Iterable[type]) -> Iterator[tuple[str, type | None]]:
+    return (key for each in forms if (key := (target, each)) in _IMPORTERS)
 
 
 def makes_whole(form: type) -> Callable[[Maker], Maker]:

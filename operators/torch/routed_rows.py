@@ -19,7 +19,7 @@ from operators.kernels.routed import Routed, Spread
 from operators.kernels.routing import Routing
 from operators.kernels.tensors import Opaque, Stored, View
 from operators.torch.refusing import UnsupportedError
-from operators.torch.routes import Gathered, places_of
+from operators.torch.routes import Gathered
 
 __all__ = ["deal", "on_routed_rows", "rows_operand", "to_experts"]
 
@@ -86,13 +86,14 @@ def to_experts(model: Model, view: View, routing: Routing) -> View:
     if routing.rows is None or not isinstance(form, Gathered | None):
         what = "other rows" if form is None else form
         raise UnsupportedError(f"it is given rows of experts and {what}: expected rows of the same")
-    rows, order = (view, np.arange(len(routing.rows))) if form is None else (form.rows, form.order)
-    if view.shape[0] != len(routing.rows):
+    count = len(routing.rows.experts)
+    rows, order = (view, np.arange(count)) if form is None else (form.rows, form.order)
+    if view.shape[0] != count:
         raise UnsupportedError(
-            f"it is given {len(routing.rows)} rows of experts and a tensor {list(view.shape)}: "
+            f"it is given {count} rows of experts and a tensor {list(view.shape)}: "
             "expected as many rows"
         )
-    places = places_of(order, routing.rows, rows.shape[0])
+    places = routing.rows.places(order, rows.shape[0])
     if places is None:
         raise UnsupportedError("it is given rows of experts in two orders: expected one")
     found: NDArray[np.int64] = places

@@ -17,7 +17,7 @@ from operators.kernels.routing import Routing
 from operators.kernels.tensors import View
 from operators.torch.call import Call
 
-__all__ = ["Collected", "Control", "Gathered", "Says", "places_of"]
+__all__ = ["Collected", "Control", "Gathered", "Says"]
 
 
 class Says(Enum):
@@ -28,7 +28,6 @@ class Says(Enum):
     TOKENS = "the tokens, sorted by expert"
     COUNTS = "how many tokens each expert gets"
     OFFSETS = "where the tokens of each expert end"
-    BLANK = "nothing yet"
     INVERSE = "where the sorted tokens were"
 
 
@@ -88,24 +87,3 @@ class Collected:
         """As messages show it."""
         return "rows of tokens, one for each expert of a token"
 
-
-def places_of(
-    order: NDArray[np.int64], experts: NDArray[np.int64], count: int
-) -> NDArray[np.int64] | None:
-    """Return the experts to which each of ``count`` rows goes, [count, hits].
-
-    Args:
-        order: which row each routed row is.
-        experts: of each routed row, ascending.
-        count: of the rows.
-
-    Returns:
-        None where rows go to different numbers of experts, or come to one in another order.
-    """
-    hits, rest = divmod(len(order), count)
-    if rest or (np.bincount(order, minlength=count) != hits).any():
-        return None
-    same = experts[1:] == experts[:-1]
-    if (order[1:] <= order[:-1])[same].any():
-        return None
-    return experts[np.argsort(order, kind="stable")].reshape(count, hits)

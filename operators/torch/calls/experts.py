@@ -19,7 +19,7 @@ from operators.torch.calls.tables import rows_of
 from operators.torch.importing import Importing
 from operators.torch.registry import imports, makes_whole
 from operators.torch.routed_rows import deal, rows_operand
-from operators.torch.routes import Collected, Control, Gathered, Says, places_of
+from operators.torch.routes import Collected, Control, Gathered, Says
 
 _INDEXING = ("aten.index.Tensor", "aten.index_select.default")
 
@@ -53,12 +53,12 @@ def by_known_places(importing: Importing, call: Call) -> View:
     x: View = call.args[0]
     order = importing.known(_index(importing, call))
     form = _form(x)
-    experts = form.routing.rows if isinstance(form, Routed) else None
-    if order is None or experts is None:
+    known = form.routing.rows if isinstance(form, Routed) else None
+    if order is None or known is None:
         return by_choice(importing, call)
     places = None
-    if np.array_equal(np.sort(order), np.arange(len(experts))):
-        places = places_of(np.argsort(order), experts, len(order))
+    if np.array_equal(np.sort(order), np.arange(x.shape[0])):
+        places = known.places(np.argsort(order), len(order))
     if places is None:
         importing.unsupported(
             "it takes rows of experts in another order: expected each once, those of an expert in "
@@ -136,7 +136,7 @@ def add_to_tokens(importing: Importing, call: Call) -> View:
     if isinstance(control, Control) and control.says is Says.TOKENS:
         indices = control.indices
     elif order is not None and routing.rows is not None:
-        found = places_of(order, routing.rows, call.result.shape[0])
+        found = routing.rows.places(order, call.result.shape[0])
         if found is None:
             importing.unsupported("it adds rows of experts in another order: expected theirs")
         places = lambda: found  # noqa: E731
@@ -159,13 +159,15 @@ def one_after_the_other(importing: Importing, view: View) -> View:
 @makes_whole(Routed)
 def by_expert(importing: Importing, view: View) -> View:
     """Rows of experts one after the other, where it is known how many each has."""
-    rows = _routing(view).rows
-    if rows is None:
+    known = _routing(view).rows
+    places = None if known is None else known.places(np.arange(view.shape[0]), view.shape[0])
+    if places is None:
         importing.unsupported(
             "it is given rows of as many tokens at each expert as data decide: expected them back "
             "in the order of the tokens"
         )
-    form = Collected(view, lambda: rows[:, np.newaxis], None)
+    found: NDArray[np.int64] = places
+    form = Collected(view, lambda: found, None)
     name = importing.model.name(view.source.name)
     return _collected(importing, name, form, form.places, view.shape, adds_up=False)
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from operators.kernels.grouped import GroupedProduct
 from operators.kernels.kernel import Operand
 from operators.kernels.packing import Pack
 from operators.kernels.routed import Packing, Routed, Spread
-from operators.kernels.routing import Routing
+from operators.kernels.routing import KnownRows, Routing
 from operators.kernels.schedule import fit
 from operators.kernels.tensors import Opaque, Stored, View
 from operators.tiles.tensor import Tensor
@@ -18,7 +19,7 @@ from operators.torch.call import Call
 from operators.torch.importing import Importing
 from operators.torch.registry import imports
 from operators.torch.routed_rows import to_experts
-from operators.torch.routes import Control, Gathered, Says, places_of
+from operators.torch.routes import Control, Gathered, Says
 
 _PRODUCTS = (
     "aten._grouped_mm.default",
@@ -109,7 +110,8 @@ def _routed(
             fits = ends.says is Says.OFFSETS and ends.routing is form.routing
         else:
             experts = _experts(importing, offsets, rows.shape[0], groups)
-            fits = np.array_equal(experts, form.routing.rows)
+            known = form.routing.rows
+            fits = known is not None and np.array_equal(experts, known.experts)
         if not fits:
             importing.unsupported("its groups are not those of its rows: expected one choice")
         if form.routing.experts not in (0, groups):
@@ -151,7 +153,8 @@ def _dealt(
     gathered = form if isinstance(form, Gathered) else None
     tokens = rows.shape[0] if gathered is None else gathered.rows.shape[0]
     order = np.arange(tokens) if gathered is None else gathered.order
-    places = places_of(order, experts, tokens)
+    known = KnownRows(experts, np.lexsort((order, experts)))
+    places = known.places(order, tokens)
     if places is None:
         importing.unsupported(
             "rows come often in one group, or in groups of different numbers: expected each row in "
@@ -159,7 +162,7 @@ def _dealt(
         )
     found: NDArray[np.int64] = places
     number = len(importing.routings)
-    routing = Routing(number, tokens, found.shape[1], lambda _: found, "the choice", experts)
+    routing = Routing(number, tokens, found.shape[1], lambda _: found, "the choice", known)
     routing.experts = groups
     importing.routings.append(routing)
     return to_experts(importing.model, rows, routing)

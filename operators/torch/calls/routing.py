@@ -43,7 +43,7 @@ def sort(importing: Importing, call: Call) -> tuple[View | None, View]:
     hits = shape[-1] if len(shape) > 1 else 1
     tokens = chosen.shape[0] // hits
     number = len(importing.routings)
-    choice = importing.choices.of(number, call.name, tokens, hits)
+    choice = importing.choice_of(number, call.name, tokens, hits)
     routing = Routing(number, tokens, hits, choice, f"routing[{number}]")
     importing.routings.append(routing)
     indices = chosen.reshaped((tokens, hits))
@@ -112,29 +112,24 @@ def end(importing: Importing, call: Call) -> View:
     return _control(call, 0, replace(given, says=Says.OFFSETS))
 
 
-@imports("aten.empty_like.default", "aten.zeros_like.default", of=Control)
-def blank(importing: Importing, call: Call) -> View:
-    """A place for the inverse of an order."""
-    given = _given(importing, call, Says.ORDER)
-    return _control(call, 0, replace(given, says=Says.BLANK))
-
-
 @imports("aten.index_put.default", "aten.scatter.src", of=Control)
 def invert(importing: Importing, call: Call) -> View:
-    """The order that undoes an order: its places, put where it says."""
-    given = _given(importing, call, Says.BLANK)
-    _, *others = call.args
+    """The order that undoes an order: its places, put where it says; it leaves none out."""
+    target, *others = call.args[:3] if call.target == "aten.index_put.default" else call.args
     where, numbers = others[-2:]
     (where,) = where if isinstance(where, list | tuple) else (where,)
-    order = where.source.form if isinstance(where, View) else None
+    form = where.source.form if isinstance(where.source, Opaque) else None
     known = importing.known(numbers)
     if (
-        order != replace(given, says=Says.ORDER)
+        not isinstance(form, Control)
+        or form.says is not Says.ORDER
         or known is None
         or not np.array_equal(known, np.arange(len(known)))
+        or target.shape != where.shape
+        or call.argument(3, "accumulate", False) is True
     ):
         importing.unsupported("it puts numbers by data: expected the inverse of an order")
-    return _control(call, 0, replace(given, says=Says.INVERSE))
+    return _control(call, 0, replace(form, says=Says.INVERSE))
 
 
 @imports(
