@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from math import isqrt
 from typing import Annotated, Literal, TypeAlias
 
-from fabric import Bounds, Described
+from fabric import Bounds, ConfigurationError, Described
 
 __all__ = ["Order", "Schedule", "divisors", "fit"]
 
@@ -52,6 +52,28 @@ class Schedule(Described):
     ragged: Literal["static", "dynamic"] = "dynamic"
     regions: int | tuple[int, ...] | None = None
     on_chip_bytes: Annotated[int, Bounds(0)] | None = None
+
+    def regions_of(self, layer: int, experts: int) -> int:
+        """Return how many regions share the groups of a ragged layer.
+
+        Raises:
+            ConfigurationError: ``regions`` has no number for it, or one that is no divisor.
+        """
+        wish = self.regions
+        if isinstance(wish, tuple):
+            if layer >= len(wish):
+                raise ConfigurationError(
+                    f"regions has {len(wish)} numbers: expected one for ragged layer {layer}, too"
+                )
+            wish = wish[layer]
+        if wish is None:
+            return experts
+        if wish < 1 or experts % wish:
+            raise ConfigurationError(
+                f"regions is {wish} for ragged layer {layer}: expected a divisor of the number of "
+                f"groups, {experts}"
+            )
+        return wish
 
     def order_of(self, name: str) -> Order:
         """Return the order of the product called ``name``: that of the first pattern it matches."""

@@ -35,6 +35,7 @@ def wire(program: Program, model: Model, spilled: Collection[Edge] = ()) -> None
             joints.joined(kernel, index, operand) for index, operand in enumerate(kernel.operands)
         ]
         given = kernel.wire(inputs)
+        kernel.tell(program, given)
         joints.streams.update(zip(kernel.results, given, strict=True))
     _deepen_forks(program)
 
@@ -114,5 +115,5 @@ def _deepen_forks(program: Program) -> None:
             if readers[source.node, source.port] < 2:
                 continue
             count = sympy.sympify(source.type.count).subs(program.sizes)
-            if count.is_number:
+            if count.is_Number:
                 program.deepen(f"{node.name}.{index}", max(1, int(sympy.ceiling(count))))
