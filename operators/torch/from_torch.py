@@ -15,11 +15,13 @@ from torch.fx.node import map_arg
 import operators.torch.calls  # noqa: F401 - registers the importers
 from fabric import Program, ProgramError
 from operators.kernels.kernel import Operand
+from operators.kernels.model import Model
+from operators.kernels.realise import realised
 from operators.kernels.row_local import followed
 from operators.kernels.schedule import Schedule
 from operators.kernels.storing import Store, matrix_shape
 from operators.kernels.tensors import Stored, View
-from operators.kernels.wiring import wire
+from operators.kernels.tuning import tuned
 from operators.torch.call import Call
 from operators.torch.capture import Captured, capture, module_of, place_of, specs_of, target_of
 from operators.torch.folding import Constants
@@ -61,21 +63,33 @@ def from_torch(
             line, and what would be needed.
     """
     captured = capture(module, args, kwargs or {})
-    importing, outputs, missing = planned(captured, schedule or Schedule())
+    outputs: dict[str, View] = {}
+
+    def build(schedule: Schedule) -> Program:
+        model = _model(captured, schedule)
+        outputs.update(model.outputs)
+        return realised(name or type(module).__name__, model, schedule)
+
+    schedule = schedule or Schedule()
+    program = tuned(schedule, build) if schedule.tuned else build(schedule)
+    _expect(program, module, args, kwargs or {}, outputs)
+    return program
+
+
+def _model(captured: Captured, schedule: Schedule) -> Model:
+    """Return a captured module as kernels under ``schedule``."""
+    importing, outputs, missing = planned(captured, schedule)
     if missing:
         first = missing[0]
         others = f"; {len(missing) - 1} others" if len(missing) > 1 else ""
         raise ProgramError(f"{first}{others}", file=first.file, line=first.line)
     model = importing.model
     for output, view in outputs.items():
-        shape = view.shape
-        layout = followed((view,), shape, importing.schedule, whole_rows=False)
+        layout = followed((view,), view.shape, schedule, whole_rows=False)
         model.kernels.append(Store(output, Operand(view, layout)))
+    model.outputs.update(outputs)
     model.drop_unread()
-    with Program(name or type(module).__name__) as program:
-        wire(program, model)
-    _expect(program, module, args, kwargs or {}, outputs)
-    return program
+    return model
 
 
 def planned(
