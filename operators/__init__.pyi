@@ -4,6 +4,7 @@ from .addresses import ExpertAddresses as ExpertAddresses
 from .addresses import FilterLastTile as FilterLastTile
 from .bufferize import Bufferize as Bufferize
 from .consumer import Consumer as Consumer
+from .convert import Convert as Convert
 from .eager_merge import EagerMerge as EagerMerge
 from .expand import Expand as Expand
 from .expand import Repeat as Repeat

@@ -10,14 +10,13 @@ from typing import Final
 import sympy
 
 from fabric import Layout, Program, Stream
-from operators.functions.transpose import Transpose
-from operators.kernels.edges import joint_of
+from operators.kernels.edges import Joint, joint_of
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.loading import load
 from operators.kernels.model import Model
+from operators.kernels.rearranging import rearranged
 from operators.kernels.tensors import Computed, Opaque, Pulled, Source, Stored
 from operators.kernels.wired import Wired
-from operators.map import Map
 from operators.streams.dimensions import redimensioned
 
 __all__ = ["wire"]
@@ -60,7 +59,7 @@ class _Joints:
         self._program: Final = program
         self._wired: Final = wired
         self._spilled: Final = spilled
-        self._converted: Final[dict[tuple[Source, Layout, bool, bool], tuple[Stream, range]]] = {}
+        self._converted: Final[dict[tuple[Source, Layout, bool], tuple[Stream, range]]] = {}
 
     def joined(self, kernel: Kernel, index: int) -> Streams:
         """Return an operand as its kernel reads it."""
@@ -83,22 +82,22 @@ class _Joints:
                 return load(name, replace(operand, resident=resident))
             case Computed():
                 assert layout is not None
-                stream = self._as_pulled(view.source, operand)
+                joint = joint_of(operand)
+                stream = self._as_pulled(view.source, operand, joint)
+                stream = rearranged(stream, joint.pulled.places, broadcasts=operand.broadcasts)
                 return redimensioned(stream, (1, *layout.trips))
             case _:
                 raise TypeError(f"{view.source} of {kernel.name}, operand {index}")
 
-    def _as_pulled(self, source: Computed, operand: Operand) -> Stream:
+    def _as_pulled(self, source: Computed, operand: Operand, joint: Joint) -> Stream:
         """Return a source in another layout: readers that want the same one share a converter."""
-        joint = joint_of(operand)
         pulled = joint.pulled
-        through = operand in self._spilled or joint.buffer_bytes is None
+        through = operand in self._spilled or not joint.convertible
         stream = self.streams[source]
         assert isinstance(stream, Stream)
-        same = pulled.layout.same_order(source.layout)
-        if same and not pulled.transposed and not through:
+        if pulled.layout.same_order(source.layout) and not through:
             return stream
-        key = source, pulled.layout.canonical(), pulled.transposed, through
+        key = source, pulled.layout.canonical(), through
         if key not in self._converted:
             nodes = self._program.nodes
             first = len(nodes)
@@ -113,10 +112,8 @@ def _converted(stream: Stream, source: Computed, pulled: Pulled, *, through: boo
     from operators.through_memory import through_memory
 
     if through:
-        stream = through_memory(stream, source.layout, pulled.layout)
-    elif not pulled.layout.same_order(source.layout):
-        stream = Convert(pulled.layout)(stream)
-    return Map(Transpose())(stream) if pulled.transposed else stream
+        return through_memory(stream, source.layout, pulled.layout)
+    return Convert(pulled.layout)(stream)
 
 
 def _deepen_forks(program: Program) -> None:
