@@ -15,6 +15,7 @@ from torch.fx.node import map_arg
 import operators.torch.calls  # noqa: F401 - registers the importers
 from fabric import Program, ProgramError
 from operators.kernels.kernel import Operand
+from operators.kernels.merging import merge_chains
 from operators.kernels.model import Model
 from operators.kernels.realise import realised
 from operators.kernels.row_local import followed
@@ -66,8 +67,8 @@ def from_torch(
     outputs: dict[str, View] = {}
 
     def build(schedule: Schedule) -> Program:
-        model = _model(captured, schedule)
-        outputs.update(model.outputs)
+        model, found = _model(captured, schedule)
+        outputs.update(found)
         return realised(name or type(module).__name__, model, schedule)
 
     schedule = schedule or Schedule()
@@ -76,8 +77,8 @@ def from_torch(
     return program
 
 
-def _model(captured: Captured, schedule: Schedule) -> Model:
-    """Return a captured module as kernels under ``schedule``."""
+def _model(captured: Captured, schedule: Schedule) -> tuple[Model, dict[str, View]]:
+    """Return a captured module as kernels under ``schedule``, and its outputs by name."""
     importing, outputs, missing = planned(captured, schedule)
     if missing:
         first = missing[0]
@@ -87,9 +88,9 @@ def _model(captured: Captured, schedule: Schedule) -> Model:
     for output, view in outputs.items():
         layout = followed((view,), view.shape, schedule, whole_rows=False)
         model.kernels.append(Store(output, Operand(view, layout)))
-    model.outputs.update(outputs)
     model.drop_unread()
-    return model
+    merge_chains(model)
+    return model, outputs
 
 
 def planned(
