@@ -15,6 +15,7 @@ from .functions import CacheWriteAddress as CacheWriteAddress
 from .functions import Div as Div
 from .functions import Exp as Exp
 from .functions import Function as Function
+from .functions import LeadingCols as LeadingCols
 from .functions import Matmul as Matmul
 from .functions import MatmulSum as MatmulSum
 from .functions import Maximum as Maximum
@@ -27,6 +28,7 @@ from .functions import RowAppend as RowAppend
 from .functions import RowMaximum as RowMaximum
 from .functions import RowSum as RowSum
 from .functions import RunningMaximum as RunningMaximum
+from .functions import ScaledAdd as ScaledAdd
 from .functions import SetOffset as SetOffset
 from .functions import ShiftedExp as ShiftedExp
 from .functions import SignalAllRead as SignalAllRead

@@ -1,6 +1,7 @@
 """A module as a graph of calls, by ``torch.export``.
 
-Composite calls (linear, attention, norms) stay whole; calls in place become calls that return.
+Composite calls that are imported (linear, attention, norms) stay whole, others are taken apart;
+calls in place become calls that return.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
+from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
 from operators.torch.call import Spec
 from operators.torch.numbers import dtype_of
+from operators.torch.registry import importer_of
 
 __all__ = ["Captured", "capture", "module_of", "place_of", "specs_of", "target_of"]
 
@@ -33,6 +36,7 @@ class Captured:
         data: those of ``tensors`` that come at run time: inputs of floating-point numbers.
             Inputs of integers and booleans decide where data go: they are known.
         parameters: those of ``tensors`` that are weights.
+        inputs: those of ``tensors`` that the module is called with.
         outputs: nodes, and numbers that depend on nothing.
     """
 
@@ -40,6 +44,7 @@ class Captured:
     tensors: Mapping[Node, torch.Tensor]
     data: frozenset[Node]
     parameters: frozenset[Node]
+    inputs: frozenset[Node]
     outputs: tuple[Any, ...]
 
 
@@ -48,11 +53,11 @@ def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns about itself
         exported = torch.export.export(module, args, dict(kwargs), strict=False)
-        exported = exported.run_decompositions({})
+        exported = _taken_apart(exported.run_decompositions({}))
     given = iter(torch.utils._pytree.tree_leaves((args, dict(kwargs))))
     held = {**exported.state_dict, **exported.constants}
     tensors: dict[Node, torch.Tensor] = {}
-    data, parameters = set(), set()
+    data, parameters, inputs = set(), set(), set()
     placeholders = [node for node in exported.graph.nodes if node.op == "placeholder"]
     for node, spec in zip(placeholders, exported.graph_signature.input_specs, strict=True):
         if spec.kind is not InputKind.USER_INPUT:
@@ -61,11 +66,29 @@ def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
                 parameters.add(node)
         elif isinstance(value := next(given), torch.Tensor):
             tensors[node] = value
+            inputs.add(node)
             if value.is_floating_point():
                 data.add(node)
     (output,) = (node for node in exported.graph.nodes if node.op == "output")
     calls = tuple(node for node in exported.graph.nodes if node.op == "call_function")
-    return Captured(calls, tensors, frozenset(data), frozenset(parameters), tuple(output.args[0]))
+    kinds = map(frozenset, (data, parameters, inputs))
+    return Captured(calls, tensors, *kinds, tuple(output.args[0]))
+
+
+def _taken_apart(exported: ExportedProgram) -> ExportedProgram:
+    """Replace calls that nobody imports by those that PyTorch makes of them, where it does."""
+    known = torch.export.default_decompositions()
+    while True:
+        targets = {node.target for node in exported.graph.nodes if node.op == "call_function"}
+        table = {
+            each: known[each] for each in targets if each in known and not importer_of(str(each))
+        }
+        if not table:
+            return exported
+        before, exported = targets, exported.run_decompositions(table)
+        after = {node.target for node in exported.graph.nodes if node.op == "call_function"}
+        if after == before:
+            return exported
 
 
 def target_of(node: Node) -> str:

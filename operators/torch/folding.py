@@ -1,7 +1,8 @@
 """Calls that depend on no data: worked out by PyTorch itself.
 
 Integers and booleans (positions, masks, lengths) at once, since they decide how a model is
-planned; numbers made of weights and buffers when a run asks for them.
+planned; numbers made of weights and buffers when a run asks for them. What is made of weights and
+of what the module is called with is what it computes, integers or not: it is not folded.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class Constants:
         self._early: Final = {
             node for node in self._make if node not in captured.parameters and self._real[node]
         }
+        self._weights: Final = set(captured.parameters)
+        self._inputs: Final = set(captured.inputs)
 
     def __contains__(self, node: Node) -> bool:
         """Whether a node depends on no data."""
@@ -45,6 +48,14 @@ class Constants:
         reads = node.all_input_nodes
         if any(each not in self._make for each in reads):
             return False
+        weighs = any(each in self._weights for each in reads)
+        asked = any(each in self._inputs for each in reads)
+        if weighs and asked:
+            return False
+        if weighs:
+            self._weights.add(node)
+        if asked:
+            self._inputs.add(node)
         self._real[node] = all(self._real[each] for each in reads)
         if self._real[node] and all(each in self._early for each in reads):
             self._early.add(node)
