@@ -52,12 +52,10 @@ class _Summary:
         self._program: Final = program
         self._wired: Final = wired
         self._fusion: Final = fusion
-        self._results: Final = {
-            edge.consumer.operands[edge.operand].view.source
-            for edge in model.edges()
-            if edge.consumer.results
-        }
         self.edges: Final = [edge.consumer.operands[edge.operand] for edge in model.edges()]
+        last = [kernel for kernel in model.kernels if not kernel.results]
+        self._outputs: Final = {*last, *(each for kernel in last for each in kernel.operands)}
+        self._between: Final = [each for each in self.edges if each not in self._outputs]
         self.through: Final = [each for each in self.edges if self._stores(wired.bringing[each])]
         self._part: Final = dict(self._parts())
 
@@ -82,11 +80,12 @@ class _Summary:
 
     def unfused_bytes(self) -> int:
         """All intermediate tensors as a whole."""
-        return sum(_whole_bytes(each) for each in self._results)
+        return sum(_whole_bytes(each) for each in {each.view.source for each in self._between})
 
     def converter_bytes(self) -> int:
         """The buffers of the converters between kernels."""
-        return sum(buffer_bytes(self._program, self._wired.operands[each]) for each in self.edges)
+        its = [self._wired.operands[each] for each in self._between]
+        return sum(buffer_bytes(self._program, each) for each in its)
 
     def channel_bytes(self) -> int:
         """The channels between kernels, and those of the converters."""
@@ -100,7 +99,8 @@ class _Summary:
                     continue
                 name = source.node.name
                 giving, reading = self._part[places[name]], self._part[place]
-                if _is_load(giving) or (giving is reading and isinstance(giving, Kernel)):
+                inside = giving is reading and isinstance(giving, Kernel)
+                if inside or _is_load(giving) or reading in self._outputs:
                     continue
                 fork = f"broadcast_{name}_{source.port}.0"
                 forks[fork] += 1
