@@ -120,6 +120,6 @@ class SelectorOf(Function):
             return given
         hits = sorted(places.data[0].tolist())
         width = given.width
-        if hits and not 0 <= hits[0] <= hits[-1] < width or len(set(hits)) < len(hits):
+        if (hits and not 0 <= hits[0] <= hits[-1] < width) or len(set(hits)) < len(hits):
             raise ValueError(f"streams {hits} are named: expected different ones below {width}")
         return Selector(tuple(map(int, hits)), width)

@@ -84,7 +84,9 @@ class GroupedProduct(Kernel):
             ]  # [n, J]
             pairs = enumerate(zip(rows, loads, strict=True))
             if summed:  # [n] of whole rows
-                data = [Accum(MatmulSum(), name=f"{name}_{region}")(*each) for region, each in pairs]
+                data = [
+                    Accum(MatmulSum(), name=f"{name}_{region}")(*each) for region, each in pairs
+                ]
             else:  # [n, J] of tiles of columns
                 data = [Map(Matmul(), name=f"{name}_{region}")(*each) for region, each in pairs]
             assert isinstance(result, Opaque)

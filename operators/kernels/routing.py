@@ -123,9 +123,7 @@ class Routing:
         return choice.astype(np.int64)
 
 
-def selected(
-    indices: Stream | None, choice: NDArray[np.int64], width: int, name: str
-) -> Stream:
+def selected(indices: Stream | None, choice: NDArray[np.int64], width: int, name: str) -> Stream:
     """Return selectors ``[1, *choice.shape[:-1]]``.
 
     Args:

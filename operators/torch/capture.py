@@ -71,8 +71,8 @@ def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
                 data.add(node)
     (output,) = (node for node in exported.graph.nodes if node.op == "output")
     calls = tuple(node for node in exported.graph.nodes if node.op == "call_function")
-    kinds = map(frozenset, (data, parameters, inputs))
-    return Captured(calls, tensors, *kinds, tuple(output.args[0]))
+    known = frozenset(data), frozenset(parameters), frozenset(inputs)
+    return Captured(calls, tensors, *known, tuple(output.args[0]))
 
 
 def _taken_apart(exported: ExportedProgram) -> ExportedProgram:

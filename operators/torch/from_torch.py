@@ -17,14 +17,16 @@ from torch.fx.node import map_arg
 import operators.torch.calls  # noqa: F401 - registers the importers
 from fabric import Program, ProgramError
 from operators.kernels.merging import merge_chains
+from operators.kernels.model import Model
+from operators.kernels.realise import realised
+from operators.kernels.routed import Routed
 from operators.kernels.schedule import Schedule
 from operators.kernels.storing import Store, matrix_shape
-from operators.kernels.routed import Routed
 from operators.kernels.tensors import Opaque, Stored, View
-from operators.kernels.wiring import wire
+from operators.kernels.tuning import tuned
 from operators.torch.call import Call
-from operators.torch.choices import Choices
 from operators.torch.capture import Captured, capture, module_of, place_of, specs_of, target_of
+from operators.torch.choices import Choices
 from operators.torch.folding import Constants
 from operators.torch.importing import Importing, UnsupportedError
 from operators.torch.numbers import array_of, dtype_of
@@ -70,21 +72,34 @@ def from_torch(
             line, and what would be needed.
     """
     captured = capture(module, args, kwargs or {})
-    choices = Choices(captured, routing)
-    importing, outputs, missing = planned(captured, schedule or Schedule(), choices)
+    outputs: dict[str, View] = {}
+
+    def build(schedule: Schedule) -> Program:
+        model, found = _model(captured, schedule, Choices(captured, routing))
+        outputs.update(found)
+        return realised(name or type(module).__name__, model, schedule)
+
+    schedule = schedule or Schedule()
+    program = tuned(schedule, build) if schedule.tuned else build(schedule)
+    _expect(program, module, args, kwargs or {}, outputs)
+    return program
+
+
+def _model(
+    captured: Captured, schedule: Schedule, choices: Choices
+) -> tuple[Model, dict[str, View]]:
+    """Return a captured module as kernels under ``schedule``, and its outputs by name."""
+    importing, outputs, missing = planned(captured, schedule, choices)
     if missing:
         first = missing[0]
         others = f"; {len(missing) - 1} others" if len(missing) > 1 else ""
         raise ProgramError(f"{first}{others}", file=first.file, line=first.line)
     model = importing.model
     for output, view in outputs.items():
-        model.kernels.append(Store.of(output, view, importing.schedule))
+        model.kernels.append(Store.of(output, view, schedule))
     model.drop_unread()
     merge_chains(model)
-    with Program(name or type(module).__name__) as program:
-        wire(program, model)
-    _expect(program, module, args, kwargs or {}, outputs)
-    return program
+    return model, outputs
 
 
 def planned(
@@ -145,7 +160,9 @@ def planned(
             outputs[name] = whole(importing, view)
         except UnsupportedError as error:
             place = module_of(node), *place_of(node)
-            missing.append(Unsupported(target_of(node), *place, f"what it gives is stored: {error}"))
+            missing.append(
+                Unsupported(target_of(node), *place, f"what it gives is stored: {error}")
+            )
     return importing, outputs, missing
 
 

@@ -48,7 +48,9 @@ class Importing:
         wholes: of tensors in an opaque form, where one was asked for in a layout.
     """
 
-    def __init__(self, schedule: Schedule, choice_of: Callable[[int, str, int, int], Choice]) -> None:
+    def __init__(
+        self, schedule: Schedule, choice_of: Callable[[int, str, int, int], Choice]
+    ) -> None:
         """Begin with no kernels."""
         self.schedule: Final = schedule
         self.choice_of: Final = choice_of

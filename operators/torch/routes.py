@@ -86,4 +86,3 @@ class Collected:
     def __str__(self) -> str:
         """As messages show it."""
         return "rows of tokens, one for each expert of a token"
-

@@ -207,9 +207,7 @@ def _collected(
     indices = None if form.indices is None else rows_operand(form.indices, routing.hits)
     result = Computed(name, (shape[0], cols), form.rows.dtype, layout)
     rows = Operand(form.rows, None)
-    (view,) = importing.add(
-        Collect(name, routing, rows, places, indices, result, adds_up=adds_up)
-    )
+    (view,) = importing.add(Collect(name, routing, rows, places, indices, result, adds_up=adds_up))
     return view.reshaped(shape)
 
 

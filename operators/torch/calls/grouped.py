@@ -94,9 +94,7 @@ def _parts(
     return _multiplied(importing, importing.name_of(call), routed, parts)
 
 
-def _routed(
-    importing: Importing, call: Call, rows: View, offsets: object, groups: int
-) -> View:
+def _routed(importing: Importing, call: Call, rows: View, offsets: object, groups: int) -> View:
     """Return rows at their experts, as tiles that a product can take.
 
     Raises:
@@ -126,9 +124,7 @@ def _routed(
     return _packed(importing, call, importing.dealt[source])
 
 
-def _experts(
-    importing: Importing, offsets: object, count: int, groups: int
-) -> NDArray[np.int64]:
+def _experts(importing: Importing, offsets: object, count: int, groups: int) -> NDArray[np.int64]:
     """Return the group of each row."""
     ends = importing.known(offsets)
     if ends is None:
@@ -145,9 +141,7 @@ def _experts(
     return np.repeat(np.arange(groups), counts)
 
 
-def _dealt(
-    importing: Importing, rows: View, experts: NDArray[np.int64], groups: int
-) -> View:
+def _dealt(importing: Importing, rows: View, experts: NDArray[np.int64], groups: int) -> View:
     """Send rows to groups that are known."""
     form = rows.source.form if isinstance(rows.source, Opaque) else None
     gathered = form if isinstance(form, Gathered) else None
