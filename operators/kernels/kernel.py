@@ -26,11 +26,13 @@ class Operand:
             None for an opaque form, which is read as it comes.
         resident: what is read again stays on chip; where not, and it comes from off-chip memory,
             it is loaded again. What a kernel gives is always kept.
+        broadcasts: a tile of one row or one column does for one of many: the function repeats it.
     """
 
     view: View
     layout: Layout | None
     resident: bool = True
+    broadcasts: bool = False
 
 
 class Kernel(ABC):

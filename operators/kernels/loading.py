@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fabric import Layout, ShapeError, Stream
-from operators.functions.transpose import Transpose
 from operators.kernels.kernel import Operand
 from operators.kernels.memory import read_from_memory
+from operators.kernels.rearranging import rearranged
 from operators.kernels.tensors import Stored
-from operators.map import Map
 from operators.streams.dimensions import redimensioned
 
 __all__ = ["load"]
@@ -32,8 +31,7 @@ def load(name: str, operand: Operand) -> Stream:
         from operators.convert import Convert
 
         stream = Convert(pulled.layout)(stream.laid_out(once))
-    if pulled.transposed:
-        stream = Map(Transpose())(stream)
+    stream = rearranged(stream, pulled.places, broadcasts=operand.broadcasts)
     return redimensioned(stream, (1, *layout.trips))
 
 

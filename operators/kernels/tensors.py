@@ -7,21 +7,15 @@ it into a layout of the tensor that is really there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fabric import (
-    Layout,
-    Viewed,
-    dtype_name,
-    expanded_back,
-    permuted,
-    reshaped,
-    sliced,
-    sliced_back,
-)
+from fabric import Layout, dtype_name
+from operators.kernels.steps import Expanded, Permuted, Reshaped, Sliced, Step
 from operators.tiles.tensor import Tensor
 
 __all__ = ["Computed", "Opaque", "Pulled", "Source", "Stored", "View"]
@@ -116,74 +110,12 @@ class Pulled:
     Attributes:
         layout: over the source's shape; over another one of as many elements where only off-chip
             memory, in which both are the same, can give the tiles.
-        transposed: the reader's tile is the transpose of the source's.
+        places: which element of the source's tile, numbered in row-major order, each element of the
+            reader's tile is: [rows, cols].
     """
 
     layout: Layout
-    transposed: bool = False
-
-
-@dataclass(frozen=True)
-class _Permuted:
-    dims: tuple[int, ...]
-
-    def pull(self, layout: Layout, before: tuple[int, ...]) -> Viewed | None:
-        del before
-        inverse = tuple(self.dims.index(axis) for axis in range(len(self.dims)))
-        return permuted(layout, inverse)
-
-    def push(self, layout: Layout) -> Viewed | None:
-        return permuted(layout, self.dims)
-
-    def seen(self, array: np.ndarray) -> np.ndarray:
-        return array.transpose(self.dims)
-
-
-@dataclass(frozen=True)
-class _Reshaped:
-    shape: tuple[int, ...]
-
-    def pull(self, layout: Layout, before: tuple[int, ...]) -> Viewed | None:
-        return _plain(reshaped(layout, before))
-
-    def push(self, layout: Layout) -> Viewed | None:
-        return _plain(reshaped(layout, self.shape))
-
-    def seen(self, array: np.ndarray) -> np.ndarray:
-        return array.reshape(self.shape)
-
-
-@dataclass(frozen=True)
-class _Sliced:
-    dim: int
-    first: int
-    count: int
-
-    def pull(self, layout: Layout, before: tuple[int, ...]) -> Viewed | None:
-        return _plain(sliced_back(layout, before, self.dim, self.first))
-
-    def push(self, layout: Layout) -> Viewed | None:
-        return _plain(sliced(layout, self.dim, self.first, self.count))
-
-    def seen(self, array: np.ndarray) -> np.ndarray:
-        return array.take(range(self.first, self.first + self.count), axis=self.dim)
-
-
-@dataclass(frozen=True)
-class _Expanded:
-    shape: tuple[int, ...]
-
-    def pull(self, layout: Layout, before: tuple[int, ...]) -> Viewed | None:
-        return _plain(expanded_back(layout, before))
-
-    def push(self, layout: Layout) -> None:
-        del layout  # what is there once is not a stream of what is read often
-
-    def seen(self, array: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(array, self.shape)
-
-
-_Step = _Permuted | _Reshaped | _Sliced | _Expanded
+    places: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +130,7 @@ class View:
 
     source: Source
     shape: tuple[int, ...]
-    steps: tuple[tuple[_Step, tuple[int, ...]], ...] = ()
+    steps: tuple[tuple[Step, tuple[int, ...]], ...] = ()
 
     @staticmethod
     def of(source: Source) -> View:
@@ -220,28 +152,28 @@ class View:
         dims = tuple(dims)
         if dims == tuple(range(len(dims))):
             return self
-        return self._seen(_Permuted(dims), tuple(self.shape[axis] for axis in dims))
+        return self._seen(Permuted(dims), tuple(self.shape[axis] for axis in dims))
 
     def reshaped(self, shape: Sequence[int]) -> View:
         """See the same elements in row-major order under another shape."""
         shape = tuple(shape)
-        return self if shape == self.shape else self._seen(_Reshaped(shape), shape)
+        return self if shape == self.shape else self._seen(Reshaped(shape), shape)
 
     def sliced(self, dim: int, first: int, count: int) -> View:
         """See ``count`` places of a dimension, from ``first`` on."""
         if (first, count) == (0, self.shape[dim]):
             return self
         shape = (*self.shape[:dim], count, *self.shape[dim + 1 :])
-        return self._seen(_Sliced(dim, first, count), shape)
+        return self._seen(Sliced(dim, first, count), shape)
 
     def expanded(self, shape: Sequence[int]) -> View:
         """See dimensions of size 1 as often as ``shape`` says; it may have more in front."""
         shape = tuple(shape)
         padded = self.reshaped((1,) * (len(shape) - len(self.shape)) + self.shape)
-        return padded if shape == padded.shape else padded._seen(_Expanded(shape), shape)
+        return padded if shape == padded.shape else padded._seen(Expanded(shape), shape)
 
-    def _seen(self, step: _Step, shape: tuple[int, ...]) -> View:
-        if isinstance(self.source, Stored) and not self.steps and not isinstance(step, _Expanded):
+    def _seen(self, step: Step, shape: tuple[int, ...]) -> View:
+        if isinstance(self.source, Stored) and not self.steps and not isinstance(step, Expanded):
             return View.of(self.source.viewed(self.source.name, shape, step.seen))
         return replace(self, shape=shape, steps=(*self.steps, (step, self.shape)))
 
@@ -251,14 +183,21 @@ class View:
         Returns:
             None where no layout of the source expresses it.
         """
-        transposed = False
+        tiles = []
         for index, (step, before) in reversed(list(enumerate(self.steps))):
+            tiles.append((step, layout.tile))
             seen = step.pull(layout, before)
-            if seen is None:
+            if seen is None and index == 0 and isinstance(step, Reshaped):
                 # In row-major memory the source has this shape as well.
-                return Pulled(layout, transposed) if index == 0 and _reshapes(step) else None
-            layout, transposed = seen.layout, transposed != seen.transposed
-        return Pulled(layout, transposed)
+                tiles.pop()
+                break
+            if seen is None:
+                return None
+            layout = seen.layout
+        places = np.arange(math.prod(layout.tile)).reshape(layout.tile)
+        for step, tile in reversed(tiles):
+            places = step.in_tile(places, tile)
+        return Pulled(layout, places.reshape(math.prod(places.shape[:-1]), -1))
 
     def array(self) -> np.ndarray:
         """The data of a view of a stored tensor.
@@ -287,11 +226,3 @@ class View:
                 return None
             layout = seen.layout
         return layout
-
-
-def _reshapes(step: _Step) -> bool:
-    return isinstance(step, _Reshaped)
-
-
-def _plain(layout: Layout | None) -> Viewed | None:
-    return None if layout is None else Viewed(layout, transposed=False)

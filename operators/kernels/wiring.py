@@ -9,13 +9,12 @@ from typing import Final
 import sympy
 
 from fabric import Layout, Program, Stream
-from operators.functions.transpose import Transpose
 from operators.kernels.edges import joint_of
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.loading import load
 from operators.kernels.model import Edge, Model
+from operators.kernels.rearranging import rearranged
 from operators.kernels.tensors import Computed, Opaque, Pulled, Source, Stored
-from operators.map import Map
 from operators.streams.dimensions import redimensioned
 
 __all__ = ["wire"]
@@ -50,7 +49,7 @@ class _Joints:
         """Begin with nothing; ``spilled`` operands come through off-chip memory."""
         self.streams: Final[dict[Source, Streams]] = {}
         self._spilled: Final = spilled
-        self._converted: Final[dict[tuple[Source, Layout, bool, bool], Stream]] = {}
+        self._converted: Final[dict[tuple[Source, Layout, bool], Stream]] = {}
 
     def joined(self, kernel: Kernel, index: int, operand: Operand) -> Streams:
         """Return an operand as its kernel reads it."""
@@ -65,6 +64,7 @@ class _Joints:
                 joint = joint_of(operand)
                 through = (kernel, index) in self._spilled or joint.buffer_bytes is None
                 stream = self._as_pulled(view.source, joint.pulled, through=through)
+                stream = rearranged(stream, joint.pulled.places, broadcasts=operand.broadcasts)
                 return redimensioned(stream, (1, *layout.trips))
             case _:
                 raise TypeError(f"{view.source} of {kernel.name}, operand {index}")
@@ -73,10 +73,9 @@ class _Joints:
         """Return a source in another layout: readers that want the same one share a converter."""
         stream = self.streams[source]
         assert isinstance(stream, Stream)
-        same = pulled.layout.same_order(source.layout)
-        if same and not pulled.transposed and not through:
+        if pulled.layout.same_order(source.layout) and not through:
             return stream
-        key = source, pulled.layout.canonical(), pulled.transposed, through
+        key = source, pulled.layout.canonical(), through
         if key not in self._converted:
             self._converted[key] = _converted(stream, source, pulled, through=through)
         return self._converted[key]
@@ -87,10 +86,8 @@ def _converted(stream: Stream, source: Computed, pulled: Pulled, *, through: boo
     from operators.through_memory import through_memory
 
     if through:
-        stream = through_memory(stream, source.layout, pulled.layout)
-    elif not pulled.layout.same_order(source.layout):
-        stream = Convert(pulled.layout)(stream)
-    return Map(Transpose())(stream) if pulled.transposed else stream
+        return through_memory(stream, source.layout, pulled.layout)
+    return Convert(pulled.layout)(stream)
 
 
 def _deepen_forks(program: Program) -> None:

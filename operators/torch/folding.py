@@ -83,4 +83,4 @@ def _held(tensor: torch.Tensor) -> Callable[[], torch.Tensor]:
 
 
 def _is_meta(tensor: torch.Tensor) -> bool:
-    return tensor.device.type == "meta"
+    return bool(tensor.device.type == "meta")

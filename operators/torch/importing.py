@@ -66,7 +66,7 @@ class Importing:
         """
         shape = call.result.shape
         layout = followed(operands, shape, self.schedule, whole_rows=whole_rows)
-        reading = tuple(Operand(each.expanded(shape), layout) for each in operands)
+        reading = tuple(Operand(each.expanded(shape), layout, broadcasts=True) for each in operands)
         name = self.name_of(call)
         result = self.computed(name, call.result, layout)
         (view,) = self.add(RowLocal(name, function, reading, result))

@@ -10,7 +10,7 @@ import torch
 
 __all__ = ["array_of", "dtype_of"]
 
-_DTYPES: Final = {
+_DTYPES: Final[dict[object, np.dtype]] = {
     torch.float32: np.dtype(np.float32),
     torch.float64: np.dtype(np.float32),
     torch.float16: np.dtype(np.float16),
