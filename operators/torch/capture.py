@@ -32,6 +32,7 @@ class Captured:
         tensors: what the placeholders stand for: parameters, buffers and inputs.
         data: those of ``tensors`` that come at run time: inputs of floating-point numbers.
             Inputs of integers and booleans decide where data go: they are known.
+        integers: the other inputs.
         parameters: those of ``tensors`` that are weights.
         outputs: nodes, and numbers that depend on nothing.
     """
@@ -39,20 +40,22 @@ class Captured:
     calls: tuple[Node, ...]
     tensors: Mapping[Node, torch.Tensor]
     data: frozenset[Node]
+    integers: frozenset[Node]
     parameters: frozenset[Node]
     outputs: tuple[Any, ...]
 
 
 def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Captured:
     """Trace ``module`` for arguments like these."""
+    traced = _where_the_weights_are(module, (args, dict(kwargs)))
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns about itself
-        exported = torch.export.export(module, args, dict(kwargs), strict=False)
+        exported = torch.export.export(module, *traced, strict=False)
         exported = exported.run_decompositions({})
     given = iter(torch.utils._pytree.tree_leaves((args, dict(kwargs))))
     held = {**exported.state_dict, **exported.constants}
     tensors: dict[Node, torch.Tensor] = {}
-    data, parameters = set(), set()
+    data, integers, parameters = set(), set(), set()
     placeholders = [node for node in exported.graph.nodes if node.op == "placeholder"]
     for node, spec in zip(placeholders, exported.graph_signature.input_specs, strict=True):
         if spec.kind is not InputKind.USER_INPUT:
@@ -61,11 +64,21 @@ def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
                 parameters.add(node)
         elif isinstance(value := next(given), torch.Tensor):
             tensors[node] = value
-            if value.is_floating_point():
-                data.add(node)
+            (data if value.is_floating_point() else integers).add(node)
     (output,) = (node for node in exported.graph.nodes if node.op == "output")
     calls = tuple(node for node in exported.graph.nodes if node.op == "call_function")
-    return Captured(calls, tensors, frozenset(data), frozenset(parameters), tuple(output.args[0]))
+    kinds = frozenset(data), frozenset(integers), frozenset(parameters)
+    return Captured(calls, tensors, *kinds, tuple(output.args[0]))
+
+
+def _where_the_weights_are(module: torch.nn.Module, given: Any) -> Any:
+    """Return arguments on the meta device if a weight is there: one trace is on one device.
+
+    What is traced has no numbers anywhere; what is known of the arguments is taken from these.
+    """
+    if not any(each.is_meta for each in module.parameters()):
+        return given
+    return torch.utils._pytree.tree_map_only(torch.Tensor, lambda each: each.to("meta"), given)
 
 
 def target_of(node: Node) -> str:
