@@ -55,7 +55,9 @@ def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
     given = iter(torch.utils._pytree.tree_leaves((args, dict(kwargs))))
     held = {**exported.state_dict, **exported.constants}
     tensors: dict[Node, torch.Tensor] = {}
-    data, integers, parameters = set(), set(), set()
+    data: set[Node] = set()
+    integers: set[Node] = set()
+    parameters: set[Node] = set()
     placeholders = [node for node in exported.graph.nodes if node.op == "placeholder"]
     for node, spec in zip(placeholders, exported.graph_signature.input_specs, strict=True):
         if spec.kind is not InputKind.USER_INPUT:

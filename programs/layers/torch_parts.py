@@ -50,8 +50,10 @@ class LanguageModelPart(torch.nn.Module):
             _without_ends(model.base_model)
 
     def forward(self, given: Any, positions: Any, mask: Any, *past: Any) -> tuple[Any, ...]:
-        """Return logits of each request's last token, or what the last layer gives for all of
-        them, and keys and values of the new tokens, layer by layer.
+        """Return the result, and keys and values of the new tokens, layer by layer.
+
+        The result is the logits of each request's last token, or where the part has no head, what
+        its last layer gives for every token.
         """
         cache = _Cache(past)
         called: dict[str, Any] = {

@@ -62,32 +62,26 @@ def model_of(
 
 
 def _load(model: Any, weights: Path, layers: range, dtype: Any) -> None:
-    """Give ``model`` the weights of the layers that it has, as they are in the file."""
+    """Give ``model`` the weights of the layers that it has, as they are in the files."""
     files = sorted(weights.glob("*.safetensors")) if weights.is_dir() else [weights]
-    if not files:
-        raise ConfigurationError(f"{weights} has no files: expected some of safetensors")
-    held: dict[str, Any] = {}
-    for file in files:
-        held |= _mapped(file)
-    prefix = f"{model.base_model_prefix}."
     wanted = set(model.state_dict())
-    found = {}
-    for name, tensor in held.items():
-        own = _renumbered(name, layers)
-        if own is None:
-            continue
-        found[own if own in wanted else prefix + own] = tensor
-    missing, _ = model.load_state_dict(
-        {name: each for name, each in found.items() if name in wanted}, strict=False, assign=True
-    )
+    found: dict[str, Any] = {}
+    for file in files:
+        for name, tensor in _mapped(file).items():
+            own = _renumbered(name, layers)
+            # Files of a model without a head call its weights without what is in front of them.
+            prefixed = f"{model.base_model_prefix}.{own}"
+            found[prefixed if prefixed in wanted else str(own)] = tensor
+    for one, other in model.all_tied_weights_keys.items():
+        for name, twin in ((one, other), (other, one)):
+            if name not in found and twin in found:
+                found[name] = found[twin]
+    held = {name: tensor for name, tensor in found.items() if name in wanted}
+    missing, _ = model.load_state_dict(held, strict=False, assign=True)
+    if missing:
+        others = f" and {len(missing) - 1} more of its weights" if len(missing) > 1 else ""
+        raise ConfigurationError(f"{weights} has no {missing[0]}{others}: expected all of them")
     model.tie_weights()
-    lacking = [each for each in missing if model.state_dict()[each].data_ptr() not in {
-        tensor.data_ptr() for tensor in found.values()
-    }]
-    if lacking:
-        raise ConfigurationError(
-            f"{weights} has no {lacking[0]} and {len(lacking) - 1} others: expected all weights"
-        )
     model.to(dtype)
 
 
@@ -96,17 +90,18 @@ def _mapped(file: Path) -> dict[str, Any]:
 
     try:
         with safe_open(file, framework="pt") as opened:
-            return {name: opened.get_tensor(name) for name in opened.keys()}
+            names = opened.keys()
+            return {name: opened.get_tensor(name) for name in names}
     except (OSError, SafetensorError) as error:
         raise ConfigurationError(f"{file}: {error}: expected a file of safetensors") from error
 
 
 def _renumbered(name: str, layers: range) -> str | None:
     """Return a weight's name with its layer counted from the first one there is; None of others."""
-    found = re.search(r"\b(?:layers|h)\.(\d+)\.", name)
-    if found is None:
+    numbered = re.search(r"\b(?:layers|h)\.(\d+)\.", name)
+    if numbered is None:
         return name
-    number = int(found[1])
+    number = int(numbered[1])
     if number not in layers:
         return None
-    return f"{name[: found.start(1)]}{number - layers.start}{name[found.end(1) :]}"
+    return f"{name[: numbered.start(1)]}{number - layers.start}{name[numbered.end(1) :]}"

@@ -1,4 +1,4 @@
-"""Tests of what needs the extra torch: skipped where it is not installed, and the report says so."""
+"""Tests of what needs the extra torch: skipped, and reported so, where it is not installed."""
 
 from __future__ import annotations
 
