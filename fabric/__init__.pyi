@@ -26,8 +26,17 @@ from .hardware.description import OffChipDescription as OffChipDescription
 from .hardware.description import OnChipDescription as OnChipDescription
 from .hardware.description import TileDescription as TileDescription
 from .hardware.file import load_hardware as load_hardware
+from .layouts.conversion import Conversion as Conversion
+from .layouts.conversion import ConvertBytes as ConvertBytes
+from .layouts.conversion import conversion as conversion
+from .layouts.conversion import convert_bytes as convert_bytes
+from .layouts.conversion import live_tiles as live_tiles
 from .layouts.layout import Layout as Layout
+from .layouts.loops import Loop as Loop
+from .layouts.reshaping import counted as counted
 from .layouts.reshaping import reshaped as reshaped
+from .layouts.retiling import common_tile as common_tile
+from .layouts.retiling import in_parts as in_parts
 from .layouts.views import Viewed as Viewed
 from .layouts.views import expanded_back as expanded_back
 from .layouts.views import permuted as permuted
@@ -109,6 +118,7 @@ from .wiring.costs import ARTIFACT_BYTES as ARTIFACT_BYTES
 from .wiring.costs import Costs as Costs
 from .wiring.costs import artifact_bytes as artifact_bytes
 from .wiring.initial import Initial as Initial
+from .wiring.joined import check_same_shape as check_same_shape
 from .wiring.off_chip_tensor import OffChipTensor as OffChipTensor
 from .wiring.operator import ComputeOperator as ComputeOperator
 from .wiring.operator import Operator as Operator
@@ -117,6 +127,5 @@ from .wiring.program import Program as Program
 from .wiring.program import hardware_scope as hardware_scope
 from .wiring.stream import Feedback as Feedback
 from .wiring.stream import Stream as Stream
-from .wiring.stream import check_same_shape as check_same_shape
 from .wiring.work import Rates as Rates
 from .wiring.work import Work as Work

@@ -4,6 +4,7 @@ from .addresses import ExpertAddresses as ExpertAddresses
 from .addresses import FilterLastTile as FilterLastTile
 from .bufferize import Bufferize as Bufferize
 from .consumer import Consumer as Consumer
+from .convert import Convert as Convert
 from .eager_merge import EagerMerge as EagerMerge
 from .expand import Expand as Expand
 from .expand import Repeat as Repeat
@@ -14,6 +15,7 @@ from .functions import CacheWriteAddress as CacheWriteAddress
 from .functions import Div as Div
 from .functions import Exp as Exp
 from .functions import Function as Function
+from .functions import LeadingCols as LeadingCols
 from .functions import Matmul as Matmul
 from .functions import MatmulSum as MatmulSum
 from .functions import Maximum as Maximum
@@ -26,6 +28,7 @@ from .functions import RowAppend as RowAppend
 from .functions import RowMaximum as RowMaximum
 from .functions import RowSum as RowSum
 from .functions import RunningMaximum as RunningMaximum
+from .functions import ScaledAdd as ScaledAdd
 from .functions import SetOffset as SetOffset
 from .functions import ShiftedExp as ShiftedExp
 from .functions import SignalAllRead as SignalAllRead

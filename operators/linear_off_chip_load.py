@@ -8,11 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 from typing_extensions import override
 
 from fabric import (
+    Bounds,
+    Layout,
+    Loop,
     Ports,
     Rates,
     ShapeError,
@@ -23,6 +26,8 @@ from fabric import (
     Wiring,
     Work,
     drop,
+    is_static,
+    product,
 )
 from operators.streams.values import Values
 from operators.tiles.grid import Grid, Tiles
@@ -55,6 +60,7 @@ class LinearOffChipLoad(Load):
         tile: rows and columns; they divide the tensor's last two dimensions.
         shape: of the view, in tiles, outermost first; the whole tensor where None.
         strides: in tiles, one for each dimension of ``shape``; row-major where None.
+        offset: tiles of the tensor before the first one that is read.
 
     Example:
         >>> with Program("example") as program:
@@ -75,6 +81,7 @@ class LinearOffChipLoad(Load):
 
     shape: tuple[int, ...] | None = None
     strides: tuple[int, ...] | None = None
+    offset: Annotated[int, Bounds(0)] = 0
 
     def __call__(self, reference: Stream | None = None) -> Stream:
         """Return the stream of tiles."""
@@ -95,7 +102,7 @@ class LinearOffChipLoad(Load):
             raise ShapeError(
                 f"LinearOffChipLoad has a view of {list(shape)}: expected no dimension below 0"
             )
-        ends = reach(shape, strides)
+        ends = reach(shape, strides, self.offset)
         if ends is not None and not 0 <= ends[0] <= ends[1] < grid.count:
             raise ShapeError(
                 f"LinearOffChipLoad reads tiles {ends[0]:,} to {ends[1]:,} of {grid} with a view "
@@ -114,8 +121,27 @@ class LinearOffChipLoad(Load):
         return replace(least, last_cycles=view * least.last_cycles, closing=None if view else ())
 
     @override
+    def layouts(
+        self,
+        inputs: tuple[Layout | str, ...],
+        types: tuple[StreamType, ...],
+        outputs: tuple[StreamType, ...],
+    ) -> tuple[Layout | str, ...]:
+        shape, strides = self._view
+        found = self._grid.layout(shape, strides, self.offset)
+        if found is None:
+            return ("its steps are none of loops over the tensor",)
+        if not types:
+            return (found,)
+        if not all(map(is_static, types[0].shape)):
+            return ("data decide how often it reads the tensor",)
+        times = product(types[0].shape)
+        assert isinstance(times, int)
+        return (found.nested((Loop(times, 1, None), *found.loops)),)
+
+    @override
     async def run(self, ports: Ports) -> None:
-        tiles, view = self._grid.tiles(ports), _View(*self._view)
+        tiles, view = self._grid.tiles(ports), _View(*self._view, self.offset)
         if not ports.inputs:
             await _read(ports, tiles, view, 0)
             return
@@ -143,15 +169,16 @@ class _View:
         shape: in tiles, outermost first.
     """
 
-    def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> None:
         """View a row-major sequence of tiles."""
         self.shape: Final = shape
         self._strides: Final = strides
-        self._listed = list(walk(shape, strides)) if math.prod(shape) <= LISTED else None
+        self._offset: Final = offset
+        self._listed = list(walk(shape, strides, offset)) if math.prod(shape) <= LISTED else None
 
     def __iter__(self) -> Iterator[Viewed]:
         """Walk it in row-major order."""
-        return iter(self._listed or walk(self.shape, self._strides))
+        return iter(self._listed or walk(self.shape, self._strides, self._offset))
 
 
 async def _read(ports: Ports, tiles: Tiles, view: _View, last_stop: int) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from typing_extensions import override
 
 from fabric import (
     ARTIFACT_BYTES,
+    Bounds,
     BufferReference,
     BufferType,
     Costs,
@@ -62,6 +63,7 @@ class Streamify(Operator):
         repeats: how often every buffer is read where there is no reference, outermost first.
         shape: of what is read at a time, outermost first; the buffer's where None.
         strides: in tiles, one for each dimension of ``shape``; only static buffers have any.
+        offset: tiles of the buffer before the first one that is read along strides.
 
     Example:
         >>> x = np.arange(16.0).reshape(4, 4)
@@ -85,6 +87,7 @@ class Streamify(Operator):
     repeats: tuple[int, ...] = ()
     shape: tuple[int, ...] | None = None
     strides: tuple[int, ...] | None = None
+    offset: Annotated[int, Bounds(0)] = 0
 
     def __call__(self, buffers: Stream, reference: Stream | None = None) -> Stream:
         """Return the stream of tiles."""
@@ -121,7 +124,7 @@ class Streamify(Operator):
 
     def _read_shape(self, buffer: BufferType) -> tuple[Dim, ...]:
         """Return the shape of one reading."""
-        if self.shape is None and self.strides is None:
+        if self.shape is None and self.strides is None and not self.offset:
             return buffer.shape
         shape, strides = self.shape, self.strides
         if shape is None or strides is None or len(shape) != len(strides) or not shape:
@@ -139,7 +142,7 @@ class Streamify(Operator):
             )
         size = product(buffer.shape)
         assert isinstance(size, int)
-        ends = reach(shape, strides)
+        ends = reach(shape, strides, self.offset)
         if ends is not None and not 0 <= ends[0] <= ends[1] < size:
             raise ShapeError(
                 f"Streamify reads tiles {ends[0]:,} to {ends[1]:,} of {buffer}: "
@@ -225,7 +228,7 @@ class Streamify(Operator):
             raise ports.failure(
                 f"a buffer of {len(buffer.elements):,} elements: expected {buffer_type}"
             )
-        reading = _Reading(buffer.elements, self.shape, self.strides)
+        reading = _Reading(buffer.elements, self.shape, self.strides, self.offset)
         return list(reading) if math.prod(self.shape) <= LISTED else reading
 
 
@@ -236,9 +239,10 @@ class _Reading:
     elements: list[Element]
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    offset: int
 
     def __iter__(self) -> Iterator[Element]:
-        for item, stop, empty in walk(self.shape, self.strides):
+        for item, stop, empty in walk(self.shape, self.strides, self.offset):
             if item is not None:
                 yield self.elements[item][0], stop
             elif empty is not None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import Described, checked, refuse
-from fabric.layouts.loops import Loop, ends, merged
+from fabric.layouts.loops import Loop, cut, ends, merged
 from fabric.telling.errors import FabricError, ShapeError
 
 __all__ = ["Layout"]
@@ -156,10 +156,11 @@ class Layout(Described):
             found = (found[:, None] + moves).reshape(-1, len(self.shape))
         return found
 
-    def nested(self, loops: Sequence[Loop]) -> Layout:
-        """Return the layout with other loops over the same tensor."""
+    def nested(self, loops: Sequence[Loop], tile: tuple[int, ...] | None = None) -> Layout:
+        """Return the layout with other loops over the same tensor, and other tiles if given."""
         return replace(
             self,
+            tile=self.tile if tile is None else tile,
             trips=tuple(loop.trips for loop in loops),
             steps=tuple(loop.step for loop in loops),
             map=tuple(loop.dim for loop in loops),
@@ -176,6 +177,21 @@ class Layout(Described):
     def same_order(self, other: Layout) -> bool:
         """Whether ``other`` has the same tiles of a tensor of the same shape, in the same order."""
         return self.canonical() == other.canonical()
+
+    def cut(self, inside: int) -> tuple[tuple[Loop, ...], tuple[Loop, ...]] | None:
+        """Return the loops in two nests, of which the inner one has ``inside`` tiles.
+
+        None where no loop, and no part of one, begins there.
+        """
+        return cut(self.loops, inside)
+
+    def again(self, times: int, inside: int) -> Layout | None:
+        """Return the layout with every ``inside`` tiles so many times; None where none end so."""
+        found = self.cut(inside)
+        if times == 1 or found is None:
+            return self if found else None
+        outer, inner = found
+        return self.nested((*outer, Loop(times, 1, None), *inner))
 
     def __str__(self) -> str:
         """As messages show it."""

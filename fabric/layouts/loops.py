@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-__all__ = ["Loop", "ends", "merged"]
+__all__ = ["Loop", "cut", "ends", "merged"]
 
 
 class Loop(NamedTuple):
@@ -44,6 +44,24 @@ def _continues(outer: Loop, inner: Loop) -> bool:
     if outer.dim is None or inner.dim is None:
         return outer.dim is inner.dim
     return outer.dim == inner.dim and outer.step == inner.trips * inner.step
+
+
+def cut(loops: Sequence[Loop], inside: int) -> tuple[tuple[Loop, ...], tuple[Loop, ...]] | None:
+    """Return a nest in two, the inner one of ``inside`` rounds; None where no loop ends there."""
+    inner: tuple[Loop, ...] = ()
+    for at in reversed(range(len(loops))):
+        if inside == 1:
+            return tuple(loops[: at + 1]), inner
+        trips, step, dim = loops[at]
+        if trips % inside == 0 and trips > inside:
+            step_outside = 1 if dim is None else step * inside
+            outer = (*loops[:at], Loop(trips // inside, step_outside, dim))
+            return outer, (Loop(inside, step, dim), *inner)
+        if inside % trips:
+            return None
+        inner = (loops[at], *inner)
+        inside //= trips
+    return None if inside > 1 else ((), inner)
 
 
 def ends(rank: int, tile: Sequence[int], start: Sequence[int], loops: Iterable[Loop]) -> list[int]:

@@ -10,7 +10,7 @@ from fabric.layouts.layout import Layout
 from fabric.layouts.loops import Loop, ends, merged
 from fabric.telling.errors import ShapeError
 
-__all__ = ["reshaped"]
+__all__ = ["counted", "reshaped"]
 
 
 @checked
@@ -63,6 +63,44 @@ def reshaped(layout: Layout, shape: tuple[int, ...]) -> Layout | None:
                 tuple(start),
             )
     return None
+
+
+@checked
+def counted(
+    shape: tuple[int, ...], trips: tuple[int, ...], strides: tuple[int, ...], offset: int
+) -> Layout | None:
+    """Return loops over a tensor that count through its elements, which are numbered row-major.
+
+    Args:
+        shape: of the tensor.
+        trips: of the loops, outermost first.
+        strides: elements, counted row-major, that a trip moves on; 0 for the same ones again.
+        offset: the first element.
+
+    Returns:
+        The layout, in tiles of one element; None where no loops along its dimensions go so.
+
+    Raises:
+        ShapeError: the tensor has not all these elements.
+    """
+    if len(trips) != len(strides):
+        refuse(
+            f"counted: trips are {list(trips)} and strides {list(strides)}: "
+            "expected one stride for each loop",
+            ShapeError,
+        )
+    if any(stride < 0 and count > 1 for count, stride in zip(trips, strides, strict=True)):
+        return None
+    moving = [stride > 0 and count > 1 for count, stride in zip(trips, strides, strict=True)]
+    flat = Layout(
+        (math.prod(shape),),
+        (1,),
+        trips,
+        tuple(stride if moves else 1 for stride, moves in zip(strides, moving, strict=True)),
+        tuple(0 if moves else None for moves in moving),
+        (offset,),
+    )
+    return reshaped(flat, shape)
 
 
 def _fits(shape: Sequence[int], found: Sequence[int]) -> bool:

@@ -155,7 +155,7 @@ def _readers(
         for port, stream in enumerate(node.inputs):
             source = _source(stream, fronts)
             if isinstance(stream, Assumed):
-                stream.used = True
+                stream.note_reader()
             if not isinstance(source.node, Node) or source.node not in known:
                 raise ProgramError(
                     f"{node.name} reads {source}, a stream of another program: "

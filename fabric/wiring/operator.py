@@ -15,10 +15,13 @@ from typing_extensions import override
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import Described
 from fabric.engine.unit import UnitKind
+from fabric.layouts.laid import Laid
+from fabric.layouts.layout import Layout
 from fabric.telling.errors import ProgramError
 from fabric.telling.place import Place, calling_place, defining_place
 from fabric.values.dims import Dim, is_ragged
 from fabric.values.stream_type import StreamType
+from fabric.wiring.orders import unfit
 from fabric.wiring.stream import Assumed, Stream
 
 if TYPE_CHECKING:
@@ -185,6 +188,30 @@ class Operator(Described):
         """
         return None
 
+    @property
+    def joins_elements(self) -> bool:
+        """Whether it puts together elements of its inputs that have the same place in a tensor."""
+        return False
+
+    def layouts(
+        self,
+        inputs: tuple[Layout | str, ...],  # noqa: ARG002 - a default
+        types: tuple[StreamType, ...],  # noqa: ARG002 - a default
+        outputs: tuple[StreamType, ...],
+    ) -> tuple[Layout | str, ...]:
+        """Return which coordinates of a tensor the tiles of each output hold, and in which order.
+
+        Args:
+            inputs: layouts of the inputs, or why there are none.
+            types: of the inputs.
+            outputs: types of the outputs.
+
+        Returns:
+            For each output its layout, or in words why there is none; where that is the reason of
+            an input, that one.
+        """
+        return (f"{type(self).__name__} does not say which tiles it makes",) * len(outputs)
+
     async def run(self, ports: Ports) -> None:
         """Read the inputs and write the outputs until the inputs end; await nothing else.
 
@@ -234,6 +261,7 @@ class Node:
         inputs, outputs: its streams.
         assumed: its outputs with shapes that the program has stated.
         index: its place in the order that breaks ties, once the program is finished.
+        is_laid_out: the program states a layout of a stream in front of it.
     """
 
     def __init__(
@@ -247,6 +275,42 @@ class Node:
         self.outputs: tuple[Stream, ...] = ()
         self.assumed: list[Assumed] = []
         self.index = -1
+        self.is_laid_out: Final = any(stream.is_laid_out for stream in inputs)
+        self._laid: tuple[Laid, ...] | None = None
+
+    @property
+    def laid(self) -> tuple[Laid, ...]:
+        """The layouts of the outputs; worked out when they are first asked for."""
+        waiting = [self]
+        while waiting:
+            node = waiting[-1]
+            if node._laid is not None:
+                waiting.pop()
+                continue
+            # One after the other: a chain of operators may be longer than Python's stack is deep.
+            missing = [
+                stream.node
+                for stream in node.inputs
+                if isinstance(stream.node, Node) and stream.node._laid is None
+            ]
+            waiting += missing
+            if not missing:
+                node._laid = node._lay()
+        assert self._laid is not None
+        return self._laid
+
+    def _lay(self) -> tuple[Laid, ...]:
+        found = self.operator.layouts(
+            tuple(stream.laid.known for stream in self.inputs), self.input_types, self.output_types
+        )
+        return tuple(map(self._laid_as, found, self.output_types))
+
+    def _laid_as(self, layout: Layout | str, stream: StreamType) -> Laid:
+        if isinstance(layout, str):
+            passed_on = any(layout == each.laid.reason for each in self.inputs)
+            return Laid(None, layout if passed_on else f"{self.name}: {layout}")
+        misfit = unfit(layout, stream)
+        return Laid(layout) if misfit is None else Laid(None, f"{self.name}: {misfit}")
 
     @property
     def input_types(self) -> tuple[StreamType, ...]:

@@ -20,6 +20,7 @@ from fabric.values.dims import Dim, Symbol, dim_text, is_polynomial_in, is_ragge
 from fabric.values.equality import undecided_in
 from fabric.wiring.collector import only_young_garbage
 from fabric.wiring.expectation import Expectation, expectations
+from fabric.wiring.joined import check_orders
 from fabric.wiring.mistakes import failed_in, no_stream, outputs_of
 from fabric.wiring.names import Extra, Names
 from fabric.wiring.operator import Node, Operator, Wiring, current_program
@@ -303,6 +304,8 @@ class Program:
         if pairs:
             self.undecided += [(node, left, right) for left, right in pairs]
         node.outputs = outputs_of(node, types)
+        if node.is_laid_out and operator.joins_elements:
+            check_orders(node.name, inputs, place)
         self.nodes.append(node)
         return node.outputs
 

@@ -11,6 +11,8 @@ from typing import Final, NoReturn, Protocol
 from typing_extensions import override
 
 from fabric.arguments.described import checked, refuse, settle
+from fabric.layouts.laid import Laid
+from fabric.layouts.layout import Layout
 from fabric.telling.errors import ProgramError, ShapeError
 from fabric.telling.place import Place, calling_place
 from fabric.telling.shown import in_short, shown
@@ -18,8 +20,15 @@ from fabric.values.claim import Claim
 from fabric.values.dims import Dim
 from fabric.values.equality import same
 from fabric.values.stream_type import StreamType, ValueType, shape_text
+from fabric.wiring.orders import differ, differ_text, unfit
 
-__all__ = ["Assumed", "Feedback", "Producer", "Stream", "check_same_shape"]
+__all__ = [
+    "Assumed",
+    "Feedback",
+    "LaidOut",
+    "Producer",
+    "Stream",
+]
 
 
 class Producer(Protocol):
@@ -38,6 +47,16 @@ class Producer(Protocol):
     @property
     def assumed(self) -> list[Assumed]:
         """Its outputs with shapes that the program has stated."""
+        ...
+
+    @property
+    def laid(self) -> tuple[Laid, ...]:
+        """The layouts of its outputs."""
+        ...
+
+    @property
+    def is_laid_out(self) -> bool:
+        """Whether the program states a layout of a stream in front of it."""
         ...
 
 
@@ -76,6 +95,29 @@ class Stream:
         """``partition_1.0``: the producer and its port."""
         return "feedback" if self.node is None else f"{self.node.name}.{self.port}"
 
+    @property
+    def laid(self) -> Laid:
+        """Its layout, or why there is none."""
+        if self.node is None:
+            return Laid(None, "a feedback is used before its order is known")
+        return self.node.laid[self.port]
+
+    @property
+    def layout(self) -> Layout | None:
+        """Which coordinates of a tensor its tiles hold, and in which order; None if not known."""
+        return self.laid.layout
+
+    @property
+    def no_layout(self) -> str | None:
+        """Why there is no layout, in words; None where there is one."""
+        found = self.laid
+        return found.reason if found.layout is None else None
+
+    @property
+    def is_laid_out(self) -> bool:
+        """Whether the program states a layout of it, or of a stream in front of it."""
+        return self.node is not None and self.node.is_laid_out
+
     def resolve(self) -> Stream:
         """The stream itself; for a feedback, what it was connected to."""
         return self
@@ -112,6 +154,21 @@ class Stream:
             ShapeError: the number of dimensions differs, or one is known to have another size.
         """
         return Assumed(self, shape, calling_place())
+
+    @checked
+    def laid_out(self, layout: Layout) -> Stream:
+        """Return this stream with the layout that the program knows it to have.
+
+        It has no hop of its own. Where two streams come together element by element, layouts that
+        are stated are compared, and those that follow from them.
+
+        Args:
+            layout: as many tiles as the stream has, of their rows and columns.
+
+        Raises:
+            ShapeError: the stream is of another size, or is known to have another order.
+        """
+        return LaidOut(self, layout, calling_place())
 
     def __repr__(self) -> str:
         """Name, shape and element."""
@@ -254,15 +311,62 @@ class Assumed(Stream):
     def resolve(self) -> Stream:
         return self._stream.resolve()
 
+    @property
+    @override
+    def laid(self) -> Laid:
+        return self._stream.laid
 
-def check_same_shape(operator: str, left: Stream, right: Stream) -> None:
-    """Refuse two streams that do not run element by element.
+    @property
+    @override
+    def is_laid_out(self) -> bool:
+        return self._stream.is_laid_out
 
-    Raises:
-        ShapeError: ranks differ, or dimensions that are known to differ.
-    """
-    if left.rank == right.rank and all(
-        same(a, b) is not False for a, b in zip(left.shape, right.shape, strict=True)
-    ):
-        return
-    raise ShapeError(f"{operator} joins {left} and {right}: expected the same shape")
+    def note_reader(self) -> None:
+        """Note that an operator reads the stream under this shape."""
+        self.used = True
+
+
+class LaidOut(Assumed):
+    """A stream under a layout that the program states; its shape stays the same."""
+
+    def __init__(self, stream: Stream, layout: Layout, place: Place) -> None:
+        """State ``layout`` of ``stream``.
+
+        Raises:
+            ProgramError: the stream is a feedback.
+            ShapeError: the stream is of another size, or is known to have another order.
+        """
+        misfit = unfit(layout, stream.type)
+        if misfit is not None:
+            raise ShapeError(
+                f"laid_out says that {stream} is {layout}, {misfit}: "
+                "expected a layout of the stream's size",
+                file=place.file,
+                line=place.line,
+            )
+        super().__init__(stream, stream.shape, place)
+        self._layout: Final = layout
+        known = stream.layout
+        if known is not None and differ(known, layout):
+            raise ShapeError(
+                f"laid_out gives {stream} another order than it has: "
+                f"{differ_text(known, layout, stream.type)}",
+                file=place.file,
+                line=place.line,
+            )
+
+    @property
+    @override
+    def laid(self) -> Laid:
+        return Laid(self._layout)
+
+    @property
+    @override
+    def is_laid_out(self) -> bool:
+        return True
+
+    @override
+    def note_reader(self) -> None:
+        super().note_reader()
+        if isinstance(self._stream, Assumed):
+            self._stream.note_reader()

@@ -17,6 +17,8 @@ from .rows import RowAppend as RowAppend
 from .rows import RowMaximum as RowMaximum
 from .rows import RowSum as RowSum
 from .rows import SetOffset as SetOffset
+from .scaled import LeadingCols as LeadingCols
+from .scaled import ScaledAdd as ScaledAdd
 from .softmax import RescaledSum as RescaledSum
 from .softmax import RunningMaximum as RunningMaximum
 from .softmax import ShiftedExp as ShiftedExp

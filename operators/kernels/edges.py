@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fabric import ShapeError
+from fabric import ShapeError, convert_bytes
 from operators.kernels.kernel import Operand
 from operators.kernels.tensors import Computed, Pulled
 
@@ -51,10 +51,8 @@ def joint_of(operand: Operand) -> Joint:
         return Joint(pulled, None, whole)
     if pulled.layout.same_order(source.layout):
         return Joint(pulled, 0, whole)
-    from operators.convert import convert_bytes
-
     try:
-        buffer = convert_bytes(source.layout, pulled.layout, source.dtype)
+        buffer = convert_bytes(source.layout, pulled.layout, itemsize)
     except ShapeError:
         return Joint(pulled, None, whole)
     return Joint(pulled, buffer.bytes, whole)

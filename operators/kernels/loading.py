@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fabric import Layout, ShapeError, Stream
+from operators.convert import Convert
 from operators.kernels.kernel import Operand
 from operators.kernels.memory import read_from_memory
 from operators.kernels.rearranging import rearranged
@@ -28,8 +29,6 @@ def load(name: str, operand: Operand) -> Stream:
     once = _once(pulled.layout) if operand.resident else _innermost_once(pulled.layout)
     stream = read_from_memory(name, source.tensor, once)
     if once != pulled.layout:
-        from operators.convert import Convert
-
         stream = Convert(pulled.layout)(stream.laid_out(once))
     stream = rearranged(stream, pulled.places, broadcasts=operand.broadcasts)
     return redimensioned(stream, (1, *layout.trips))

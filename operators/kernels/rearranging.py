@@ -9,7 +9,7 @@ from fabric import Stream, TileType
 from operators.functions.rearrange import Gather, ReshapeTile, Transpose
 from operators.map import Map
 
-__all__ = ["rearranged"]
+__all__ = ["rearranged", "single"]
 
 
 def rearranged(stream: Stream, places: NDArray[np.int64], *, broadcasts: bool) -> Stream:
@@ -21,7 +21,7 @@ def rearranged(stream: Stream, places: NDArray[np.int64], *, broadcasts: bool) -
         broadcasts: a single row or column that is repeated may stay single.
     """
     if broadcasts:
-        places = _single(places)
+        places = single(places)
     tile = stream.value
     assert isinstance(tile, TileType)
     before = np.arange(tile.rows * tile.cols).reshape(tile.rows, tile.cols)
@@ -35,7 +35,7 @@ def rearranged(stream: Stream, places: NDArray[np.int64], *, broadcasts: bool) -
     return Map(Gather(rows, cols, tuple(places.reshape(-1).tolist())))(stream)
 
 
-def _single(places: NDArray[np.int64]) -> NDArray[np.int64]:
+def single(places: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return one row where all rows are alike, and one column where all columns are."""
     if (places == places[:1]).all():
         places = places[:1]

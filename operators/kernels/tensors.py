@@ -152,6 +152,10 @@ class View:
         dims = tuple(dims)
         if dims == tuple(range(len(dims))):
             return self
+        if self.steps and isinstance(last := self.steps[-1][0], Permuted):
+            # Once there and back again is nothing, though neither alone is a stream as it is.
+            before = replace(self, shape=self.steps[-1][1], steps=self.steps[:-1])
+            return before.permuted([last.dims[dim] for dim in dims])
         return self._seen(Permuted(dims), tuple(self.shape[axis] for axis in dims))
 
     def reshaped(self, shape: Sequence[int]) -> View:
@@ -205,11 +209,20 @@ class View:
         Raises:
             ValueError: there are none.
         """
+        return self.stored().array()
+
+    def stored(self) -> Stored:
+        """Return a view of a stored tensor as a tensor of its own."""
         assert isinstance(self.source, Stored)
-        result = self.source.array()
-        for step, _ in self.steps:
-            result = step.seen(result)
-        return result
+        if self.is_plain:
+            return self.source
+
+        def seen(array: np.ndarray) -> np.ndarray:
+            for step, _ in self.steps:
+                array = step.seen(array)
+            return array
+
+        return self.source.viewed(self.source.name, self.shape, seen)
 
     @property
     def layout(self) -> Layout | None:

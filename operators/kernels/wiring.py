@@ -9,6 +9,7 @@ from typing import Final
 import sympy
 
 from fabric import Layout, Program, Stream
+from operators.convert import Convert
 from operators.kernels.edges import joint_of
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.loading import load
@@ -82,12 +83,11 @@ class _Joints:
 
 
 def _converted(stream: Stream, source: Computed, pulled: Pulled, *, through: bool) -> Stream:
-    from operators.convert import Convert
-    from operators.through_memory import through_memory
-
     if through:
+        from operators.through_memory import through_memory
+
         return through_memory(stream, source.layout, pulled.layout)
-    return Convert(pulled.layout)(stream)
+    return Convert(pulled.layout)(stream.laid_out(source.layout))
 
 
 def _deepen_forks(program: Program) -> None:

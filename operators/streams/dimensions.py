@@ -1,49 +1,72 @@
-"""The same elements in the same order under other dimensions."""
+"""Another shape for the same elements in the same order, by Flatten, Reshape and Promote."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
-from fabric import Dim, Stream, product
+from fabric import ShapeError, Stream, is_static, product, refuse
 from operators.flatten import Flatten
+from operators.promote import Promote
 from operators.reshape import Reshape
 
 __all__ = ["redimensioned"]
 
 
-def redimensioned(stream: Stream, shape: Sequence[int]) -> Stream:
-    """Return ``stream``, all of whose dimensions are static, as ``[*shape]``.
+def redimensioned(stream: Stream, shape: tuple[int, ...]) -> Stream:
+    """Return ``stream`` in another shape, outermost dimension first; wire as little as that takes.
 
-    Only dimensions that differ are merged and split anew: a Flatten and Reshapes for each run of
-    them.
+    Raises:
+        ShapeError: the stream has another number of elements, or data decide how many.
     """
-    runs = list(_runs(stream.shape, tuple(shape)))
-    for place, (before, after) in enumerate(runs):
-        if before == after:
-            continue
-        inner = sum(len(old) for old, _ in runs[place + 1 :])  # dimensions that are still as before
-        if len(before) > 1:
-            stream = Flatten(inner, inner + len(before) - 1)(stream)
-        for depth, size in enumerate(reversed(after[1:])):
-            stream = Reshape(size, dimension=inner + depth)(stream)[0]
+    sizes = tuple(dim for dim in stream.shape if isinstance(dim, int))
+    if not all(map(is_static, stream.shape)) or product(sizes) != math.prod(shape):
+        refuse(
+            f"{stream} shall have the shape {list(shape)}: expected as many elements", ShapeError
+        )
+    left = len(sizes)
+    for old, new in _groups(sizes, shape):
+        left -= len(old)
+        if old != new:
+            if len(old) > 1:
+                stream = Flatten(left, left + len(old) - 1)(stream)
+            stream = _split(stream, new, left)
     return stream
 
 
-def _runs(
-    before: tuple[Dim, ...], after: tuple[int, ...]
-) -> Iterator[tuple[tuple[Dim, ...], tuple[int, ...]]]:
-    """Pair runs of dimensions of equal size, outermost first, each as short as it can be."""
-    i = j = 0
-    while i < len(before) or j < len(after):
-        first, second = i, j
-        i, j = min(i + 1, len(before)), min(j + 1, len(after))
-        while (left := product(before[first:i])) != (right := product(after[second:j])):
-            if (left < right or j == len(after)) and i < len(before):
-                i += 1
+def _groups(
+    old: Sequence[int], new: Sequence[int]
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Return the smallest groups of dimensions with as many elements; ones go to a neighbour."""
+    here, there = list(old), list(new)
+    groups: list[tuple[list[int], list[int]]] = []
+    while here and there:
+        left, right = [here.pop(0)], [there.pop(0)]
+        while math.prod(left) != math.prod(right):
+            if math.prod(left) < math.prod(right):
+                left.append(here.pop(0))
             else:
-                assert j < len(after), f"{before} has other elements than {after}"
-                j += 1
-        if (j == len(after) and i < len(before)) or (i == len(before) and j < len(after)):
-            # Dimensions of 1 are left on one side: they belong to the last run.
-            i, j = len(before), len(after)
-        yield before[first:i], after[second:j]
+                right.append(there.pop(0))
+        groups.append((left, right))
+    groups[-1][0].extend(here)
+    groups[-1][1].extend(there)
+    return [(tuple(left), tuple(right)) for left, right in groups]
+
+
+def _split(stream: Stream, sizes: Sequence[int], inside: int) -> Stream:
+    """Return the stream with one dimension, which has ``inside`` others inside, in ``sizes``."""
+    for outer, size in _splits(sizes):
+        if outer == 1:
+            stream = Promote(inside + 1)(stream)
+        elif size == 1:
+            stream = Promote(inside)(stream)
+        else:
+            stream, _ = Reshape(size, inside)(stream)
+        inside += 1
+    return stream
+
+
+def _splits(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield what is split off, from the innermost outwards, with all that is outside of it."""
+    for at in range(len(sizes) - 1, 0, -1):
+        yield math.prod(sizes[:at]), sizes[at]

@@ -9,10 +9,12 @@ import numpy as np
 
 from fabric import (
     Hardware,
+    Layout,
     Ports,
     ShapeError,
     Tile,
     TileType,
+    counted,
     dtype_named,
     number_in,
 )
@@ -56,6 +58,34 @@ class Grid:
         self.tile = tile
         self.shape = (*shape[:-2], shape[-2] // rows, shape[-1] // cols)
         self.count = math.prod(self.shape)
+
+    def layout(
+        self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int
+    ) -> Layout | None:
+        """Return which coordinates the tiles of a view have; None where no loops give them.
+
+        Args:
+            shape: of the view, in tiles, outermost first.
+            strides: in tiles, one for each dimension of ``shape``.
+            offset: the first tile.
+        """
+        if not self.count or not math.prod(shape):
+            return None
+        found = counted(self.shape, shape, strides, offset)
+        if found is None:
+            return None
+        tile = (*(1 for _ in self.shape[:-2]), *self.tile)
+        return Layout(
+            self.tensor.shape,
+            tile,
+            found.trips,
+            tuple(
+                step if dim is None else step * tile[dim]
+                for step, dim in zip(found.steps, found.map, strict=True)
+            ),
+            found.map,
+            tuple(at * size for at, size in zip(found.start, tile, strict=True)),
+        )
 
     def checked(self, address: Tile, ports: Ports) -> int:
         """Return the number in ``address`` if it is the number of a tile.

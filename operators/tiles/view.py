@@ -32,19 +32,25 @@ def numbers_below(count: int) -> str:
     return f"0 to {count - 1:,}" if count else "none, since there is nothing to read"
 
 
-def reach(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int] | None:
+def reach(shape: Sequence[int], strides: Sequence[int], offset: int) -> tuple[int, int] | None:
     """Return the lowest and the highest item of a view; None where it reads nothing."""
     if not all(shape):
         return None
     ends = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
-    return sum(min(0, end) for end in ends), sum(max(0, end) for end in ends)
+    return offset + sum(min(0, end) for end in ends), offset + sum(max(0, end) for end in ends)
 
 
-def walk(shape: Sequence[int], strides: Sequence[int]) -> Iterator[Viewed]:
-    """Walk a view in row-major order; however large it is, only one element exists at a time."""
+def walk(shape: Sequence[int], strides: Sequence[int], offset: int) -> Iterator[Viewed]:
+    """Walk a view in row-major order; however large it is, only one element exists at a time.
+
+    Args:
+        shape: of the view, outermost first.
+        strides: items from one element to the next along each dimension.
+        offset: the item of the first element.
+    """
     for place, stop, empty in positions(shape):
         if empty is None:
-            item = sum(i * stride for i, stride in zip(place, strides, strict=True))
+            item = offset + sum(i * stride for i, stride in zip(place, strides, strict=True))
             yield Viewed(item, stop, None)
         else:
             yield Viewed(None, stop, empty)

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from operators.kernels.tensors import View
+
 __all__ = ["Call", "Spec"]
 
 
@@ -52,6 +54,12 @@ class Call:
     def result(self) -> Spec:
         """Of a call that returns one tensor."""
         return self.results[0]
+
+    def tensor(self, place: int = 0) -> View:
+        """Return an argument that is a tensor."""
+        found = self.args[place]
+        assert isinstance(found, View)
+        return found
 
     def argument(self, place: int, name: str, default: Any = None) -> Any:
         """Return an argument that may be given by its place or by its name."""

@@ -1,6 +1,7 @@
 """A module as a graph of calls, by ``torch.export``.
 
-Composite calls (linear, attention, norms) stay whole; calls in place become calls that return.
+Composite calls that are imported (linear, attention, norms) stay whole, others are taken apart;
+calls in place become calls that return.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
+from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
 from operators.torch.call import Spec
 from operators.torch.numbers import dtype_of
+from operators.torch.registry import importer_of
 
 __all__ = ["Captured", "capture", "module_of", "place_of", "specs_of", "target_of"]
 
@@ -32,16 +35,16 @@ class Captured:
         tensors: what the placeholders stand for: parameters, buffers and inputs.
         data: those of ``tensors`` that come at run time: inputs of floating-point numbers.
             Inputs of integers and booleans decide where data go: they are known.
-        integers: the other inputs.
         parameters: those of ``tensors`` that are weights.
+        inputs: those of ``tensors`` that the module is called with.
         outputs: nodes, and numbers that depend on nothing.
     """
 
     calls: tuple[Node, ...]
     tensors: Mapping[Node, torch.Tensor]
     data: frozenset[Node]
-    integers: frozenset[Node]
     parameters: frozenset[Node]
+    inputs: frozenset[Node]
     outputs: tuple[Any, ...]
 
 
@@ -51,13 +54,11 @@ def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns about itself
         exported = torch.export.export(module, *traced, strict=False)
-        exported = exported.run_decompositions({})
+        exported = _taken_apart(exported.run_decompositions({}))
     given = iter(torch.utils._pytree.tree_leaves((args, dict(kwargs))))
     held = {**exported.state_dict, **exported.constants}
     tensors: dict[Node, torch.Tensor] = {}
-    data: set[Node] = set()
-    integers: set[Node] = set()
-    parameters: set[Node] = set()
+    data, parameters, inputs = set(), set(), set()
     placeholders = [node for node in exported.graph.nodes if node.op == "placeholder"]
     for node, spec in zip(placeholders, exported.graph_signature.input_specs, strict=True):
         if spec.kind is not InputKind.USER_INPUT:
@@ -66,10 +67,12 @@ def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
                 parameters.add(node)
         elif isinstance(value := next(given), torch.Tensor):
             tensors[node] = value
-            (data if value.is_floating_point() else integers).add(node)
+            inputs.add(node)
+            if value.is_floating_point():
+                data.add(node)
     (output,) = (node for node in exported.graph.nodes if node.op == "output")
     calls = tuple(node for node in exported.graph.nodes if node.op == "call_function")
-    kinds = frozenset(data), frozenset(integers), frozenset(parameters)
+    kinds = map(frozenset, (data, parameters, inputs))
     return Captured(calls, tensors, *kinds, tuple(output.args[0]))
 
 
@@ -81,6 +84,22 @@ def _where_the_weights_are(module: torch.nn.Module, given: Any) -> Any:
     if not any(each.is_meta for each in module.parameters()):
         return given
     return torch.utils._pytree.tree_map_only(torch.Tensor, lambda each: each.to("meta"), given)
+
+
+def _taken_apart(exported: ExportedProgram) -> ExportedProgram:
+    """Replace calls that nobody imports by those that PyTorch makes of them, where it does."""
+    known = torch.export.default_decompositions()
+    while True:
+        targets = {node.target for node in exported.graph.nodes if node.op == "call_function"}
+        table = {
+            each: known[each] for each in targets if each in known and not importer_of(str(each))
+        }
+        if not table:
+            return exported
+        before, exported = targets, exported.run_decompositions(table)
+        after = {node.target for node in exported.graph.nodes if node.op == "call_function"}
+        if after == before:
+            return exported
 
 
 def target_of(node: Node) -> str:

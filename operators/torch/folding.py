@@ -1,9 +1,8 @@
 """Calls that depend on no data: worked out by PyTorch itself.
 
 Integers and booleans (positions, masks, lengths) at once, since they decide how a model is
-planned; numbers made of weights and buffers when a run asks for them. What a model looks up or
-computes with its weights for the integers that it is given, such as the embedding of its tokens, is
-its work, and not worked out here.
+planned; numbers made of weights and buffers when a run asks for them. What is made of weights and
+of what the module is called with is what it computes, integers or not: it is not folded.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Constants:
             node for node in self._make if node not in captured.parameters and self._real[node]
         }
         self._weights: Final = set(captured.parameters)
-        self._given: Final = set(captured.integers)
+        self._inputs: Final = set(captured.inputs)
 
     def __contains__(self, node: Node) -> bool:
         """Whether a node depends on no data."""
@@ -50,14 +49,14 @@ class Constants:
         reads = node.all_input_nodes
         if any(each not in self._make for each in reads):
             return False
-        of_weights = any(each in self._weights for each in reads)
-        of_inputs = any(each in self._given for each in reads)
-        if of_weights and of_inputs:
+        weighs = any(each in self._weights for each in reads)
+        asked = any(each in self._inputs for each in reads)
+        if weighs and asked:
             return False
-        if of_weights:
+        if weighs:
             self._weights.add(node)
-        if of_inputs:
-            self._given.add(node)
+        if asked:
+            self._inputs.add(node)
         self._real[node] = all(self._real[each] for each in reads)
         if self._real[node] and all(each in self._early for each in reads):
             self._early.add(node)

@@ -15,6 +15,7 @@ from torch.fx.node import map_arg
 import operators.torch.calls  # noqa: F401 - registers the importers
 from fabric import Program, ProgramError
 from operators.kernels.kernel import Operand
+from operators.kernels.merging import merge_chains
 from operators.kernels.row_local import followed
 from operators.kernels.schedule import Schedule
 from operators.kernels.storing import Store, matrix_shape
@@ -72,6 +73,7 @@ def from_torch(
         layout = followed((view,), shape, importing.schedule, whole_rows=False)
         model.kernels.append(Store(output, Operand(view, layout)))
     model.drop_unread()
+    merge_chains(model)
     with Program(name or type(module).__name__) as program:
         wire(program, model)
     _expect(program, module, args, kwargs or {}, outputs)

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, NoReturn
 
 import numpy as np
 
 from fabric import Layout
-from operators.functions.base import Function
+from operators.functions.chain import shapes
+from operators.functions.row_steps import Reduced, Variance
+from operators.functions.steps import Cut, Joined, Step
+from operators.kernels.concatenate import Concatenate
 from operators.kernels.kernel import Kernel, Operand
 from operators.kernels.model import Model
-from operators.kernels.row_local import RowLocal, followed
+from operators.kernels.row_local import (
+    followed,
+    followed_rows,
+    followed_whole,
+    row_local,
+    with_cols,
+)
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Computed, Stored, View
 from operators.torch.call import Call, Spec
@@ -53,23 +63,103 @@ class Importing:
             return view.array() if view.source.known else None
         return None
 
-    def elementwise(
-        self, call: Call, function: Function, operands: Sequence[View], *, whole_rows: bool = False
+    def chain(
+        self,
+        call: Call,
+        operands: Sequence[View],
+        steps: Sequence[Step],
+        *,
+        rows_of: tuple[int, ...] | None = None,
     ) -> View:
-        """Apply ``function`` to tiles of operands, broadcast to the shape of the result.
+        """Do ``steps`` on tiles of operands, broadcast to one another.
 
         Args:
             call: what is imported.
-            function: of a Map over the operands' tiles.
-            operands: each of a shape that broadcasts to the result's.
-            whole_rows: a tile has to hold whole rows of the last dimension.
+            operands: that the steps read, numbered from 0; the steps have the numbers behind.
+            steps: the last one gives the result.
+            rows_of: a shape whose rows the steps are done to: tiles hold whole rows, operands may
+                have other columns, and so may the result. None where columns are like rows.
+
+        Returns:
+            The result, in the shape that the operands broadcast to; of rows with its own columns.
         """
-        shape = call.result.shape
-        layout = followed(operands, shape, self.schedule, whole_rows=whole_rows)
-        reading = tuple(Operand(each.expanded(shape), layout, broadcasts=True) for each in operands)
+        name, dtype = self.name_of(call), steps[-1].dtype
+        if rows_of is None:
+            shape = np.broadcast_shapes(*(each.shape for each in operands))
+            over = shape or (1,)
+            layout = followed(operands, over, self.schedule, whole_rows=False)
+            reading = [Operand(each.expanded(over), layout, broadcasts=True) for each in operands]
+            result = Computed(name, over, dtype, layout)
+        else:
+            lead = rows_of[:-1]
+            views = [each.expanded((*lead, *(each.shape[-1:] or (1,)))) for each in operands]
+            layout = followed_rows(views, rows_of, self.schedule)
+            reading = [
+                Operand(each, with_cols(layout, each.shape[-1]), broadcasts=True) for each in views
+            ]
+            sizes = [(layout.rows, each.shape[-1]) for each in views]
+            cols = int(shapes(sizes, steps)[-1][1])
+            shape = (*lead, cols)
+            result = Computed(name, shape, dtype, with_cols(layout, cols))
+        (view,) = self.add(row_local(name, reading, steps, result))
+        return view.reshaped(shape)
+
+    def reduced(self, call: Call, x: View, dims: tuple[int, ...], step: Reduced | Variance) -> View:
+        """Leave one number of all along ``dims`` in tiles that hold these whole.
+
+        Returns:
+            The result, with 1 in place of each of ``dims``.
+        """
+        layout = followed_whole(x, dims, self.schedule)
+        shape = tuple(1 if dim in dims else size for dim, size in enumerate(x.shape))
+        tile = tuple(1 if dim in dims else size for dim, size in enumerate(layout.tile))
+        kept = layout.nested([loop for loop in layout.loops if loop.dim not in dims])
+        start = tuple(0 if dim in dims else first for dim, first in enumerate(layout.start))
         name = self.name_of(call)
-        result = self.computed(name, call.result, layout)
-        (view,) = self.add(RowLocal(name, function, reading, result))
+        left = replace(kept, shape=shape, tile=tile, start=start)
+        result = Computed(name, shape, step.dtype, left)
+        reading = replace(step, grid=layout.tile, axes=dims)
+        (view,) = self.add(row_local(name, (Operand(x, layout),), (reading,), result))
+        return view
+
+    def part(self, call: Call, x: View, dim: int, first: int, count: int) -> View:
+        """Return neighbouring places of a dimension.
+
+        Columns are cut out of whole rows, where the tiles that come hold these; all other parts
+        are read from where they are.
+
+        Args:
+            call: what is imported.
+            x: what has them.
+            dim: the dimension, from 0.
+            first: the first place.
+            count: how many places.
+        """
+        whole = (first, count) == (0, x.shape[dim])
+        if whole or dim != len(x.shape) - 1 or not isinstance(x.source, Computed):
+            return x.sliced(dim, first, count)
+        layout = x.layout
+        if layout is not None and not (first % layout.tile[-1] or count % layout.tile[-1]):
+            return x.sliced(dim, first, count)
+        return self.chain(call, (x,), (Cut((0,), x.dtype, first, count),), rows_of=x.shape)
+
+    def joined(self, call: Call, parts: Sequence[View], dim: int) -> View:
+        """Put tensors one behind the other along a dimension.
+
+        Args:
+            call: what is imported.
+            parts: of one shape, but for that dimension.
+            dim: the dimension, from 0.
+        """
+        if len(parts) == 1:
+            return parts[0]
+        size = sum(each.shape[dim] for each in parts)
+        shape = (*parts[0].shape[:dim], size, *parts[0].shape[dim + 1 :])
+        if dim == len(shape) - 1:
+            step = Joined(tuple(range(len(parts))), call.result.dtype)
+            return self.chain(call, parts, (step,), rows_of=shape)
+        kernel = Concatenate.of(self.name_of(call), parts, dim, self.schedule)
+        (view,) = self.add(kernel)
         return view
 
     @staticmethod

@@ -54,7 +54,7 @@ def streamify(
     dims: int,
     rank: int,
     repeats: Sequence[int],
-    pattern: tuple[Sequence[int], Sequence[int]] | None,
+    pattern: tuple[Sequence[int], Sequence[int], int] | None,
     reference: Any = None,
     extra: int = 0,
 ) -> Any:
@@ -65,7 +65,7 @@ def streamify(
         dims: see above.
         rank: dimensions of a buffer.
         repeats: how often each is read where there is no reference.
-        pattern: shape and strides of a reading; the buffer as it is where None.
+        pattern: shape, strides and first item of a reading; the buffer as it is where None.
         reference: read once for each of its values, which have ``extra`` dimensions more.
         extra: see above.
     """

@@ -49,8 +49,8 @@ UNCALLED: Final = {
     "Sizing",
     # answers of a trace
     *("CriticalPath", "Moment", "Stalls", "TraceDiff", "TraceSummary"),
-    # the answer of permuted
-    "Viewed",
+    # answers about layouts
+    *("Conversion", "ConvertBytes", "Loop", "Viewed"),
     # made by Tensor.elements
     "Elements",
     # sent or applied while a program runs: what is wrong there is the operator's, or its function's

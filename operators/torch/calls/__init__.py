@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from operators.torch.calls import elementwise, views
+from operators.torch.calls import elementwise, joining, products, reductions, rows, tables, views
 
-__all__ = ["elementwise", "views"]
+__all__ = ["elementwise", "joining", "products", "reductions", "rows", "tables", "views"]

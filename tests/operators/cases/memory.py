@@ -64,12 +64,12 @@ def streamify(choices: Choices) -> Case:
         size = prod(int(dim) for dim in drawn.shape[-rank:])
         first, second = choices.below(size), choices.below(3)
         shape = (1 + choices.below(3), 1 + first // max(1, second))
-        pattern = (shape, (choices.below((size - first - 1) // max(1, shape[0] - 1) + 1), second))
+        strides = (choices.below((size - first - 1) // max(1, shape[0] - 1) + 1), second)
+        pattern = (shape, strides, choices.below(size - _reach(shape, strides)))
     expected = definitions.streamify(_numbers(drawn), drawn.dims - rank, rank, repeats, pattern)
-    shape_of, strides = pattern or (None, None)
 
     def wire(source: Stream) -> Stream:
-        return Streamify(repeats, shape_of, strides)(Bufferize(rank)(source))
+        return Streamify(repeats, *(pattern or ()))(Bufferize(rank)(source))
 
     return Case(choices, [(drawn, FLOAT)], wire, [expected], plain=number_in)
 
@@ -118,6 +118,13 @@ def _strides(choices: Choices, shape: tuple[int, ...], items: int) -> tuple[int,
     return tuple(strides)
 
 
+def _reach(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """Return how far the last element of a view is from the first."""
+    if 0 in shape:
+        return 0
+    return sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+
+
 def load(choices: Choices) -> Case:
     """Read a tensor affinely for each element of a reference."""
     matrix, size = _matrix(choices)
@@ -125,11 +132,12 @@ def load(choices: Choices) -> Case:
     dims = choices.below(3)
     shape = tuple(choices.pick((2, 1, 3, 0)) for _ in range(dims))
     strides = _strides(choices, shape, len(items))
+    offset = choices.below(len(items) - _reach(shape, strides))
     reference = draw(choices, 1 + choices.below(2))
     expected = definitions.per_reference(
-        definitions.affine(items, shape, strides), reference.dims, reference.tensor
+        definitions.affine(items, shape, strides, offset), reference.dims, reference.tensor
     )
-    operator = LinearOffChipLoad(matrix, size, shape, strides)
+    operator = LinearOffChipLoad(matrix, size, shape, strides, offset)
     return Case(choices, [(reference, NUMBER)], operator, [expected], plain=_lines)
 
 

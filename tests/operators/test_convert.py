@@ -1,0 +1,291 @@
+"""Convert: StreamTensor's figures, and random orders streamed through programs, against numpy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from fabric import (
+    BufferType,
+    Layout,
+    Loop,
+    Program,
+    ShapeError,
+    Stream,
+    convert_bytes,
+    live_tiles,
+    product,
+    simulate,
+)
+from operators import Bufferize, Convert, LinearOffChipLoad, LinearOffChipStore, Streamify, Tensor
+from tests.fabric.layouts.layouts import places, streamed, tensor
+
+BY_COLUMNS = Layout((8, 8), (4, 2), (4, 2), (2, 4), (1, 0))
+TWICE = Layout((8, 8), (4, 2), (4, 2, 2), (2, 1, 4), (1, None, 0))
+SQUARES = Layout.tiled((64, 64), (16, 16))
+ROWS_AGAIN = Layout((64, 64), (16, 16), (4, 4, 4), (16, 1, 16), (0, None, 1))
+
+
+def loaded(layout: Layout) -> Stream:
+    """Return the stream of a matrix in the order of ``layout``, without help from what is tested.
+
+    The tiles are stored one after the other, in the order in which they come.
+    """
+    x = tensor(layout.shape).astype(np.float32)
+    size = layout.rows, layout.cols
+    tiles = np.stack([tile.reshape(1, *size) for tile in streamed(x, layout)])
+    stored = Tensor(tiles.shape, tiles, dtype="float32")
+    load = LinearOffChipLoad(stored, size, (layout.count,), (1,), name="source")
+    return load().laid_out(layout)
+
+
+def stacked(layout: Layout) -> NDArray[Any]:
+    """Return what a store writes of a stream in the order of ``layout``."""
+    x = tensor(layout.shape).astype(np.float32)
+    tiles = [tile.reshape(layout.rows, layout.cols) for tile in streamed(x, layout)]
+    inner = layout.trips[-1] if layout.trips else 1
+    groups = [tiles[at : at + inner] for at in range(0, len(tiles), inner)]
+    return np.concatenate([np.concatenate(group, axis=1) for group in groups])
+
+
+def converted(source: Layout, wanted: Layout) -> Program:
+    """Return a program that brings a stream from one order into the other, and checks it."""
+    with Program("convert", mode="functional") as program:
+        stream = Convert(wanted)(loaded(source))
+        assert stream.shape == (1, *wanted.trips)
+        assert stream.layout == wanted
+        LinearOffChipStore("y")(stream)
+    program.expect(rtol=0, atol=0, y=lambda: stacked(wanted))
+    return program
+
+
+def buffers(program: Program) -> list[str]:
+    """Return the types of the buffers in ``program``."""
+    return [
+        str(node.outputs[0].type) for node in program.nodes if isinstance(node.operator, Bufferize)
+    ]
+
+
+class TestFigures:
+    """StreamTensor, figures 5 and 7."""
+
+    def test_figure_5(self) -> None:
+        """From (b) to (c): 8x2 of the tensor, 2 tiles, 4 in a ping-pong buffer."""
+        found = convert_bytes(BY_COLUMNS, TWICE, 4)
+
+        assert (found.shape, found.tiles, found.reuses) == ((8, 2), 2, 4)
+        assert 2 * found.bytes == 2 * (8 * 2) * 4
+        assert live_tiles(BY_COLUMNS, TWICE) == 2
+        program = converted(BY_COLUMNS, TWICE)
+        assert buffers(program) == ["[1, 4] of buffer [2] of 4x2 float32"]
+        assert simulate(program).verified
+
+    def test_figure_7(self) -> None:
+        """Rows of tiles, each read four times: 16x64, filled four times."""
+        found = convert_bytes(SQUARES, ROWS_AGAIN, 4)
+
+        assert (found.shape, found.tiles, found.reuses) == ((16, 64), 4, 4)
+        assert found.bytes == 16 * 64 * 4
+        program = converted(SQUARES, ROWS_AGAIN)
+        assert buffers(program) == ["[1, 4] of buffer [4] of 16x16 float32"]
+        assert simulate(program).verified
+
+    def test_rows_to_columns(self) -> None:
+        """Of a 4x4 grid all tiles are buffered, though 10 would do."""
+        by_columns = Layout.tiled((64, 64), (16, 16), order=(1, 0))
+
+        assert convert_bytes(SQUARES, by_columns, 4).tiles == 16
+        assert live_tiles(SQUARES, by_columns) == 10
+
+
+def test_equal_orders() -> None:
+    """Nothing is wired but what gives the stream its shape; the buffer of one tile is no buffer."""
+    split = Layout((8, 8), (4, 2), (2, 2, 2), (4, 2, 4), (1, 1, 0))
+    with Program("equal") as program:
+        stream = loaded(BY_COLUMNS)
+        again = Convert(split)(stream)
+        assert again.shape == (1, 2, 2, 2)
+        assert buffers(program) == []
+        before = len(program.nodes)
+        same = Convert(split)(again)
+        assert (same.shape, len(program.nodes)) == (again.shape, before)
+
+
+@st.composite
+def orders(draw: st.DrawFn, shape: tuple[int, ...], tile: tuple[int, ...]) -> Layout:
+    """Draw an order of all tiles: dimensions mixed, loops split, some read again."""
+    loops: list[tuple[int, int, int | None]] = []
+    for dim, (size, part) in enumerate(zip(shape, tile, strict=True)):
+        step, left = part, size // part
+        while left > 1:
+            trips = draw(st.sampled_from([n for n in range(2, left + 1) if left % n == 0]))
+            loops.append((trips, step, dim))
+            step *= trips
+            left //= trips
+    loops += [(2, 1, None)] * draw(st.sampled_from((0, 0, 1)))
+    loops += [(1, 1, 0)] * draw(st.sampled_from((0, 0, 1)))
+    loops = draw(st.permutations(loops))
+    return Layout.tiled(shape, tile).nested([Loop(*loop) for loop in loops])
+
+
+SHAPES = st.sampled_from(((8, 8), (4, 12), (2, 4, 6), (12,), (6, 2, 2)))
+
+
+def tiles(shape: tuple[int, ...]) -> st.SearchStrategy[tuple[int, ...]]:
+    """Draw tiles that divide ``shape``."""
+    return st.tuples(
+        *(st.sampled_from([n for n in range(1, size + 1) if size % n == 0]) for size in shape)
+    )
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=200)
+def test_random_orders(data: st.DataObject) -> None:
+    """Two orders of the same tiles: what numpy gives; live tiles by looking at every moment."""
+    shape = data.draw(SHAPES)
+    tile = data.draw(tiles(shape))
+    source, wanted = data.draw(orders(shape, tile)), data.draw(orders(shape, tile))
+
+    try:
+        program = converted(source, wanted)
+    except ShapeError as error:
+        assert "expected steps of equal size" in error.message  # noqa: PT017
+        assert not nests(places(source), places(wanted))
+        return
+    assert simulate(program).verified
+    assert live_tiles(source, wanted) == fewest(places(source), places(wanted))
+    if not source.same_order(wanted):
+        found = Convert(wanted).buffer(source)
+        assert found.tiles >= live_tiles(source, wanted)
+        assert found.tiles * found.rounds == source.count
+        (buffer,) = [n.outputs[0] for n in program.nodes if isinstance(n.operator, Bufferize)]
+        assert isinstance(buffer.value, BufferType)
+        assert product(buffer.value.shape) == found.tiles
+
+
+def nests(written: list[Any], read: list[Any]) -> bool:
+    """Whether the numbers of what is read are sums of loops, one for each way to split them."""
+    numbers = [written.index(place) for place in read]
+    return any(
+        all(
+            number - numbers[0] == sum(digit * numbers[at] - digit * numbers[0] for digit, at in ds)
+            for number, ds in zip(numbers, digits(trips), strict=True)
+        )
+        for trips in factorings(len(read))
+    )
+
+
+def factorings(count: int) -> list[tuple[int, ...]]:
+    """Return the ways to write ``count`` as a product of loops."""
+    return [()] * (count == 1) + [
+        (first, *rest)
+        for first in range(2, count + 1)
+        if count % first == 0
+        for rest in factorings(count // first)
+    ]
+
+
+def digits(trips: tuple[int, ...]) -> list[list[tuple[int, int]]]:
+    """Return for each round its trip of every loop, with the first round of that loop."""
+    weights = [math.prod(trips[at + 1 :]) for at in range(len(trips))]
+    return [
+        [(number // weight % size, weight) for weight, size in zip(weights, trips, strict=True)]
+        for number in range(math.prod(trips))
+    ]
+
+
+def fewest(written: list[Any], read: list[Any]) -> int:
+    """Return the tiles kept by who takes one only when it needs it, and forgets it after."""
+    kept: set[Any] = set()
+    most, taken = 0, 0
+    for at, tile in enumerate(read):
+        while tile not in kept:
+            if written[taken] in read[at:]:
+                kept.add(written[taken])
+            taken += 1
+        most = max(most, len(kept))
+        if tile not in read[at + 1 :]:
+            kept.remove(tile)
+    return most
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=200)
+def test_random_tiles(data: st.DataObject) -> None:
+    """Other tiles: cut into common parts, brought into order, and put together again."""
+    shape = data.draw(SHAPES)
+    source = data.draw(tiles(shape).flatmap(lambda tile: orders(shape, tile)))
+    wanted = data.draw(tiles(shape).flatmap(lambda tile: orders(shape, tile)))
+    try:
+        program = converted(source, wanted)
+    except ShapeError as error:
+        whole = "expected parts that are rows and columns of both tiles" in error.message
+        assert whole or "expected steps of equal size" in error.message  # noqa: PT017
+        assert not whole or len(shape) == 3
+        return
+    assert simulate(program).verified
+
+
+def test_slice() -> None:
+    """A part of the tensor is read from the middle of the buffer."""
+    part = Layout((8, 8), (4, 2), (2, 2), (4, 2), (0, 1), (0, 4))
+
+    assert simulate(converted(BY_COLUMNS, part)).verified
+    assert Convert(part).buffer(BY_COLUMNS).offset == 4
+
+
+def test_parts_of_rows() -> None:
+    """Tiles of several dimensions are cut where the rows of the parts are neighbours."""
+    wide, narrow = Layout.tiled((2, 4, 6), (2, 4, 6)), Layout.tiled((2, 4, 6), (1, 2, 3))
+    assert simulate(converted(wide, narrow)).verified
+    assert simulate(converted(narrow, wide)).verified
+    with pytest.raises(ShapeError, match="expected parts that are rows and columns"):
+        converted(wide, Layout.tiled((2, 4, 6), (2, 2, 6)))
+
+
+def test_streamify_with_offset() -> None:
+    """The first tile that is read is not the first of the buffer."""
+    x = np.arange(12.0).reshape(6, 2)
+    with Program("offset", mode="functional") as program:
+        buffer = Bufferize(2)(LinearOffChipLoad(x, (1, 2))())
+        LinearOffChipStore("y")(Streamify((), (2, 2), (3, 1), 1)(buffer))
+    program.expect(y=lambda: x.reshape(2, 6)[:, 2:])
+    assert simulate(program).verified
+
+
+class TestMistakes:
+    """What cannot be converted, in words."""
+
+    def test_unknown_order(self) -> None:
+        """A stream whose order nobody knows."""
+        backwards = LinearOffChipLoad(np.ones((8, 8)), (4, 2), (2,), (-1,), 1, name="backwards")
+        with Program("unknown"):
+            stream = backwards()
+            with pytest.raises(ShapeError) as caught:
+                Convert(TWICE)(stream)
+        assert "whose order is not known" in caught.value.message
+        assert "expected a stream whose order is" in caught.value.message
+
+    def test_missing_tiles(self) -> None:
+        """A part of the tensor has not all of it."""
+        half = Layout((8, 8), (4, 2), (4,), (2,), (1,))
+        with Program("missing"), pytest.raises(ShapeError, match="has not all tiles of"):
+            Convert(BY_COLUMNS)(loaded(half))
+
+    def test_other_tensor(self) -> None:
+        """A tensor of another shape."""
+        with Program("other"), pytest.raises(ShapeError, match="expected the same shape"):
+            Convert(SQUARES)(loaded(Layout.tiled((64, 32), (16, 32))))
+
+    def test_no_steps(self) -> None:
+        """An order that no Streamify can read."""
+        source = Layout((12,), (1,), (2, 2, 3), (1, 2, 4), (0, 0, 0))
+        uneven = Layout((12,), (1,), (3, 4), (1, 3), (0, 0))
+        with Program("steps"), pytest.raises(ShapeError, match="expected steps of equal size"):
+            Convert(uneven)(loaded(source))
