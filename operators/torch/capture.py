@@ -50,9 +50,10 @@ class Captured:
 
 def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Captured:
     """Trace ``module`` for arguments like these."""
+    traced = _where_the_weights_are(module, (args, dict(kwargs)))
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns about itself
-        exported = torch.export.export(module, args, dict(kwargs), strict=False)
+        exported = torch.export.export(module, *traced, strict=False)
         exported = _taken_apart(exported.run_decompositions({}))
     given = iter(torch.utils._pytree.tree_leaves((args, dict(kwargs))))
     held = {**exported.state_dict, **exported.constants}
@@ -73,6 +74,16 @@ def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
     calls = tuple(node for node in exported.graph.nodes if node.op == "call_function")
     known = frozenset(data), frozenset(parameters), frozenset(inputs)
     return Captured(calls, tensors, *known, tuple(output.args[0]))
+
+
+def _where_the_weights_are(module: torch.nn.Module, given: Any) -> Any:
+    """Return arguments on the meta device if a weight is there: one trace is on one device.
+
+    What is traced has no numbers anywhere; what is known of the arguments is taken from these.
+    """
+    if not any(each.is_meta for each in module.parameters()):
+        return given
+    return torch.utils._pytree.tree_map_only(torch.Tensor, lambda each: each.to("meta"), given)
 
 
 def _taken_apart(exported: ExportedProgram) -> ExportedProgram:
