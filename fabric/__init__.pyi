@@ -26,6 +26,7 @@ from .hardware.description import OffChipDescription as OffChipDescription
 from .hardware.description import OnChipDescription as OnChipDescription
 from .hardware.description import TileDescription as TileDescription
 from .hardware.file import load_hardware as load_hardware
+from .layouts.affine import strides_of as strides_of
 from .layouts.conversion import Conversion as Conversion
 from .layouts.conversion import ConvertBytes as ConvertBytes
 from .layouts.conversion import conversion as conversion
