@@ -176,7 +176,7 @@ def followed_rows(views: Sequence[View], shape: tuple[int, ...], schedule: Sched
             return wish
     wish = rows_layout(shape, schedule.tile_rows, shape[-1])
     for tile in _smaller(wish.tile, whole_rows=True):
-        layout = Layout.tiled(shape, tile)
+        layout = _tiled(shape, tile)
         if _all_rows(views, layout):
             return layout
     return wish
@@ -200,10 +200,10 @@ def followed_whole(view: View, dims: tuple[int, ...], schedule: Schedule) -> Lay
     wish = rows_layout(shape, schedule.tile_rows, fit(shape[-1], schedule.tile_cols))
     for tile in _smaller(wish.tile, whole_rows=False):
         whole = tuple(shape[dim] if dim in dims else size for dim, size in enumerate(tile))
-        layout = Layout.tiled(shape, whole)
+        layout = _tiled(shape, whole)
         if _gives(view, layout):
             return layout
-    return Layout.tiled(shape, shape)
+    return _tiled(shape, shape)
 
 
 def readable(views: Sequence[View], wish: Layout, *, whole_rows: bool) -> Layout:
@@ -212,12 +212,34 @@ def readable(views: Sequence[View], wish: Layout, *, whole_rows: bool) -> Layout
     Tiles of a view are not always tiles of what is there: heads of several tokens that have changed
     places with the tokens are not.
     """
-    seen = [each.expanded(wish.shape) for each in views]
     for tile in _smaller(wish.tile, whole_rows=whole_rows):
         layout = _tiled(wish.shape, tile)
-        if all(each.pull(layout) is not None for each in seen):
+        if _all_give(views, layout):
             return layout
     return wish
+
+
+def _all_give(views: Sequence[View], layout: Layout) -> bool:
+    """Whether tiles of a layout can be read of all that broadcasts to it."""
+    return all(_gives(each.expanded(layout.shape), layout) for each in views)
+
+
+def _all_rows(views: Sequence[View], layout: Layout) -> bool:
+    """Whether whole rows, as a layout walks them, can be read of all."""
+    return all(_gives(each, with_cols(layout, each.shape[-1])) for each in views)
+
+
+def _gives(view: View, layout: Layout) -> bool:
+    """Whether tiles of a view can be read: of memory, only rectangles."""
+    pulled = view.pull(layout)
+    if pulled is None:
+        return False
+    if isinstance(view.source, Computed):
+        return True
+    shape, tile = pulled.layout.shape, pulled.layout.tile
+    inner = [dim for dim in range(len(shape) - 1) if tile[dim] > 1]
+    between = range(inner[0] + 1, inner[-1] + 1) if inner else ()
+    return all(tile[dim] == shape[dim] for dim in between)
 
 
 def _tiled(shape: Sequence[int], tile: Sequence[int]) -> Layout:
