@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from operators.torch.calls import (
     attention,
+    convolution,
     elementwise,
     joining,
     products,
@@ -15,6 +16,7 @@ from operators.torch.calls import (
 
 __all__ = [
     "attention",
+    "convolution",
     "elementwise",
     "joining",
     "products",
