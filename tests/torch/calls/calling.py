@@ -73,6 +73,7 @@ class Single:
         )
         order = tuple(self.draw(st.permutations(range(len(shape)))))
         layout = Layout.tiled(shape, layout.tile, order)
+        layout = layout.nested([loop for loop in layout.loops if loop.trips > 1])
         name = f"c{self._count}"
         view = View.of(Stored.of(f"t{self._count}", shape, dtype, lambda: array_of(turned)))
         result = Computed(name, shape, dtype, layout)
