@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -29,7 +29,7 @@ SCHEDULES = st.builds(
     Schedule, tile_rows=st.sampled_from([1, 2, 4, 16]), tile_cols=st.sampled_from([2, 4, 64])
 )
 DTYPES = st.sampled_from([torch.float32, torch.bfloat16])
-SIZES = st.sampled_from([1, 2, 3, 4, 5, 6, 8])
+SIZES = st.sampled_from([1, 2, 3, 4, 5])
 
 
 def called(target: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
@@ -39,12 +39,16 @@ def called(target: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[
     return list(found) if isinstance(found, tuple | list) else [found]
 
 
+def _no_choice(*_: object) -> NoReturn:
+    raise AssertionError("no call of these asks for a choice of experts")
+
+
 class Single:
     """A program of one call."""
 
     def __init__(self, schedule: Schedule, draw: st.DrawFn) -> None:
         """Wire under ``schedule``; tensors come from memory or from a kernel, in any layout."""
-        self.importing = Importing(schedule)
+        self.importing = Importing(schedule, _no_choice)
         self.draw = draw
         self._count = 0
 
