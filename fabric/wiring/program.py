@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from fractions import Fraction
 from types import TracebackType
 from typing import Annotated, Final, Self, TypeVar
@@ -23,7 +24,7 @@ from fabric.wiring.expectation import Expectation, expectations
 from fabric.wiring.joined import check_orders
 from fabric.wiring.mistakes import failed_in, no_stream, outputs_of
 from fabric.wiring.names import Extra, Names
-from fabric.wiring.operator import Node, Operator, Wiring, current_program
+from fabric.wiring.operator import ComputeOperator, Node, Operator, Wiring, current_program
 from fabric.wiring.stream import Stream
 from fabric.wiring.token_count import TokenCount, TokenPhase
 
@@ -294,6 +295,23 @@ class Program:
             ProgramError: no depth.
         """
         self.depths[option] = depth
+
+    @checked
+    def allot(self, flops_per_cycle: Mapping[str, Annotated[int, Bounds(1)]]) -> None:
+        """Say which compute bandwidth operators have, instead of what they were given.
+
+        Args:
+            flops_per_cycle: of the unit of each, by the operator's name.
+
+        Raises:
+            ProgramError: no compute operator, or no bandwidth.
+        """
+        nodes = {node.name: node for node in self.nodes}
+        for name, share in flops_per_cycle.items():
+            node = nodes.get(name)
+            if node is None or not isinstance(node.operator, ComputeOperator):
+                refuse(f"allot gives bandwidth to {name!r}: expected a compute operator's name")
+            node.operator = replace(node.operator, flops_per_cycle=share)
 
     def depth_of(self, option: str) -> int:
         """Return the depth of channel ``option``, in elements, where a run is given none."""

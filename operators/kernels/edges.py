@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fabric import ShapeError, convert_bytes
+from fabric import Layout, ShapeError
+from operators.convert import Convert
 from operators.kernels.kernel import Operand
 from operators.kernels.tensors import Computed, Pulled
 
@@ -20,14 +21,11 @@ class Joint:
 
     Attributes:
         pulled: the layout in which the reader wants the source.
-        buffer_bytes: of its converter; 0 where both layouts are one, None where no converter does
-            it and it has to go through off-chip memory.
-        whole_bytes: of the tensor that passes.
+        convertible: a converter does it; else it has to go through off-chip memory.
     """
 
     pulled: Pulled
-    buffer_bytes: int | None
-    whole_bytes: int
+    convertible: bool
 
 
 def joint_of(operand: Operand) -> Joint:
@@ -45,14 +43,14 @@ def joint_of(operand: Operand) -> Joint:
             f"{source.name} {list(source.shape)} is read as {list(operand.view.shape)} in "
             f"{layout}: expected a walk that tiles of the tensor can make"
         )
-    itemsize = source.dtype.itemsize
-    whole = source.layout.count * source.layout.rows * source.layout.cols * itemsize
-    if pulled.layout.shape != source.shape:
-        return Joint(pulled, None, whole)
-    if pulled.layout.same_order(source.layout):
-        return Joint(pulled, 0, whole)
+    return Joint(pulled, _convertible(source.layout, pulled.layout))
+
+
+def _convertible(given: Layout, wanted: Layout) -> bool:
+    if given.shape != wanted.shape:
+        return False
     try:
-        buffer = convert_bytes(source.layout, pulled.layout, itemsize)
+        Convert(wanted).buffer(given)
     except ShapeError:
-        return Joint(pulled, None, whole)
-    return Joint(pulled, buffer.bytes, whole)
+        return False
+    return True

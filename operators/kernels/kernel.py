@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fabric import Layout, Stream
+from fabric import Layout, Program, Stream
 from operators.kernels.tensors import Source, View
 
 __all__ = ["Kernel", "Operand", "Streams"]
@@ -60,4 +60,10 @@ class Kernel(ABC):
 
         Returns:
             For each result, ``[1, *layout.trips]`` of tiles, or its opaque form.
+        """
+
+    def tell(self, program: Program, given: Sequence[Streams]) -> None:
+        """Tell ``program`` what the kernel knows of what it has wired, and has ``given``.
+
+        Sizes that known data give to symbols, and depths that channels have to have.
         """

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from math import isqrt
 from typing import Annotated, Literal, TypeAlias
 
-from fabric import Bounds, Described
+from fabric import Bounds, ConfigurationError, Described, checked
 
 __all__ = ["Order", "Schedule", "divisors", "fit"]
 
@@ -38,8 +38,13 @@ class Schedule(Described):
         tile_keys: rows of a tile of keys and values.
         attention_regions: how many share the tasks of each attention, in turn: a task is a tile of
             queries of the heads that share keys.
-        on_chip_bytes: what converters between kernels may take; what does not fit goes through
-            off-chip memory. None for no limit.
+        on_chip_bytes: what the buffers of kernels that are on chip together may take: their own,
+            and those of converters. What does not fit goes through off-chip memory. None for no
+            limit.
+        flops_per_cycle: of all compute units together, shared out so that the slowest is as fast
+            as can be. Where None each has what the program gives.
+        tuned: tile sizes and the order are those of some candidates, these here among them, with
+            which a run is shortest; and depths of channels are found.
     """
 
     tile_rows: Annotated[int, Bounds(1)] = 16
@@ -52,6 +57,52 @@ class Schedule(Described):
     ragged: Literal["static", "dynamic"] = "dynamic"
     regions: int | tuple[int, ...] | None = None
     on_chip_bytes: Annotated[int, Bounds(0)] | None = None
+    flops_per_cycle: Annotated[int, Bounds(1)] | None = None
+    tuned: bool = False
+
+    @classmethod
+    @checked
+    def auto(
+        cls,
+        on_chip_bytes: Annotated[int, Bounds(0)] | None = None,
+        flops_per_cycle: Annotated[int, Bounds(1)] | None = None,
+    ) -> Schedule:
+        """Return a schedule that is worked out when a program is made under it.
+
+        As in StreamTensor on three levels: tiles, order and compute bandwidth for the slowest
+        unit; fusion of what fits on chip; depths of channels.
+
+        Args:
+            on_chip_bytes: what the buffers of kernels that are on chip together may take.
+            flops_per_cycle: of all compute units together; as the program gives them where None.
+
+        Example:
+            >>> Schedule.auto(on_chip_bytes=1 << 20).tuned
+            True
+        """
+        return cls(on_chip_bytes=on_chip_bytes, flops_per_cycle=flops_per_cycle, tuned=True)
+
+    def regions_of(self, layer: int, experts: int) -> int:
+        """Return how many regions share the groups of a ragged layer.
+
+        Raises:
+            ConfigurationError: ``regions`` has no number for it, or one that is no divisor.
+        """
+        wish = self.regions
+        if isinstance(wish, tuple):
+            if layer >= len(wish):
+                raise ConfigurationError(
+                    f"regions has {len(wish)} numbers: expected one for ragged layer {layer}, too"
+                )
+            wish = wish[layer]
+        if wish is None:
+            return experts
+        if wish < 1 or experts % wish:
+            raise ConfigurationError(
+                f"regions is {wish} for ragged layer {layer}: expected a divisor of the number of "
+                f"groups, {experts}"
+            )
+        return wish
 
     def order_of(self, name: str) -> Order:
         """Return the order of the product called ``name``: that of the first pattern it matches."""

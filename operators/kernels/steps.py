@@ -106,7 +106,8 @@ class Sliced(Step):
 
     @override
     def seen(self, array: np.ndarray) -> np.ndarray:
-        return array.take(range(self.first, self.first + self.count), axis=self.dim)
+        # Not copied: the weights of a layer may be cut into hundreds of parts.
+        return array[(slice(None),) * self.dim + (slice(self.first, self.first + self.count),)]
 
     @override
     def in_tile(self, tile: NDArray[np.int64], after: tuple[int, ...]) -> NDArray[np.int64]:

@@ -38,6 +38,7 @@ class Store(Kernel):
     @staticmethod
     def of(name: str, view: View, schedule: Schedule) -> Store:
         """Return what stores ``view`` as it comes, or in tiles of neighbouring rows."""
+        view = view if view.shape else view.reshaped((1,))
         layout = followed((view,), view.shape, schedule, whole_rows=False)
         lead = list(zip(layout.tile[:-1], layout.shape[:-1], strict=True))
         first = next((dim for dim, (tile, _) in enumerate(lead) if tile > 1), len(lead))

@@ -176,6 +176,14 @@ class View:
         padded = self.reshaped((1,) * (len(shape) - len(self.shape)) + self.shape)
         return padded if shape == padded.shape else padded._seen(Expanded(shape), shape)
 
+    def again(self, other: View) -> View:
+        """See this through the views of ``other`` as well, which is of a tensor of this shape."""
+        found = self
+        shapes = [before for _, before in other.steps[1:]] + [other.shape]
+        for (step, _), shape in zip(other.steps, shapes, strict=False):
+            found = found._seen(step, shape)
+        return found
+
     def _seen(self, step: Step, shape: tuple[int, ...]) -> View:
         if isinstance(self.source, Stored) and not self.steps and not isinstance(step, Expanded):
             return View.of(self.source.viewed(self.source.name, shape, step.seen))

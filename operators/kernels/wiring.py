@@ -4,39 +4,48 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Final
 
 import sympy
 
 from fabric import Layout, Program, Stream
 from operators.convert import Convert
-from operators.kernels.edges import joint_of
+from operators.kernels.edges import Joint, joint_of
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.loading import load
-from operators.kernels.model import Edge, Model
+from operators.kernels.model import Model
 from operators.kernels.rearranging import rearranged
 from operators.kernels.tensors import Computed, Opaque, Pulled, Source, Stored
+from operators.kernels.wired import Wired
 from operators.streams.dimensions import redimensioned
 
 __all__ = ["wire"]
 
 
-def wire(program: Program, model: Model, spilled: Collection[Edge] = ()) -> None:
+def wire(program: Program, model: Model, spilled: Collection[Operand] = ()) -> Wired:
     """Wire the kernels of ``model`` in ``program``, which is open.
 
     Args:
         program: that is wired.
         model: what it computes.
-        spilled: edges that go through off-chip memory, whether a converter could do it or not.
+        spilled: operands that come from off-chip memory each time they are read: what a kernel
+            gives goes there first, whether a converter could do it or not.
+
+    Returns:
+        Which operators are whose.
     """
-    joints = _Joints({(each.consumer, each.operand) for each in spilled})
+    wired = Wired()
+    joints = _Joints(program, wired, frozenset(spilled))
     for kernel in model.kernels:
-        inputs = [
-            joints.joined(kernel, index, operand) for index, operand in enumerate(kernel.operands)
-        ]
+        inputs = [joints.joined(kernel, index) for index in range(len(kernel.operands))]
+        first = len(program.nodes)
         given = kernel.wire(inputs)
+        wired.kernels[kernel] = range(first, len(program.nodes))
+        kernel.tell(program, given)
         joints.streams.update(zip(kernel.results, given, strict=True))
     _deepen_forks(program)
+    return wired
 
 
 class _Joints:
@@ -46,40 +55,57 @@ class _Joints:
         streams: what has been given so far.
     """
 
-    def __init__(self, spilled: Collection[tuple[Kernel, int]]) -> None:
+    def __init__(self, program: Program, wired: Wired, spilled: Collection[Operand]) -> None:
         """Begin with nothing; ``spilled`` operands come through off-chip memory."""
         self.streams: Final[dict[Source, Streams]] = {}
+        self._program: Final = program
+        self._wired: Final = wired
         self._spilled: Final = spilled
-        self._converted: Final[dict[tuple[Source, Layout, bool], Stream]] = {}
+        self._converted: Final[dict[tuple[Source, Layout, bool], tuple[Stream, range]]] = {}
 
-    def joined(self, kernel: Kernel, index: int, operand: Operand) -> Streams:
+    def joined(self, kernel: Kernel, index: int) -> Streams:
         """Return an operand as its kernel reads it."""
+        operand = kernel.operands[index]
+        nodes = self._program.nodes
+        first = len(nodes)
+        result = self._joined(kernel, index, operand)
+        made = self._wired.operands[operand] = range(first, len(nodes))
+        self._wired.bringing.setdefault(operand, made)
+        return result
+
+    def _joined(self, kernel: Kernel, index: int, operand: Operand) -> Streams:
         view, layout = operand.view, operand.layout
         match view.source:
             case Opaque():
                 return self.streams[view.source]
             case Stored():
-                return load(_load_name(kernel, index), operand)
+                resident = operand.resident and operand not in self._spilled
+                return load(_load_name(kernel, index), replace(operand, resident=resident))
             case Computed():
                 assert layout is not None
                 joint = joint_of(operand)
-                through = (kernel, index) in self._spilled or joint.buffer_bytes is None
-                stream = self._as_pulled(view.source, joint.pulled, through=through)
+                stream = self._as_pulled(view.source, operand, joint)
                 stream = rearranged(stream, joint.pulled.places, broadcasts=operand.broadcasts)
                 return redimensioned(stream, (1, *layout.trips))
             case _:
                 raise TypeError(f"{view.source} of {kernel.name}, operand {index}")
 
-    def _as_pulled(self, source: Computed, pulled: Pulled, *, through: bool) -> Stream:
+    def _as_pulled(self, source: Computed, operand: Operand, joint: Joint) -> Stream:
         """Return a source in another layout: readers that want the same one share a converter."""
+        pulled = joint.pulled
+        through = operand in self._spilled or not joint.convertible
         stream = self.streams[source]
         assert isinstance(stream, Stream)
         if pulled.layout.same_order(source.layout) and not through:
             return stream
         key = source, pulled.layout.canonical(), through
         if key not in self._converted:
-            self._converted[key] = _converted(stream, source, pulled, through=through)
-        return self._converted[key]
+            nodes = self._program.nodes
+            first = len(nodes)
+            result = _converted(stream, source, pulled, through=through)
+            self._converted[key] = result, range(first, len(nodes))
+        result, self._wired.bringing[operand] = self._converted[key]
+        return result
 
 
 def _load_name(kernel: Kernel, index: int) -> str:
@@ -114,5 +140,5 @@ def _deepen_forks(program: Program) -> None:
             if readers[source.node, source.port] < 2:
                 continue
             count = sympy.sympify(source.type.count).subs(program.sizes)
-            if count.is_number:
+            if count.is_Number:
                 program.deepen(f"{node.name}.{index}", max(1, int(sympy.ceiling(count))))

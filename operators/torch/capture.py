@@ -50,9 +50,10 @@ class Captured:
 
 def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Captured:
     """Trace ``module`` for arguments like these."""
+    traced = _where_the_weights_are(module, (args, dict(kwargs)))
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns about itself
-        exported = torch.export.export(module, args, dict(kwargs), strict=False)
+        exported = torch.export.export(module, *traced, strict=False)
         exported = _taken_apart(exported.run_decompositions({}))
     given = iter(torch.utils._pytree.tree_leaves((args, dict(kwargs))))
     held = {**exported.state_dict, **exported.constants}
@@ -71,24 +72,52 @@ def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
                 data.add(node)
     (output,) = (node for node in exported.graph.nodes if node.op == "output")
     calls = tuple(node for node in exported.graph.nodes if node.op == "call_function")
-    kinds = map(frozenset, (data, parameters, inputs))
-    return Captured(calls, tensors, *kinds, tuple(output.args[0]))
+    known = frozenset(data), frozenset(parameters), frozenset(inputs)
+    return Captured(calls, tensors, *known, tuple(output.args[0]))
+
+
+def _where_the_weights_are(module: torch.nn.Module, given: Any) -> Any:
+    """Return arguments on the meta device if a weight is there: one trace is on one device.
+
+    What is traced has no numbers anywhere; what is known of the arguments is taken from these.
+    """
+    if not any(each.is_meta for each in module.parameters()):
+        return given
+    return torch.utils._pytree.tree_map_only(torch.Tensor, lambda each: each.to("meta"), given)
 
 
 def _taken_apart(exported: ExportedProgram) -> ExportedProgram:
-    """Replace calls that nobody imports by those that PyTorch makes of them, where it does."""
+    """Replace calls that nobody imports by those that PyTorch makes of them, where it does.
+
+    Calls on integers alone are worked out as they are.
+    """
     known = torch.export.default_decompositions()
+    targets = _computing(exported)
     while True:
-        targets = {node.target for node in exported.graph.nodes if node.op == "call_function"}
         table = {
             each: known[each] for each in targets if each in known and not importer_of(str(each))
         }
         if not table:
             return exported
         before, exported = targets, exported.run_decompositions(table)
-        after = {node.target for node in exported.graph.nodes if node.op == "call_function"}
-        if after == before:
+        targets = _computing(exported)
+        if targets == before:
             return exported
+
+
+def _computing(exported: ExportedProgram) -> set[Any]:
+    """Return what is called with weights, or with inputs of floating-point numbers."""
+    reached: set[Node] = set()
+    inputs = iter(exported.graph_signature.input_specs)
+    for node in exported.graph.nodes:
+        if node.op == "placeholder":
+            value, kind = node.meta.get("val"), next(inputs).kind
+            given = kind in {InputKind.USER_INPUT, InputKind.PARAMETER}
+            if given and isinstance(value, torch.Tensor) and value.is_floating_point():
+                reached.add(node)
+        elif any(each in reached for each in node.all_input_nodes):
+            reached.add(node)
+    return {node.target for node in reached if node.op == "call_function"}
 
 
 def target_of(node: Node) -> str:

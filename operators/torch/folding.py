@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
+import numpy as np
 import torch
 from torch.fx import Node
 from torch.fx.node import map_arg
@@ -66,7 +67,7 @@ class Constants:
         """Return the tensor of a node."""
         (spec,) = specs_of(node)
         make = self._make[node]
-        data = (lambda: array_of(make())) if self._real[node] else None
+        data = (lambda: _unwritten(array_of(make()))) if self._real[node] else None
         return Stored.of(name, spec.shape, spec.dtype, data, known=node in self._early)
 
     def value(self, node: Node) -> Any:
@@ -91,6 +92,12 @@ class Constants:
 
 def _held(tensor: torch.Tensor) -> Callable[[], torch.Tensor]:
     return lambda: tensor
+
+
+def _unwritten(array: np.ndarray) -> np.ndarray:
+    """Say that nobody writes to it, so that nobody has to copy it: files may be mapped."""
+    array.flags.writeable = False
+    return array
 
 
 def _is_meta(tensor: torch.Tensor) -> bool:

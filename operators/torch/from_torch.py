@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch.fx import Node
 from torch.fx.node import map_arg
 
 import operators.torch.calls  # noqa: F401 - registers the importers
 from fabric import Program, ProgramError
 from operators.kernels.merging import merge_chains
+from operators.kernels.model import Model
+from operators.kernels.realise import realised
+from operators.kernels.routed import Routed
 from operators.kernels.schedule import Schedule
 from operators.kernels.storing import Store, matrix_shape
-from operators.kernels.tensors import Stored, View
-from operators.kernels.wiring import wire
+from operators.kernels.tensors import Opaque, Stored, View
+from operators.kernels.tuning import tuned
 from operators.torch.call import Call
 from operators.torch.capture import Captured, capture, module_of, place_of, specs_of, target_of
+from operators.torch.choices import Choices
 from operators.torch.folding import Constants
 from operators.torch.importing import Importing, UnsupportedError
 from operators.torch.numbers import array_of, dtype_of
-from operators.torch.registry import importer_of
+from operators.torch.registry import Result, importer_of, takes_opaque, whole
 from operators.torch.unsupported import Unsupported
 
 __all__ = ["from_torch", "planned"]
@@ -39,6 +45,7 @@ def from_torch(
     kwargs: Mapping[str, Any] | None = None,
     *,
     schedule: Schedule | None = None,
+    routing: Sequence[ArrayLike] | None = None,
     name: str | None = None,
 ) -> Program:
     """Return a program that computes what ``module`` computes for arguments like these.
@@ -53,6 +60,11 @@ def from_torch(
         args: that it is called with.
         kwargs: that it is called with, by name.
         schedule: tiles, orders and what stays on chip.
+        routing: for each layer whose tokens go to experts that data choose, in the order of the
+            calls: the experts of each token, [tokens, hits]. Timing mode has no data to choose by,
+            and sizes are stated by it; functional mode chooses by its data. Where None, what
+            PyTorch chooses for these arguments; on the meta device drawn, all experts equally
+            likely and the same ones each time.
         name: of the program; the module's class where None.
 
     Raises:
@@ -60,31 +72,45 @@ def from_torch(
             line, and what would be needed.
     """
     captured = capture(module, args, kwargs or {})
-    importing, outputs, missing = planned(captured, schedule or Schedule())
+    outputs: dict[str, View] = {}
+
+    def build(schedule: Schedule) -> Program:
+        model, found = _model(captured, schedule, Choices(captured, routing))
+        outputs.update(found)
+        return realised(name or type(module).__name__, model, schedule)
+
+    schedule = schedule or Schedule()
+    program = tuned(schedule, build) if schedule.tuned else build(schedule)
+    _expect(program, module, args, kwargs or {}, outputs)
+    return program
+
+
+def _model(
+    captured: Captured, schedule: Schedule, choices: Choices
+) -> tuple[Model, dict[str, View]]:
+    """Return a captured module as kernels under ``schedule``, and its outputs by name."""
+    importing, outputs, missing = planned(captured, schedule, choices)
     if missing:
         first = missing[0]
         others = f"; {len(missing) - 1} others" if len(missing) > 1 else ""
         raise ProgramError(f"{first}{others}", file=first.file, line=first.line)
     model = importing.model
     for output, view in outputs.items():
-        model.kernels.append(Store.of(output, view, importing.schedule))
+        model.kernels.append(Store.of(output, view, schedule))
     model.drop_unread()
     merge_chains(model)
-    with Program(name or type(module).__name__) as program:
-        wire(program, model)
-    _expect(program, module, args, kwargs or {}, outputs)
-    return program
+    return model, outputs
 
 
 def planned(
-    captured: Captured, schedule: Schedule
+    captured: Captured, schedule: Schedule, choices: Choices
 ) -> tuple[Importing, dict[str, View], list[Unsupported]]:
     """Import the calls of a captured module.
 
     Returns:
         The model, its outputs by name, and what cannot be imported, in the order of the calls.
     """
-    importing = Importing(schedule)
+    importing = Importing(schedule, choices.of)
     constants = Constants(captured)
     values: dict[Node, Any] = {}
     missing: list[Unsupported] = []
@@ -119,17 +145,50 @@ def planned(
             module_of(node),
             *place_of(node),
         )
-        importer = importer_of(call.target)
         try:
-            if importer is None:
-                raise UnsupportedError("expected a call that an importer is registered for")
-            values[node] = importer(importing, call)
+            values[node] = _imported(importing, call)
         except UnsupportedError as error:
             missing.append(Unsupported.of(call, str(error)))
     nodes = [each for each in captured.outputs if isinstance(each, Node)]
     names = ["output"] if len(nodes) == 1 else [f"output_{i}" for i in range(len(nodes))]
-    outputs = {name: given(node) for name, node in zip(names, nodes, strict=True)}
+    outputs: dict[str, View] = {}
+    for name, node in zip(names, nodes, strict=True):
+        view = given(node)
+        if view is None:
+            continue  # behind a call that cannot be imported
+        try:
+            outputs[name] = whole(importing, view)
+        except UnsupportedError as error:
+            place = module_of(node), *place_of(node)
+            missing.append(
+                Unsupported(target_of(node), *place, f"what it gives is stored: {error}")
+            )
     return importing, outputs, missing
+
+
+def _imported(importing: Importing, call: Call) -> Result:
+    """Import a call; what it is given in opaque forms becomes whole unless its importer takes it.
+
+    Raises:
+        UnsupportedError: it cannot be imported.
+    """
+    leaves = torch.utils._pytree.tree_leaves((call.args, dict(call.kwargs)))
+    forms = [
+        type(each.source.form)
+        for each in leaves
+        if isinstance(each, View) and isinstance(each.source, Opaque)
+    ]
+    importer = importer_of(call.target, forms)
+    if importer is None:
+        raise UnsupportedError("expected a call that an importer is registered for")
+    if not forms or Routed in forms or takes_opaque(call.target, forms):
+        return importer(importing, call)
+
+    def made(each: object) -> object:
+        return whole(importing, each) if isinstance(each, View) else each
+
+    args, kwargs = torch.utils._pytree.tree_map(made, (call.args, dict(call.kwargs)))
+    return importer(importing, replace(call, args=args, kwargs=kwargs))
 
 
 def _expect(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, NoReturn
 
@@ -15,6 +15,7 @@ from operators.functions.steps import Cut, Joined, Step
 from operators.kernels.concatenate import Concatenate
 from operators.kernels.kernel import Kernel, Operand
 from operators.kernels.model import Model
+from operators.kernels.routing import Choice, Routing
 from operators.kernels.row_local import (
     followed,
     followed_rows,
@@ -23,14 +24,13 @@ from operators.kernels.row_local import (
     with_cols,
 )
 from operators.kernels.schedule import Schedule
-from operators.kernels.tensors import Computed, Stored, View
+from operators.kernels.steps import Reshaped
+from operators.kernels.tensors import Computed, Opaque, Source, Stored, View
 from operators.torch.call import Call, Spec
+from operators.torch.refusing import UnsupportedError
+from operators.torch.routed_rows import on_routed_rows
 
 __all__ = ["Importing", "UnsupportedError"]
-
-
-class UnsupportedError(Exception):
-    """A call that cannot be imported; says what would be needed."""
 
 
 class Importing:
@@ -38,16 +38,41 @@ class Importing:
 
     Attributes:
         schedule: how it is to be tiled and ordered.
+        choice_of: for runs that cannot ask the data, the choice of experts of a layer: given its
+            number, the call that is given the choice, tokens and experts of a token.
         model: the kernels so far.
+        routings: of the layers so far whose tokens go to experts.
+        dealt: rows at their groups, of rows that are in the order of known groups.
+        packed: tiles of rows at their experts, of these rows.
+        products: the rows and the weights of what grouped products give.
+        wholes: of tensors in an opaque form, where one was asked for in a layout.
     """
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(
+        self, schedule: Schedule, choice_of: Callable[[int, str, int, int], Choice]
+    ) -> None:
         """Begin with no kernels."""
         self.schedule: Final = schedule
+        self.choice_of: Final = choice_of
         self.model: Final = Model()
+        self.routings: Final[list[Routing]] = []
+        self.dealt: Final[dict[Source, View]] = {}
+        self.packed: Final[dict[Source, View]] = {}
+        self.products: Final[dict[Source, tuple[View, View]]] = {}
+        self.wholes: Final[dict[Source, View]] = {}
 
     def add(self, kernel: Kernel) -> tuple[View, ...]:
-        """Put a kernel behind the others and return views of its results."""
+        """Put a kernel behind the others and return views of its results.
+
+        Raises:
+            UnsupportedError: it reads a tensor in an opaque form as if it came in a layout.
+        """
+        for operand in kernel.operands:
+            source = operand.view.source
+            if isinstance(source, Opaque) and not (
+                operand.layout is None and _as_it_is(operand.view)
+            ):
+                self.unsupported(f"it is given {source.form}: expected a tensor whole")
         self.model.kernels.append(kernel)
         return tuple(map(View.of, kernel.results))
 
@@ -83,6 +108,9 @@ class Importing:
         Returns:
             The result, in the shape that the operands broadcast to; of rows with its own columns.
         """
+        if any(isinstance(each.source, Opaque) for each in operands):
+            name = self.name_of(call)
+            return on_routed_rows(self.model, name, operands, steps, whole=rows_of is not None)
         name, dtype = self.name_of(call), steps[-1].dtype
         if rows_of is None:
             shape = np.broadcast_shapes(*(each.shape for each in operands))
@@ -175,3 +203,10 @@ class Importing:
             UnsupportedError: always; ``needed`` says what would make it possible.
         """
         raise UnsupportedError(needed)
+
+
+def _as_it_is(view: View) -> bool:
+    """Whether a view of rows in an opaque form shows them as they are, but for their dimensions."""
+    return all(isinstance(step, Reshaped) for step, _ in view.steps) and (
+        view.shape[:1] == view.source.shape[:1]
+    )

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from operators.torch.calls import (
     attention,
+    convolution,
     elementwise,
+    experts,
+    grouped,
     joining,
     products,
     reductions,
+    routing,
     rows,
     tables,
     views,
@@ -15,10 +19,14 @@ from operators.torch.calls import (
 
 __all__ = [
     "attention",
+    "convolution",
     "elementwise",
+    "experts",
+    "grouped",
     "joining",
     "products",
     "reductions",
+    "routing",
     "rows",
     "tables",
     "views",
