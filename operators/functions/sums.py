@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, Tile, TileType
-from operators.functions.base import Shaped, narrow, wide
+from fabric import Dim, ShapeError, Tile, TileType, Value, ValueType
+from operators.functions.base import Operand, Shaped, narrow, wide
 from operators.functions.reduction import Reduction, State
 from operators.tiles.integers import INTEGER, integer
 
@@ -73,10 +73,10 @@ class Sum(Reduction):
 
 @dataclass(frozen=True)
 class SignalAllRead(Reduction):
-    """The number 1 when all tiles of a group have come; one cycle a tile.
+    """The number 1 when all values of a group have come; one cycle a value.
 
     Shapes:
-        tiles of a group: any; result: 1 x 1, an integer.
+        values of a group: any, acknowledgements of stores, too; result: 1 x 1, an integer.
 
     Example:
         >>> with Program("example") as program:
@@ -91,17 +91,24 @@ class SignalAllRead(Reduction):
 
     operands: ClassVar = 1
 
+    @override
+    def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
+        if len(operands) != 1:
+            found = ", ".join(map(str, operands)) or "nothing"
+            raise ShapeError(f"{name} is given {found}: expected 1 value")
+        return operands
+
     @property
     @override
     def fixed_cycles(self) -> int | None:
         return 1
 
     @override
-    def infer(self, group: Dim, *inputs: TileType) -> TileType:
+    def infer(self, group: Dim, *inputs: Operand) -> TileType:
         return INTEGER
 
     @override
-    def flops(self, *inputs: Shaped) -> Dim:
+    def flops(self, *inputs: Operand) -> Dim:
         return 0
 
     @override
@@ -109,7 +116,7 @@ class SignalAllRead(Reduction):
         return None
 
     @override
-    def update(self, state: State, *inputs: Tile) -> State:
+    def update(self, state: State, *inputs: Value) -> State:
         return None
 
     @override
