@@ -18,7 +18,7 @@ from operators.functions.sums import SignalAllRead
 from operators.linear_off_chip_load import LinearOffChipLoad
 from operators.metadata import Metadata
 from operators.random_off_chip_store import RandomOffChipStore
-from operators.redimension import redimensioned
+from operators.streams.dimensions import redimensioned
 from operators.tiles.scratch import Scratch
 from operators.tiles.tensor import Tensor
 
@@ -81,13 +81,16 @@ def _pitch(layout: Layout, strides: list[int]) -> int | None:
 
 
 @checked
-def loaded(tensor: Tensor, layout: Layout, reference: Stream | None = None) -> Stream:
+def loaded(
+    tensor: Tensor, layout: Layout, reference: Stream | None = None, *, name: str | None = None
+) -> Stream:
     """Return the tiles of a tensor in off-chip memory in the order of ``layout``.
 
     Args:
         tensor: with as many elements as the tensor of the layout; its own shape does not matter.
         layout: the order.
         reference: each of its elements has the tensor read once; once in all where None.
+        name: of the load.
 
     Returns:
         A stream [1, *trips] of the layout, or the reference's dimensions in place of the 1.
@@ -105,7 +108,8 @@ def loaded(tensor: Tensor, layout: Layout, reference: Stream | None = None) -> S
     strides = strides_of(matrix.numbers, layout.trips)
     assert strides is not None
     view = tensor.viewed(matrix.shape)
-    load = LinearOffChipLoad(view, matrix.tile, layout.trips, strides, int(matrix.numbers[0]))
+    first = int(matrix.numbers[0])
+    load = LinearOffChipLoad(view, matrix.tile, layout.trips, strides, first, name=name)
     tiles = load(reference)
     return tiles.laid_out(layout) if reference is None else tiles
 
