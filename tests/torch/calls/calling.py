@@ -124,6 +124,11 @@ class Single:
         return program
 
 
+def _no_choice(*_: object) -> NoReturn:
+    """A call alone sends no tokens to experts."""
+    raise AssertionError
+
+
 def check(program: Program) -> None:
     """Run a program and see that it gives what is expected, in as many cycles without data."""
     report = simulate(program, mode="functional")
