@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -15,7 +15,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 import operators.torch.calls  # noqa: F401 - registers the importers
-from fabric import Program, ProgramError
+from fabric import Program, ProgramError, ShapeError
 from operators.kernels.merging import merge_chains
 from operators.kernels.model import Model
 from operators.kernels.realise import realised
@@ -117,8 +117,14 @@ def planned(
     for node in captured.data:
         tensor = captured.tensors[node]
         data = None if tensor.device.type == "meta" else (lambda tensor=tensor: array_of(tensor))
-        spec = (node.name, tuple(tensor.shape), dtype_of(tensor.dtype), data)
+        try:
+            spec = (node.name, tuple(tensor.shape), dtype_of(tensor.dtype), data)
+        except UnsupportedError as error:
+            raise ProgramError(f"from_torch is given {node.name}: {error}") from None
         values[node] = View.of(Stored.of(*spec))
+
+    behind: set[Node] = set()
+    """What depends on a call that cannot be imported."""
 
     def given(node: Node) -> Any:
         if node not in values and node in constants:
@@ -132,30 +138,35 @@ def planned(
             source, index = node.args
             several = given(source)
             values[node] = None if several is None else several[index]
+            if source in behind:
+                behind.add(node)
             continue
-        if any(given(each) is None for each in node.all_input_nodes):
-            continue  # behind a call that cannot be imported, or nothing that can be read
-        call = Call(
-            target_of(node),
-            node.name,
-            map_arg(node.args, given),
-            map_arg(node.kwargs, given),
-            specs_of(node),
-            isinstance(node.meta["val"], tuple | list),
-            module_of(node),
-            *place_of(node),
-        )
+        is_behind = any(each in behind for each in node.all_input_nodes)
+        where = target_of(node), module_of(node), *place_of(node)
         try:
-            values[node] = _imported(importing, call)
+            call = _call(node, given)
         except UnsupportedError as error:
-            missing.append(Unsupported.of(call, str(error)))
+            missing.append(Unsupported(*where, str(error)))
+            behind.add(node)
+            continue
+        try:
+            if any(given(each) is None for each in node.all_input_nodes):
+                raise UnsupportedError("it reads a result that is not computed")
+            values[node] = _imported(importing, call)
+        except (ShapeError, UnsupportedError) as error:
+            if not is_behind or importer_of(call.target) is None:
+                missing.append(Unsupported(*where, str(error)))
+            values[node] = _stand_in(call)
+            is_behind = True
+        if is_behind:
+            behind.add(node)
     nodes = [each for each in captured.outputs if isinstance(each, Node)]
     names = ["output"] if len(nodes) == 1 else [f"output_{i}" for i in range(len(nodes))]
     outputs: dict[str, View] = {}
     for name, node in zip(names, nodes, strict=True):
         view = given(node)
-        if view is None:
-            continue  # behind a call that cannot be imported
+        if node in behind:
+            continue
         try:
             outputs[name] = whole(importing, view)
         except UnsupportedError as error:
@@ -181,6 +192,9 @@ def _imported(importing: Importing, call: Call) -> Result:
     importer = importer_of(call.target, forms)
     if importer is None:
         raise UnsupportedError("expected a call that an importer is registered for")
+    empty = [each.shape for each in call.results if 0 in each.shape]
+    if empty:
+        raise UnsupportedError(f"it gives a tensor {list(empty[0])}: expected one with elements")
     if not forms or Routed in forms or takes_opaque(call.target, forms):
         return importer(importing, call)
 
@@ -189,6 +203,30 @@ def _imported(importing: Importing, call: Call) -> Result:
 
     args, kwargs = torch.utils._pytree.tree_map(made, (call.args, dict(call.kwargs)))
     return importer(importing, replace(call, args=args, kwargs=kwargs))
+
+
+def _call(node: Node, given: Callable[[Node], Any]) -> Call:
+    """Return a call with its arguments as far as they are planned.
+
+    Raises:
+        UnsupportedError: it gives elements that tiles do not have.
+    """
+    return Call(
+        target_of(node),
+        node.name,
+        map_arg(node.args, given),
+        map_arg(node.kwargs, given),
+        specs_of(node),
+        isinstance(node.meta["val"], tuple | list),
+        module_of(node),
+        *place_of(node),
+    )
+
+
+def _stand_in(call: Call) -> View | tuple[View, ...]:
+    """Return tensors in the place of what a call that cannot be imported returns."""
+    views = [View.of(Stored.of(call.name, each.shape, each.dtype, None)) for each in call.results]
+    return tuple(views) if call.many else views[0]
 
 
 def _expect(

@@ -102,6 +102,8 @@ def _cat(draw: st.DrawFn, x: Any) -> Arguments:
 
 def _norm(*, bias: bool, eps: float | None) -> Draw:
     def arguments(draw: st.DrawFn, x: Any) -> Arguments:
+        # What becomes of a single number less its mean is nothing but roundings.
+        x = torch.stack([x, -x - 0.5], dim=-1)
         shape = list(x.shape[draw(st.integers(0, x.ndim - 1)) :])
         others = [_numbers(draw, shape, x.dtype) for _ in range(1 + bias)]
         if draw(st.booleans()):
@@ -328,7 +330,7 @@ def calls(draw: st.DrawFn, targets: list[str]) -> tuple[str, tuple[Any, ...], di
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_numbers(target: str, data: st.DataObject) -> None:
     """Tiles of every size come to what PyTorch computes, rounded as there."""
@@ -357,7 +359,7 @@ def test_programs(data: st.DataObject) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("target", TARGETS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_all_programs(target: str, data: st.DataObject) -> None:
     """The same of every call."""
@@ -368,9 +370,10 @@ def test_all_programs(target: str, data: st.DataObject) -> None:
 def test_every_call() -> None:
     """All calls of these families are drawn."""
     families = {"elementwise", "joining", "reductions", "rows", "views"}
+    importers = {target: importer_of(target) for target in supported()}
     imported = {
         target
-        for target in supported()
-        if importer_of(target).__module__.rsplit(".", 1)[1] in families
+        for target, importer in importers.items()
+        if importer is not None and importer.__module__.rpartition(".")[2] in families
     }
     assert imported == set(CASES)
