@@ -48,7 +48,7 @@ def _of_file(file: str) -> int:
     module, args = _model(file)
     found = listed(module, args, {})
     if not found.unsupported:
-        click.echo(f"all {found.calls} calls can be imported")
+        click.echo(f"all {found.calls} calls that depend on data can be imported")
         return 0
     table = Table("call", "module", "line", "needed", box=box.SIMPLE)
     for each in found.unsupported:
@@ -74,8 +74,8 @@ def _model(file: str) -> tuple[Any, tuple[Any, ...]]:
     found = make()
     if not isinstance(found, tuple) or len(found) != 2 or not isinstance(found[1], tuple):
         raise ConfigurationError(
-            f"{file}: model() returns {type(found).__name__}: expected (module, args), where args is "
-            "a tuple"
+            f"{file}: model() returns {type(found).__name__}: expected (module, args), "
+            "where args is a tuple"
         )
     return found
 

@@ -11,7 +11,7 @@ import torch
 from operators.kernels.schedule import Schedule
 from operators.torch.capture import capture
 from operators.torch.choices import Choices
-from operators.torch.from_torch import planned
+from operators.torch.planning import planned
 from operators.torch.registry import importer_of, supported
 from operators.torch.unsupported import Unsupported
 
@@ -22,7 +22,7 @@ class Listing(NamedTuple):
     """The calls of a module.
 
     Attributes:
-        calls: how many there are.
+        calls: how many depend on data.
         unsupported: those that cannot be imported, in the order of the calls.
     """
 
@@ -49,15 +49,15 @@ def unsupported_calls(
 def listed(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Listing:
     """Return how many calls a module makes, and which of them cannot be imported."""
     captured = capture(module, args, kwargs)
-    _, _, missing = planned(captured, Schedule(), Choices(captured, None))
-    return Listing(len(captured.calls), tuple(missing))
+    found = planned(captured, Schedule(), Choices(captured, None))
+    return Listing(found.calls, tuple(found.missing))
 
 
 def families() -> dict[str, list[str]]:
-    """Return the calls that are imported, by the module that does it, both in alphabetical order."""
+    """Return the calls that are imported, by family, both in alphabetical order."""
     found: dict[str, list[str]] = defaultdict(list)
     for target in supported():
         importer = importer_of(target)
         module = "" if importer is None else importer.__module__
-        found[module.rpartition(".")[2] or "routed"].append(target)
+        found[module.rpartition(".")[2] or "tokens of experts"].append(target)
     return dict(sorted(found.items()))

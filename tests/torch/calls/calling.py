@@ -66,7 +66,7 @@ class Single:
         return self._computed(value)
 
     def _computed(self, tensor: torch.Tensor) -> View:
-        """Return a tensor as a kernel gives it: in a layout and seen in an order drawn at random."""
+        """Return a tensor as a kernel gives it, in a layout and a view drawn at random."""
         dims = tuple(self.draw(st.permutations(range(tensor.ndim))))
         turned = tensor.permute(dims)
         shape, dtype = tuple(turned.shape), dtype_of(tensor.dtype)
@@ -120,7 +120,10 @@ class Single:
         merge_chains(model)
         with Program("call") as program:
             wire(program, model)
-        program.expect(**{name: functools.partial(np.copy, each) for name, each in wanted.items()})
+        program.expect(
+            equal_nan=True,
+            **{name: functools.partial(np.copy, each) for name, each in wanted.items()},
+        )
         return program
 
 

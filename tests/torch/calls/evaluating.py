@@ -1,4 +1,4 @@
-"""What kernels of steps come to, worked out with numpy alone: tiles gathered, computed, put back."""
+"""What kernels of steps come to, by numpy alone: tiles are gathered, computed and put back."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
@@ -16,7 +15,7 @@ torch = pytest.importorskip("torch")
 from fabric.runs.verify import default_tolerance  # noqa: E402
 from operators.torch.numbers import array_of  # noqa: E402
 from operators.torch.registry import importer_of, supported  # noqa: E402
-from tests.torch.calls.calling import DTYPES, SCHEDULES, SIZES, Single, called, check  # noqa: E402
+from tests.torch.calls.calling import DTYPES, SCHEDULES, SIZES, Single, check  # noqa: E402
 from tests.torch.calls.evaluating import evaluated  # noqa: E402
 
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
@@ -38,12 +37,12 @@ def _numbers(draw: st.DrawFn, shape: Any, dtype: Any) -> Any:
     return torch.randn(tuple(shape), generator=generator).to(dtype)
 
 
-def _alone(draw: st.DrawFn, x: Any) -> Arguments:
+def _alone(_: st.DrawFn, x: Any) -> Arguments:
     return (x,), {}
 
 
 def _with(*others: Any, **names: Any) -> Draw:
-    return lambda draw, x: ((x, *others), names)
+    return lambda _, x: ((x, *others), names)
 
 
 def _pair(draw: st.DrawFn, x: Any) -> Arguments:
@@ -118,7 +117,7 @@ def _expand(draw: st.DrawFn, x: Any) -> Arguments:
     return (x, [*draw(st.lists(SIZES, max_size=1)), *sizes]), {}
 
 
-def _skip(draw: st.DrawFn, x: Any) -> Arguments:
+def _skip(_: st.DrawFn, x: Any) -> Arguments:
     """Of calls that PyTorch only makes while it traces."""
     raise NotImplementedError
 
@@ -127,7 +126,7 @@ def _masks(draw: st.DrawFn, x: Any) -> Arguments:
     return (x > 0, _mask(draw, x)), {}
 
 
-def _mask_alone(draw: st.DrawFn, x: Any) -> Arguments:
+def _mask_alone(_: st.DrawFn, x: Any) -> Arguments:
     return (x > 0,), {}
 
 
@@ -140,7 +139,7 @@ def _some(draw: st.DrawFn, x: Any) -> Arguments:
     return (x > 0, _dim(draw, x), draw(st.booleans())), {}
 
 
-def _some_of_all(draw: st.DrawFn, x: Any) -> Arguments:
+def _some_of_all(_: st.DrawFn, x: Any) -> Arguments:
     return (x > 0,), {}
 
 
@@ -162,7 +161,7 @@ def _exchanged(draw: st.DrawFn, x: Any) -> Arguments:
     return (x, _dim(draw, x), _dim(draw, x)), {}
 
 
-def _like(draw: st.DrawFn, x: Any) -> Arguments:
+def _like(_: st.DrawFn, x: Any) -> Arguments:
     return (x, x.clone()), {}
 
 
@@ -204,13 +203,25 @@ CASES: Final[dict[str, Draw]] = {
             *("floor", "hardsigmoid", "hardswish", "log", "log1p", "log2", "neg", "numpy_T"),
             *("reciprocal", "relu", "relu6", "round", "rsqrt", "sigmoid", "sign", "silu", "sin"),
             *("special_erf", "special_expit", "sqrt", "square", "squeeze", "tanh"),
-            *("std", "sum", "mean", "var", "elu", "leaky_relu", "softplus", "hardtanh", "prod"),
+            *(
+                "std",
+                "sum",
+                "max",
+                "mean",
+                "min",
+                "var",
+                "elu",
+                "leaky_relu",
+                "softplus",
+                "hardtanh",
+                "prod",
+            ),
         )
     },
     **{f"aten.{name}.Tensor": _pair for name in ("add", "div", "mul", "sub", "rsub")},
     **{f"aten.{name}.Scalar": _with(0.7) for name in ("add", "div", "mul", "sub", "rsub")},
     **{
-        f"aten.{name}.Tensor": lambda draw, x: ((x, x), {})
+        f"aten.{name}.Tensor": lambda _, x: ((x, x), {})
         for name in ("eq", "ge", "gt", "le", "lt", "ne")
     },
     **{f"aten.{name}.Scalar": _with(0.25) for name in ("eq", "ge", "gt", "le", "lt", "ne")},
@@ -275,7 +286,7 @@ CASES: Final[dict[str, Draw]] = {
     "aten.narrow.default": _narrow,
     "aten.native_layer_norm.default": _norm(bias=True, eps=1e-6),
     "aten.permute.default": lambda draw, x: ((x, draw(st.permutations(range(-x.ndim, 0)))), {}),
-    "aten.pow.Scalar": lambda draw, x: ((1.5, x), {}),
+    "aten.pow.Scalar": lambda _, x: ((1.5, x), {}),
     "aten.pow.Tensor_Scalar": lambda draw, x: (
         draw(st.sampled_from([(x, 2), (x, 3), (x.abs(), 0.5), (x.abs() + 0.1, -0.5), (x, 1)])),
         {},
@@ -283,7 +294,7 @@ CASES: Final[dict[str, Draw]] = {
     "aten.pow.Tensor_Tensor": lambda draw, x: ((x.abs() + 0.1, _other(draw, x)), {}),
     "aten.prod.dim_int": lambda draw, x: ((x, _dim(draw, x), draw(st.booleans())), {}),
     "aten.rms_norm.default": _norm(bias=False, eps=1e-6),
-    "aten.select.int": lambda draw, x: _selected(draw, x),
+    "aten.select.int": _selected,
     "aten.slice.Tensor": _slice,
     "aten.squeeze.dim": _along(),
     "aten.squeeze.dims": lambda draw, x: ((x, [_dim(draw, x)]), {}),
@@ -293,13 +304,13 @@ CASES: Final[dict[str, Draw]] = {
     ),
     "aten.sub.Tensor": _scaled,
     "aten.swapdims.default": _exchanged,
-    "aten.t.default": lambda draw, x: ((x.reshape(x.shape[0], -1),), {}),
+    "aten.t.default": lambda _, x: ((x.reshape(x.shape[0], -1),), {}),
     "aten.to.device": _skip,
     "aten.to.dtype_layout": lambda draw, x: ((x,), {"dtype": draw(DTYPES)}),
     "aten.unbind.int": _along(),
-    "aten.unflatten.int": lambda draw, x: ((x, x.ndim - 1, [x.shape[-1], 1]), {}),
+    "aten.unflatten.int": lambda _, x: ((x, x.ndim - 1, [x.shape[-1], 1]), {}),
     "aten.unsqueeze.default": lambda draw, x: ((x, draw(st.integers(-x.ndim - 1, x.ndim))), {}),
-    "aten.where.Scalar": lambda draw, x: ((x > 0, 1.0, 2.0), {}),
+    "aten.where.Scalar": lambda _, x: ((x > 0, 1.0, 2.0), {}),
     "aten.where.ScalarOther": lambda draw, x: ((_mask(draw, x), x, 1.0), {}),
     "aten.where.ScalarSelf": lambda draw, x: ((_mask(draw, x), 1.0, x), {}),
     "aten.where.self": lambda draw, x: ((_mask(draw, x), x, _other(draw, x)), {}),
