@@ -26,6 +26,8 @@ from .hardware.description import OffChipDescription as OffChipDescription
 from .hardware.description import OnChipDescription as OnChipDescription
 from .hardware.description import TileDescription as TileDescription
 from .hardware.file import load_hardware as load_hardware
+from .hardware.prices import ClockDescription as ClockDescription
+from .hardware.prices import EnergyDescription as EnergyDescription
 from .layouts.affine import strides_of as strides_of
 from .layouts.conversion import Conversion as Conversion
 from .layouts.conversion import ConvertBytes as ConvertBytes
@@ -44,9 +46,12 @@ from .layouts.views import permuted as permuted
 from .layouts.views import sliced as sliced
 from .layouts.views import sliced_back as sliced_back
 from .runs.completing import assert_completes as assert_completes
+from .runs.cost import Cost as Cost
+from .runs.cost import CostPart as CostPart
 from .runs.opening import open_run as open_run
 from .runs.outputs import Outputs as Outputs
 from .runs.outputs import OutputShape as OutputShape
+from .runs.pricing import Spending as Spending
 from .runs.report import Report as Report
 from .runs.simulation import simulate as simulate
 from .sizing.result import Sizing as Sizing
@@ -113,6 +118,7 @@ from .values.value import dtype_name as dtype_name
 from .values.value import dtype_named as dtype_named
 from .values.value import items_of as items_of
 from .values.value import number_in as number_in
+from .values.value import row_bytes as row_bytes
 from .values.value import share as share
 from .wiring.broadcast import Broadcast as Broadcast
 from .wiring.costs import ARTIFACT_BYTES as ARTIFACT_BYTES

@@ -26,8 +26,8 @@ from operators.bufferize import Bufferize
 from operators.flat_map import FlatMap
 from operators.functions.retile import RetileCol, RetileRow
 from operators.functions.split import SplitTiles
-from operators.redimension import redimensioned
 from operators.streamify import Streamify
+from operators.streams.dimensions import redimensioned
 
 __all__ = ["Convert"]
 

@@ -26,6 +26,7 @@ from fabric import (
     Wiring,
     Work,
     product,
+    row_bytes,
 )
 
 __all__ = ["LinearOffChipStore"]
@@ -120,8 +121,8 @@ class LinearOffChipStore(Operator):
             if isinstance(tile, Tile):
                 size_bytes = tile.size_bytes
                 await ports.on_chip.allocate(unit, size_bytes, "a tile")
-                row_bytes = tile.cols * tile.dtype.itemsize
-                await ports.burst(tile.rows, row_bytes, *places.take(tile.rows, row_bytes))
+                width_bytes = row_bytes(tile.cols, tile.dtype)
+                await ports.burst(tile.rows, width_bytes, *places.take(tile.rows, width_bytes))
                 ports.on_chip.release(unit, size_bytes, unit.now)
                 if ports.functional:
                     rows[-1].append(tile.data)
@@ -142,18 +143,18 @@ class _Places:
     def __init__(self, matrix: OffChipTensor) -> None:
         """Begin at its first byte."""
         width = matrix.shape[-1]
-        self._pitch_bytes = width * matrix.dtype.itemsize if isinstance(width, int) else None
+        self._pitch_bytes = row_bytes(width, matrix.dtype) if isinstance(width, int) else None
         self._top_bytes = 0
         self._left_bytes = 0
         self._rows = 0
 
-    def take(self, rows: int, row_bytes: int) -> tuple[int, int]:
+    def take(self, rows: int, width_bytes: int) -> tuple[int, int]:
         """Return where the next tile begins and how far apart its rows are."""
         offset_bytes = self._top_bytes + self._left_bytes
         if self._pitch_bytes is None:
-            self._top_bytes += rows * row_bytes
-            return offset_bytes, row_bytes
-        self._left_bytes += row_bytes
+            self._top_bytes += rows * width_bytes
+            return offset_bytes, width_bytes
+        self._left_bytes += width_bytes
         self._rows = max(self._rows, rows)
         return offset_bytes, self._pitch_bytes
 

@@ -28,6 +28,7 @@ from fabric import (
     Work,
     check_same_shape,
     dtype_name,
+    row_bytes,
 )
 from operators.streams.lockstep import Lockstep
 from operators.tiles.grid import Grid
@@ -156,10 +157,10 @@ class RandomOffChipStore(Operator):
             place = grid.checked(address, ports)
             size_bytes = tile.size_bytes
             await ports.on_chip.allocate(unit, size_bytes, "a tile")
-            itemsize = tile.dtype.itemsize
-            offset_bytes = grid.offset_bytes(place, itemsize)
-            pitch_bytes = grid.pitch_bytes(itemsize)
-            await ports.burst(tile.rows, tile.cols * itemsize, offset_bytes, pitch_bytes)
+            offset_bytes = grid.offset_bytes(place, tile.dtype)
+            pitch_bytes = grid.pitch_bytes(tile.dtype)
+            width_bytes = row_bytes(tile.cols, tile.dtype)
+            await ports.burst(tile.rows, width_bytes, offset_bytes, pitch_bytes)
             ports.on_chip.release(unit, size_bytes, unit.now)
             if matrix is not None and ports.stored.stays(written, place, unit):
                 matrix[grid.slices(place)] = tile.data

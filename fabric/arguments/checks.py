@@ -321,7 +321,8 @@ class Bounded(Check):
         settled = self._inner.settle(value)
         least, most = self._bounds
         assert isinstance(settled, int | float)
-        if settled < least or (most is not None and settled > most):
+        # A NaN is within no bounds.
+        if not settled >= least or (most is not None and not settled <= most):
             raise Unfit
         return settled
 

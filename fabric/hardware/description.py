@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import Described
+from fabric.hardware.prices import ClockDescription, EnergyDescription
 from fabric.telling.errors import ConfigurationError, FabricError
 
 __all__ = [
@@ -160,8 +161,18 @@ class Hardware(_Part):
     channel: ChannelDescription = ChannelDescription()
     compute: ComputeDescription = ComputeDescription()
     tile: TileDescription = TileDescription()
+    clock: ClockDescription = ClockDescription()  # noqa: RUF009 - it cannot be changed
+    energy: EnergyDescription = EnergyDescription()  # noqa: RUF009 - the same
 
     def as_dict(self) -> dict[str, dict[str, object]]:
-        """Return every key with its value, as a hardware file would state them."""
+        """Return every key with its value, as a hardware file would state them.
+
+        Of the clock and of energy it is what is stated: what has no price has no key.
+        """
         sections: dict[str, dict[str, object]] = asdict(self)
+        for name in ("clock", "energy"):
+            stated = {key: value for key, value in sections[name].items() if value is not None}
+            sections[name] = stated
+            if not stated:
+                del sections[name]
         return sections | {"hbm": {"model": self.hbm.model, **sections["hbm"]}}

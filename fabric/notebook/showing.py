@@ -22,7 +22,7 @@ from fabric.notebook.parts import (
 )
 from fabric.runs.counters import UnitCounters
 from fabric.runs.report import Report
-from fabric.runs.totals import totals
+from fabric.runs.totals import spent, totals
 from fabric.telling.causes import SHOWN, Cause
 from fabric.telling.errors import ProgramError
 from fabric.telling.place import Place
@@ -105,6 +105,9 @@ def _report(report: Report) -> str:
     known = [(name, value, unit) for name, value, unit in totals(report) if value is not None]
     if known:
         parts.append(table(("", "", ""), known))
+    if report.spent:
+        titles = ("", "amount", "joules", "% of all")
+        parts.append(folded("What the energy was spent on", table(titles, list(spent(report)))))
     if report.comparison.totals:
         rows = [
             (row.what, f"{'≤ ' if row.at_most else ''}{row.expected:,}", row.measured)

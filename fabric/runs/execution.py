@@ -20,6 +20,7 @@ from fabric.machine.watchdog import watched
 from fabric.runs import accounting
 from fabric.runs.interrupts import Interrupts
 from fabric.runs.runlog import HEARTBEAT_CYCLES, RunLog
+from fabric.telling.plain import JsonObject
 from fabric.terminal.progress import Snapshot
 from fabric.wiring.elaborate import Plan, elaborate
 from fabric.wiring.program import Program
@@ -161,10 +162,10 @@ class Execution:
         """What interrupted the run, where something did."""
         return self._interrupts.number
 
-    def conclude_trace(self, status: Ending, verified: bool | None) -> None:
+    def conclude_trace(self, status: Ending, verified: bool | None, priced: JsonObject) -> None:
         """Let the trace say of the run what its report says."""
         if self._recorder is not None:
-            self._recorder.conclude(status, verified)
+            self._recorder.conclude(status, verified, priced)
 
     def execute(self) -> Ending:
         """Run to the end and return how it ended; the trace ends with it."""

@@ -14,6 +14,7 @@ from fabric.machine.ending import Ending
 from fabric.runs.counters import ChannelCounters, Comparison, UnitCounters
 from fabric.runs.exit_status import ExitStatus
 from fabric.runs.outputs import Outputs
+from fabric.runs.pricing import Spending
 from fabric.runs.verification import Verification
 from fabric.telling.errors import (
     ConfigurationError,
@@ -23,6 +24,7 @@ from fabric.telling.errors import (
 )
 from fabric.telling.plain import JsonObject
 from fabric.telling.shown import in_short, shown
+from fabric.wiring.token_count import TokenPhase
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
@@ -75,7 +77,7 @@ _OF_THE_HOST: Final = frozenset({"wall_seconds", "log_dir", "warnings", "unwritt
 """Fields that two runs of one thing may differ in; of the warnings, what could not be written."""
 
 
-_SPELLED: Final = {"explained": "deadlock", "failure": "error"}
+_SPELLED: Final = {"explained": "deadlock", "failure": "error", "spent": "joules_by_cause"}
 """Fields that ``run --json`` has as plain data, and what it calls them."""
 
 
@@ -88,6 +90,14 @@ class Report:
 
     Attributes:
         name: of the program.
+        seconds: the run on the fabric's clock; None where the hardware has none.
+        joules: of the run; None where a cause that it had has no price.
+        spent: by cause, empty where nothing has a price; ``joules_by_cause`` is it as plain data.
+        stands_for_runs: how many runs like it the program stands for, one after the other.
+        tokens, token_phase: what the program says a run is about.
+        tokens_per_second, tokens_per_joule: of all the runs it stands for: their seconds and joules
+            are this run's, multiplied.
+        time_to_first_token_seconds: of all these runs; of a prefill only.
         outputs: what it stored, by name; none where it did not complete.
         units, channels_counters: in node and edge order.
         comparison: what was known before the run beside what it measured.
@@ -118,6 +128,15 @@ class Report:
     operators: int | None = None
     channels: int | None = None
     elements: int | None = None
+    seconds: float | None = None
+    joules: float | None = None
+    spent: tuple[Spending, ...] = ()
+    stands_for_runs: int | None = None
+    tokens: int | None = None
+    token_phase: TokenPhase | None = None
+    tokens_per_second: float | None = None
+    tokens_per_joule: float | None = None
+    time_to_first_token_seconds: float | None = None
     wall_seconds: float | None = None
     log_dir: str | None = None
     verified: bool | None = None
@@ -162,6 +181,11 @@ class Report:
     def error(self) -> JsonObject | None:
         """What made it fail, as ``run --json`` prints it; None where nothing did."""
         return None if self.failure is None else asdict(self.failure)
+
+    @property
+    def joules_by_cause(self) -> dict[str, float | None] | None:
+        """What each cause came to; None in all where nothing has a price."""
+        return {each.cause: each.joules for each in self.spent} or None
 
     @property
     def exit_status(self) -> int:

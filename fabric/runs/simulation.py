@@ -22,10 +22,12 @@ from fabric.runs.counters import Comparison
 from fabric.runs.execution import Execution, Progress, Settings
 from fabric.runs.folders import RunFolder, passing_folder
 from fabric.runs.outputs import Outputs
+from fabric.runs.pricing import priced
 from fabric.runs.report import Failure, Report
 from fabric.runs.runlog import RunLog, new_run_folder
 from fabric.runs.sizes import measured_sizes
 from fabric.runs.storing import stored_arrays, stored_shapes
+from fabric.runs.totals import told_of_prices
 from fabric.runs.verification import Verification
 from fabric.runs.verify import verify
 from fabric.symbolic.metrics import metrics_of
@@ -165,7 +167,7 @@ def simulate(
                 run.start_trace(folder, "trace-grown", head, missing)
                 status, explained = run.execute(), None
         report = _report(run, status, head, explained, notes)
-        run.conclude_trace(report.status, report.verified)
+        run.conclude_trace(report.status, report.verified, told_of_prices(report))
         log.event(
             "run_ended",
             report.cycles or 0,
@@ -248,8 +250,10 @@ def _report(
     state = run.state
     measured = measured_sizes(plan, state)
     sizes = measured.sizes
-    metrics = metrics_of(plan, Substitution(sizes))
+    substitution = Substitution(sizes)
+    metrics = metrics_of(plan, substitution)
     totals = accounting.totals(state, program.hardware.hbm, metrics)
+    in_units: JsonObject = {}
     extra: JsonObject = {}
     outputs = Outputs({})
     comparison = Comparison()
@@ -261,7 +265,8 @@ def _report(
     if status == "completed":
         try:
             check_assumptions(plan, state, machine.assumed, sizes)
-            comparison = compare(plan, state, memory_use(machine), measured, metrics)
+            used = memory_use(machine)
+            comparison = compare(plan, state, used, measured, metrics)
             if run.settings.functional:
                 verification = verify(program, machine.stored)
             extra = {
@@ -272,6 +277,7 @@ def _report(
             status, error = "error", failure
             verification = _not_verified(run, status)
         else:
+            in_units = priced(plan, state, used, substitution)._asdict()
             outputs = (
                 stored_arrays(plan, machine.stored)
                 if run.settings.functional
@@ -295,6 +301,7 @@ def _report(
         operators=totals.operators,
         channels=totals.channels,
         elements=totals.elements,
+        **in_units,
         wall_seconds=run.wall_seconds,
         verified=None if verification is None else verification.verified,
         verification=verification,

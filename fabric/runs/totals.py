@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import floor, log10
+from typing import Final
 
 from fabric.runs.report import Report
+from fabric.telling.plain import JsonObject
 
-__all__ = ["totals"]
+__all__ = ["spent", "told_of_prices", "totals"]
+
+_PREFIXES: Final = {
+    9: "G", 6: "M", 3: "k", 0: "", -3: "m", -6: "\N{GREEK SMALL LETTER MU}", -9: "n", -12: "p",
+}  # fmt: skip
+_CAUSES: Final = {
+    "hbm": "moved by the HBM",
+    "memory_write": "written to memory units",
+    "memory_read": "read from memory units",
+    "fifo": "in and out of channels",
+    "hop": "on the way in channels",
+    "static": "static",
+}
 
 
 def totals(report: Report) -> Iterator[tuple[str, str | None, str]]:
@@ -22,8 +37,70 @@ def totals(report: Report) -> Iterator[tuple[str, str | None, str]]:
     yield "operators", _number(report.operators), ""
     yield "channels", _number(report.channels), ""
     yield "elements", _number(report.elements), ""
+    yield from _in_units(report)
     for name, value in (report.extra or {}).items():
         yield name, _number(value), ""
+
+
+def _in_units(report: Report) -> Iterator[tuple[str, str | None, str]]:
+    """Yield, as ``totals`` does, what is known in seconds, joules and tokens."""
+    runs = report.stands_for_runs or 1
+    yield "time", *_scaled(report.seconds, "s")
+    yield "energy", *_scaled(report.joules, "J")
+    if runs > 1:
+        yield "stands for", _number(runs), "such runs"
+        yield "their time, multiplied", *_scaled(_times(report.seconds, runs), "s")
+        yield "their energy, multiplied", *_scaled(_times(report.joules, runs), "J")
+    yield "tokens", _number(report.tokens), report.token_phase or ""
+    yield "tokens per second", _rate(report.tokens_per_second), ""
+    yield "tokens per joule", _rate(report.tokens_per_joule), ""
+    yield "time to first token", *_scaled(report.time_to_first_token_seconds, "s")
+
+
+def told_of_prices(report: Report) -> JsonObject:
+    """Return both as rows of text, for who shows the run later; nothing where it has no clock."""
+    rows = [list(row) for row in _in_units(report) if row[1] is not None]
+    if report.seconds is None and not report.spent:
+        return {}
+    return {"totals": rows, "spent": [list(row) for row in spent(report)]}
+
+
+def spent(report: Report) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the causes of energy that the run had: cause, amount, joules, and percent of all."""
+    for each in report.spent:
+        if each.amount == 0:
+            continue
+        dtype = each.cause.removesuffix("_flop")
+        name = _CAUSES.get(each.cause) or f"operations on {dtype}"
+        amount = _quantity(each.amount, "s", "no clock")
+        if each.unit != "seconds":
+            amount = f"{each.amount:,.0f} {each.unit}"
+        joules = _quantity(each.joules, "J", "no price")
+        share = "" if not report.joules else f"{100 * (each.joules or 0) / report.joules:.1f}"
+        yield name, amount, joules, share
+
+
+def _times(value: float | None, runs: int) -> float | None:
+    return None if value is None else value * runs
+
+
+def _rate(value: float | None) -> str | None:
+    return None if value is None else f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"
+
+
+def _quantity(value: float | None, unit: str, missing: str) -> str:
+    number, scaled_unit = _scaled(value, unit)
+    return missing if number is None else f"{number} {scaled_unit}"
+
+
+def _scaled(value: float | None, unit: str) -> tuple[str | None, str]:
+    """Return a quantity with four digits and the prefix of its unit that suits them."""
+    if value is None:
+        return None, ""
+    if not value:
+        return "0", unit
+    power = min(9, max(-12, 3 * floor(log10(abs(value)) / 3)))
+    return f"{value / 10**power:,.4g}", f"{_PREFIXES[power]}{unit}"
 
 
 def _number(value: object) -> str | None:

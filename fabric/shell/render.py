@@ -12,7 +12,7 @@ from rich.text import Text
 
 from fabric.runs.counters import UnitCounters
 from fabric.runs.report import Failure, Report
-from fabric.runs.totals import totals
+from fabric.runs.totals import spent, totals
 from fabric.telling.causes import COUNTED, Cause
 from fabric.telling.wording import outcome, visible
 
@@ -36,6 +36,8 @@ def render(report: Report, console: Console) -> None:
         _deadlock(report.explained, console)
     else:
         console.print(_totals(report))
+        if report.spent:
+            _energy(report, console)
         if report.comparison.totals:
             _comparison(report, console)
         if report.cycles:
@@ -71,6 +73,17 @@ def _totals(report: Report) -> Table:
         if value is not None:
             table.add_row(name, value, unit)
     return table
+
+
+def _energy(report: Report, console: Console) -> None:
+    """Print what the energy was spent on."""
+    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
+    for name in ("energy", "amount", "joules", "%"):
+        table.add_column(name, justify="left" if name == "energy" else "right")
+    for row in spent(report):
+        table.add_row(*row)
+    console.print()
+    console.print(table)
 
 
 def _comparison(report: Report, console: Console) -> None:

@@ -138,7 +138,7 @@ def outcome_of(job: Job) -> Outcome:
         status=status,
         numbers=_numbers(report),
         reason=_why(report),
-        seconds=report.wall_seconds,
+        wall_seconds=report.wall_seconds,
     )
 
 

@@ -69,7 +69,7 @@ class Outcome:
         exact: names of ``bounds`` that are no bounds but the values.
         pruned_by: the point that dominates it, or the condition it cannot meet.
         reason: why there are no numbers, or wrong ones.
-        seconds: the run alone.
+        wall_seconds: the run alone, on the host.
     """
 
     index: int
@@ -82,7 +82,7 @@ class Outcome:
     exact: tuple[str, ...] = ()
     pruned_by: int | str | None = None
     reason: str | None = None
-    seconds: float | None = None
+    wall_seconds: float | None = None
 
     @property
     def point(self) -> Point:

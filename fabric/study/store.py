@@ -271,7 +271,7 @@ class Store:
         outcome = _read(content["outcome"])
         if outcome.status == "lost" or (outcome.status in PROVED and not proved):
             return
-        if outcome.status == "timeout" and not self._is_as_short(outcome.seconds):
+        if outcome.status == "timeout" and not self._is_as_short(outcome.wall_seconds):
             return
         for index in self.form.indices(content["whole"]):
             setting = self._study.space[index]
@@ -320,7 +320,9 @@ class Store:
 
 
 def _read(kept: dict[str, Any]) -> Outcome:
-    return Outcome(**{**kept, "exact": tuple(kept["exact"])})
+    # Storages written before a run had seconds of its own called those of the host so.
+    renamed = {"wall_seconds" if name == "seconds" else name: kept[name] for name in kept}
+    return Outcome(**{**renamed, "exact": tuple(kept["exact"])})
 
 
 def _is_proved_by(outcome: Outcome, known: dict[int, Outcome]) -> bool:

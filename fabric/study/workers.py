@@ -94,7 +94,7 @@ def unanswered(job: Job, error: BaseException, timeout_seconds: float | None) ->
         setting=job.point.setting,
         status=status,
         reason=why,
-        seconds=seconds,
+        wall_seconds=seconds,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from fabric.telling.wording import merged_text
 from fabric.values.dims import product, short_text
 from fabric.values.stream_type import TileType, shape_text
-from fabric.values.value import ADDRESS_DTYPE
+from fabric.values.value import ADDRESS_DTYPE, row_bytes
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.operator import Node
 
@@ -61,7 +61,7 @@ def _wasted_requests(node: Node, plan: Plan) -> str | None:
             continue
         if tile.dtype == ADDRESS_DTYPE:
             continue
-        row = tile.cols * tile.dtype.itemsize
+        row = row_bytes(tile.cols, tile.dtype)
         moved = -(-row // request) * request
         if row and moved != row:
             return (

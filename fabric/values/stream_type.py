@@ -14,7 +14,7 @@ from fabric.arguments.checks import Bounds
 from fabric.arguments.described import Described
 from fabric.telling.errors import FabricError, ShapeError
 from fabric.values.dims import Dim, product, short_text
-from fabric.values.value import dtype_name
+from fabric.values.value import dtype_name, row_bytes
 
 __all__ = [
     "BoolType",
@@ -45,7 +45,7 @@ class TileType(_Type):
     @property
     def size_bytes(self) -> Dim:
         """Bytes of one tile, padding included."""
-        return self.rows * self.cols * self.dtype.itemsize
+        return self.rows * row_bytes(self.cols, self.dtype)
 
     @property
     def size_elements(self) -> Dim:

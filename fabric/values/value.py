@@ -13,6 +13,7 @@ import numpy as np
 
 from fabric.arguments.described import refuse
 from fabric.telling.wording import found_text, one_of
+from fabric.values.dims import Dim, ceil_div
 
 __all__ = [
     "ADDRESS_DTYPE",
@@ -28,6 +29,7 @@ __all__ = [
     "dtype_named",
     "items_of",
     "number_in",
+    "row_bytes",
     "share",
 ]
 
@@ -39,6 +41,7 @@ _DTYPES: Final[dict[str, np.dtype]] = {
     "bfloat16": np.dtype(ml_dtypes.bfloat16),
     "float8_e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
     "float8_e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    "int4": np.dtype(ml_dtypes.int4),
     "int8": np.dtype(np.int8),
     "int16": np.dtype(np.int16),
     "int32": np.dtype(np.int32),
@@ -52,6 +55,9 @@ _DTYPES: Final[dict[str, np.dtype]] = {
 _NAMES: Final = {dtype: name for name, dtype in _DTYPES.items()}
 
 ADDRESS_DTYPE: Final = _DTYPES["uint64"]
+
+_INT4: Final = _DTYPES["int4"].num
+"""Two numbers to a byte; numpy keeps each in a byte of its own."""
 
 
 def dtype_named(name: str) -> np.dtype:
@@ -69,6 +75,14 @@ def dtype_named(name: str) -> np.dtype:
 def dtype_name(dtype: np.dtype) -> str:
     """Return the name under which hardware files and reports know ``dtype``."""
     return _NAMES.get(dtype, dtype.name)
+
+
+def row_bytes(cols: Dim, dtype: np.dtype) -> Dim:
+    """Return the bytes that a row of ``cols`` numbers takes in memories and channels.
+
+    Two numbers of ``int4`` are packed into a byte; a row begins with a byte of its own.
+    """
+    return ceil_div(cols, 2) if dtype.num == _INT4 else cols * dtype.itemsize
 
 
 class Tile:
@@ -109,7 +123,10 @@ class Tile:
     @property
     def size_bytes(self) -> int:
         """Bytes of the whole tile, padding included."""
-        return self.rows * self.cols * self.dtype.itemsize
+        dtype = self.dtype
+        if dtype.num == _INT4:
+            return self.rows * row_bytes(self.cols, dtype)
+        return self.rows * self.cols * dtype.itemsize
 
     def kept(self, make: Callable[[Tile], Array]) -> Array:
         """Return ``make(self)``, made once where nobody can write to the data.

@@ -8,6 +8,7 @@ import numpy as np
 
 from fabric.arguments.described import Described
 from fabric.values.dims import Dim, product
+from fabric.values.value import row_bytes
 
 __all__ = ["OffChipTensor"]
 
@@ -32,4 +33,5 @@ class OffChipTensor(Described):
     @property
     def size_bytes(self) -> Dim:
         """Bytes of all its elements."""
-        return product(self.shape) * self.dtype.itemsize
+        *outer, cols = self.shape
+        return product((*outer, row_bytes(cols, self.dtype)))

@@ -267,7 +267,7 @@ class Node:
         self, operator: Operator, name: str, place: Place, inputs: tuple[Stream, ...]
     ) -> None:
         """Place ``operator`` behind ``inputs``; the outputs follow from its types."""
-        self.operator: Final = operator
+        self.operator = operator
         self.name: Final = name
         self.place: Final = place
         self.inputs: tuple[Stream, ...] = inputs

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from fractions import Fraction
 from types import TracebackType
 from typing import Annotated, Final, Self, TypeVar
@@ -23,8 +24,9 @@ from fabric.wiring.expectation import Expectation, expectations
 from fabric.wiring.joined import check_orders
 from fabric.wiring.mistakes import failed_in, no_stream, outputs_of
 from fabric.wiring.names import Extra, Names
-from fabric.wiring.operator import Node, Operator, Wiring, current_program
+from fabric.wiring.operator import ComputeOperator, Node, Operator, Wiring, current_program
 from fabric.wiring.stream import Stream
+from fabric.wiring.token_count import TokenCount, TokenPhase
 
 Answer = TypeVar("Answer")
 
@@ -62,6 +64,8 @@ class Program:
         expected: how the stored outputs shall be, by name.
         extra: callables that compute further fields of the report, by name.
         names: of its operators and stored outputs.
+        token_count: tokens of a language model that a run is about; None where it says nothing.
+        stands_for_runs: how many runs like it the program stands for.
         sizes: of symbols, as the program's control data decide them.
         absorbed: what ragged symbols stand for, where their sum over a stream is that of it.
         mixtures: symbols for the size of elements from several streams: their counts and sizes.
@@ -104,6 +108,8 @@ class Program:
         self.expected: dict[str, Expectation] = {}
         self.extra: Final = Extra()
         self.names: Final = Names()
+        self.token_count: TokenCount | None = None
+        self.stands_for_runs = 1
         self.sizes: dict[Symbol, int | Fraction] = {}
         self.absorbed: dict[Symbol, Dim] = {}
         self.mixtures: dict[Symbol, tuple[tuple[Dim, Dim], ...]] = {}
@@ -244,6 +250,38 @@ class Program:
         self.sizes[dim] = size
 
     @checked
+    def tokens(self, count: Annotated[int, Bounds(1)], *, phase: TokenPhase = "decode") -> None:
+        """Say how many tokens of a language model a run is about.
+
+        Reports then give tokens per second and per joule, where the hardware file has a clock and
+        prices.
+
+        Args:
+            count: of all requests together.
+            phase: ``decode``: the run makes these tokens, one for each request; ``prefill``: it
+                reads them, and a request has its first token when the run ends.
+
+        Raises:
+            ProgramError: no integer of at least 1, or another phase.
+        """
+        self.token_count = TokenCount(count, phase)
+
+    @checked
+    def stands_for(self, runs: Annotated[int, Bounds(1)]) -> None:
+        """Say that a run is one of so many equal ones, one after the other: a layer of a model.
+
+        The run itself is measured as ever; reports multiply what they say of tokens, and
+        ``Cost.of`` what it adds up.
+
+        Args:
+            runs: this one included.
+
+        Raises:
+            ProgramError: no integer of at least 1.
+        """
+        self.stands_for_runs = runs
+
+    @checked
     def deepen(self, option: str, depth: Annotated[int, Bounds(1)]) -> None:
         """Say that one channel is as deep as the program knows it has to be.
 
@@ -257,6 +295,23 @@ class Program:
             ProgramError: no depth.
         """
         self.depths[option] = depth
+
+    @checked
+    def allot(self, flops_per_cycle: Mapping[str, Annotated[int, Bounds(1)]]) -> None:
+        """Say which compute bandwidth operators have, instead of what they were given.
+
+        Args:
+            flops_per_cycle: of the unit of each, by the operator's name.
+
+        Raises:
+            ProgramError: no compute operator, or no bandwidth.
+        """
+        nodes = {node.name: node for node in self.nodes}
+        for name, share in flops_per_cycle.items():
+            node = nodes.get(name)
+            if node is None or not isinstance(node.operator, ComputeOperator):
+                refuse(f"allot gives bandwidth to {name!r}: expected a compute operator's name")
+            node.operator = replace(node.operator, flops_per_cycle=share)
 
     def depth_of(self, option: str) -> int:
         """Return the depth of channel ``option``, in elements, where a run is given none."""

@@ -13,6 +13,7 @@ from fabric.hardware.description import FlatDescription, OffChipDescription
 from fabric.telling.place import is_own
 from fabric.values.dims import Dim
 from fabric.values.stream_type import StreamType, TileType, ValueType
+from fabric.values.value import row_bytes
 
 __all__ = ["NEEDS", "WORK_NUMBERS", "Costed", "Rates", "Work", "answer_cycles", "queue_cycles"]
 
@@ -125,7 +126,7 @@ class Rates:
         """
         if not isinstance(tile.rows, int) or not isinstance(tile.cols, int):
             return None
-        return tile.rows * -(-tile.cols * tile.dtype.itemsize // self.memory.request_bytes)
+        return tile.rows * -(-row_bytes(tile.cols, tile.dtype) // self.memory.request_bytes)
 
     def burst(self, tile: TileType) -> int:
         """Return the cycles from handing a tile to the off-chip memory to seeing it complete.

@@ -1,3 +1,6 @@
+from .attention import AttentionScores as AttentionScores
+from .attention import MaskScores as MaskScores
+from .attention import Quotient as Quotient
 from .base import Function as Function
 from .base import narrow as narrow
 from .base import wide as wide
@@ -13,10 +16,14 @@ from .reduction import Reduction as Reduction
 from .retile import RetileCol as RetileCol
 from .retile import RetileRow as RetileRow
 from .rows import CacheWriteAddress as CacheWriteAddress
+from .rows import PadRows as PadRows
 from .rows import RowAppend as RowAppend
 from .rows import RowMaximum as RowMaximum
 from .rows import RowSum as RowSum
 from .rows import SetOffset as SetOffset
+from .scaled import LeadingCols as LeadingCols
+from .scaled import ScaledAdd as ScaledAdd
+from .selection import OneHot as OneHot
 from .softmax import RescaledSum as RescaledSum
 from .softmax import RunningMaximum as RunningMaximum
 from .softmax import ShiftedExp as ShiftedExp

@@ -15,7 +15,7 @@ import numpy as np
 from fabric import ComputeUnit, Described, Dim, ShapeError, Tile, TileType, Value, ValueType
 from operators.tiles.conversion import converted
 
-__all__ = ["Array", "Function", "Operand", "Shaped", "narrow", "tile_types", "wide"]
+__all__ = ["Array", "Function", "Operand", "Shaped", "narrow", "tile_types", "wide", "wide_type"]
 
 Array: TypeAlias = np.ndarray
 
@@ -31,6 +31,7 @@ _WIDE: Final = {
         (np.float16, np.float32),
         (ml_dtypes.bfloat16, np.float32),
         (np.bool_, np.int64),
+        (ml_dtypes.int4, np.int64),
         (np.int8, np.int64),
         (np.int16, np.int64),
         (np.int32, np.int64),
@@ -117,6 +118,13 @@ def wide(data: Array) -> Array:
         return data.astype(wider)
     numbers = _NUMBERS.get(data.dtype)
     return data if numbers is None else numbers.take(data.view(np.uint8))
+
+
+def wide_type(dtype: np.dtype) -> np.dtype:
+    """Return the element type that ``wide`` gives."""
+    if dtype in _NUMBERS:
+        return np.dtype(np.float32)
+    return _WIDE.get(dtype, dtype)
 
 
 def narrow(data: Array, dtype: np.dtype) -> Array:

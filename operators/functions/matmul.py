@@ -8,10 +8,11 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, Tile, TileType, same
-from operators.functions.base import Function, Shaped, narrow
+from fabric import Dim, ShapeError, Tile, TileType, ValueType, row_bytes, same
+from operators.functions.base import Function, Operand, Shaped, narrow, tile_types, wide_type
 from operators.functions.product import padded, product, summed
 from operators.functions.reduction import Reduction, State
+from operators.tiles.conversion import holds_integers
 
 __all__ = ["Matmul", "MatmulSum"]
 
@@ -24,7 +25,8 @@ class Matmul(Function):
     """``a @ b``, or ``a @ b.T`` where ``transposed``.
 
     Shapes:
-        a: M x K; b: K x N (N x K where transposed); result: M x N with the valid rows of a.
+        a: M x K; b: K x N (N x K where transposed); result: M x N with the valid rows of a, of the
+        element type of a. That of b is the same, or an integer type of fewer bits.
 
     Timing:
         2 * M * K * N operations; padding counts fully.
@@ -32,6 +34,8 @@ class Matmul(Function):
     Attributes:
         transposed: the second operand is stored by rows of its columns. Its valid rows are then
             the valid columns of the result.
+        unrounded: the result stays as it was summed, in float32 where the operands have 16 bits,
+            for a function that goes on with it (``ScaledAdd``).
 
     Example:
         >>> q, k = np.ones((4, 8)), np.ones((2, 8))
@@ -50,6 +54,11 @@ class Matmul(Function):
     operands: ClassVar = 2
 
     transposed: bool = False
+    unrounded: bool = False
+
+    @override
+    def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
+        return _factors(name, operands)
 
     @override
     def infer(self, *inputs: TileType) -> TileType:
@@ -58,7 +67,7 @@ class Matmul(Function):
         if same(a.cols, inner) is False:
             form = "transposed " if self.transposed else ""
             raise ShapeError(f"Matmul multiplies {a} by {form}{b}: expected equal inner dimensions")
-        return TileType(a.rows, cols, a.dtype)
+        return TileType(a.rows, cols, wide_type(a.dtype) if self.unrounded else a.dtype)
 
     @override
     def flops(self, *inputs: Shaped) -> Dim:
@@ -73,24 +82,30 @@ class Matmul(Function):
     @override
     def apply(self, *inputs: Tile) -> Tile:
         a, b = inputs
-        data = None
+        data, dtype = None, wide_type(a.dtype) if self.unrounded else a.dtype
         if a.data is not None and b.data is not None:
-            result = narrow(product(a, b, transposed=self.transposed), a.dtype)
+            result = narrow(product(a, b, transposed=self.transposed), dtype)
             data = padded(result, a.rows)
         cols, valid_cols = (b.rows, b.valid_rows) if self.transposed else (b.cols, b.valid_cols)
-        return Tile(a.rows, cols, a.dtype, data, valid_rows=a.valid_rows, valid_cols=valid_cols)
+        return Tile(a.rows, cols, dtype, data, valid_rows=a.valid_rows, valid_cols=valid_cols)
 
 
 @dataclass(frozen=True)
 class MatmulSum(Reduction):
-    """The sum of ``a @ b`` over a group; the sum stays in float32 until it is emitted.
+    """The sum of ``a @ b`` over a group, or of ``a @ b.T`` where ``transposed``.
+
+    The sum stays in float32 until it is emitted.
 
     Shapes:
-        a: M x K; b: K x N; result: M x N. M may be decided by data; then the accumulator starts
-        empty and the first product becomes it.
+        a: M x K; b: K x N (N x K where transposed); result: M x N. M may be decided by data; then
+        the accumulator starts empty and the first product becomes it. Element types as Matmul's.
 
     Timing:
         2 * M * K * N operations; the addition to the sum counts none.
+
+    Attributes:
+        transposed: the second operand is stored by rows of its columns.
+        unrounded: the sum is emitted as it is, in float32 where the operands have 16 bits.
 
     Example:
         >>> a, b = np.ones((4, 16)), np.ones((16, 8))
@@ -105,17 +120,28 @@ class MatmulSum(Reduction):
 
     operands: ClassVar = 2
 
+    transposed: bool = False
+    unrounded: bool = False
+
+    @override
+    def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
+        return _factors(name, operands)
+
     @override
     def infer(self, group: Dim, *inputs: TileType) -> TileType:
-        return Matmul().infer(*inputs)
+        return self._one.infer(*inputs)
 
     @override
     def flops(self, *inputs: Shaped) -> Dim:
-        return Matmul().flops(*inputs)
+        return self._one.flops(*inputs)
 
     @override
     def operand_bytes(self, *inputs: TileType) -> Dim:
-        return Matmul().operand_bytes(*inputs)
+        return self._one.operand_bytes(*inputs)
+
+    @property
+    def _one(self) -> Matmul:
+        return Matmul(self.transposed, self.unrounded)
 
     @override
     def start(self, result: TileType, functional: bool) -> State:
@@ -124,22 +150,27 @@ class MatmulSum(Reduction):
     @override
     def growth_bytes(self, state: State, *inputs: Tile) -> int:
         a, b = inputs
-        return a.rows * b.cols * a.dtype.itemsize if state is None else 0
+        dtype = wide_type(a.dtype) if self.unrounded else a.dtype
+        return a.rows * row_bytes(self._cols(b), dtype) if state is None else 0
 
     @override
     def update(self, state: State, *inputs: Tile) -> State:
         a, b = inputs
+        cols = self._cols(b)
         if a.data is None or b.data is None:
-            return a.rows, b.cols, a.valid_rows, None
-        total = product(a, b)
+            return a.rows, cols, a.valid_rows, None
+        total = product(a, b, transposed=self.transposed)
         if state is not None:
-            if state[:2] != (a.rows, b.cols):
+            if state[:2] != (a.rows, cols):
                 raise ValueError(
-                    f"a product of {a.rows}x{b.cols} is added to a sum of {state[0]}x{state[1]}: "
+                    f"a product of {a.rows}x{cols} is added to a sum of {state[0]}x{state[1]}: "
                     "expected equal sizes"
                 )
             total = summed(state[3], total)
-        return a.rows, b.cols, a.valid_rows, total
+        return a.rows, cols, a.valid_rows, total
+
+    def _cols(self, b: Tile) -> int:
+        return b.rows if self.transposed else b.cols
 
     @override
     def finish(self, state: State, result: TileType, functional: bool) -> Tile:
@@ -151,3 +182,15 @@ class MatmulSum(Reduction):
         rows, cols, valid_rows, total = state
         data = None if total is None else padded(narrow(total, result.dtype), rows)
         return Tile(rows, cols, result.dtype, data, valid_rows=valid_rows)
+
+
+def _factors(name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
+    """Return the types of two factors, of which the second may have fewer bits.
+
+    Raises:
+        ShapeError: another number, something else than tiles, or other element types.
+    """
+    a, b = tile_types(name, operands, 2, mixed_types=True)
+    # Eight numbers take as many bytes as one has bits.
+    fewer = holds_integers(b.dtype) and row_bytes(8, b.dtype) < row_bytes(8, a.dtype)
+    return tile_types(name, operands, 2, mixed_types=fewer)

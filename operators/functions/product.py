@@ -30,7 +30,9 @@ def product(a: Tile, b: Tile, *, transposed: bool = False) -> Array:
     assert b.data is not None
     left = a.kept(_factor)
     right = b.data.T if transposed else b.data
-    right = right.astype(left.dtype) if left.dtype == np.float64 else wide(right)
+    weights = b.dtype != a.dtype and left.dtype.kind == "f"
+    exact = weights or left.dtype == np.float64
+    right = right.astype(left.dtype) if exact else wide(right)
     result: Array = left @ right
     if left.dtype == np.float64 and a.dtype.kind in _WHOLE:
         result = result.astype(np.int64)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
+# Any: ml_dtypes has no types.
+from typing import Any, ClassVar
+
+import ml_dtypes
 import numpy as np
 from typing_extensions import override
 
@@ -12,7 +15,7 @@ from fabric import Dim, ShapeError, Tile, TileType, same
 from operators.functions.base import Array, Function, Shaped, narrow, wide
 from operators.tiles.integers import INTEGER, count_in, integer, is_integer
 
-__all__ = ["CacheWriteAddress", "RowAppend", "RowMaximum", "RowSum", "SetOffset"]
+__all__ = ["CacheWriteAddress", "PadRows", "RowAppend", "RowMaximum", "RowSum", "SetOffset"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ class RowMaximum(_RowWise):
 
     @override
     def compute(self, data: Array, tile: Tile) -> Array:
-        lowest = -np.inf if data.dtype.kind == "f" else np.iinfo(tile.dtype).min
+        lowest = -np.inf if data.dtype.kind == "f" else _lowest(tile.dtype)
         result: Array = data.max(axis=1, keepdims=True, initial=lowest)
         return result
 
@@ -146,6 +149,58 @@ class SetOffset(_Bookkeeping):
             tile.dtype,
             tile.data,
             valid_rows=valid_rows,
+            valid_cols=tile.valid_cols,
+        )
+
+
+@dataclass(frozen=True)
+class PadRows(_Bookkeeping):
+    """A tile with rows of zeros below, which are not valid, up to ``rows``; one cycle.
+
+    Shapes:
+        tile: R x C; result: rows x C, of which the valid rows of the tile are valid.
+
+    Attributes:
+        rows: of the result, at least those of the tile.
+
+    Example:
+        >>> x = np.arange(8.0).reshape(4, 2)
+        >>> with Program("example", mode="functional") as program:
+        ...     large = Map(PadRows(6))(LinearOffChipLoad(x, tile=(4, 2))())
+        ...     LinearOffChipStore("y")(large)
+        >>> program.expect(y=lambda: np.concatenate([x, np.zeros((2, 2))]))
+        >>> print(large.type)
+        [1, 1, 1] of 6x2 bfloat16
+        >>> print(simulate(program).verified)
+        True
+    """
+
+    operands: ClassVar = 1
+
+    rows: int
+
+    @override
+    def infer(self, *inputs: TileType) -> TileType:
+        (tile,) = inputs
+        if isinstance(tile.rows, int) and tile.rows > self.rows:
+            raise ShapeError(f"PadRows makes {self.rows} rows of {tile}: expected at least as many")
+        return TileType(self.rows, tile.cols, tile.dtype)
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        (tile,) = inputs
+        if tile.rows > self.rows:
+            raise ValueError(f"PadRows makes {self.rows} rows of {tile}: expected at least as many")
+        data = None
+        if tile.data is not None:
+            data = np.zeros((self.rows, tile.cols), tile.dtype)
+            data[: tile.rows] = tile.data
+        return Tile(
+            self.rows,
+            tile.cols,
+            tile.dtype,
+            data,
+            valid_rows=tile.valid_rows,
             valid_cols=tile.valid_cols,
         )
 
@@ -245,3 +300,8 @@ class CacheWriteAddress(_Bookkeeping):
         if not length:
             raise ValueError(f"request {request} has no tiles: expected at least 1 to write to")
         return integer(request * self.stride + length - 1)
+
+
+def _lowest(dtype: np.dtype) -> int:
+    info: Any = vars(ml_dtypes)["iinfo"](dtype)  # it has no annotations
+    return int(info.min)

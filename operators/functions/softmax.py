@@ -12,8 +12,8 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, Tile, TileType, TupleType
-from operators.functions.base import Array, Function, Shaped, narrow, wide
+from fabric import Dim, ShapeError, Tile, TileType, TupleType, ValueType
+from operators.functions.base import Array, Function, Operand, Shaped, narrow, tile_types, wide
 from operators.functions.reduction import Reduction, State
 
 __all__ = ["RescaledSum", "RunningMaximum", "ShiftedExp"]
@@ -158,8 +158,9 @@ class RescaledSum(Reduction):
     """Sums of weighted values and of the weights, rescaled whenever the maximum grows.
 
     Shapes:
-        weights: R x C; values: C x N; maximum, which is not used, and factor: R x 1;
-        result: a tuple of R x N and R x 1; of nothing: zeros and ones.
+        weights: R x C; values: C x N, of an element type of their own; maximum, which is not used,
+        and factor: R x 1; result: a tuple of R x N and R x 1, in the type of the weights; of
+        nothing: zeros and ones.
 
     Example:
         >>> scores, values = np.arange(16.0).reshape(2, 8) / 8, np.ones((8, 4))
@@ -176,6 +177,13 @@ class RescaledSum(Reduction):
     """
 
     operands: ClassVar = 4
+
+    @override
+    def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
+        tiles = tile_types(name, operands, 4, mixed_types=True)
+        weights, _, *columns = tiles
+        tile_types(name, (weights, *columns), 3)
+        return tiles
 
     @override
     def infer(self, group: Dim, *inputs: TileType) -> TupleType:

@@ -12,12 +12,20 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric import dtype_name
+from fabric import dtype_name, dtype_named
 
-__all__ = ["ValueChangedError", "check_converts", "converted"]
+__all__ = ["ValueChangedError", "check_converts", "converted", "holds_integers"]
 
 _WHOLE: Final = "biu"
 """Kinds of numpy's types that hold whole numbers only."""
+
+_INT4: Final = dtype_named("int4")
+"""One of ml_dtypes', of which numpy does not know that its numbers are whole."""
+
+
+def holds_integers(dtype: np.dtype) -> bool:
+    """Whether a type holds integers only."""
+    return dtype.kind in "iu" or dtype == _INT4
 
 
 class ValueChangedError(ValueError):
@@ -59,6 +67,8 @@ def check_converts(array: np.ndarray, dtype: np.dtype) -> None:
 
 def _stays(array: np.ndarray, dtype: np.dtype) -> bool:
     """Whether one look at the extremes is enough to know that no value changes."""
+    if dtype == _INT4:
+        return False
     if _is_small(array.dtype):
         array = array.astype(np.float32)  # exact
     kind = array.dtype.kind
@@ -103,6 +113,8 @@ def _changed(source: np.ndarray, result: np.ndarray) -> NDArray[np.bool_]:
     """Return where ``result`` has another value than ``source``."""
     from_whole, to_whole = source.dtype.kind in _WHOLE, result.dtype.kind in _WHOLE
     changed: NDArray[np.bool_]
+    if result.dtype == _INT4:
+        return np.asarray(source != result.astype(source.dtype))
     if from_whole and to_whole:
         changed = source != result
     elif from_whole:

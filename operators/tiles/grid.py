@@ -16,8 +16,10 @@ from fabric import (
     Tile,
     TileType,
     counted,
+    dtype_name,
     dtype_named,
     number_in,
+    row_bytes,
 )
 from operators.tiles.conversion import ValueChangedError
 from operators.tiles.scratch import Scratch
@@ -114,21 +116,23 @@ class Grid:
         top, left = number // across * rows, number % across * cols
         return slice(top, top + rows), slice(left, left + cols)
 
-    def offset_bytes(self, number: int, itemsize: int) -> int:
-        """Return where tile ``number`` begins in the tensor, of elements of ``itemsize`` bytes."""
+    def offset_bytes(self, number: int, dtype: np.dtype) -> int:
+        """Return where tile ``number`` begins in the tensor, of elements of ``dtype``."""
         rows, cols = self.tile
         across = self.shape[-1]
-        return (number // across * rows * across + number % across) * cols * itemsize
+        top, left = number // across * rows, number % across * cols
+        return top * self.pitch_bytes(dtype) + row_bytes(left, dtype)
 
-    def pitch_bytes(self, itemsize: int) -> int:
+    def pitch_bytes(self, dtype: np.dtype) -> int:
         """Return how far apart the rows of a tile are."""
-        return self.tensor.shape[-1] * itemsize
+        pitch: int = row_bytes(self.tensor.shape[-1], dtype)
+        return pitch
 
     def element_type(self, hardware: Hardware) -> np.dtype:
         """Return the element type of the tiles: the tensor's own, or that of ``hardware``.
 
         Raises:
-            ShapeError: the tensor's data are there, and the type would change a value.
+            ShapeError: see ``check``.
         """
         dtype = self.tensor.dtype or dtype_named(hardware.tile.dtype)
         self.check(dtype)
@@ -138,8 +142,14 @@ class Grid:
         """Refuse ``dtype`` for the data of the tensor, where they are there already.
 
         Raises:
-            ShapeError: it would change a value.
+            ShapeError: it would change a value, or tiles begin in the middle of a byte.
         """
+        cols = self.tile[-1]
+        if self.shape[-1] > 1 and row_bytes(cols, dtype) * 2 != row_bytes(2 * cols, dtype):
+            raise ShapeError(
+                f"{self._operator} cuts rows of {dtype_name(dtype)} into tiles of {cols} columns: "
+                "expected an even number, so that a tile begins with a whole byte"
+            )
         try:
             self.tensor.check(dtype)
         except ValueChangedError as error:
@@ -194,7 +204,7 @@ class Tiles:
         """Make tiles of ``grid`` for the operator of ``ports``, with ``elements`` as their data."""
         tile_type = ports.output_types[0].value
         assert isinstance(tile_type, TileType)
-        self.pitch_bytes: Final = grid.pitch_bytes(tile_type.dtype.itemsize)
+        self.pitch_bytes: Final = grid.pitch_bytes(tile_type.dtype)
         self._grid = grid
         self._ports = ports
         self._dtype = tile_type.dtype
@@ -223,7 +233,7 @@ class Tiles:
 
     def offset_bytes(self, number: int) -> int:
         """Return where tile ``number`` begins in the tensor."""
-        return self._grid.offset_bytes(number, self._dtype.itemsize)
+        return self._grid.offset_bytes(number, self._dtype)
 
 
 class _ScratchTiles(Tiles):

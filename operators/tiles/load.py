@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from typing_extensions import override
 
-from fabric import Costs, OffChipTensor, Operator, Ports, StreamType, TileType
+from fabric import Costs, OffChipTensor, Operator, Ports, StreamType, TileType, row_bytes
 from operators.tiles.grid import Tiles
 from operators.tiles.tensor import Tensor
 
@@ -57,7 +57,7 @@ async def hand_out(ports: Ports, tiles: Tiles, number: int, stop: int) -> None:
     tile = tiles[number]
     unit, size_bytes = ports.unit, tile.size_bytes
     await ports.on_chip.allocate(unit, size_bytes, "a tile")
-    row_bytes = tile.cols * tile.dtype.itemsize
-    await ports.burst(tile.rows, row_bytes, tiles.offset_bytes(number), tiles.pitch_bytes)
+    width_bytes = row_bytes(tile.cols, tile.dtype)
+    await ports.burst(tile.rows, width_bytes, tiles.offset_bytes(number), tiles.pitch_bytes)
     await ports.sink.send((tile, stop))
     ports.on_chip.release(unit, size_bytes, unit.now)

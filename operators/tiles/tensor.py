@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from fabric import checked, dtype_named, refuse
-from operators.tiles.conversion import check_converts, converted
+from operators.tiles.conversion import check_converts, converted, holds_integers
 
 __all__ = ["Elements", "Tensor"]
 
@@ -195,6 +195,6 @@ class Elements:
 
 def _own_type(data: object) -> np.dtype | None:
     """Return the element type of an array of integers or booleans."""
-    if isinstance(data, np.ndarray) and data.dtype.kind in "biu":
+    if isinstance(data, np.ndarray) and (data.dtype.kind == "b" or holds_integers(data.dtype)):
         return dtype_named(data.dtype.name)
     return None

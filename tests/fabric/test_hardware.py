@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from fabric import simulate
 from fabric.hardware.description import (
     ChannelDescription,
     FlatDescription,
@@ -17,7 +19,9 @@ from fabric.hardware.description import (
 )
 from fabric.hardware.file import load_hardware
 from fabric.hardware.models import MODELS
+from fabric.hardware.prices import ClockDescription, EnergyDescription
 from fabric.telling.errors import ConfigurationError
+from tests.programs.loading import program
 
 HARDWARE = Path(__file__).parents[2] / "programs" / "hardware"
 COUNT = "an integer from 1 to 2147483647"
@@ -60,6 +64,31 @@ class TestFiles:
 
         assert expected == load_hardware(HARDWARE / "hdl_validation.toml")
 
+    def test_paper_priced(self) -> None:
+        """The priced fabric of the paper is the paper's, and prices all that its programs do."""
+        priced = load_hardware(HARDWARE / "paper_priced.toml")
+
+        unpriced = replace(priced, clock=ClockDescription(), energy=EnergyDescription())
+        assert Hardware() == unpriced
+        report = simulate(program("swiglu", "paper_priced.toml"))
+        assert report.joules is not None
+        assert report.cycles is not None
+        assert pytest.approx(report.cycles * 1e-9) == report.seconds
+
+    def test_u55c(self) -> None:
+        """The card's bandwidth within 1 %, its operations in 24 units, its memory and its power."""
+        card = load_hardware(HARDWARE / "u55c_like.toml")
+
+        frequency_hz = card.clock.frequency_hz
+        assert frequency_hz == 250e6
+        assert pytest.approx(460e9, rel=0.01) == float(card.hbm.peak_bytes_per_cycle) * 250e6
+        assert pytest.approx(24.5e12, rel=0.01) == 24 * card.compute.flops_per_cycle * 250e6
+        assert card.on_chip.capacity_bytes == 41_000_000
+        assert card.tile.dtype == "int8"
+        report = simulate(program("swiglu", "u55c_like.toml"), mode="timing")
+        assert report.seconds is not None
+        assert pytest.approx(150 * report.seconds) == report.joules
+
     def test_empty_file(self, tmp_path: Path) -> None:
         """Every key is optional."""
         path = tmp_path / "empty.toml"
@@ -75,7 +104,10 @@ class TestFiles:
     def test_as_dict(self, tmp_path: Path) -> None:
         """What ``run --json`` prints under ``hardware`` is a hardware file of the same fabric."""
         hardware = Hardware(
-            hbm=FlatDescription(channels=4), on_chip=OnChipDescription(capacity_bytes=1024)
+            hbm=FlatDescription(channels=4),
+            on_chip=OnChipDescription(capacity_bytes=1024),
+            clock=ClockDescription(frequency_hz=2.5e8),
+            energy=EnergyDescription(hop_picojoules_per_byte=0.5, static_watts=0),
         )
 
         assert hardware == load_hardware(_written(hardware, tmp_path))
@@ -112,6 +144,19 @@ class TestRefused:
                 "[compute]\nflops_per_cycle = 2.5",
                 f"[compute] flops_per_cycle is 2.5: expected {COUNT}",
             ),
+            (
+                "[clock]\nfrequency_hz = 0",
+                "[clock] frequency_hz is 0: expected a number from 1 to 1000000000000000",
+            ),
+            (
+                "[energy]\nhbm_picojoules_per_byte = nan",
+                "[energy] hbm_picojoules_per_byte is nan: expected a number from 0 to "
+                "1000000000000000",
+            ),
+            (
+                "[energy]\nstatic_watts = '150 W'",
+                "[energy] static_watts is '150 W': expected a number from 0 to 1000000000000000",
+            ),
             ("[channel]\ndepth = true", f"[channel] depth is True: expected {COUNT}"),
             ('[channel]\ndepth = "2"', f"[channel] depth is '2': expected {COUNT}"),
             (
@@ -138,8 +183,8 @@ class TestRefused:
             ),
             (
                 "[hmb]\nchannels = 3",
-                "[hmb] is not a section: expected one of hbm, on_chip, channel, compute, tile "
-                "(did you mean hbm?)",
+                "[hmb] is not a section: expected one of hbm, on_chip, channel, compute, tile, "
+                "clock, energy (did you mean hbm?)",
             ),
             ("hbm = 3", "hbm is 3: expected a section, [hbm] with keys"),
             (

@@ -45,6 +45,8 @@ UNCALLED: Final = {
     *("Unit", "Wait", "Watched", "Wiring"),
     # answers of a study, and what one hands out
     *("Findings", "Outcome", "Point", "Space", "StudySession", "run_point"),
+    # what a run and its parts cost, in a report and in a sum of reports
+    *("CostPart", "Spending"),
     # the answer of sizing
     "Sizing",
     # answers of a trace
@@ -54,7 +56,7 @@ UNCALLED: Final = {
     # made by Tensor.elements
     "Elements",
     # sent or applied while a program runs: what is wrong there is the operator's, or its function's
-    *("Empty", "Selector", "Tile", "drop", "items_of", "number_in", "share"),
+    *("Empty", "Selector", "Tile", "drop", "items_of", "number_in", "row_bytes", "share"),
     # true or false of anything
     *("holds_buffers", "is_ragged", "is_static"),
     # what all of this is made with

@@ -29,7 +29,6 @@ _KNOWN: Final = {
     **{each.name: "DOUBLE" if "float" in each.type else "BIGINT" for each in fields(Report)},
     "pruned_by": "VARCHAR",
     "reason": "VARCHAR",
-    "seconds": "DOUBLE",
 }
 """Types of columns that every study has, whatever is in them."""
 
@@ -43,9 +42,9 @@ Column = tuple[str, str, list[object]]
 def write_points(result: StudyResult, folder: Path) -> None:
     """Write the points into ``folder``, which exists: one row each, in the order of the space.
 
-    Columns: ``index``, every axis, ``status``, ``pruned_by``, ``reason``, ``seconds``, every number
-    of the report, ``extra.NAME``, and ``bound.NAME`` for what was known before the run. An axis
-    that is called as another column is ``axis.NAME``: names are told apart by more than case.
+    Columns: ``index``, every axis, ``status``, ``pruned_by``, ``reason``, ``wall_seconds``, every
+    number of the report, ``extra.NAME``, and ``bound.NAME`` for what was known before the run. An
+    axis that is called as another column is ``axis.NAME``: names are told apart by more than case.
 
     Raises:
         OSError: a file cannot be written; what was there before stays.
@@ -72,7 +71,7 @@ def columns_of(result: StudyResult) -> list[Column]:
     rest: list[Column] = [("status", "VARCHAR", [each.status for each in outcomes])]
     rest += [
         _column(name, [getattr(each, name) for each in outcomes])
-        for name in ("pruned_by", "reason", "seconds")
+        for name in ("pruned_by", "reason", "wall_seconds")
     ]
     rest += [
         _column(name, [each.numbers.get(name) for each in outcomes]) for name in (*METRICS, *extra)

@@ -33,6 +33,11 @@ _LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "allocated_flops_per_cycle": ("allocated compute", "FLOPs/cycle"),
     "compute_utilization": ("compute utilisation", "fraction"),
     "off_chip_bandwidth_utilization": ("off-chip bandwidth used", "fraction"),
+    "seconds": ("time", "s"),
+    "joules": ("energy", "J"),
+    "tokens_per_second": ("tokens per second", "1/s"),
+    "tokens_per_joule": ("tokens per joule", "1/J"),
+    "time_to_first_token_seconds": ("time to first token", "s"),
     "wall_seconds": ("time to simulate", "s"),
 }
 _EXTRA: Final = "extra."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -41,6 +41,13 @@ _OCCUPANCY: Final = 8
 """Channels with a chart of what they held."""
 
 
+_PRICED: Final = {
+    "totals": {"what": "", "value": "n", "unit": ""},
+    "spent": {"energy": "", "amount": "n", "joules": "n", "%": "n"},
+}
+"""Tables of what the run took, the heads of their columns, and how these are set."""
+
+
 def write_page(trace: RecordedRun, output: Path) -> None:
     """Write the report of ``trace`` into ``output``.
 
@@ -57,6 +64,7 @@ def write_page(trace: RecordedRun, output: Path) -> None:
             "script-src 'unsafe-inline'; style-src 'unsafe-inline'",
         ),
         "deadlock": _deadlock(report) if report else "",
+        "priced": "".join(_priced(trace.priced)),
         "uplot_version": _UPLOT_VERSION,
         "uplot": part("vendor/uPlot.iife.min.js"),
         "script": "".join(part(f"script/{name}.js") for name in _SCRIPTS),
@@ -130,6 +138,26 @@ def _left_out(detail: Detail, path: dict[str, np.ndarray], stretch: int) -> Iter
             )
     if not len(path["step.cycles"]) and detail.all_waits:
         yield "The single steps of the critical path are too many for this page."
+
+
+def _priced(tables: Mapping[str, list[list[str]]]) -> Iterator[str]:
+    """Yield the section of what the run took in seconds and joules, where its hardware says it."""
+    found = [(heads, tables[name]) for name, heads in _PRICED.items() if tables.get(name)]
+    if not found:
+        return
+    yield '<section><h2>Time and energy</h2><div class="columns">'
+    for heads, rows in found:
+        yield '<div class="scroll"><table>'
+        yield _row(f'<th class="{form}">{name}</th>' for name, form in heads.items())
+        for row in rows:
+            cells = zip(row, heads.values(), strict=False)
+            yield _row(f'<td class="{form}">{escape(visible(each))}</td>' for each, form in cells)
+        yield "</table></div>"
+    yield "</div></section>"
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _deadlock(report: DeadlockReport) -> str:

@@ -46,6 +46,7 @@ class RecordedRun:
         window: the cycles that were traced, the last one not included.
         shutdown_cycles: so long after its last client the off-chip memory stopped; None where the
             run does not say.
+        priced: rows of text about seconds and joules, by table; none where nothing has a price.
         explained: what the run itself wrote about a deadlock or a livelock; None for nothing.
     """
 
@@ -104,6 +105,7 @@ class RecordedRun:
         self.shutdown_cycles: Final[int | None] = (
             shutdown_cycles if is_number(shutdown_cycles) else None
         )
+        self.priced: Final = _rows_of(end.get("priced"))
         window = self.meta.get("window")
         start, end_cycle = (0, self.cycles) if window is None else (window[0], window[1] + 1)
         self.window: Final[tuple[int, int]] = (min(start, self.cycles), min(end_cycle, self.cycles))
@@ -304,3 +306,14 @@ class RecordedRun:
             self.has_state = False
         names = ", ".join(f'"{column}" BIGINT' for column in columns)
         self._database.execute(f"CREATE TABLE {table} ({names})")
+
+
+def _rows_of(tables: object) -> dict[str, list[list[str]]]:
+    """Return tables of text, as far as they are any: a trace is what somebody has sent."""
+    if not isinstance(tables, dict):
+        return {}
+    return {
+        str(name): [list(map(str, row)) for row in rows if isinstance(row, list)]
+        for name, rows in tables.items()
+        if isinstance(rows, list)
+    }

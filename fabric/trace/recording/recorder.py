@@ -18,7 +18,7 @@ from fabric.machine.state_of import clients_of
 from fabric.retiming.watcher import Watcher
 from fabric.telling.causes import Operation
 from fabric.telling.errors import ConfigurationError
-from fabric.telling.plain import json_text
+from fabric.telling.plain import JsonObject, json_text
 from fabric.telling.vocabulary import SCHEMA_VERSION
 from fabric.telling.whole_file import write_whole
 from fabric.trace.recording import static
@@ -125,9 +125,15 @@ class Recorder:
         self._spool.attempt("its end", lambda: self._json("end", self._end))
         self._spool.close()
 
-    def conclude(self, status: str, verified: bool | None) -> None:
-        """Say at last what the report says of the run, once its outputs were looked at."""
-        end = self._end | {"status": status, "verified": verified}
+    def conclude(self, status: str, verified: bool | None, priced: JsonObject) -> None:
+        """Say at last what the report says of the run, once its outputs were looked at.
+
+        Args:
+            status: how it ended.
+            verified: whether its outputs are right.
+            priced: rows of text about seconds and joules; empty where nothing has a price.
+        """
+        end = self._end | {"status": status, "verified": verified, "priced": priced}
         self._spool.attempt("its end", lambda: self._json("end", end))
 
     def _snapshot(self) -> None:

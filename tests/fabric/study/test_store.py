@@ -188,7 +188,7 @@ class TestGoingOn:
         setting = study.space[0]
         store.keep(Outcome(index=0, setting=setting, status="lost", reason="killed by SIGKILL"))
         late = Outcome(
-            index=1, setting=study.space[1], status="timeout", reason="too long", seconds=2.0
+            index=1, setting=study.space[1], status="timeout", reason="too long", wall_seconds=2.0
         )
         store.keep(late)
         assert Store(study, url, timeout_seconds=2.0).known() == [late]

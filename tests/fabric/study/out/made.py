@@ -37,7 +37,7 @@ def completed(index: int, study: Study, **numbers: float | None) -> Outcome:
     setting = study.space[index]
     known = dict.fromkeys(METRICS) | numbers
     return Outcome(
-        index=index, setting=setting, status="completed", numbers=known, seconds=index / 4
+        index=index, setting=setting, status="completed", numbers=known, wall_seconds=index / 4
     )
 
 

@@ -40,7 +40,7 @@ def test_rows(tmp_path: Path) -> None:
     assert [row["index"] for row in rows] == list(range(24))
     for row, outcome in zip(rows, result.outcomes, strict=True):
         told = outcome.as_json()
-        for name in (*outcome.setting, "status", "reason", "seconds"):
+        for name in (*outcome.setting, "status", "reason", "wall_seconds"):
             assert row[name] == told.get(name, outcome.setting.get(name))
         assert row["pruned_by"] == (None if outcome.pruned_by is None else str(outcome.pruned_by))
         for name in (*METRICS, "extra.rows"):
@@ -55,7 +55,7 @@ def test_types(tmp_path: Path) -> None:
         write_points(result, tmp_path)
         kinds = dict(pl.read_parquet_schema(tmp_path / "points.parquet"))
         assert kinds["index"] == kinds["cycles"] == pl.Int64
-        assert kinds["compute_utilization"] == kinds["seconds"] == pl.Float64
+        assert kinds["compute_utilization"] == kinds["wall_seconds"] == pl.Float64
         assert kinds["status"] == kinds["pruned_by"] == kinds["reason"] == pl.String
 
 

@@ -1,0 +1,154 @@
+"""What several runs cost together: a model whose layers, embedding and head run one by one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import NoReturn
+
+from fabric.arguments.described import refuse
+from fabric.runs.pricing import tokens_rate
+from fabric.runs.report import Report
+from fabric.telling.plain import JsonObject
+from fabric.telling.wording import found_text
+from fabric.wiring.token_count import TokenPhase
+
+__all__ = ["Cost", "CostPart"]
+
+
+@dataclass(frozen=True)
+class CostPart:
+    """One run, as it was measured, and how many it stands for.
+
+    Attributes:
+        name: of the program.
+        runs: that it stands for, itself included.
+        cycles: of the run.
+        seconds, joules: of the run; None where they are not known.
+    """
+
+    name: str
+    runs: int
+    cycles: int
+    seconds: float | None
+    joules: float | None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The sum of runs, one after the other, each times the runs that it stands for.
+
+    Attributes:
+        parts: what was measured, and how often it counts here.
+        cycles: in all.
+        off_chip_traffic_bytes, hbm_bytes_moved, flops: in all.
+        seconds, joules: in all; None where those of a part are not known.
+        joules_by_cause: in all; None where nothing has a price, a cause None where it has none.
+        tokens, token_phase: what the programs of the parts say that the runs are about.
+    """
+
+    parts: tuple[CostPart, ...]
+    cycles: int
+    off_chip_traffic_bytes: int
+    hbm_bytes_moved: int
+    flops: int
+    seconds: float | None
+    joules: float | None
+    joules_by_cause: dict[str, float | None] | None
+    tokens: int | None
+    token_phase: TokenPhase | None
+
+    @staticmethod
+    def of(*reports: Report) -> Cost:
+        """Add up runs that completed.
+
+        Raises:
+            ProgramError: no report, one of a run that did not complete, or programs that say other
+                tokens.
+        """
+        if not reports:
+            refuse("Cost.of is given nothing: expected reports")
+        for each in reports:
+            if not isinstance(each, Report):
+                refuse(f"Cost.of is given {found_text(each)}: expected reports")
+            if each.status != "completed":
+                refuse(f"Cost.of: {each.name} ended as {each.status}: expected completed")
+        said = {(each.tokens, each.token_phase) for each in reports if each.tokens is not None}
+        if len(said) > 1:
+            _disagree(reports)
+        tokens, phase = next(iter(said), (None, None))
+        runs = [each.stands_for_runs or 1 for each in reports]
+
+        def whole(name: str) -> int:
+            return sum(
+                getattr(each, name) * count for each, count in zip(reports, runs, strict=True)
+            )
+
+        return Cost(
+            tuple(
+                CostPart(each.name, count, each.cycles or 0, each.seconds, each.joules)
+                for each, count in zip(reports, runs, strict=True)
+            ),
+            whole("cycles"),
+            whole("off_chip_traffic_bytes"),
+            whole("hbm_bytes_moved"),
+            whole("flops"),
+            _summed([each.seconds for each in reports], runs),
+            _summed([each.joules for each in reports], runs),
+            _by_cause(reports, runs),
+            tokens,
+            phase,
+        )
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Of all parts together; None where nobody says the tokens, or there is no clock."""
+        return tokens_rate(self.tokens, self.seconds)
+
+    @property
+    def tokens_per_joule(self) -> float | None:
+        """Of all parts together; None where nobody says the tokens, or the joules are not known."""
+        return tokens_rate(self.tokens, self.joules)
+
+    @property
+    def time_to_first_token_seconds(self) -> float | None:
+        """Of a prefill; None for others."""
+        return self.seconds if self.token_phase == "prefill" else None
+
+    def as_json(self) -> JsonObject:
+        """Return it as plain data; ``parts`` are measured, all else is multiplied and added."""
+        return asdict(self) | {
+            "parts": [vars(each) for each in self.parts],
+            "tokens_per_second": self.tokens_per_second,
+            "tokens_per_joule": self.tokens_per_joule,
+            "time_to_first_token_seconds": self.time_to_first_token_seconds,
+        }
+
+
+def _disagree(reports: tuple[Report, ...]) -> NoReturn:
+    said = ", ".join(
+        f"{each.name} {each.tokens:,} ({each.token_phase})"
+        for each in reports
+        if each.tokens is not None
+    )
+    refuse(f"Cost.of: programs say other tokens: {said}: expected the same of all that say some")
+
+
+def _summed(values: list[float | None], runs: list[int]) -> float | None:
+    known = [value * count for value, count in zip(values, runs, strict=True) if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _by_cause(reports: tuple[Report, ...], runs: list[int]) -> dict[str, float | None] | None:
+    causes = dict.fromkeys(each.cause for report in reports for each in report.spent)
+    if not causes:
+        return None
+    return {
+        # What a run has nothing of costs it nothing.
+        cause: _summed([_joules(report, cause) for report in reports], runs)
+        for cause in causes
+    }
+
+
+def _joules(report: Report, cause: str) -> float | None:
+    known = report.joules_by_cause
+    return None if known is None else known.get(cause, 0.0)

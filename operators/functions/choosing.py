@@ -1,0 +1,125 @@
+"""The largest numbers of a row, and selectors that name streams by them: what routers do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import Dim, Selector, SelectorType, ShapeError, Tile, TileType, ValueType
+from operators.functions.base import Array, Function
+from operators.functions.largest import largest_places
+from operators.functions.steps import Shape, Step
+
+__all__ = ["SelectorOf", "TakenAlong", "TopPlaces"]
+
+
+@dataclass(frozen=True)
+class TopPlaces(Step):
+    """The places of the ``k`` largest numbers of each row, the largest first; k comparisons each.
+
+    Of equal numbers those are taken that PyTorch takes on a CPU; a NaN is the largest.
+
+    Attributes:
+        k: how many places.
+        largest: the smallest numbers, the smallest first, where not.
+    """
+
+    k: int
+    largest: bool = True
+
+    @override
+    def shape(self, *shapes: Shape) -> Shape:
+        ((rows, cols),) = shapes
+        if isinstance(cols, int) and self.k > cols:
+            raise ShapeError(f"the {self.k} largest of {cols} numbers: expected at most {cols}")
+        return rows, self.k
+
+    @override
+    def flops(self, *shapes: Shape) -> Dim:
+        ((rows, cols),) = shapes
+        return self.k * rows * cols
+
+    @override
+    def compute(self, *values: Array) -> Array:
+        (x,) = values
+        return largest_places(x, self.k, largest=self.largest)
+
+
+@dataclass(frozen=True)
+class TakenAlong(Step):
+    """Of each row of the first array the numbers at the places in the second; one operation each."""
+
+    @override
+    def shape(self, *shapes: Shape) -> Shape:
+        (rows, _), (_, count) = shapes
+        return rows, count
+
+    @override
+    def flops(self, *shapes: Shape) -> Dim:
+        _, (rows, count) = shapes
+        return rows * count
+
+    @override
+    def compute(self, *values: Array) -> Array:
+        x, places = values
+        return np.take_along_axis(x, places.astype(np.int64), axis=1)
+
+
+@dataclass(frozen=True)
+class SelectorOf(Function):
+    """The selector of the streams that a row of integers names; one cycle.
+
+    In timing mode no integers are there: the second operand stands for the choice.
+
+    Shapes:
+        places: 1 x k, integers, none twice; given: a selector; result: a selector.
+
+    Example:
+        >>> x, which = np.array([[5.0, 6.0]]), np.array([[1], [0]])
+        >>> with Program("example", mode="functional") as program:
+        ...     rows = LinearOffChipLoad(which, tile=(1, 1))()
+        ...     given = Selectors(which[:, :, np.newaxis], width=2)()
+        ...     route = Map(SelectorOf())(rows, given)
+        ...     items = LinearOffChipLoad(x.T, tile=(1, 1))()
+        ...     first, second = Partition(2)(items, route)
+        ...     LinearOffChipStore("y")(Promote(0)(first))
+        ...     Consumer()(second)
+        >>> program.expect(y=lambda: np.array([[6.0]]))
+        >>> print(simulate(program).verified)
+        True
+    """
+
+    @override
+    def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[ValueType, ...]:
+        match operands:
+            case (TileType(rows=1, cols=cols, dtype=dtype), SelectorType(hits=hits)):
+                if dtype.kind in "iu" and cols == hits:
+                    return operands
+        found = " and ".join(map(str, operands))
+        raise ShapeError(
+            f"{name} is given {found}: expected a row of integers and a selector of as many streams"
+        )
+
+    @property
+    @override
+    def fixed_cycles(self) -> int | None:
+        return 1
+
+    @override
+    def infer(self, *inputs: ValueType) -> ValueType:
+        return inputs[1]
+
+    @override
+    def apply(self, *inputs: Tile | Selector) -> Selector:
+        places, given = inputs
+        assert isinstance(places, Tile)
+        assert isinstance(given, Selector)
+        if places.data is None:
+            return given
+        hits = sorted(places.data[0].tolist())
+        width = given.width
+        if (hits and not 0 <= hits[0] <= hits[-1] < width) or len(set(hits)) < len(hits):
+            raise ValueError(f"streams {hits} are named: expected different ones below {width}")
+        return Selector(tuple(map(int, hits)), width)

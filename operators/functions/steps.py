@@ -1,0 +1,218 @@
+"""Steps of a chain: what is done to arrays of a tile's numbers, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import Dim, ShapeError, same
+from operators.functions.base import Array, narrow, wide
+from operators.functions.numbers import NUMBERS
+
+__all__ = [
+    "Cut",
+    "Joined",
+    "Number",
+    "Placed",
+    "Pointwise",
+    "Read",
+    "Shape",
+    "Step",
+    "broadcast",
+    "renumbered",
+]
+
+Shape: TypeAlias = tuple[Dim, Dim]
+"""Rows and columns of a tile's numbers."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number that a step reads in the place of an array.
+
+    Attributes:
+        value: the number.
+    """
+
+    value: float
+
+
+Read: TypeAlias = int | Number
+"""What a step reads: the number of an array, operands first and then steps; or a number."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a chain.
+
+    Attributes:
+        reads: what it is done to.
+        dtype: that its result is rounded to.
+    """
+
+    reads: tuple[Read, ...]
+    dtype: np.dtype
+
+    @property
+    def arrays(self) -> tuple[int, ...]:
+        """The arrays that it reads."""
+        return tuple(each for each in self.reads if not isinstance(each, Number))
+
+    def shape(self, *shapes: Shape) -> Shape:
+        """Return the shape of the result.
+
+        Args:
+            *shapes: of the arrays that are read, in order.
+
+        Raises:
+            ShapeError: they do not fit.
+        """
+        raise NotImplementedError
+
+    def flops(self, *shapes: Shape) -> Dim:  # noqa: ARG002 - a default
+        """Return the operations that it takes."""
+        return 0
+
+    def apply(self, *arrays: Array) -> Array:
+        """Return the result of arrays in the precision of ``wide``, rounded, in that precision."""
+        given = iter(arrays)
+        values: list[Array] = [
+            np.asarray(each.value, np.float32) if isinstance(each, Number) else next(given)
+            for each in self.reads
+        ]
+        with np.errstate(all="ignore"):
+            return wide(narrow(self.compute(*values), self.dtype))
+
+    def compute(self, *values: Array) -> Array:
+        """Return the numbers of the result before they are rounded."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Pointwise(Step):
+    """A function of single numbers, of arrays that are broadcast.
+
+    Attributes:
+        name: of one of ``NUMBERS``.
+    """
+
+    name: str
+
+    @override
+    def shape(self, *shapes: Shape) -> Shape:
+        return broadcast(shapes)
+
+    @override
+    def flops(self, *shapes: Shape) -> Dim:
+        return NUMBERS[self.name].flops * _elements(self.shape(*shapes))
+
+    @override
+    def compute(self, *values: Array) -> Array:
+        result: Array = NUMBERS[self.name].function(*values)
+        return np.asarray(result)
+
+
+@dataclass(frozen=True)
+class Cut(Step):
+    """Some columns of an array; no operations.
+
+    Attributes:
+        first, count: which.
+    """
+
+    first: int
+    count: int
+
+    @override
+    def shape(self, *shapes: Shape) -> Shape:
+        ((rows, _),) = shapes
+        return rows, self.count
+
+    @override
+    def compute(self, *values: Array) -> Array:
+        (x,) = values
+        return x[:, self.first : self.first + self.count]
+
+
+@dataclass(frozen=True)
+class Joined(Step):
+    """The columns of arrays side by side; no operations."""
+
+    @override
+    def shape(self, *shapes: Shape) -> Shape:
+        rows, _ = broadcast([(rows, 1) for rows, _ in shapes])
+        return rows, _sum([cols for _, cols in shapes])
+
+    @override
+    def compute(self, *values: Array) -> Array:
+        rows = max(len(each) for each in values)
+        return np.concatenate(
+            [np.broadcast_to(each, (rows, each.shape[1])) for each in values], axis=1
+        )
+
+
+@dataclass(frozen=True)
+class Placed(Step):
+    """The elements in other places, some of them repeated; no operations.
+
+    Attributes:
+        rows, cols: of the result.
+        places: which element, in row-major order, each one of the result is; None where they keep
+            their order.
+    """
+
+    rows: int
+    cols: int
+    places: tuple[int, ...] | None = None
+
+    @override
+    def shape(self, *shapes: Shape) -> Shape:
+        return self.rows, self.cols
+
+    @override
+    def compute(self, *values: Array) -> Array:
+        (x,) = values
+        flat = x.reshape(-1)
+        if self.places is not None:
+            flat = flat[list(self.places)]
+        return flat.reshape(self.rows, self.cols)
+
+
+def renumbered(step: Step, numbers: Mapping[int, int] | Sequence[int]) -> Step:
+    """Return ``step`` with other numbers for the arrays that it reads."""
+    reads = (each if isinstance(each, Number) else numbers[each] for each in step.reads)
+    return replace(step, reads=tuple(reads))
+
+
+def broadcast(shapes: Sequence[Shape]) -> Shape:
+    """Return the shape that all of ``shapes`` broadcast to, as numpy's arrays do.
+
+    Raises:
+        ShapeError: two sizes differ and neither is 1.
+    """
+    rows, cols = ({each for each in sizes if each != 1} for sizes in zip(*shapes, strict=True))
+    return _size(rows), _size(cols)
+
+
+def _size(sizes: set[Dim]) -> Dim:
+    first, *others = sizes or {1}
+    for other in others:
+        if same(first, other) is False:
+            raise ShapeError(f"a step joins sizes {first} and {other}: expected equal ones, or 1")
+    return first
+
+
+def _elements(shape: Shape) -> Dim:
+    rows, cols = shape
+    return rows * cols
+
+
+def _sum(sizes: Sequence[Dim]) -> Dim:
+    found: Dim = 0
+    for size in sizes:
+        found = found + size
+    return found

@@ -1,0 +1,168 @@
+"""Attention: softmax(q @ k.T) @ v, over the keys that each query sees.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 5.5; FlashAttention, arXiv
+2205.14135.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import Layout, Stream, dtype_name
+from operators.accum import Accum
+from operators.flat_map import FlatMap
+from operators.flatten import Flatten
+from operators.functions.retile import RetileRow
+from operators.functions.split import SplitTiles
+from operators.kernels.attention_keys import Rows, read
+from operators.kernels.attention_mask import Heads, Visits
+from operators.kernels.attention_tasks import Masks, attend
+from operators.kernels.kernel import Kernel, Operand, Streams
+from operators.kernels.tensors import Computed, View
+from operators.parallelize import Parallelize
+from operators.promote import Promote
+from operators.reassemble import Reassemble
+from operators.selectors import Selectors
+from operators.streams.dimensions import redimensioned
+from operators.tiles.tensor import Tensor
+
+__all__ = ["Attention", "heads_layout"]
+
+
+class Attention(Kernel):
+    """Scaled dot-product attention, a tile of queries after the other.
+
+    A task is a tile of queries of all heads that share keys; the tiles of keys it sees pass by it.
+    Tasks come request by request, tile of queries by tile of queries, key head by key head.
+
+    Attributes:
+        heads: its tiles.
+    """
+
+    family: ClassVar = "attention"
+
+    def __init__(
+        self,
+        name: str,
+        heads: Heads,
+        queries: View,
+        keys: Sequence[Rows],
+        values: Sequence[Rows],
+        visits: Visits,
+        result: Computed,
+        *,
+        scale: float,
+        regions: int,
+    ) -> None:
+        """Attend to ``keys`` and ``values``, which come from the same places.
+
+        Args:
+            name: of its operators.
+            heads: its tiles.
+            queries: [batch, heads, queries, d].
+            keys: where they come from, [batch, heads, their number, d].
+            values: of as many, [batch, heads, their number, e].
+            visits: what each task reads.
+            result: in the layout ``heads_layout``.
+            scale: of the scores.
+            regions: that share the tasks, in turn.
+        """
+        self.name = name
+        self.results = (result,)
+        self.heads = heads
+        self._keys, self._values = tuple(keys), tuple(values)
+        self._visits = visits
+        self._scale = scale
+        self._regions = min(regions, heads.tasks)
+        # What is in off-chip memory is no operand: which of it is read, and when, is decided here.
+        self.operands = (
+            Operand(queries, heads_layout(heads, queries.shape[-1])),
+            *(
+                Operand(each.view, each.layout(heads))
+                for each in (*self._keys, *self._values)
+                if each.is_computed
+            ),
+        )
+
+    @override
+    def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
+        heads, regions = self.heads, self._regions
+        queries, *computed = [each for each in inputs if isinstance(each, Stream)]
+        packed = self._packed(queries)  # [1, tasks] of rows x d
+        tiles = [(each.part.tiles,) for each in (*self._keys, *self._values) if each.is_computed]
+        shares = [
+            self._shares(packed, ()),
+            *(self._shares(*each) for each in zip(computed, tiles, strict=True)),
+        ]
+        results = [
+            self._region(number, *given) for number, given in enumerate(zip(*shares, strict=True))
+        ]
+        done = results[0]
+        if regions > 1:
+            turns = np.arange(heads.tasks)[:, None] % regions
+            route = Selectors(turns, regions)()
+            parts = [Flatten(0, 1)(each) for each in results]
+            done = Flatten(0, 1)(Reassemble(name=f"{self.name}_in_order")(parts, route))
+        cols = self.results[0].shape[-1]
+        if heads.group > 1:
+            done = FlatMap(SplitTiles(heads.rows, cols), name=f"{self.name}_heads")(done)
+        return (redimensioned(done, (1, *heads_layout(heads, cols).trips)),)
+
+    def _packed(self, queries: Stream) -> Stream:
+        """Put the queries of heads that share keys below each other, [1, tasks]."""
+        heads = self.heads
+        if heads.group == 1:
+            return redimensioned(queries, (1, heads.tasks))
+        groups = redimensioned(queries, (1, heads.tasks, heads.group))
+        return Accum(RetileRow(), name=f"{self.name}_rows")(groups)
+
+    def _shares(self, stream: Stream, inner: tuple[int, ...]) -> list[Stream]:
+        """Deal what belongs to tasks, ``inner`` of each, out to the regions: [1, tasks, *inner]."""
+        tasks, regions = self.heads.tasks, self._regions
+        stream = redimensioned(stream, (1, tasks, *inner))
+        if regions == 1:
+            return [stream]
+        dealt = Parallelize(regions, rank=len(inner))(Flatten(len(inner), len(inner) + 1)(stream))
+        return [Promote()(each) for each in dealt]
+
+    def _region(self, number: int, queries: Stream, *computed: Stream) -> Stream:
+        """Return the results of the tasks of one region, [1, tasks] of rows x e."""
+        heads, visits = self.heads, self._visits
+        name = self.name if self._regions == 1 else f"{self.name}_region_{number}"
+        own = range(number, heads.tasks, self._regions)
+        tiles = [visits.tiles[task] for task in own]
+        given = iter(computed)
+        keys = read(f"{name}_keys", heads, self._keys, _of(self._keys, given), own, tiles)
+        values = read(f"{name}_values", heads, self._values, _of(self._values, given), own, tiles)
+        masks = Masks(
+            Tensor(
+                (visits.count * visits.rows, heads.columns),
+                visits.table,
+                dtype=dtype_name(visits.dtype),
+            ),
+            (visits.rows, heads.columns),
+            [visits.masks[task] for task in own],
+        )
+        dtype = self.results[0].dtype
+        return attend(name, queries, keys, values, masks, scale=self._scale, dtype=dtype)
+
+
+def heads_layout(heads: Heads, columns: int) -> Layout:
+    """Return the layout of queries and results, [batch, heads, queries, columns], task by task."""
+    layout = Layout(
+        (heads.batch, heads.heads, heads.queries, columns),
+        (1, 1, heads.rows, columns),
+        trips=(heads.batch, heads.query_tiles, heads.key_heads, heads.group),
+        steps=(1, heads.rows, heads.group, 1),
+        map=(0, 2, 1, 1),
+    )
+    return layout.nested([loop for loop in layout.loops if loop.trips > 1])
+
+
+def _of(rows: Sequence[Rows], given: Iterator[Stream]) -> list[Stream | None]:
+    """Return the stream of each that is computed, None for what is in off-chip memory."""
+    return [next(given) if each.is_computed else None for each in rows]

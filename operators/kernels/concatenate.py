@@ -1,0 +1,90 @@
+"""Concatenate: tensors one behind the other, tile by tile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import ClassVar
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import Layout, Stream
+from operators.kernels.kernel import Kernel, Operand, Streams
+from operators.kernels.row_local import rows_layout
+from operators.kernels.schedule import Schedule
+from operators.kernels.tensors import Computed, View
+from operators.reassemble import Reassemble
+from operators.selectors import Selectors
+from operators.streams.dimensions import redimensioned
+
+__all__ = ["Concatenate", "Concatenated"]
+
+
+@dataclass(frozen=True, eq=False)
+class Concatenated(Computed):
+    """Tensors one behind the other, for readers that would rather read them one by one.
+
+    Attributes:
+        parts: the tensors.
+        dim: along which they follow one another.
+    """
+
+    parts: tuple[View, ...]
+    dim: int
+
+
+class Concatenate(Kernel):
+    """A Reassemble that takes the tiles of each part in the order of the whole."""
+
+    family: ClassVar = "concatenation"
+
+    def __init__(self, name: str, operands: Sequence[Operand], result: Concatenated) -> None:
+        """Take tiles of ``operands``, which come in the order in which the result has them."""
+        self.name = name
+        self.operands = tuple(operands)
+        self.results = (result,)
+
+    @staticmethod
+    def of(name: str, parts: Sequence[View], dim: int, schedule: Schedule) -> Concatenate:
+        """Return the kernel that puts ``parts`` behind one another along ``dim``."""
+        sizes = [each.shape[dim] for each in parts]
+        lead, last = parts[0].shape[:dim], parts[0].shape[dim + 1 :]
+        tile = list(rows_layout(parts[0].shape, schedule.tile_rows, parts[0].shape[-1]).tile)
+        tile[dim] = math.gcd(*sizes, tile[dim])
+        tile[:dim] = [1] * dim
+        # What is in a tile behind a dimension that is not whole has gaps.
+        layouts = _walks(parts, tuple(tile))
+        whole = Layout.tiled((*lead, sum(sizes), *last), layouts[0].tile)
+        result = Concatenated(name, whole.shape, parts[0].dtype, whole, tuple(parts), dim)
+        operands = [Operand(*each) for each in zip(parts, layouts, strict=True)]
+        return Concatenate(name, operands, result)
+
+    @override
+    def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
+        (result,) = self.results
+        assert isinstance(result, Concatenated)
+        layout, dim = result.layout, result.dim
+        ends = list(accumulate(each.shape[dim] for each in result.parts))
+        choice = np.searchsorted(ends, layout.offsets()[:, dim], side="right")
+        route = Selectors(choice[:, None], width=len(ends))()
+        streams = [
+            redimensioned(each, (part.layout.count,))
+            for each, part in zip(inputs, self.operands, strict=True)
+            if isinstance(each, Stream) and part.layout is not None
+        ]
+        whole = Reassemble(name=self.name)(streams, redimensioned(route, (layout.count,)))
+        return (redimensioned(whole, (1, *layout.trips)),)
+
+
+def _walks(parts: Sequence[View], tile: tuple[int, ...]) -> list[Layout]:
+    """Return a layout for each part in one tile, smaller where a view asks for it."""
+    layouts = [Layout.tiled(each.shape, tile) for each in parts]
+    for dim in range(len(tile)):
+        if all(each.pull(layout) is not None for each, layout in zip(parts, layouts, strict=True)):
+            break
+        tile = (*tile[:dim], 1, *tile[dim + 1 :])
+        layouts = [Layout.tiled(each.shape, tile) for each in parts]
+    return layouts

@@ -1,0 +1,112 @@
+"""Grouped products: rows of every expert times a matrix of its own.
+
+Wired stage by stage over all regions: the loads of one matrix of all regions come before those of
+the next one, which is the order in which the off-chip memory serves them.
+
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, sections 5.2 (dynamic tiling) and 5.3
+(configuration time-multiplexing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from typing_extensions import override
+
+from fabric import Stream
+from operators.accum import Accum
+from operators.addresses import ExpertAddresses
+from operators.expand import Repeat
+from operators.flatten import Flatten
+from operators.functions.matmul import Matmul, MatmulSum
+from operators.kernels.kernel import Kernel, Operand, Streams
+from operators.kernels.routed import Routed, RoutedStreams, Spread
+from operators.kernels.tensors import Opaque
+from operators.linear_off_chip_load import LinearOffChipLoad
+from operators.map import Map
+from operators.random_off_chip_load import RandomOffChipLoad
+from operators.tiles.tensor import Tensor
+
+__all__ = ["GroupedProduct"]
+
+
+class GroupedProduct(Kernel):
+    """``x @ w[e]`` for the rows x of each expert e, and so for several w.
+
+    Whole rows stay while the columns of w pass in tiles, and the result is in tiles of columns. Rows
+    in tiles of columns are multiplied with as many rows of w each, and the results added up to whole
+    rows. Weights are read once for each tile of rows, and by no expert that got none.
+
+    Attributes:
+        weights: of each w, of each region: [experts of the region, K, N].
+        tile: columns of a tile of w where rows are whole, else its rows; it divides them.
+    """
+
+    family: ClassVar = "grouped product"
+
+    def __init__(
+        self,
+        name: str,
+        rows: Operand,
+        weights: Sequence[Sequence[Tensor]],
+        tile: int,
+        results: Sequence[Opaque],
+    ) -> None:
+        """Multiply ``rows``, tiles of routed rows, with every w; a result for each."""
+        self.name = name
+        self.weights = weights
+        self.tile = tile
+        self.operands = (rows,)
+        self.results = tuple(results)
+
+    @override
+    def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
+        source = self.operands[0].view.source
+        assert isinstance(source, Opaque)
+        assert isinstance(source.form, Routed)
+        assert isinstance(inputs[0], tuple)
+        given = RoutedStreams.of(source.form, inputs[0])
+        inner, cols = self.weights[0][0].shape[1:]
+        summed = source.form.spread is Spread.TILED
+        tiles = (inner if summed else cols) // self.tile
+        tile = (self.tile, cols) if summed else (inner, self.tile)
+        rows = given.data if summed else self._repeated(given.data, tiles)  # [n, J]
+        readings = given.origins
+        if given.share > 1:
+            readings = tuple(ExpertAddresses(tiles)(each) for each in readings)  # [n, J, 1]
+        found: list[Streams] = []
+        for number, (weights, result) in enumerate(zip(self.weights, self.results, strict=True)):
+            name = f"{self.name}_{number}" if len(self.weights) > 1 else self.name
+            loads = [
+                _loaded(f"{name}_load_{region}", weight, tile, tiles, reading, given.share)
+                for region, (weight, reading) in enumerate(zip(weights, readings, strict=True))
+            ]  # [n, J]
+            pairs = enumerate(zip(rows, loads, strict=True))
+            if summed:  # [n] of whole rows
+                data = [
+                    Accum(MatmulSum(), name=f"{name}_{region}")(*each) for region, each in pairs
+                ]
+            else:  # [n, J] of tiles of columns
+                data = [Map(Matmul(), name=f"{name}_{region}")(*each) for region, each in pairs]
+            assert isinstance(result, Opaque)
+            assert isinstance(result.form, Routed)
+            found.append(given.with_data(result.form, data).flat())
+        return found
+
+    def _repeated(self, rows: Sequence[Stream], times: int) -> list[Stream]:
+        return [
+            Repeat(times, name=f"{self.name}_repeat_{region}")(each)
+            for region, each in enumerate(rows)
+        ]
+
+
+def _loaded(
+    name: str, weight: Tensor, tile: tuple[int, int], tiles: int, reading: Stream, share: int
+) -> Stream:
+    """Return the tiles of an expert's matrix for each packed tile, [n, tiles]."""
+    if share > 1:
+        loaded = RandomOffChipLoad(weight, tile, name=name)(reading)
+    else:
+        loaded = LinearOffChipLoad(weight, tile, (tiles, 1), (1, 1), name=name)(reading)
+    return Flatten(0, 1)(loaded)

@@ -1,0 +1,69 @@
+"""What a kernel is: what it reads and gives, and in which layouts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fabric import Layout, Program, Stream
+from operators.kernels.tensors import Source, View
+
+__all__ = ["Kernel", "Operand", "Streams"]
+
+Streams = Stream | tuple[Stream, ...]
+"""A tensor as it comes: one stream in a layout, or as many as an opaque form has."""
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """What a kernel reads.
+
+    Attributes:
+        view: the tensor.
+        layout: in which it is read, over the view's shape: loops along no dimension read again.
+            None for an opaque form, which is read as it comes.
+        resident: what is read again stays on chip; where not, and it comes from off-chip memory,
+            it is loaded again. What a kernel gives is always kept.
+        broadcasts: a tile of one row or one column does for one of many: the function repeats it.
+    """
+
+    view: View
+    layout: Layout | None
+    resident: bool = True
+    broadcasts: bool = False
+
+
+class Kernel(ABC):
+    """One call on whole tensors, as a small graph of operators.
+
+    Attributes:
+        name: of its operators.
+        operands: what it reads.
+        results: what it gives.
+    """
+
+    family: ClassVar[str]
+    """What reports call it."""
+
+    name: str
+    operands: tuple[Operand, ...]
+    results: tuple[Source, ...]
+
+    @abstractmethod
+    def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
+        """Wire the operators in the program that is open.
+
+        Args:
+            inputs: as the operands say, ``[1, *layout.trips]`` each.
+
+        Returns:
+            For each result, ``[1, *layout.trips]`` of tiles, or its opaque form.
+        """
+
+    def tell(self, program: Program, given: Sequence[Streams]) -> None:
+        """Tell ``program`` what the kernel knows of what it has wired, and has ``given``.
+
+        Sizes that known data give to symbols, and depths that channels have to have.
+        """

@@ -1,0 +1,115 @@
+"""Products with weights that are in off-chip memory: how they are tiled, ordered and padded.
+
+K is the inner dimension, N the output features.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fabric import Layout
+from operators.kernels.nest import Nest
+from operators.kernels.product import Product
+from operators.kernels.row_local import readable, rows_layout
+from operators.kernels.schedule import Schedule, fit
+from operators.kernels.tensors import Stored, View
+
+__all__ = ["left_tiles", "linear", "tile_of"]
+
+_WIDER = 4
+"""How many times as wide as the rows they come of sums of whole rows may be."""
+
+
+def linear(
+    name: str,
+    x: View,
+    weight: View,
+    bias: View | None,
+    dtype: np.dtype,
+    schedule: Schedule,
+    factors: tuple[float, float] = (1.0, 1.0),
+) -> Product:
+    """Return ``x @ weight.T``, with a bias that is added before anything is rounded.
+
+    Weights are read as PyTorch stores them, by rows of an output feature: so the rows of a tile
+    are as long as they can be, and no requests of the memory are filled in part.
+
+    Rows that come in tiles of columns are summed as they come: in ``row`` order, or where there is
+    one tile of rows, in sums of whole rows, where those are not much wider than the rows. Where no
+    tile near the wish divides N, weights and bias are padded with rows of zeros.
+
+    Args:
+        name: of its operators.
+        x: ``[*rows, K]``.
+        weight: ``[N, K]``, in off-chip memory.
+        bias: of a shape that broadcasts to ``[*rows, N]``.
+        dtype: of the result.
+        schedule: says tiles and order.
+        factors: of the product, and of the bias.
+    """
+    size, inner = weight.shape
+    order = schedule.order_of(name)
+    left = left_tiles(x, 0, schedule, whole=order != "output")
+    nest = Nest(left, 0, size, size, order)
+    if nest.row_tiles == 1 and order == "weight":
+        nest = Nest(left, 0, size, size, "row")
+    comes_so = x.layout is not None and x.layout.same_order(nest.reading_left)
+    if nest.order == "row" and nest.groups and comes_so:
+        if size <= _WIDER * inner:
+            return Product(name, nest, x, weight, dtype, added=bias, factors=factors)
+        whole = readable((x,), Layout.tiled(left.shape, (*left.tile[:-1], inner)), whole_rows=False)
+        nest = Nest(whole, 0, size, size, "row")
+    cols = tile_of(size, schedule.tile_cols)
+    keeps = None
+    if cols is None:
+        cols = schedule.tile_cols
+        if bias is None or isinstance(bias.source, Stored):
+            keeps, size = size, -(-size // cols) * cols
+            weight = _padded(weight, 0, size)
+            bias = None if bias is None else _padded(bias, -1, size)
+        else:
+            cols = fit(size, cols)
+    nest = Nest(nest.left, 0, size, cols, nest.order)
+    return Product(name, nest, x, weight, dtype, added=bias, factors=factors, keeps=keeps)
+
+
+def left_tiles(x: View, batch: int, schedule: Schedule, *, whole: bool) -> Layout:
+    """Return the tiles in which a left operand is read, each once.
+
+    Those in which it comes, if they have rows of one batch only; where it comes in none, tiles of
+    the schedule's rows.
+
+    Args:
+        x: ``[*batches, *rows, K]``.
+        batch: dimensions of batches.
+        schedule: says the tiles.
+        whole: the inner dimension is not tiled, unless it comes so.
+    """
+    inner = x.shape[-1]
+    cols = inner if whole else tile_of(inner, schedule.tile_inner) or inner
+    found = x.layout
+    if found is not None and None not in found.canonical().map and set(found.tile[:batch]) <= {1}:
+        if whole or found.tile[-1] < inner:
+            return found
+        tile = (*found.tile[:-1], cols)
+    else:
+        rows = rows_layout(x.shape[batch:], schedule.tile_rows, inner).tile
+        tile = ((1,) * batch) + (*rows[:-1], cols)
+    return readable((x,), Layout.tiled(x.shape, tile), whole_rows=False)
+
+
+def tile_of(size: int, wish: int) -> int | None:
+    """Return a tile near ``wish`` that divides ``size``; None where there is none."""
+    found = fit(size, wish)
+    return found if 4 * found >= min(wish, size) else None
+
+
+def _padded(view: View, axis: int, size: int) -> View:
+    """Return a stored tensor with zeros up to ``size`` places; one that is repeated, as it is."""
+    have = view.shape[axis] if view.shape else 1
+    if have == 1:
+        return view
+    shape, missing = list(view.shape), [(0, 0)] * len(view.shape)
+    shape[axis], missing[axis] = size, (0, size - have)
+    stored = view.stored()
+    return View.of(stored.viewed(stored.name, tuple(shape), lambda array: np.pad(array, missing)))

@@ -1,0 +1,130 @@
+"""Schedules: how the calls of a model are tiled, ordered and kept on chip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from math import isqrt
+from typing import Annotated, Literal, TypeAlias
+
+from fabric import Bounds, ConfigurationError, Described, checked
+
+__all__ = ["Order", "Schedule", "divisors", "fit"]
+
+Order: TypeAlias = Literal["weight", "row", "output"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule(Described):
+    """How a model becomes a program.
+
+    Sizes are wishes: a kernel takes the largest divisor of a dimension that is not above
+    (``fit``).
+
+    Attributes:
+        tile_rows: rows of an activation's tile.
+        tile_cols: columns of a weight's tile, and of what a product with it gives.
+        tile_inner: inner dimension of a product that is summed tile by tile.
+        order: of matrix products. ``row``: a tile of rows stays while the weights pass, once for
+            each tile of rows. ``weight``: a tile of weights stays while all rows pass; weights are
+            read once. ``output``: a tile of sums stays while rows and weights pass in tiles of the
+            inner dimension.
+        orders: of single products, by patterns of their names.
+        ragged: how rows that data give to groups are packed: ``static`` tiles of ``tile_rows``, the
+            last one padded, or one ``dynamic`` tile of as many rows as there are.
+        regions: how many share the groups of each ragged product; one for each group where None.
+            A sequence has one number for each ragged layer.
+        tile_keys: rows of a tile of keys and values.
+        attention_regions: how many share the tasks of each attention, in turn: a task is a tile of
+            queries of the heads that share keys.
+        on_chip_bytes: what the buffers of kernels that are on chip together may take: their own,
+            and those of converters. What does not fit goes through off-chip memory. None for no
+            limit.
+        flops_per_cycle: of all compute units together, shared out so that the slowest is as fast
+            as can be. Where None each has what the program gives.
+        tuned: tile sizes and the order are those of some candidates, these here among them, with
+            which a run is shortest; and depths of channels are found.
+    """
+
+    tile_rows: Annotated[int, Bounds(1)] = 16
+    tile_cols: Annotated[int, Bounds(1)] = 64
+    tile_inner: Annotated[int, Bounds(1)] = 64
+    tile_keys: Annotated[int, Bounds(1)] = 64
+    attention_regions: Annotated[int, Bounds(1)] = 1
+    order: Order = "weight"
+    orders: Mapping[str, Order] = field(default_factory=dict)
+    ragged: Literal["static", "dynamic"] = "dynamic"
+    regions: int | tuple[int, ...] | None = None
+    on_chip_bytes: Annotated[int, Bounds(0)] | None = None
+    flops_per_cycle: Annotated[int, Bounds(1)] | None = None
+    tuned: bool = False
+
+    @classmethod
+    @checked
+    def auto(
+        cls,
+        on_chip_bytes: Annotated[int, Bounds(0)] | None = None,
+        flops_per_cycle: Annotated[int, Bounds(1)] | None = None,
+    ) -> Schedule:
+        """Return a schedule that is worked out when a program is made under it.
+
+        As in StreamTensor on three levels: tiles, order and compute bandwidth for the slowest
+        unit; fusion of what fits on chip; depths of channels.
+
+        Args:
+            on_chip_bytes: what the buffers of kernels that are on chip together may take.
+            flops_per_cycle: of all compute units together; as the program gives them where None.
+
+        Example:
+            >>> Schedule.auto(on_chip_bytes=1 << 20).tuned
+            True
+        """
+        return cls(on_chip_bytes=on_chip_bytes, flops_per_cycle=flops_per_cycle, tuned=True)
+
+    def regions_of(self, layer: int, experts: int) -> int:
+        """Return how many regions share the groups of a ragged layer.
+
+        Raises:
+            ConfigurationError: ``regions`` has no number for it, or one that is no divisor.
+        """
+        wish = self.regions
+        if isinstance(wish, tuple):
+            if layer >= len(wish):
+                raise ConfigurationError(
+                    f"regions has {len(wish)} numbers: expected one for ragged layer {layer}, too"
+                )
+            wish = wish[layer]
+        if wish is None:
+            return experts
+        if wish < 1 or experts % wish:
+            raise ConfigurationError(
+                f"regions is {wish} for ragged layer {layer}: expected a divisor of the number of "
+                f"groups, {experts}"
+            )
+        return wish
+
+    def order_of(self, name: str) -> Order:
+        """Return the order of the product called ``name``: that of the first pattern it matches."""
+        found = (order for pattern, order in self.orders.items() if fnmatchcase(name, pattern))
+        return next(found, self.order)
+
+
+def divisors(size: int) -> set[int]:
+    """Return what divides ``size``, at least 1."""
+    small = [each for each in range(1, isqrt(size) + 1) if size % each == 0]
+    return {*small, *(size // each for each in small)}
+
+
+def fit(size: int, wish: int) -> int:
+    """Return a divisor of ``size`` for a tile that should have ``wish``.
+
+    The largest one not above the wish; where that is less than a quarter of it, as of a prime
+    number, the smallest one above, if it is at most eight times the wish.
+    """
+    found = divisors(size)
+    below = max(each for each in found if each <= max(1, wish))
+    if 4 * below >= min(wish, size):
+        return below
+    above = min((each for each in found if each > wish), default=below)
+    return above if above <= 8 * wish else below

@@ -1,0 +1,142 @@
+"""What fusion came to: fields of the report of a program that was made of a model."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from fabric import BufferType, Program, Stream
+from operators.kernels.fusion import Fusion
+from operators.kernels.kernel import Kernel, Operand
+from operators.kernels.model import Model
+from operators.kernels.needs import buffer_bytes
+from operators.kernels.sizes import number_of
+from operators.kernels.tensors import Source, Stored
+from operators.kernels.wired import Wired
+
+__all__ = ["summarise"]
+
+
+def summarise(program: Program, model: Model, wired: Wired, fusion: Fusion) -> None:
+    """Let the report of ``program`` say what stays on chip, and what that takes.
+
+    Intermediate tensors are what kernels give to kernels. Unfused, each of them is there as a
+    whole, once. Fused, there are the buffers of converters, both of each, and the channels between
+    kernels, as deep as the program has them. What goes through off-chip memory is traffic. What
+    hangs on sizes that the program does not bind is left out.
+    """
+    of = _Summary(program, model, wired, fusion)
+    program.extra["kernels"] = lambda: len(model.kernels)
+    program.extra["kernel_groups"] = lambda: len(fusion.groups)
+    program.extra["largest_group_buffer_bytes"] = of.largest_group_bytes
+    program.extra["edges_on_chip"] = lambda: len(of.edges) - len(of.through)
+    program.extra["edges_through_memory"] = lambda: len(of.through)
+    program.extra["spilled_traffic_bytes"] = of.spilled_bytes
+    program.extra["intermediate_unfused_bytes"] = of.unfused_bytes
+    program.extra["intermediate_buffer_bytes"] = of.converter_bytes
+    program.extra["intermediate_channel_bytes"] = of.channel_bytes
+    program.extra["intermediate_fused_percent"] = of.fused_percent
+
+
+class _Summary:
+    """Reads off a program what became of a model's edges.
+
+    Attributes:
+        edges: operands that are read of another kernel.
+        through: those of them that come through off-chip memory.
+    """
+
+    def __init__(self, program: Program, model: Model, wired: Wired, fusion: Fusion) -> None:
+        self._program: Final = program
+        self._wired: Final = wired
+        self._fusion: Final = fusion
+        self.edges: Final = [edge.consumer.operands[edge.operand] for edge in model.edges()]
+        last = [kernel for kernel in model.kernels if not kernel.results]
+        self._outputs: Final = {*last, *(each for kernel in last for each in kernel.operands)}
+        self._between: Final = [each for each in self.edges if each not in self._outputs]
+        self.through: Final = [each for each in self.edges if self._stores(wired.bringing[each])]
+        self._part: Final = dict(self._parts())
+
+    def _stores(self, operators: range) -> bool:
+        return any(self._program.nodes[place].operator.off_chip == "write" for place in operators)
+
+    def _parts(self) -> Iterator[tuple[int, Kernel | Operand]]:
+        """Yield for what each operator was wired."""
+        for operand, operators in self._wired.operands.items():
+            yield from dict.fromkeys(operators, operand).items()
+        for kernel, operators in self._wired.kernels.items():
+            yield from dict.fromkeys(operators, kernel).items()
+
+    def largest_group_bytes(self) -> int:
+        """What the buffers of the group that has most of them take."""
+        return max(map(self._group_bytes, self._fusion.groups), default=0)
+
+    def _group_bytes(self, group: tuple[Kernel, ...]) -> int:
+        its = [self._wired.kernels[kernel] for kernel in group]
+        its += [self._wired.operands[each] for kernel in group for each in kernel.operands]
+        return sum(buffer_bytes(self._program, each) for each in its)
+
+    def unfused_bytes(self) -> int:
+        """All intermediate tensors as a whole."""
+        return sum(_whole_bytes(each) for each in {each.view.source for each in self._between})
+
+    def converter_bytes(self) -> int:
+        """The buffers of the converters between kernels."""
+        its = [self._wired.operands[each] for each in self._between]
+        return sum(buffer_bytes(self._program, each) for each in its)
+
+    def channel_bytes(self) -> int:
+        """The channels between kernels, and those of the converters."""
+        places = {node.name: place for place, node in enumerate(self._program.nodes)}
+        forks: Counter[str] = Counter()
+        total = 0
+        for place, node in enumerate(self._program.nodes):
+            for index, stream in enumerate(node.inputs):
+                source = stream.resolve()
+                if source.node is None:
+                    continue
+                name = source.node.name
+                giving, reading = self._part[places[name]], self._part[place]
+                inside = giving is reading and isinstance(giving, Kernel)
+                if inside or _is_load(giving) or reading in self._outputs:
+                    continue
+                fork = f"broadcast_{name}_{source.port}.0"
+                forks[fork] += 1
+                total += self._bytes_of(f"{node.name}.{index}", source)
+                if forks[fork] == 2:
+                    total += self._bytes_of(fork, source)
+        return total
+
+    def _bytes_of(self, channel: str, stream: Stream) -> int:
+        """What a channel takes; buffers that pass as references are counted where they are."""
+        if isinstance(stream.value, BufferType):
+            return 0
+        size_bytes = number_of(self._program, stream.value.size_bytes) or 0
+        return self._program.depth_of(channel) * size_bytes
+
+    def fused_percent(self) -> float | None:
+        """What intermediate tensors take fused, of what they take unfused."""
+        unfused = self.unfused_bytes()
+        fused = self.converter_bytes() + self.channel_bytes()
+        return round(100 * fused / unfused, 1) if unfused else None
+
+    def spilled_bytes(self) -> int:
+        """Traffic of what goes through off-chip memory, stores and loads together."""
+        nodes = [
+            self._program.nodes[place]
+            for each in self.through
+            for place in self._wired.operands[each]
+        ]
+        costs = [node.operator.costs(node.input_types, node.output_types) for node in nodes]
+        total = [number_of(self._program, each.load_bytes + each.store_bytes) for each in costs]
+        return sum(each or 0 for each in total)
+
+
+def _whole_bytes(source: Source) -> int:
+    return math.prod(source.shape) * source.dtype.itemsize
+
+
+def _is_load(part: Kernel | Operand) -> bool:
+    return isinstance(part, Operand) and isinstance(part.view.source, Stored)

@@ -1,0 +1,249 @@
+"""Tensors while a model is planned: where they are, and the views that calls take of them.
+
+A view-like call of a model (permute, reshape, slice, expand) moves nothing: it only says how the
+next reader walks the data. Readers ask for a layout of what they see, and the views in between turn
+it into a layout of the tensor that is really there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric import Layout, dtype_name
+from operators.kernels.steps import Expanded, Permuted, Reshaped, Sliced, Step
+from operators.tiles.tensor import Tensor
+
+__all__ = ["Computed", "Opaque", "Pulled", "Source", "Stored", "View"]
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A tensor that is somewhere.
+
+    Attributes:
+        name: for operators and messages.
+        shape: in elements.
+        dtype: of its elements.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+@dataclass(frozen=True, eq=False)
+class Stored(Source):
+    """A parameter, a constant or an input: in off-chip memory, row-major.
+
+    What is there before the run may as well be there in another shape: views of it are tensors of
+    their own, laid out when their data are asked for.
+
+    Attributes:
+        tensor: its data, of ``shape``, a dimension of 1 in front where it has fewer than two.
+        known: its numbers are there while the model is planned, and may decide how.
+    """
+
+    tensor: Tensor
+    known: bool = False
+
+    @staticmethod
+    def of(
+        name: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        data: Callable[[], np.ndarray] | None,
+        *,
+        known: bool = False,
+    ) -> Stored:
+        """Return a tensor with data that are made when they are needed; None without any."""
+        full = (1,) * (2 - len(shape)) + shape
+        made = None if data is None else lambda: np.asarray(data()).reshape(full)
+        tensor = Tensor(full, made, dtype=dtype_name(dtype))
+        return Stored(name, shape, dtype, tensor, known)
+
+    def viewed(
+        self, name: str, shape: tuple[int, ...], view: Callable[[np.ndarray], np.ndarray]
+    ) -> Stored:
+        """Return the tensor that ``view`` makes of its array."""
+        data = self.array if self.tensor.has_data else None
+        made = None if data is None else lambda: view(data())
+        return Stored.of(name, shape, self.dtype, made, known=self.known)
+
+    def array(self) -> np.ndarray:
+        """The data, of ``shape``."""
+        return self.tensor.array.reshape(self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Computed(Source):
+    """What a kernel gives, as a stream ``[1, *layout.trips]`` of tiles.
+
+    Attributes:
+        layout: of the stream, over ``shape``.
+    """
+
+    layout: Layout
+
+
+@dataclass(frozen=True, eq=False)
+class Opaque(Source):
+    """What a kernel gives in a form of its own, which only kernels of its family read.
+
+    Rows that data give to experts are one stream for each expert, whose lengths nobody knows.
+
+    Attributes:
+        form: what its streams are, for who reads them.
+    """
+
+    form: object
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """A reader's wish, in terms of the tensor that is there.
+
+    Attributes:
+        layout: over the source's shape; over another one of as many elements where only off-chip
+            memory, in which both are the same, can give the tiles.
+        places: which element of the source's tile, numbered in row-major order, each element of the
+            reader's tile is: [rows, cols].
+    """
+
+    layout: Layout
+    places: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What a call is given: a tensor that is somewhere, seen through views.
+
+    Attributes:
+        source: the tensor that is there.
+        shape: of what is seen.
+        steps: the views, the first one next to the source; each with the shape in front of it.
+    """
+
+    source: Source
+    shape: tuple[int, ...]
+    steps: tuple[tuple[Step, tuple[int, ...]], ...] = ()
+
+    @staticmethod
+    def of(source: Source) -> View:
+        """Return all of it, as it is."""
+        return View(source, source.shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the elements."""
+        return self.source.dtype
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether what is seen is what is there."""
+        return not self.steps
+
+    def permuted(self, dims: Sequence[int]) -> View:
+        """See dimension ``dims[i]`` as dimension i."""
+        dims = tuple(dims)
+        if dims == tuple(range(len(dims))):
+            return self
+        if self.steps and isinstance(last := self.steps[-1][0], Permuted):
+            # Once there and back again is nothing, though neither alone is a stream as it is.
+            before = replace(self, shape=self.steps[-1][1], steps=self.steps[:-1])
+            return before.permuted([last.dims[dim] for dim in dims])
+        return self._seen(Permuted(dims), tuple(self.shape[axis] for axis in dims))
+
+    def reshaped(self, shape: Sequence[int]) -> View:
+        """See the same elements in row-major order under another shape."""
+        shape = tuple(shape)
+        return self if shape == self.shape else self._seen(Reshaped(shape), shape)
+
+    def sliced(self, dim: int, first: int, count: int) -> View:
+        """See ``count`` places of a dimension, from ``first`` on."""
+        if (first, count) == (0, self.shape[dim]):
+            return self
+        shape = (*self.shape[:dim], count, *self.shape[dim + 1 :])
+        return self._seen(Sliced(dim, first, count), shape)
+
+    def expanded(self, shape: Sequence[int]) -> View:
+        """See dimensions of size 1 as often as ``shape`` says; it may have more in front."""
+        shape = tuple(shape)
+        padded = self.reshaped((1,) * (len(shape) - len(self.shape)) + self.shape)
+        return padded if shape == padded.shape else padded._seen(Expanded(shape), shape)
+
+    def again(self, other: View) -> View:
+        """See this through the views of ``other`` as well, which is of a tensor of this shape."""
+        found = self
+        shapes = [before for _, before in other.steps[1:]] + [other.shape]
+        for (step, _), shape in zip(other.steps, shapes, strict=False):
+            found = found._seen(step, shape)
+        return found
+
+    def _seen(self, step: Step, shape: tuple[int, ...]) -> View:
+        if isinstance(self.source, Stored) and not self.steps and not isinstance(step, Expanded):
+            return View.of(self.source.viewed(self.source.name, shape, step.seen))
+        return replace(self, shape=shape, steps=(*self.steps, (step, self.shape)))
+
+    def pull(self, layout: Layout) -> Pulled | None:
+        """Return what a reader that walks the view in ``layout`` wants of the source.
+
+        Returns:
+            None where no layout of the source expresses it.
+        """
+        tiles = []
+        for index, (step, before) in reversed(list(enumerate(self.steps))):
+            tiles.append((step, layout.tile))
+            seen = step.pull(layout, before)
+            if seen is None and index == 0 and isinstance(step, Reshaped):
+                # In row-major memory the source has this shape as well.
+                tiles.pop()
+                break
+            if seen is None:
+                return None
+            layout = seen.layout
+        places = np.arange(math.prod(layout.tile)).reshape(layout.tile)
+        for step, tile in reversed(tiles):
+            places = step.in_tile(places, tile)
+        return Pulled(layout, places.reshape(math.prod(places.shape[:-1]), -1))
+
+    def array(self) -> np.ndarray:
+        """The data of a view of a stored tensor.
+
+        Raises:
+            ValueError: there are none.
+        """
+        return self.stored().array()
+
+    def stored(self) -> Stored:
+        """Return a view of a stored tensor as a tensor of its own."""
+        assert isinstance(self.source, Stored)
+        if self.is_plain:
+            return self.source
+
+        def seen(array: np.ndarray) -> np.ndarray:
+            for step, _ in self.steps:
+                array = step.seen(array)
+            return array
+
+        return self.source.viewed(self.source.name, self.shape, seen)
+
+    @property
+    def layout(self) -> Layout | None:
+        """The layout in which the stream of the source shows the view.
+
+        None where it does in none, and where its tiles would have to be transposed.
+        """
+        if not isinstance(self.source, Computed):
+            return None
+        layout = self.source.layout
+        for step, _ in self.steps:
+            seen = step.push(layout)
+            if seen is None or seen.transposed:
+                return None
+            layout = seen.layout
+        return layout

@@ -1,0 +1,124 @@
+"""Tiles, order and channels found by trying: the schedule that ``Schedule.auto`` asks for.
+
+Source: StreamTensor, arXiv 2509.13694v2, section 4: one tile size for all kernels, tried as a black
+box with what fusion says of it, and channels sized at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fabric import CapacityError, FabricError, Program, ShapeError, lower_bounds, simulate, size
+from operators.kernels.schedule import Order, Schedule
+from operators.kernels.sizes import number_of
+
+__all__ = ["candidates", "tuned"]
+
+_TILES: Final = (16, 64, 256)
+_ORDERS: Final[tuple[Order, ...]] = ("weight", "row", "output")
+
+_MOST_RUN: Final = 2_000_000
+"""Elements of a program that is still run to be compared: a second or so."""
+
+_MOST_SIZED: Final = 200_000
+"""Elements of a program whose channels are still sized, which takes several runs."""
+
+
+def candidates(schedule: Schedule) -> Iterator[Schedule]:
+    """Yield ``schedule``, and others like it with tiles of one size and all orders."""
+    yield schedule
+    for order in _ORDERS:
+        for tile in _TILES:
+            found = replace(
+                schedule,
+                tile_rows=tile,
+                tile_cols=tile,
+                tile_inner=tile,
+                tile_keys=tile,
+                order=order,
+            )
+            if found != schedule:
+                yield found
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """A program under one of the candidates.
+
+    Attributes:
+        schedule: of it.
+        program: under that.
+        at_least: cycles that no run of it beats.
+        elements: that its operators take, as far as the program knows.
+    """
+
+    schedule: Schedule
+    program: Program
+    at_least: int
+    elements: int
+
+
+def tuned(schedule: Schedule, build: Callable[[Schedule], Program]) -> Program:
+    """Return the program that is shortest under one of the candidates for ``schedule``.
+
+    Candidates that are small enough are run in timing mode, those with the smallest lower bound of
+    their cycles first, until no bound is below the shortest run. Where none is small enough the
+    bounds decide. Of several the first one counts. Its channels get the depths of least bytes with
+    which it is as fast as with channels without limits, where it is small enough for that.
+
+    Raises:
+        FabricError: no candidate makes a program: why the first one does not.
+    """
+    found: list[_Tried] = []
+    failures: list[FabricError] = []
+    for candidate in candidates(schedule):
+        try:
+            program = build(candidate)
+        except (CapacityError, ShapeError) as error:
+            failures.append(error)
+            continue
+        at_least = lower_bounds(program).at_least["cycles"]
+        found.append(_Tried(candidate, program, at_least, _elements(program)))
+    if not found:
+        raise failures[0]
+    cycles = dict(_runs(found))
+    best = min(cycles or found, key=lambda each: cycles.get(each, each.at_least))
+    sized = _sized(best)
+    its = best.schedule
+    tiles = f"tiles of {its.tile_rows}x{its.tile_inner}x{its.tile_cols}, order {its.order}"
+    how = f"{len(cycles)} of {len(found)} candidates run" if cycles else "by lower bounds"
+    text = f"{tiles}, {how}, {sized}"
+    best.program.extra["schedule"] = lambda: text
+    return best.program
+
+
+def _runs(found: list[_Tried]) -> Iterator[tuple[_Tried, int]]:
+    """Yield what was run, with its cycles, as long as something could be shorter."""
+    shortest: int | None = None
+    for each in sorted(found, key=lambda each: each.at_least):
+        if each.elements > _MOST_RUN:
+            continue
+        if shortest is not None and each.at_least >= shortest:
+            return
+        report = simulate(each.program, mode="timing", on_deadlock="describe")
+        if report.status == "completed":
+            assert report.cycles is not None
+            shortest = min(report.cycles, shortest or report.cycles)
+            yield each, report.cycles
+
+
+def _sized(chosen: _Tried) -> str:
+    """Give the channels of a program the depths they need; say what was done."""
+    if chosen.elements > _MOST_SIZED:
+        return "channels not sized"
+    sizing = size(chosen.program, goal="same-cycles")
+    for option, depth in sizing.depths.items():
+        chosen.program.deepen(option, depth)
+    return f"channels sized ({sizing.truth})"
+
+
+def _elements(program: Program) -> int:
+    counts = [number_of(program, each.count) for node in program.nodes for each in node.input_types]
+    return sum(each or 0 for each in counts)

@@ -1,0 +1,145 @@
+"""From a model to the operators of the program that is open."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final
+
+from fabric import Layout, Program, Stream
+from operators.convert import Convert
+from operators.kernels.edges import Joint, joint_of
+from operators.kernels.kernel import Kernel, Operand, Streams
+from operators.kernels.loading import load
+from operators.kernels.model import Model
+from operators.kernels.rearranging import rearranged
+from operators.kernels.tensors import Computed, Opaque, Pulled, Source, Stored
+from operators.kernels.wired import Wired
+from operators.streams.dimensions import redimensioned
+from operators.through_memory import through_memory
+
+__all__ = ["wire"]
+
+
+def wire(program: Program, model: Model, spilled: Collection[Operand] = ()) -> Wired:
+    """Wire the kernels of ``model`` in ``program``, which is open.
+
+    Args:
+        program: that is wired.
+        model: what it computes.
+        spilled: operands that come from off-chip memory each time they are read: what a kernel
+            gives goes there first, whether a converter could do it or not.
+
+    Returns:
+        Which operators are whose.
+    """
+    wired = Wired()
+    joints = _Joints(program, wired, frozenset(spilled))
+    for kernel in model.kernels:
+        inputs = [joints.joined(kernel, index) for index in range(len(kernel.operands))]
+        first = len(program.nodes)
+        given = kernel.wire(inputs)
+        wired.kernels[kernel] = range(first, len(program.nodes))
+        kernel.tell(program, given)
+        joints.streams.update(zip(kernel.results, given, strict=True))
+    _deepen_forks(program)
+    return wired
+
+
+class _Joints:
+    """How what kernels give comes to those that read it.
+
+    Attributes:
+        streams: what has been given so far.
+    """
+
+    def __init__(self, program: Program, wired: Wired, spilled: Collection[Operand]) -> None:
+        """Begin with nothing; ``spilled`` operands come through off-chip memory."""
+        self.streams: Final[dict[Source, Streams]] = {}
+        self._program: Final = program
+        self._wired: Final = wired
+        self._spilled: Final = spilled
+        self._converted: Final[dict[tuple[Source, Layout, bool], tuple[Stream, range]]] = {}
+
+    def joined(self, kernel: Kernel, index: int) -> Streams:
+        """Return an operand as its kernel reads it."""
+        operand = kernel.operands[index]
+        nodes = self._program.nodes
+        first = len(nodes)
+        result = self._joined(kernel, index, operand)
+        made = self._wired.operands[operand] = range(first, len(nodes))
+        self._wired.bringing.setdefault(operand, made)
+        return result
+
+    def _joined(self, kernel: Kernel, index: int, operand: Operand) -> Streams:
+        view, layout = operand.view, operand.layout
+        match view.source:
+            case Opaque():
+                return self.streams[view.source]
+            case Stored():
+                resident = operand.resident and operand not in self._spilled
+                return load(_load_name(kernel, index), replace(operand, resident=resident))
+            case Computed():
+                assert layout is not None
+                joint = joint_of(operand)
+                stream = self._as_pulled(view.source, operand, joint)
+                stream = rearranged(stream, joint.pulled.places, broadcasts=operand.broadcasts)
+                return redimensioned(stream, (1, *layout.trips))
+            case _:
+                raise TypeError(f"{view.source} of {kernel.name}, operand {index}")
+
+    def _as_pulled(self, source: Computed, operand: Operand, joint: Joint) -> Stream:
+        """Return a source in another layout: readers that want the same one share a converter."""
+        pulled = joint.pulled
+        through = operand in self._spilled or not joint.convertible
+        stream = self.streams[source]
+        assert isinstance(stream, Stream)
+        if pulled.layout.same_order(source.layout) and not through:
+            return stream
+        key = source, pulled.layout.canonical(), through
+        if key not in self._converted:
+            nodes = self._program.nodes
+            first = len(nodes)
+            result = _converted(stream, source, pulled, through=through)
+            self._converted[key] = result, range(first, len(nodes))
+        result, self._wired.bringing[operand] = self._converted[key]
+        return result
+
+
+def _load_name(kernel: Kernel, index: int) -> str:
+    """Return a name for what loads an operand; with a number where two parts of one are read."""
+    names = [each.view.source.name for each in kernel.operands]
+    name = f"{kernel.name}_load_{names[index]}"
+    return name if names.count(names[index]) == 1 else f"{name}_{index}"
+
+
+def _converted(stream: Stream, source: Computed, pulled: Pulled, *, through: bool) -> Stream:
+    if through:
+        return through_memory(stream, source.layout, pulled.layout)
+    return Convert(pulled.layout)(stream.laid_out(source.layout))
+
+
+def _deepen_forks(program: Program) -> None:
+    """Give channels behind a fork room for all that passes, so that no branch holds up another.
+
+    Where two branches of a program meet again, the shorter one waits until the longer one has its
+    first result; the fork must not wait with it. What the channels need is ``size``'s to find.
+    """
+    readers = Counter(
+        (source.node, source.port)
+        for node in program.nodes
+        for source in (each.resolve() for each in node.inputs)
+    )
+    for node in program.nodes:
+        for index, stream in enumerate(node.inputs):
+            source = stream.resolve()
+            if readers[source.node, source.port] < 2:
+                continue
+            count = source.type.count
+            if not isinstance(count, int):
+                count = count.with_sizes(program.sizes)
+            if isinstance(count, int | Fraction):
+                program.deepen(f"{node.name}.{index}", max(1, math.ceil(count)))

@@ -1,0 +1,70 @@
+"""One call of a captured model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from operators.kernels.tensors import View
+
+__all__ = ["Call", "Spec"]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a call returns.
+
+    Attributes:
+        shape: in elements.
+        dtype: of its elements.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A call, with its arguments as far as they are planned.
+
+    Attributes:
+        target: such as ``aten.linear.default``.
+        name: of its result in the captured graph, unique.
+        args, kwargs: numbers, texts, lists of these, and a ``View`` in place of each tensor.
+        results: of each tensor that it returns, in order.
+        many: whether it returns several tensors.
+        module: path of the module that makes it, such as ``model.layers.0.mlp``; empty at the top.
+        file, line: in the user's model; None where they are not known.
+    """
+
+    target: str
+    name: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    results: tuple[Spec, ...]
+    many: bool
+    module: str
+    file: str | None
+    line: int | None
+
+    @property
+    def result(self) -> Spec:
+        """Of a call that returns one tensor."""
+        return self.results[0]
+
+    def tensor(self, place: int = 0) -> View:
+        """Return an argument that is a tensor."""
+        found = self.args[place]
+        assert isinstance(found, View)
+        return found
+
+    def argument(self, place: int, name: str, default: Any = None) -> Any:
+        """Return an argument that may be given by its place or by its name."""
+        return self.args[place] if place < len(self.args) else self.kwargs.get(name, default)
+
+    def __str__(self) -> str:
+        """The call and the module that makes it."""
+        return f"{self.target} in {self.module}" if self.module else self.target

@@ -1,0 +1,33 @@
+"""How calls are imported: one module for each family, registered when it is imported here."""
+
+from __future__ import annotations
+
+from operators.torch.calls import (
+    attention,
+    convolution,
+    elementwise,
+    experts,
+    grouped,
+    joining,
+    products,
+    reductions,
+    routing,
+    rows,
+    tables,
+    views,
+)
+
+__all__ = [
+    "attention",
+    "convolution",
+    "elementwise",
+    "experts",
+    "grouped",
+    "joining",
+    "products",
+    "reductions",
+    "routing",
+    "rows",
+    "tables",
+    "views",
+]

@@ -1,0 +1,108 @@
+"""Scaled dot-product attention, whole: with masks that are known, and heads that share keys."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from operators.kernels.attention_mask import Mask, causal
+from operators.kernels.attention_plan import plan_attention
+from operators.kernels.parts import parts_of
+from operators.kernels.tensors import Stored, View
+from operators.torch.call import Call
+from operators.torch.importing import Importing
+from operators.torch.registry import imports
+
+
+@imports("aten.scaled_dot_product_attention.default")
+def attention(importing: Importing, call: Call) -> View:
+    """``softmax(scale * q @ k.T + mask) @ v``."""
+    return _attention(
+        importing,
+        call,
+        mask=call.argument(3, "attn_mask"),
+        dropout=call.argument(4, "dropout_p", 0.0),
+        is_causal=call.argument(5, "is_causal", False),
+    )
+
+
+@imports("aten._scaled_dot_product_flash_attention_for_cpu.default")
+def flash_attention(importing: Importing, call: Call) -> tuple[View | None, ...]:
+    """The same, with sums of exponentials that nobody reads."""
+    result = _attention(
+        importing,
+        call,
+        mask=call.kwargs.get("attn_mask"),
+        dropout=call.argument(3, "dropout_p", 0.0),
+        is_causal=call.argument(4, "is_causal", False),
+    )
+    return result, None
+
+
+def _attention(
+    importing: Importing, call: Call, *, mask: View | None, dropout: float, is_causal: bool
+) -> View:
+    if dropout:
+        importing.unsupported(f"expected no dropout, which is {dropout}: call eval() on the module")
+    if is_causal and mask is not None:
+        importing.unsupported("expected a mask or is_causal, not both")
+    queries, keys, values = call.args[:3]
+    # Without a dimension of heads there is one head, and all that is in front of it is a batch.
+    lead = queries.shape[:-2] if len(queries.shape) == 4 else (math.prod(queries.shape[:-2]), 1)
+    if not call.kwargs.get("enable_gqa", False):
+        outer = queries.shape[:-2]
+        keys, values = (each.expanded((*outer, *each.shape[-2:])) for each in (keys, values))
+    queries, keys, values = (
+        each if len(each.shape) == 4 else each.reshaped((*lead, *each.shape[-2:]))
+        for each in (queries, keys, values)
+    )
+    key_parts, value_parts = parts_of(keys, 2), parts_of(values, 2)
+    if [each.shape[2] for each in key_parts] != [each.shape[2] for each in value_parts]:
+        key_parts, value_parts = (keys,), (values,)
+    seen = causal(queries.shape[2], keys.shape[2]) if is_causal else None
+    if mask is not None:
+        seen = _mask(importing, mask, call.args[0].shape[:-2], lead, keys.shape[2])
+    scale = call.kwargs.get("scale")
+    kernel = plan_attention(
+        importing.name_of(call),
+        queries,
+        key_parts,
+        value_parts,
+        seen,
+        scale=queries.shape[-1] ** -0.5 if scale is None else scale,
+        dtype=call.result.dtype,
+        schedule=importing.schedule,
+    )
+    (result,) = importing.add(kernel)
+    return result.reshaped(call.result.shape)
+
+
+def _mask(
+    importing: Importing, mask: View, outer: tuple[int, ...], lead: tuple[int, ...], keys: int
+) -> Mask:
+    """Return a mask as [batch, heads, queries, keys]; what is the same for all stays 1.
+
+    Args:
+        importing: that imports the call.
+        mask: of a shape that broadcasts to [*outer, queries, keys].
+        outer: the leading dimensions of the call's queries.
+        lead: these as batch and heads.
+        keys: how many there are.
+    """
+    if not isinstance(mask.source, Stored):
+        importing.unsupported(
+            "expected a mask that depends on no data, only on weights or integers"
+        )
+    shape = (1,) * (len(outer) + 2 - len(mask.shape)) + mask.shape
+    if len(outer) == 2 or all(size == 1 for size in shape[:-2]):
+        first = shape[:2] if len(outer) == 2 else (1, 1)
+        wide = (*shape[:-1], keys)
+    else:
+        first, wide = lead, (*outer, shape[-2], keys)
+
+    def array() -> np.ndarray:
+        return np.broadcast_to(mask.array().reshape(shape), wide).reshape(whole)
+
+    whole = (first[0], first[1], shape[-2], keys)
+    return Mask(whole, array, mask.dtype, known=importing.known(mask) is not None)

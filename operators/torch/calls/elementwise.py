@@ -1,0 +1,175 @@
+"""Calls on single numbers: a step of a chain each, rounded to the result's element type."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from operators.functions.steps import Number, Pointwise, Read
+from operators.kernels.tensors import View
+from operators.torch.call import Call
+from operators.torch.importing import Importing
+from operators.torch.registry import imports
+
+_PLAIN: Final = {
+    **{
+        f"aten.{name}.default": name
+        for name in (
+            *("abs", "cos", "erf", "exp", "expm1", "floor", "hardsigmoid", "hardswish", "log"),
+            *("log1p", "log2", "maximum", "minimum", "neg", "reciprocal", "relu", "round", "rsqrt"),
+            *("sigmoid", "sign", "silu", "sin", "sqrt", "square", "tanh"),
+        )
+    },
+    **{
+        f"aten.{name}.{kind}": name
+        for name in ("eq", "ge", "gt", "le", "lt", "mul", "ne", "div")
+        for kind in ("Tensor", "Scalar")
+    },
+    "aten.bitwise_and.Tensor": "and",
+    "aten.bitwise_not.default": "not",
+    "aten.bitwise_or.Tensor": "or",
+    "aten.logical_and.default": "and",
+    "aten.logical_not.default": "not",
+    "aten.logical_or.default": "or",
+    "aten.masked_fill.Scalar": "masked_fill",
+    "aten.masked_fill.Tensor": "masked_fill",
+    "aten.pow.Scalar": "pow",
+    "aten.pow.Tensor_Scalar": "pow",
+    "aten.pow.Tensor_Tensor": "pow",
+    "aten.special_erf.default": "erf",
+    "aten.special_expit.default": "sigmoid",
+    "aten.true_divide.Tensor": "div",
+    "aten.where.Scalar": "where",
+    "aten.where.ScalarOther": "where",
+    "aten.where.ScalarSelf": "where",
+    "aten.where.self": "where",
+}
+"""Calls whose arguments are those of a function of numbers, in its order."""
+
+
+def pointwise(importing: Importing, call: Call, name: str, *arguments: Any) -> View:
+    """Apply a function of numbers to tensors and numbers that are broadcast."""
+    operands: list[View] = []
+    reads: list[Read] = []
+    for argument in arguments:
+        number = _number(importing, argument)
+        if number is not None:
+            reads.append(Number(number))
+        else:
+            reads.append(len(operands))
+            operands.append(argument)
+    step = Pointwise(tuple(reads), call.result.dtype, name)
+    return importing.chain(call, operands, (step,))
+
+
+def _number(importing: Importing, argument: Any) -> float | None:
+    """Return an argument as a number, also of a tensor of one that is known."""
+    if not isinstance(argument, View):
+        return float(argument)
+    if argument.shape:
+        return None
+    known = importing.known(argument)
+    return None if known is None else float(known)
+
+
+@imports(*_PLAIN)
+def plain(importing: Importing, call: Call) -> View:
+    """A function of the arguments as they are."""
+    name = _PLAIN[call.target]
+    if call.kwargs.get("rounding_mode") is not None or (name == "round" and len(call.args) > 1):
+        importing.unsupported("expected a call that does not round to integers or digits")
+    if name == "masked_fill":
+        x, mask, value = call.args
+        return pointwise(importing, call, "where", mask, value, x)
+    return pointwise(importing, call, name, *call.args)
+
+
+@imports("aten.add.Tensor", "aten.add.Scalar", "aten.sub.Tensor", "aten.sub.Scalar")
+@imports("aten.rsub.Scalar", "aten.rsub.Tensor")
+def added(importing: Importing, call: Call) -> View:
+    """A sum or a difference; the second addend may be scaled."""
+    x, y, *_ = call.args
+    factor = call.argument(2, "alpha", 1)
+    name = "add" if ".add." in call.target else "sub"
+    if ".rsub." in call.target:
+        if factor == 1:
+            return pointwise(importing, call, name, y, x)
+        importing.unsupported("expected rsub without alpha")
+    if factor != 1:
+        return pointwise(importing, call, f"{name}_scaled", x, y, factor)
+    return pointwise(importing, call, name, x, y)
+
+
+@imports("aten.gelu.default")
+def gelu(importing: Importing, call: Call) -> View:
+    """GELU by the error function, or by its approximation with tanh."""
+    approximate = call.argument(1, "approximate", "none")
+    name = "gelu_tanh" if approximate == "tanh" else "gelu"
+    return pointwise(importing, call, name, call.args[0])
+
+
+@imports("aten.relu6.default", "aten.hardtanh.default", "aten.clamp.default")
+@imports("aten.clamp.Tensor", "aten.clip.default", "aten.clamp_min.default")
+@imports("aten.clamp_max.default", "aten.clamp_min.Tensor", "aten.clamp_max.Tensor")
+def clamp(importing: Importing, call: Call) -> View:
+    """Numbers kept between two bounds, of which one may be missing."""
+    x = call.tensor()
+    name = call.target.split(".")[1]
+    low: Any
+    high: Any
+    if name == "relu6":
+        low, high = 0, 6
+    elif name == "hardtanh":
+        low, high = call.argument(1, "min_val", -1), call.argument(2, "max_val", 1)
+    elif name == "clamp_min":
+        low, high = call.argument(1, "min"), None
+    elif name == "clamp_max":
+        low, high = None, call.argument(1, "max")
+    else:
+        low, high = call.argument(1, "min"), call.argument(2, "max")
+    if high is None:
+        return pointwise(importing, call, "maximum", x, low)
+    if low is None:
+        return pointwise(importing, call, "minimum", x, high)
+    return pointwise(importing, call, "clamp", x, low, high)
+
+
+@imports("aten.leaky_relu.default")
+def leaky_relu(importing: Importing, call: Call) -> View:
+    """Negative numbers times a small slope."""
+    slope = call.argument(1, "negative_slope", 0.01)
+    return pointwise(importing, call, "leaky_relu", call.args[0], slope)
+
+
+@imports("aten.elu.default")
+def elu(importing: Importing, call: Call) -> View:
+    """``alpha * (exp(x) - 1)`` of negative numbers."""
+    if call.argument(2, "scale", 1) != 1 or call.argument(3, "input_scale", 1) != 1:
+        importing.unsupported("expected ELU without scales")
+    return pointwise(importing, call, "elu", call.args[0], call.argument(1, "alpha", 1))
+
+
+@imports("aten.softplus.default")
+def softplus(importing: Importing, call: Call) -> View:
+    """``log(1 + exp(beta * x)) / beta``; x itself where that is above a threshold."""
+    beta, threshold = call.argument(1, "beta", 1), call.argument(2, "threshold", 20)
+    return pointwise(importing, call, "softplus", call.args[0], beta, threshold)
+
+
+@imports("aten.to.dtype", "aten.to.device", "aten.to.dtype_layout", "aten.to.other")
+@imports("aten._to_copy.default", "aten.type_as.default", "aten.float.default")
+def cast(importing: Importing, call: Call) -> View:
+    """The same numbers rounded to another element type; where that is the same, nothing."""
+    x = call.tensor()
+    if x.dtype == call.result.dtype:
+        return x
+    if _is_float(x.dtype) and not _is_float(call.result.dtype) and call.result.dtype != np.bool_:
+        importing.unsupported(
+            f"expected floating-point numbers: {call.result.dtype} of data are not followed"
+        )
+    return pointwise(importing, call, "copy", x)
+
+
+def _is_float(dtype: np.dtype) -> bool:
+    return dtype.kind not in "biu"

@@ -1,0 +1,252 @@
+"""Calls on rows of tokens at their experts: indexing by a choice, grouped products, sums."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric import Layout
+from operators.kernels.dealing import Collect
+from operators.kernels.kernel import Operand
+from operators.kernels.routed import Routed
+from operators.kernels.routing import Routing
+from operators.kernels.tensors import Computed, Opaque, View
+from operators.torch.call import Call
+from operators.torch.calls.tables import rows_of
+from operators.torch.importing import Importing
+from operators.torch.registry import imports, makes_whole
+from operators.torch.routed_rows import deal, rows_operand
+from operators.torch.routes import Collected, Control, Gathered, Says
+
+_INDEXING = ("aten.index.Tensor", "aten.index_select.default")
+
+
+@imports(*_INDEXING, of=Control)
+def by_choice(importing: Importing, call: Call) -> View:
+    """Rows in the order of a choice: to experts, or back to tokens."""
+    x: View = call.args[0]
+    index = _index(importing, call)
+    control = _form(index)
+    if not isinstance(control, Control):
+        importing.unsupported(f"it is given {_form(x)}: expected rows")
+    routing = control.routing
+    slots = partial(_slots, routing)
+    name = importing.name_of(call)
+    match control.says:
+        case Says.TOKENS if x.shape[0] == routing.tokens:
+            return deal(importing.model, name, x, routing, routing.choice, control.indices)
+        case Says.ORDER if x.shape[0] == routing.tokens * routing.hits:
+            return deal(importing.model, name, x, routing, slots, control.indices)
+        case Says.INVERSE if isinstance(_form(x), Routed):
+            return _opaque(call, Collected(x, slots, control.indices))
+    importing.unsupported(
+        f"it takes rows by {control}: expected tokens, or what belongs to their experts"
+    )
+
+
+@imports(*_INDEXING, of=Routed)
+def by_known_places(importing: Importing, call: Call) -> View:
+    """Routed rows in an order that is known."""
+    x: View = call.args[0]
+    order = importing.known(_index(importing, call))
+    form = _form(x)
+    known = form.routing.rows if isinstance(form, Routed) else None
+    if order is None or known is None:
+        return by_choice(importing, call)
+    places = None
+    if np.array_equal(np.sort(order), np.arange(x.shape[0])):
+        places = known.places(np.argsort(order), len(order))
+    if places is None:
+        importing.unsupported(
+            "it takes rows of experts in another order: expected each once, those of an expert in "
+            "their order"
+        )
+    found: NDArray[np.int64] = places
+    return _opaque(call, Collected(x, lambda: found, None))
+
+
+@imports(*_INDEXING)
+def by_numbers(importing: Importing, call: Call) -> View:
+    """Rows in an order that is known, which may turn out to be that of experts."""
+    x = call.tensor()
+    indices = _indices(call)
+    if len(indices) == 1 and len(x.shape) in (1, 2):
+        order = importing.known(indices[0])
+        if order is not None and order.ndim == 1 and order.dtype.kind in "iu":
+            order = order.astype(np.int64)
+            if order.size and -x.shape[0] <= order.min() <= order.max() < x.shape[0]:
+                return _opaque(call, Gathered(x, order % x.shape[0], call))
+    return rows_of(importing, call, x, indices)
+
+
+@makes_whole(Gathered)
+def from_memory(importing: Importing, view: View) -> View:
+    """Rows of a stored tensor, loaded in another order."""
+    form = _form(view)
+    assert isinstance(form, Gathered)
+    return rows_of(importing, form.call, form.rows, _indices(form.call))
+
+
+@imports("aten.sum.dim_IntList", of=Collected)
+def add_up(importing: Importing, call: Call) -> View:
+    """The sum of what the experts of each token give."""
+    x: View = call.args[0]
+    form = _form(x)
+    assert isinstance(form, Collected)
+    routing = _routing(form.rows)
+    dims = [int(dim) % len(x.shape) for dim in call.args[1]]
+    tokens, hits = routing.tokens, routing.hits
+    if dims != [1] or x.shape[:2] != (tokens, hits) or call.result.dtype != x.dtype:
+        importing.unsupported(
+            f"it adds up dimensions {dims} of {list(x.shape)}, rows of tokens: expected dimension 1 "
+            f"of {[tokens, hits]} and more, in the type of the rows"
+        )
+    places = partial(_by_token, form, tokens, hits)
+    name = importing.name_of(call)
+    view = _collected(importing, name, form, places, (tokens, *x.shape[2:]), adds_up=True)
+    return view.reshaped(call.result.shape)
+
+
+@imports("aten.index_add.default", of=Routed)
+def add_to_tokens(importing: Importing, call: Call) -> View:
+    """Rows of experts added to those of their tokens, which are zeros."""
+    target, dim, index, x = call.args[:4]
+    form = _form(x)
+    start = importing.known(target)
+    if (
+        not isinstance(form, Routed)
+        or int(dim)
+        or call.argument(4, "alpha", 1) != 1
+        or start is None
+        or start.any()
+    ):
+        importing.unsupported("it adds rows of experts to others: expected zeros of as many tokens")
+    routing = form.routing
+    if x.dtype.itemsize < 4 and routing.hits > 2:
+        importing.unsupported(
+            f"it rounds to {x.dtype} after each of {routing.hits} sums: expected float32, or a sum "
+            "over a dimension"
+        )
+    control, order = _form(index), importing.known(index)
+    places: Any = routing.choice
+    indices = None
+    if isinstance(control, Control) and control.says is Says.TOKENS:
+        indices = control.indices
+    elif order is not None and routing.rows is not None:
+        found = routing.rows.places(order, call.result.shape[0])
+        if found is None:
+            importing.unsupported("it adds rows of experts in another order: expected theirs")
+        places = lambda: found  # noqa: E731
+    else:
+        importing.unsupported("it adds rows by data: expected the tokens, sorted by expert")
+    collected = Collected(x, places, indices)
+    name = importing.name_of(call)
+    return _collected(importing, name, collected, places, call.result.shape, adds_up=True)
+
+
+@makes_whole(Collected)
+def one_after_the_other(importing: Importing, view: View) -> View:
+    """Each row of a token for itself."""
+    form = _form(view)
+    assert isinstance(form, Collected)
+    name = importing.model.name(view.source.name)
+    return _collected(importing, name, form, form.places, view.shape, adds_up=False)
+
+
+@makes_whole(Routed)
+def by_expert(importing: Importing, view: View) -> View:
+    """Rows of experts one after the other, where it is known how many each has."""
+    known = _routing(view).rows
+    places = None if known is None else known.places(np.arange(view.shape[0]), view.shape[0])
+    if places is None:
+        importing.unsupported(
+            "it is given rows of as many tokens at each expert as data decide: expected them back "
+            "in the order of the tokens"
+        )
+    found: NDArray[np.int64] = places
+    form = Collected(view, lambda: found, None)
+    name = importing.model.name(view.source.name)
+    return _collected(importing, name, form, form.places, view.shape, adds_up=False)
+
+
+@imports(
+    "aten.view.default",
+    "aten.reshape.default",
+    "aten._unsafe_view.default",
+    "aten.unsqueeze.default",
+    "aten.squeeze.dim",
+    "aten.alias.default",
+    "aten.clone.default",
+    "aten.detach.default",
+    of=Gathered,
+)
+@imports("aten.view.default", "aten.reshape.default", "aten._unsafe_view.default", of=Collected)
+def reshape(importing: Importing, call: Call) -> View:
+    """The same rows under other dimensions."""
+    del importing
+    x: View = call.args[0]
+    return x.reshaped(call.result.shape)
+
+
+def _collected(
+    importing: Importing,
+    name: str,
+    form: Collected,
+    places: Any,
+    shape: tuple[int, ...],
+    *,
+    adds_up: bool,
+) -> View:
+    """Bring rows back in the order of tokens."""
+    cols = int(np.prod(shape[1:]))
+    layout = Layout.tiled((shape[0], cols), (1, cols))
+    routing = _routing(form.rows)
+    indices = None if form.indices is None else rows_operand(form.indices, routing.hits)
+    result = Computed(name, (shape[0], cols), form.rows.dtype, layout)
+    rows = Operand(form.rows, None)
+    (view,) = importing.add(Collect(name, routing, rows, places, indices, result, adds_up=adds_up))
+    return view.reshaped(shape)
+
+
+def _slots(routing: Routing) -> NDArray[np.int64]:
+    """The expert of each place among those of all tokens, [tokens * hits, 1]."""
+    return routing.choice().reshape(-1, 1)
+
+
+def _by_token(form: Collected, tokens: int, hits: int) -> NDArray[np.int64]:
+    return form.places().reshape(tokens, hits)
+
+
+def _routing(rows: View) -> Routing:
+    form = _form(rows)
+    assert isinstance(form, Routed)
+    return form.routing
+
+
+def _form(view: object) -> object:
+    """The opaque form of a tensor; None of any other."""
+    return view.source.form if isinstance(view, View) and isinstance(view.source, Opaque) else None
+
+
+def _opaque(call: Call, form: object) -> View:
+    return View.of(Opaque(call.name, call.result.shape, call.result.dtype, form))
+
+
+def _index(importing: Importing, call: Call) -> View:
+    """Return what a call indexes the first dimension by."""
+    indices = _indices(call)
+    if len(indices) != 1 or not isinstance(indices[0], View) or len(indices[0].shape) != 1:
+        importing.unsupported("it indexes several dimensions: expected rows, by a row of integers")
+    index: View = indices[0]
+    return index
+
+
+def _indices(call: Call) -> list[Any]:
+    """Return what a call indexes each dimension by; None for all of it."""
+    if call.target == "aten.index_select.default":
+        _, dim, index = call.args
+        return [None] * (int(dim) % len(call.tensor().shape)) + [index]
+    return list(call.args[1])

@@ -1,0 +1,151 @@
+"""Calls that only say how the next reader walks the data."""
+
+from __future__ import annotations
+
+from operators.kernels.tensors import View
+from operators.torch.call import Call
+from operators.torch.importing import Importing
+from operators.torch.registry import imports
+
+
+@imports(
+    "aten._reshape_alias.default",
+    "aten._unsafe_view.default",
+    "aten.flatten.using_ints",
+    "aten.reshape.default",
+    "aten.squeeze.default",
+    "aten.squeeze.dim",
+    "aten.squeeze.dims",
+    "aten.unflatten.int",
+    "aten.unsqueeze.default",
+    "aten.view.default",
+    "aten.view_as.default",
+)
+def reshape(importing: Importing, call: Call) -> View:
+    """The same elements under another shape."""
+    x = call.tensor()
+    return x.reshaped(call.result.shape)
+
+
+@imports(
+    "aten.alias.default",
+    "aten.clone.default",
+    "aten.contiguous.default",
+    "aten.detach.default",
+    "aten.detach_.default",
+    "aten.lift_fresh_copy.default",
+)
+def same(importing: Importing, call: Call) -> View:
+    """The tensor itself: what is never written to needs no copy."""
+    return call.tensor()
+
+
+@imports("aten.dropout.default", "aten.feature_dropout.default")
+def dropout(importing: Importing, call: Call) -> View:
+    """The tensor itself, in evaluation mode."""
+    if call.argument(2, "train") and call.argument(1, "p"):
+        importing.unsupported("expected the module in evaluation mode: call eval() before")
+    return call.tensor()
+
+
+@imports("aten.transpose.int", "aten.swapaxes.default", "aten.swapdims.default")
+def transpose(importing: Importing, call: Call) -> View:
+    """Two dimensions exchanged."""
+    x = call.tensor()
+    first, second = call.args[1:]
+    dims = list(range(len(x.shape)))
+    if dims:
+        dims[first], dims[second] = dims[second], dims[first]
+    return x.permuted(dims)
+
+
+@imports("aten.t.default", "aten.numpy_T.default", "aten.mT.default")
+def turned(importing: Importing, call: Call) -> View:
+    """A matrix with rows and columns exchanged; of more dimensions all, or the last two."""
+    x = call.tensor()
+    dims = list(range(len(x.shape)))
+    if call.target == "aten.mT.default":
+        return x.permuted((*dims[:-2], dims[-1], dims[-2]))
+    return x.permuted(dims[::-1])
+
+
+@imports("aten.permute.default")
+def permute(importing: Importing, call: Call) -> View:
+    """The dimensions in another order."""
+    x, dims = call.tensor(), call.args[1]
+    return x.permuted([dim % len(x.shape) for dim in dims])
+
+
+@imports("aten.movedim.int", "aten.movedim.intlist")
+def movedim(importing: Importing, call: Call) -> View:
+    """Some dimensions moved to other places."""
+    x = call.tensor()
+    source, target = call.args[1:]
+    rank = len(x.shape)
+    moved = [source] if isinstance(source, int) else source
+    places = [target] if isinstance(target, int) else target
+    taken = {place % rank: dim % rank for dim, place in zip(moved, places, strict=True)}
+    others = iter(dim for dim in range(rank) if dim not in taken.values())
+    return x.permuted([taken[place] if place in taken else next(others) for place in range(rank)])
+
+
+@imports("aten.expand.default", "aten.expand_as.default", "aten.broadcast_to.default")
+def expand(importing: Importing, call: Call) -> View:
+    """Dimensions of size 1 seen often."""
+    x = call.tensor()
+    return x.expanded(call.result.shape)
+
+
+@imports("aten.slice.Tensor", "aten.narrow.default")
+def sliced(importing: Importing, call: Call) -> View:
+    """Neighbouring places of a dimension."""
+    x = call.tensor()
+    dim = call.argument(1, "dim", 0) % len(x.shape)
+    if call.target == "aten.narrow.default":
+        first = call.argument(2, "start")
+    else:
+        first = call.argument(2, "start") or 0
+        if call.argument(4, "step", 1) != 1:
+            importing.unsupported("expected slices of step 1, such as x[2:8]")
+    size = x.shape[dim]
+    first = min(max(first + size, 0), size) if first < 0 else min(first, size)
+    return importing.part(call, x, dim, first, call.result.shape[dim])
+
+
+@imports("aten.select.int")
+def select(importing: Importing, call: Call) -> View:
+    """One place of a dimension, which goes away."""
+    x = call.tensor()
+    dim, index = call.args[1:]
+    dim, size = dim % len(x.shape), x.shape[dim]
+    part = importing.part(call, x, dim, index % size, 1)
+    return part.reshaped(call.result.shape)
+
+
+@imports(
+    "aten.chunk.default",
+    "aten.split.Tensor",
+    "aten.split.sizes",
+    "aten.split_with_sizes.default",
+    "aten.tensor_split.sections",
+    "aten.unsafe_chunk.default",
+    "aten.unsafe_split.Tensor",
+)
+def split(importing: Importing, call: Call) -> tuple[View, ...]:
+    """Neighbouring parts of a dimension."""
+    x = call.tensor()
+    dim = call.argument(2, "dim", 0) % len(x.shape)
+    parts, first = [], 0
+    for spec in call.results:
+        parts.append(importing.part(call, x, dim, first, spec.shape[dim]))
+        first += spec.shape[dim]
+    return tuple(parts)
+
+
+@imports("aten.unbind.int")
+def unbind(importing: Importing, call: Call) -> tuple[View, ...]:
+    """The places of a dimension, which goes away."""
+    x = call.tensor()
+    dim = call.argument(1, "dim", 0) % len(x.shape)
+    parts = (importing.part(call, x, dim, index, 1) for index in range(x.shape[dim]))
+    return tuple(part.reshaped(spec.shape) for part, spec in zip(parts, call.results, strict=True))

@@ -1,0 +1,150 @@
+"""A module as a graph of calls, by ``torch.export``.
+
+Composite calls that are imported (linear, attention, norms) stay whole, others are taken apart;
+calls in place become calls that return.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.fx import Node
+
+from operators.torch.call import Spec
+from operators.torch.numbers import dtype_of
+from operators.torch.registry import importer_of
+
+__all__ = ["Captured", "capture", "module_of", "place_of", "specs_of", "target_of"]
+
+_FRAME: Final = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+
+
+@dataclass(frozen=True, eq=False)
+class Captured:
+    """A module as torch has it.
+
+    Attributes:
+        calls: in order.
+        tensors: what the placeholders stand for: parameters, buffers and inputs.
+        data: those of ``tensors`` that come at run time: inputs of floating-point numbers.
+            Inputs of integers and booleans decide where data go: they are known.
+        parameters: those of ``tensors`` that are weights.
+        inputs: those of ``tensors`` that the module is called with.
+        outputs: nodes, and numbers that depend on nothing.
+    """
+
+    calls: tuple[Node, ...]
+    tensors: Mapping[Node, torch.Tensor]
+    data: frozenset[Node]
+    parameters: frozenset[Node]
+    inputs: frozenset[Node]
+    outputs: tuple[Any, ...]
+
+
+def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Captured:
+    """Trace ``module`` for arguments like these."""
+    traced = _where_the_weights_are(module, (args, dict(kwargs)))
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch warns about itself
+        exported = torch.export.export(module, *traced, strict=False)
+        exported = _taken_apart(exported.run_decompositions({}))
+    given = iter(torch.utils._pytree.tree_leaves((args, dict(kwargs))))
+    held = {**exported.state_dict, **exported.constants}
+    tensors: dict[Node, torch.Tensor] = {}
+    data, parameters, inputs = set(), set(), set()
+    placeholders = [node for node in exported.graph.nodes if node.op == "placeholder"]
+    for node, spec in zip(placeholders, exported.graph_signature.input_specs, strict=True):
+        if spec.kind is not InputKind.USER_INPUT:
+            tensors[node] = held[spec.target]
+            if spec.kind is InputKind.PARAMETER:
+                parameters.add(node)
+        elif isinstance(value := next(given), torch.Tensor):
+            tensors[node] = value
+            inputs.add(node)
+            if value.is_floating_point():
+                data.add(node)
+    (output,) = (node for node in exported.graph.nodes if node.op == "output")
+    calls = tuple(node for node in exported.graph.nodes if node.op == "call_function")
+    known = frozenset(data), frozenset(parameters), frozenset(inputs)
+    return Captured(calls, tensors, *known, tuple(output.args[0]))
+
+
+def _where_the_weights_are(module: torch.nn.Module, given: Any) -> Any:
+    """Return arguments on the meta device if a weight is there: one trace is on one device.
+
+    What is traced has no numbers anywhere; what is known of the arguments is taken from these.
+    """
+    if not any(each.is_meta for each in module.parameters()):
+        return given
+    return torch.utils._pytree.tree_map_only(torch.Tensor, lambda each: each.to("meta"), given)
+
+
+def _taken_apart(exported: ExportedProgram) -> ExportedProgram:
+    """Replace calls that nobody imports by those that PyTorch makes of them, where it does.
+
+    Calls on integers alone are worked out as they are.
+    """
+    known = torch.export.default_decompositions()
+    targets = _computing(exported)
+    while True:
+        table = {
+            each: known[each] for each in targets if each in known and not importer_of(str(each))
+        }
+        if not table:
+            return exported
+        before, exported = targets, exported.run_decompositions(table)
+        targets = _computing(exported)
+        if targets == before:
+            return exported
+
+
+def _computing(exported: ExportedProgram) -> set[Any]:
+    """Return what is called with weights, or with inputs of floating-point numbers."""
+    reached: set[Node] = set()
+    inputs = iter(exported.graph_signature.input_specs)
+    for node in exported.graph.nodes:
+        if node.op == "placeholder":
+            value, kind = node.meta.get("val"), next(inputs).kind
+            given = kind in {InputKind.USER_INPUT, InputKind.PARAMETER}
+            if given and isinstance(value, torch.Tensor) and value.is_floating_point():
+                reached.add(node)
+        elif any(each in reached for each in node.all_input_nodes):
+            reached.add(node)
+    return {node.target for node in reached if node.op == "call_function"}
+
+
+def target_of(node: Node) -> str:
+    """Return what a node calls, such as ``aten.linear.default``."""
+    return str(node.target) if isinstance(node.target, torch._ops.OpOverload) else node.name
+
+
+def specs_of(node: Node) -> tuple[Spec, ...]:
+    """Return the tensors that a node returns."""
+    found = node.meta["val"]
+    tensors = found if isinstance(found, tuple | list) else (found,)
+    return tuple(
+        Spec(tuple(map(int, each.shape)), dtype_of(each.dtype))
+        for each in tensors
+        if isinstance(each, torch.Tensor)
+    )
+
+
+def module_of(node: Node) -> str:
+    """Return the path of the module that makes the call, such as ``model.layers.0.mlp``."""
+    modules = node.meta.get("nn_module_stack") or {"": ("", None)}
+    path, _ = list(modules.values())[-1]
+    return str(path)
+
+
+def place_of(node: Node) -> tuple[str | None, int | None]:
+    """Return file and line of the user's model: the innermost frame that is not torch's own."""
+    frames = list(_FRAME.finditer(node.meta.get("stack_trace") or ""))
+    own = [each for each in frames if f"{torch.__path__[0]}/" not in each["file"]] or frames
+    return (own[-1]["file"], int(own[-1]["line"])) if own else (None, None)

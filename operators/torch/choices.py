@@ -1,0 +1,74 @@
+"""Which experts tokens go to, for runs that cannot ask the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+from operators.kernels.routing import Choice
+from operators.torch.capture import Captured
+
+__all__ = ["Choices"]
+
+
+class Choices:
+    """The choice of each layer: as stated, else as PyTorch chooses, else drawn.
+
+    PyTorch chooses where the module and what it is given have data. Else every token draws
+    different experts, all equally likely, by the number of the layer.
+    """
+
+    def __init__(self, captured: Captured, stated: Sequence[ArrayLike] | None) -> None:
+        """Know the module, and what is stated for its layers in the order of their calls."""
+        self.stated: Final = stated
+        self._nodes: Final = {node.name: node for node in captured.calls}
+        self._tensors: Final = captured.tensors
+        self._real: Final = all(
+            tensor.device.type != "meta" for tensor in captured.tensors.values()
+        )
+        self._values: Final[dict[Node, Any]] = dict(captured.tensors)
+
+    def of(self, number: int, chooser: str, tokens: int, hits: int) -> Choice:
+        """Return the choice of layer ``number``, whose experts call ``chooser`` is given."""
+        if self.stated is not None:
+            stated = self.stated[number] if number < len(self.stated) else ()
+            return lambda experts: np.asarray(stated)
+        if self._real:
+            return partial(self._chosen, self._nodes[chooser].args[0], tokens, hits)
+        return partial(_drawn, number, tokens, hits)
+
+    def _chosen(self, node: Node, tokens: int, hits: int, experts: int) -> NDArray[np.int64]:
+        del experts
+        with torch.no_grad():
+            found: NDArray[np.int64] = self._computed(node).numpy().reshape(tokens, hits)
+        return found
+
+    def _computed(self, node: Node) -> Any:
+        """Return what PyTorch computes: of the calls it needs each once."""
+        waiting = [node]
+        while waiting:
+            each = waiting[-1]
+            missing = [one for one in each.all_input_nodes if one not in self._values]
+            if missing:
+                waiting += missing
+                continue
+            waiting.pop()
+            if each not in self._values:
+                args = map_arg(each.args, self._values.__getitem__)
+                kwargs = map_arg(each.kwargs, self._values.__getitem__)
+                assert callable(each.target)
+                self._values[each] = each.target(*args, **dict(kwargs))
+        return self._values[node]
+
+
+def _drawn(number: int, tokens: int, hits: int, experts: int) -> NDArray[np.int64]:
+    random = np.random.default_rng((0, number))
+    order: NDArray[np.int64] = random.random((tokens, experts)).argsort(axis=1)
+    return order[:, :hits]

@@ -1,0 +1,212 @@
+"""What importers of calls work with: the schedule, and the model that grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, NoReturn
+
+import numpy as np
+
+from fabric import Layout
+from operators.functions.chain import shapes
+from operators.functions.row_steps import Reduced, Variance
+from operators.functions.steps import Cut, Joined, Step
+from operators.kernels.concatenate import Concatenate
+from operators.kernels.kernel import Kernel, Operand
+from operators.kernels.model import Model
+from operators.kernels.routing import Choice, Routing
+from operators.kernels.row_local import (
+    followed,
+    followed_rows,
+    followed_whole,
+    row_local,
+    with_cols,
+)
+from operators.kernels.schedule import Schedule
+from operators.kernels.steps import Reshaped
+from operators.kernels.tensors import Computed, Opaque, Source, Stored, View
+from operators.torch.call import Call, Spec
+from operators.torch.refusing import UnsupportedError
+from operators.torch.routed_rows import on_routed_rows
+
+__all__ = ["Importing", "UnsupportedError"]
+
+
+class Importing:
+    """The model while its calls are imported, one after the other.
+
+    Attributes:
+        schedule: how it is to be tiled and ordered.
+        choice_of: for runs that cannot ask the data, the choice of experts of a layer: given its
+            number, the call that is given the choice, tokens and experts of a token.
+        model: the kernels so far.
+        routings: of the layers so far whose tokens go to experts.
+        dealt: rows at their groups, of rows that are in the order of known groups.
+        packed: tiles of rows at their experts, of these rows.
+        products: the rows and the weights of what grouped products give.
+        wholes: of tensors in an opaque form, where one was asked for in a layout.
+    """
+
+    def __init__(
+        self, schedule: Schedule, choice_of: Callable[[int, str, int, int], Choice]
+    ) -> None:
+        """Begin with no kernels."""
+        self.schedule: Final = schedule
+        self.choice_of: Final = choice_of
+        self.model: Final = Model()
+        self.routings: Final[list[Routing]] = []
+        self.dealt: Final[dict[Source, View]] = {}
+        self.packed: Final[dict[Source, View]] = {}
+        self.products: Final[dict[Source, tuple[View, View]]] = {}
+        self.wholes: Final[dict[Source, View]] = {}
+
+    def add(self, kernel: Kernel) -> tuple[View, ...]:
+        """Put a kernel behind the others and return views of its results.
+
+        Raises:
+            UnsupportedError: it reads a tensor in an opaque form as if it came in a layout.
+        """
+        for operand in kernel.operands:
+            source = operand.view.source
+            if isinstance(source, Opaque) and not (
+                operand.layout is None and _as_it_is(operand.view)
+            ):
+                self.unsupported(f"it is given {source.form}: expected a tensor whole")
+        self.model.kernels.append(kernel)
+        return tuple(map(View.of, kernel.results))
+
+    def name_of(self, call: Call) -> str:
+        """Return a name for the kernel of a call, after its module and what it does."""
+        what = call.target.split(".")[1].strip("_") if "." in call.target else call.target
+        module = call.module.replace(".", "_")
+        return self.model.name(f"{module}_{what}" if module else what)
+
+    def known(self, view: object) -> np.ndarray | None:
+        """Return the numbers of a tensor that depends on no data; None of any other."""
+        if isinstance(view, View) and isinstance(view.source, Stored):
+            return view.array() if view.source.known else None
+        return None
+
+    def chain(
+        self,
+        call: Call,
+        operands: Sequence[View],
+        steps: Sequence[Step],
+        *,
+        rows_of: tuple[int, ...] | None = None,
+    ) -> View:
+        """Do ``steps`` on tiles of operands, broadcast to one another.
+
+        Args:
+            call: what is imported.
+            operands: that the steps read, numbered from 0; the steps have the numbers behind.
+            steps: the last one gives the result.
+            rows_of: a shape whose rows the steps are done to: tiles hold whole rows, operands may
+                have other columns, and so may the result. None where columns are like rows.
+
+        Returns:
+            The result, in the shape that the operands broadcast to; of rows with its own columns.
+        """
+        if any(isinstance(each.source, Opaque) for each in operands):
+            name = self.name_of(call)
+            return on_routed_rows(self.model, name, operands, steps, whole=rows_of is not None)
+        name, dtype = self.name_of(call), steps[-1].dtype
+        if rows_of is None:
+            shape = np.broadcast_shapes(*(each.shape for each in operands))
+            over = shape or (1,)
+            layout = followed(operands, over, self.schedule, whole_rows=False)
+            reading = [Operand(each.expanded(over), layout, broadcasts=True) for each in operands]
+            result = Computed(name, over, dtype, layout)
+        else:
+            lead = rows_of[:-1]
+            views = [each.expanded((*lead, *(each.shape[-1:] or (1,)))) for each in operands]
+            layout = followed_rows(views, rows_of, self.schedule)
+            reading = [
+                Operand(each, with_cols(layout, each.shape[-1]), broadcasts=True) for each in views
+            ]
+            sizes = [(layout.rows, each.shape[-1]) for each in views]
+            cols = int(shapes(sizes, steps)[-1][1])
+            shape = (*lead, cols)
+            result = Computed(name, shape, dtype, with_cols(layout, cols))
+        (view,) = self.add(row_local(name, reading, steps, result))
+        return view.reshaped(shape)
+
+    def reduced(self, call: Call, x: View, dims: tuple[int, ...], step: Reduced | Variance) -> View:
+        """Leave one number of all along ``dims`` in tiles that hold these whole.
+
+        Returns:
+            The result, with 1 in place of each of ``dims``.
+        """
+        layout = followed_whole(x, dims, self.schedule)
+        shape = tuple(1 if dim in dims else size for dim, size in enumerate(x.shape))
+        tile = tuple(1 if dim in dims else size for dim, size in enumerate(layout.tile))
+        kept = layout.nested([loop for loop in layout.loops if loop.dim not in dims])
+        start = tuple(0 if dim in dims else first for dim, first in enumerate(layout.start))
+        name = self.name_of(call)
+        left = replace(kept, shape=shape, tile=tile, start=start)
+        result = Computed(name, shape, step.dtype, left)
+        reading = replace(step, grid=layout.tile, axes=dims)
+        (view,) = self.add(row_local(name, (Operand(x, layout),), (reading,), result))
+        return view
+
+    def part(self, call: Call, x: View, dim: int, first: int, count: int) -> View:
+        """Return neighbouring places of a dimension.
+
+        Columns are cut out of whole rows, where the tiles that come hold these; all other parts
+        are read from where they are.
+
+        Args:
+            call: what is imported.
+            x: what has them.
+            dim: the dimension, from 0.
+            first: the first place.
+            count: how many places.
+        """
+        whole = (first, count) == (0, x.shape[dim])
+        if whole or dim != len(x.shape) - 1 or not isinstance(x.source, Computed):
+            return x.sliced(dim, first, count)
+        layout = x.layout
+        if layout is not None and not (first % layout.tile[-1] or count % layout.tile[-1]):
+            return x.sliced(dim, first, count)
+        return self.chain(call, (x,), (Cut((0,), x.dtype, first, count),), rows_of=x.shape)
+
+    def joined(self, call: Call, parts: Sequence[View], dim: int) -> View:
+        """Put tensors one behind the other along a dimension.
+
+        Args:
+            call: what is imported.
+            parts: of one shape, but for that dimension.
+            dim: the dimension, from 0.
+        """
+        if len(parts) == 1:
+            return parts[0]
+        size = sum(each.shape[dim] for each in parts)
+        shape = (*parts[0].shape[:dim], size, *parts[0].shape[dim + 1 :])
+        if dim == len(shape) - 1:
+            step = Joined(tuple(range(len(parts))), call.result.dtype)
+            return self.chain(call, parts, (step,), rows_of=shape)
+        kernel = Concatenate.of(self.name_of(call), parts, dim, self.schedule)
+        (view,) = self.add(kernel)
+        return view
+
+    @staticmethod
+    def computed(name: str, spec: Spec, layout: Layout) -> Computed:
+        """Return a tensor that a kernel will give in ``layout``."""
+        return Computed(name, spec.shape, spec.dtype, layout)
+
+    @staticmethod
+    def unsupported(needed: str) -> NoReturn:
+        """Refuse the call that is being imported.
+
+        Raises:
+            UnsupportedError: always; ``needed`` says what would make it possible.
+        """
+        raise UnsupportedError(needed)
+
+
+def _as_it_is(view: View) -> bool:
+    """Whether a view of rows in an opaque form shows them as they are, but for their dimensions."""
+    return all(isinstance(step, Reshaped) for step, _ in view.steps) and (
+        view.shape[:1] == view.source.shape[:1]
+    )

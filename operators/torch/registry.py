@@ -1,0 +1,104 @@
+"""Which calls can be imported, and by whom: one line for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeAlias
+
+from operators.kernels.tensors import Opaque, View
+from operators.torch.call import Call
+from operators.torch.importing import Importing
+
+__all__ = [
+    "Importer",
+    "Result",
+    "importer_of",
+    "imports",
+    "makes_whole",
+    "supported",
+    "takes_opaque",
+    "whole",
+]
+
+Result: TypeAlias = View | tuple[View | None, ...]
+"""What a call returns: a tensor, or several, None for one that nobody can read."""
+
+Importer: TypeAlias = Callable[[Importing, Call], Result]
+
+Maker: TypeAlias = Callable[[Importing, View], View]
+"""Given a view of a tensor in an opaque form, plans a kernel that gives it in a layout."""
+
+_MAKERS: Final[dict[type, Maker]] = {}
+_IMPORTERS: Final[dict[tuple[str, type | None], Importer]] = {}
+
+
+def imports(*targets: str, of: type | None = None) -> Callable[[Importer], Importer]:
+    """Register a function that imports calls of ``targets``, such as ``aten.relu.default``.
+
+    It plans the kernels of one call and returns what that returns. A later registration of a
+    target replaces an earlier one.
+
+    Args:
+        targets: the calls.
+        of: calls on a tensor in an opaque form of this type only, before who else imports them.
+    """
+
+    def register(importer: Importer) -> Importer:
+        _IMPORTERS.update(dict.fromkeys(((target, of) for target in targets), importer))
+        return importer
+
+    return register
+
+
+def importer_of(target: str, forms: Iterable[type] = ()) -> Importer | None:
+    """Return who imports calls of ``target``; None where nobody does.
+
+    Args:
+        target: of the call.
+        forms: types of the opaque forms in which its arguments are.
+    """
+    return next((_IMPORTERS[key] for key in _keys(target, forms)), _IMPORTERS.get((target, None)))
+
+
+def takes_opaque(target: str, forms: Iterable[type]) -> bool:
+    """Whether somebody imports calls of ``target`` on tensors in one of these opaque forms."""
+    return any(True for _ in _keys(target, forms))
+
+
+def _keys(target: str, forms: Iterable[type]) -> Iterator[tuple[str, type | None]]:
+    return (key for each in forms if (key := (target, each)) in _IMPORTERS)
+
+
+def makes_whole(form: type) -> Callable[[Maker], Maker]:
+    """Register a function that brings tensors in an opaque form into a layout.
+
+    It is asked where a call needs them so, and the same view is given to all that do.
+    """
+
+    def register(maker: Maker) -> Maker:
+        _MAKERS[form] = maker
+        return maker
+
+    return register
+
+
+def whole(importing: Importing, view: View) -> View:
+    """Return a view of a tensor in a layout, of one that may be in an opaque form.
+
+    Raises:
+        UnsupportedError: nothing is known that could do it.
+    """
+    source = view.source
+    if not isinstance(source, Opaque):
+        return view
+    if source not in importing.wholes:
+        maker = _MAKERS.get(type(source.form))
+        if maker is None:
+            importing.unsupported(f"it is given {source.form}: expected a tensor whole")
+        importing.wholes[source] = maker(importing, View.of(source))
+    return importing.wholes[source].again(view)
+
+
+def supported() -> tuple[str, ...]:
+    """Return all targets that can be imported, in alphabetical order."""
+    return tuple(sorted({target for target, _ in _IMPORTERS}))

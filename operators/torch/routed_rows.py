@@ -1,0 +1,132 @@
+"""Rows to experts, and what is computed of them there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric import Layout
+from operators.functions.chain import Chain, shapes
+from operators.functions.steps import Step
+from operators.kernels.dealing import Deal
+from operators.kernels.kernel import Operand
+from operators.kernels.model import Model
+from operators.kernels.ragged_map import RaggedMap, common_form
+from operators.kernels.routed import Routed, Spread
+from operators.kernels.routing import Routing
+from operators.kernels.tensors import Opaque, Stored, View
+from operators.torch.refusing import UnsupportedError
+from operators.torch.routes import Gathered
+
+__all__ = ["deal", "on_routed_rows", "rows_operand", "to_experts"]
+
+
+def deal(
+    model: Model,
+    name: str,
+    x: View,
+    routing: Routing,
+    places: Callable[[], NDArray[np.int64]],
+    indices: View | None,
+) -> View:
+    """Send the rows of ``x``, along its first dimension, to experts.
+
+    Args:
+        model: that grows.
+        name: of the kernel.
+        x: the rows.
+        routing: of the layer.
+        places: the experts of each row.
+        indices: the same as data choose it, [tokens, hits].
+    """
+    cols = math.prod(x.shape[1:])
+    flat = (x.shape[0], cols)
+    count = routing.tokens * routing.hits
+    if cols == 1 and x.shape[0] == count:
+        flat = (routing.tokens, routing.hits)  # as they usually come
+    seen = x.reshaped(flat)
+    which = None
+    if indices is not None:
+        which = rows_operand(indices, routing.hits)
+    result = Opaque(name, (count, cols), x.dtype, Routed(routing, Spread.ROWS))
+    kernel = Deal(name, routing, rows_operand(seen, cols), places, which, result)
+    model.kernels.append(kernel)
+    return View.of(result)
+
+
+def rows_operand(view: View, cols: int) -> Operand:
+    """Return how the rows of a matrix, or parts of them of ``cols`` columns, are read in order."""
+    layout = view.layout
+    if layout is not None and layout.tile[-1] == view.shape[-1]:
+        in_order = Layout.tiled(view.shape, layout.tile) if _divides(layout) else None
+        if in_order is not None and layout.same_order(in_order):
+            return Operand(view, layout)
+    width = cols if isinstance(view.source, Stored) else view.shape[-1]
+    return Operand(view, Layout.tiled(view.shape, (1, width)))
+
+
+def _divides(layout: Layout) -> bool:
+    return not any(size % part for size, part in zip(layout.shape, layout.tile, strict=True))
+
+
+def to_experts(model: Model, view: View, routing: Routing) -> View:
+    """Return rows that stand beside routed rows, each as its own, at their experts as well.
+
+    Raises:
+        UnsupportedError: data choose the experts, or the order is another.
+    """
+    form = view.source.form if isinstance(view.source, Opaque) else None
+    if isinstance(form, Routed):
+        if form.routing is not routing:
+            raise UnsupportedError("it is given rows of two choices of experts: expected one")
+        return view
+    if routing.rows is None or not isinstance(form, Gathered | None):
+        what = "other rows" if form is None else form
+        raise UnsupportedError(f"it is given rows of experts and {what}: expected rows of the same")
+    count = len(routing.rows.experts)
+    rows, order = (view, np.arange(count)) if form is None else (form.rows, form.order)
+    if view.shape[0] != count:
+        raise UnsupportedError(
+            f"it is given {count} rows of experts and a tensor {list(view.shape)}: "
+            "expected as many rows"
+        )
+    places = routing.rows.places(order, rows.shape[0])
+    if places is None:
+        raise UnsupportedError("it is given rows of experts in two orders: expected one")
+    found: NDArray[np.int64] = places
+    return deal(model, model.name(f"{view.source.name}_route"), rows, routing, lambda: found, None)
+
+
+def on_routed_rows(
+    model: Model, name: str, operands: Sequence[View], steps: Sequence[Step], *, whole: bool
+) -> View:
+    """Do ``steps`` on routed rows, in the form in which they meet.
+
+    Args:
+        model: that grows.
+        name: of the kernel.
+        operands: of which one is routed at least.
+        steps: that read operands, numbered from 0, and steps before them.
+        whole: tiles have to hold whole rows.
+
+    Raises:
+        UnsupportedError: what stands beside them cannot go to their experts.
+    """
+    given = [each.source.form for each in operands if isinstance(each.source, Opaque)]
+    routing = next(form.routing for form in given if isinstance(form, Routed))
+    routed = [to_experts(model, each, routing) for each in operands]
+    forms = []
+    for each in routed:
+        assert isinstance(each.source, Opaque)
+        assert isinstance(each.source.form, Routed)
+        forms.append(each.source.form)
+    sizes = [(1, math.prod(each.shape[1:])) for each in routed]
+    cols = int(shapes(sizes, steps)[-1][1])
+    form = common_form(forms, whole_rows=whole or len(set(sizes)) > 1)
+    result = Opaque(name, (operands[0].shape[0], cols), steps[-1].dtype, form)
+    chain = Chain(len(routed), tuple(steps))
+    model.kernels.append(RaggedMap(name, chain, [Operand(each, None) for each in routed], result))
+    return View.of(result)

@@ -1,0 +1,150 @@
+"""A part of a causal language model as a module that can be captured, and what it is called with.
+
+A part is the whole model, some of its layers, or its ends: embedding, last norm and head. Keys and
+values of tokens that were read before come as tensors, and those of the new ones are given back.
+"""
+
+# mypy: disallow-subclassing-any=False
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers.cache_utils import DynamicCache, DynamicLayer
+
+__all__ = ["Called", "LanguageModelPart", "Part", "decoding", "prefilling"]
+
+Part: TypeAlias = Literal["model", "layers", "ends"]
+
+
+class Called(NamedTuple):
+    """What a part is called with.
+
+    Attributes:
+        given: tokens, int64 [requests, tokens], or where the part has no embedding, what comes in
+            their place, [requests, tokens, columns].
+        positions: of the tokens in their requests, int64 [requests, tokens].
+        mask: which tokens of a request there are, cached ones first, int64 [requests, all tokens];
+            None where all are.
+        past: keys and values of each layer in turn, [requests, heads, cached tokens, columns].
+    """
+
+    given: Any
+    positions: Any
+    mask: Any
+    past: tuple[Any, ...]
+
+
+class LanguageModelPart(torch.nn.Module):
+    """A part of a model, as a server calls it."""
+
+    def __init__(self, model: Any, part: Part) -> None:
+        """Take transformers' model of the layers that the part has: none for the ends."""
+        super().__init__()
+        self.model: Final = model
+        self.part: Final = part
+        if part == "layers":
+            _without_ends(model.base_model)
+
+    def forward(self, given: Any, positions: Any, mask: Any, *past: Any) -> tuple[Any, ...]:
+        """Return the result, and keys and values of the new tokens, layer by layer.
+
+        The result is the logits of each request's last token, or where the part has no head, what
+        its last layer gives for every token.
+        """
+        cache = _Cache(past)
+        called: dict[str, Any] = {
+            "position_ids": positions,
+            "attention_mask": mask,
+            "past_key_values": cache,
+            "use_cache": True,
+        }
+        if self.part == "layers":
+            result = self.model.base_model(inputs_embeds=given, **called).last_hidden_state
+        else:
+            result = self.model(input_ids=given, logits_to_keep=1, **called).logits
+        return (result, *cache.added)
+
+
+class _Cache(DynamicCache):
+    """A cache of tensors that come from outside, which remembers what is added."""
+
+    def __init__(self, past: tuple[Any, ...]) -> None:
+        super().__init__()
+        self.added: list[Any] = []
+        for keys, values in zip(past[::2], past[1::2], strict=True):
+            layer = DynamicLayer()
+            layer.lazy_initialization(keys, values)
+            layer.keys, layer.values = keys, values
+            self.layers.append(layer)
+
+    def update(self, key_states: Any, value_states: Any, layer_idx: int, *args: Any) -> Any:
+        """Return all keys and values of a layer, cached and new."""
+        self.added += [key_states, value_states]
+        if layer_idx >= len(self.layers):
+            return key_states, value_states
+        return super().update(key_states, value_states, layer_idx, *args)
+
+
+class _NoPositions(torch.nn.Module):
+    """In place of a table of positions: the ends have added them."""
+
+    def forward(self, positions: Any) -> Any:
+        return torch.zeros((), device=positions.device)
+
+
+def _without_ends(body: Any) -> None:
+    """Take the norm behind the last layer away, and GPT-2's table of positions in front."""
+    last = "ln_f" if hasattr(body, "ln_f") else "norm"
+    setattr(body, last, torch.nn.Identity())
+    if hasattr(body, "wpe"):
+        body.wpe = _NoPositions()
+
+
+def prefilling(model: Any, part: Part, requests: int, tokens: int, seed: int) -> Called:
+    """Return what a part reads where every request brings ``tokens`` new ones and none before."""
+    positions = torch.arange(tokens).expand(requests, tokens).contiguous()
+    return Called(_given(model, part, requests, tokens, seed), positions, None, ())
+
+
+def decoding(model: Any, part: Part, lengths: NDArray[np.int64], seed: int) -> Called:
+    """Return what a part reads where every request brings one token.
+
+    Cached tokens stand right of what fills a shorter request up to the longest one's length, as
+    where transformers generates for several requests.
+
+    Args:
+        model: transformers' model of the layers that the part has.
+        part: of it.
+        lengths: tokens in each request's cache, [requests].
+        seed: of all data.
+    """
+    requests, longest = len(lengths), int(lengths.max())
+    held = torch.from_numpy(lengths)
+    mask = (torch.arange(longest + 1) >= longest - held[:, None]).long()
+    config = model.config
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    columns = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    shape = requests, heads, longest, columns
+    past = tuple(
+        _drawn(model, shape, (seed, 2, index)) for index in range(2 * config.num_hidden_layers)
+    )
+    return Called(_given(model, part, requests, 1, seed), held[:, None], mask, past)
+
+
+def _given(model: Any, part: Part, requests: int, tokens: int, seed: int) -> Any:
+    if part == "layers":
+        return _drawn(model, (requests, tokens, model.config.hidden_size), (seed, 0))
+    random = np.random.default_rng((seed, 1))
+    return torch.from_numpy(random.integers(0, model.config.vocab_size, (requests, tokens)))
+
+
+def _drawn(model: Any, shape: tuple[int, ...], seed: tuple[int, ...]) -> Any:
+    """Return normally distributed numbers where the model has weights, else none."""
+    if model.device.type == "meta":
+        return torch.empty(shape, dtype=model.dtype, device="meta")
+    numbers = np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+    return torch.from_numpy(numbers).to(model.dtype)

@@ -1,0 +1,107 @@
+"""Models of transformers with weights from files, drawn, or none at all."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.initialization import no_init_weights
+
+from fabric import ConfigurationError
+from layers.torch_sizes import Sizes
+
+__all__ = ["model_of"]
+
+
+def model_of(
+    family: str,
+    sizes: Sizes,
+    layers: range,
+    dtype: str,
+    *,
+    weights: Path | None,
+    seed: int | None,
+) -> Any:
+    """Return transformers' model of some layers, with embedding and head.
+
+    Args:
+        family: as transformers calls it.
+        sizes: of its configuration.
+        layers: which ones it has.
+        dtype: of all weights.
+        weights: a file of safetensors, or a folder of them, which is mapped.
+        seed: of drawn weights; None for none, on the meta device. Not asked where there is a file.
+
+    Raises:
+        ConfigurationError: a file cannot be read or has not all weights.
+    """
+    # It warns of token numbers that belong to another size's vocabulary.
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    whole = AutoConfig.for_model(family, **sizes)
+    own: dict[str, Any] = {**sizes, "num_hidden_layers": len(layers)}
+    if getattr(whole, "layer_types", None):
+        own["layer_types"] = [whole.layer_types[layer] for layer in layers]
+    config = AutoConfig.for_model(family, **own)
+    kind = getattr(torch, dtype)
+    if weights is not None:
+        with no_init_weights():
+            model = AutoModelForCausalLM.from_config(config, dtype=kind)
+        _load(model, weights, layers, kind)
+    elif seed is None:
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(config, dtype=kind)
+    else:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = AutoModelForCausalLM.from_config(config, dtype=kind)
+    return model.eval()
+
+
+def _load(model: Any, weights: Path, layers: range, dtype: Any) -> None:
+    """Give ``model`` the weights of the layers that it has, as they are in the files."""
+    files = sorted(weights.glob("*.safetensors")) if weights.is_dir() else [weights]
+    wanted = set(model.state_dict())
+    found: dict[str, Any] = {}
+    for file in files:
+        for name, tensor in _mapped(file).items():
+            own = _renumbered(name, layers)
+            # Files of a model without a head call its weights without what is in front of them.
+            prefixed = f"{model.base_model_prefix}.{own}"
+            found[prefixed if prefixed in wanted else str(own)] = tensor
+    for one, other in model.all_tied_weights_keys.items():
+        for name, twin in ((one, other), (other, one)):
+            if name not in found and twin in found:
+                found[name] = found[twin]
+    held = {name: tensor for name, tensor in found.items() if name in wanted}
+    missing, _ = model.load_state_dict(held, strict=False, assign=True)
+    if missing:
+        others = f" and {len(missing) - 1} more of its weights" if len(missing) > 1 else ""
+        raise ConfigurationError(f"{weights} has no {missing[0]}{others}: expected all of them")
+    model.tie_weights()
+    model.to(dtype)
+
+
+def _mapped(file: Path) -> dict[str, Any]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(file, framework="pt") as opened:
+            names = opened.keys()
+            return {name: opened.get_tensor(name) for name in names}
+    except (OSError, SafetensorError) as error:
+        raise ConfigurationError(f"{file}: {error}: expected a file of safetensors") from error
+
+
+def _renumbered(name: str, layers: range) -> str | None:
+    """Return a weight's name with its layer counted from the first one there is; None of others."""
+    numbered = re.search(r"\b(?:layers|h)\.(\d+)\.", name)
+    if numbered is None:
+        return name
+    number = int(numbered[1])
+    if number not in layers:
+        return None
+    return f"{name[: numbered.start(1)]}{number - layers.start}{name[numbered.end(1) :]}"

@@ -1,0 +1,426 @@
+"""Seconds and joules: priced events of runs, against sums by hand and against counts in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typing_extensions import override
+
+from fabric import (
+    BufferReference,
+    ClockDescription,
+    Cost,
+    Element,
+    Empty,
+    EnergyDescription,
+    FlatDescription,
+    Hardware,
+    Observer,
+    Program,
+    ProgramError,
+    Report,
+    Selector,
+    Tile,
+    Value,
+    Watched,
+    hardware_scope,
+    simulate,
+)
+from fabric.engine.hop import Hop
+from fabric.loading.program_file import load_program
+from operators import (
+    Add,
+    Bufferize,
+    Flatten,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    Matmul,
+    Streamify,
+    Tensor,
+)
+from tests.programs.loading import PROGRAMS
+
+PRICES: Final = {
+    "hbm_picojoules_per_byte": 31,
+    "memory_write_picojoules_per_byte": 7,
+    "memory_read_picojoules_per_byte": 5,
+    "fifo_picojoules_per_byte": 3,
+    "hop_picojoules_per_byte": 2,
+    "bfloat16_flop_picojoules": 0.5,
+    "static_watts": 4,
+}
+CLOCK: Final = ClockDescription(frequency_hz=250_000_000)
+PRICED: Final = Hardware(clock=CLOCK, energy=EnergyDescription(**PRICES))
+
+
+def product(rows: int = 4, *, in_memory: bool = False) -> Program:
+    """Return ``rows`` tiles of 16x32 times one buffered tile of 32x8, stored as 16x8."""
+    with Program("product", mode="functional") as program:
+        a = LinearOffChipLoad(np.ones((16 * rows, 32), np.float32), tile=(16, 32), name="a")()
+        b = LinearOffChipLoad(np.ones((32, 8), np.float32), tile=(32, 8), name="b")()
+        buffers = Bufferize(rank=2, name="buffer")(b)
+        again = Streamify(repeats=(rows,), name="again")(buffers)  # [1, 4, 1, 1]
+        weights = Flatten(0, 1, name="flat")(again)  # [1, 4, 1]
+        result = Map(Matmul(), to_memory=in_memory, name="product")(a, weights)
+        LinearOffChipStore("y", name="store")(result)
+    return program
+
+
+A, B, Y = 16 * 32 * 2, 32 * 8 * 2, 16 * 8 * 2
+"""Bytes of tiles."""
+
+
+def joules(picojoules: float) -> object:
+    """Return what is equal to ``picojoules`` in joules, but for the last places of a float."""
+    return near(picojoules * 1e-12)
+
+
+def near(value: float) -> object:
+    """Return what is equal to ``value`` but for the last places of a float."""
+    return pytest.approx(value, rel=1e-9, abs=0)
+
+
+def on(hardware: Hardware, build: Callable[[], Program]) -> Program:
+    """Return the program for ``hardware``."""
+    with hardware_scope(hardware):
+        return build()
+
+
+class TestByHand:
+    """Every number is written down; the buffered tile is read as often as there are rows."""
+
+    @pytest.mark.parametrize("mode", ["timing", "functional"])
+    @pytest.mark.parametrize("engine", ["compiled", "tasks"])
+    def test_causes(self, mode: str, engine: Literal["compiled", "tasks"]) -> None:
+        """Loads write memory units and are read once; so are buffers, once for each repetition."""
+        program = on(PRICED, product)
+
+        report = simulate(program, mode=mode, engine=engine)
+
+        assert report.cycles is not None
+        expected = {
+            # in whole requests of 64 bytes, of which rows of b and y need one each
+            "hbm": 31 * (4 * A + 64 * 32 + 64 * 4 * 16),
+            # by the two loads, the buffer and the store
+            "memory_write": 7 * (4 * A + B + B + 4 * Y),
+            # of the two loads, the buffer four times, and the store
+            "memory_read": 5 * (4 * A + B + 4 * B + 4 * Y),
+            # a, b, a reference of 8 bytes, the buffer's tile four times over two channels, and y
+            "fifo": 3 * (4 * A + B + 8 + 8 * B + 4 * Y),
+            "hop": 2 * (4 * A + B + 8 + 8 * B + 4 * Y),
+            "bfloat16_flop": 0.5 * 4 * 2 * 16 * 32 * 8,
+            "static": 4e12 * report.cycles / 250e6,
+        }
+        assert {cause: joules(each) for cause, each in expected.items()} == report.joules_by_cause
+        assert joules(sum(expected.values())) == report.joules
+        assert report.cycles / 250e6 == report.seconds
+
+    def test_results_in_memory(self) -> None:
+        """What a compute unit stores on chip is written there and read from there."""
+        plain = simulate(on(PRICED, product)).joules_by_cause
+        stored = simulate(on(PRICED, lambda: product(in_memory=True))).joules_by_cause
+
+        assert plain is not None
+        assert stored is not None
+        written, read = (
+            stored[cause] - plain[cause]  # type: ignore[operator]
+            for cause in ("memory_write", "memory_read")
+        )
+        assert near(7e-12 * 4 * Y) == written
+        assert near(5e-12 * 4 * Y) == read
+
+    def test_whole_requests(self) -> None:
+        """The off-chip memory is paid for requests; a row of 64 bytes takes one of 256."""
+        hardware = replace(PRICED, hbm=FlatDescription(request_bytes=256))
+
+        report = simulate(on(hardware, product))
+
+        assert report.joules_by_cause is not None
+        requests = 4 * 16 + 32 + 4 * 16
+        assert joules(31 * 256 * requests) == report.joules_by_cause["hbm"]
+
+    def test_long_channels(self) -> None:
+        """A channel of three cycles is three hops for what it carries, and as many slots."""
+        near = simulate(on(PRICED, product)).joules_by_cause
+        far = simulate(on(PRICED, product), hops={"store.0": Hop(3, 1)}).joules_by_cause
+
+        assert near is not None
+        assert far is not None
+        assert joules(2 * (4 * A + B + 8 + 8 * B + (3 * 4) * Y)) == far["hop"]
+        assert near["fifo"] == far["fifo"]
+
+    def test_operations_by_type(self) -> None:
+        """Operations have the price of the element type that comes out of them."""
+
+        def sums() -> Program:
+            with Program("sums") as program:
+                for number, dtype in enumerate(("int8", "float32")):
+                    x = Tensor((8, 16), dtype=dtype)
+                    tiles = LinearOffChipLoad(x, tile=(4, 16))()
+                    again = LinearOffChipLoad(x, tile=(4, 16))()
+                    LinearOffChipStore(f"y{number}")(Map(Add())(tiles, again))
+            return program
+
+        prices = EnergyDescription(int8_flop_picojoules=2, float32_flop_picojoules=9)
+        found = simulate(on(Hardware(energy=prices), sums)).joules_by_cause
+
+        assert found is not None
+        assert joules(2 * 8 * 16) == found["int8_flop"]
+        assert joules(9 * 8 * 16) == found["float32_flop"]
+
+
+@dataclass
+class Carried(Observer):
+    """Bytes of what went through channels, element by element."""
+
+    carried_bytes: list[int] = field(default_factory=list)
+
+    @override
+    def watch(self, channel: Watched) -> Callable[..., None]:
+        return self._hop
+
+    def _hop(self, element: Element, *_: object) -> None:
+        self.carried_bytes.append(bytes_of(element[0]))
+
+
+def bytes_of(value: Value) -> int:
+    """Return the bytes of a value in a channel; bare stops have none."""
+    match value:
+        case Tile():
+            return value.rows * value.cols * value.dtype.itemsize
+        case Selector():
+            return value.width
+        case bool():
+            return 1
+        case BufferReference():
+            return 8
+        case Empty():
+            return 0
+        case _:
+            return sum(map(bytes_of, value))
+
+
+def shipped(name: str, **parameters: object) -> Program:
+    """Return a program of ``programs/`` with prices."""
+    given = [f"{key}={value}" for key, value in parameters.items()]
+    return load_program(PROGRAMS / f"{name}.py", given, PRICED).program
+
+
+class TestCounted:
+    """What the report says beside what was seen element by element, and beside a trace."""
+
+    @settings(max_examples=10, deadline=None)
+    @given(tokens=st.integers(1, 24), experts=st.integers(1, 4), seed=st.integers(0, 99))
+    def test_dynamic(self, tokens: int, experts: int, seed: int) -> None:
+        """Routing by data: the means that a run measures price what single elements would."""
+        program = shipped("simplified_moe", tokens=tokens, experts=experts, seed=seed)
+        seen = Carried()
+
+        report = simulate(program, observers=[seen])
+
+        assert report.joules_by_cause is not None
+        assert joules(3 * sum(seen.carried_bytes)) == report.joules_by_cause["fifo"]
+        assert joules(2 * sum(seen.carried_bytes)) == report.joules_by_cause["hop"]
+        # Its memory units are loads and stores: tiles that say when to load are kept nowhere.
+        moved_bytes = report.off_chip_traffic_bytes
+        assert moved_bytes is not None
+        assert joules(7 * moved_bytes) == report.joules_by_cause["memory_write"]
+        assert joules(5 * moved_bytes) == report.joules_by_cause["memory_read"]
+
+    @pytest.mark.parametrize("name", ["dynamic_tiling", "ragged_attention"])
+    def test_ragged(self, name: str) -> None:
+        """Tiles of as many rows as there are, and buffers of as many tiles."""
+        seen = Carried()
+
+        report = simulate(shipped(name), observers=[seen])
+
+        assert report.joules_by_cause is not None
+        assert joules(3 * sum(seen.carried_bytes)) == report.joules_by_cause["fifo"]
+
+    def test_from_a_trace(self, tmp_path: Path) -> None:
+        """The transfers and bursts of a trace, counted in SQL, cost as much as the report says."""
+        program = on(PRICED, product)
+        report = simulate(program, trace="events", log_dir=tmp_path)
+        sizes = {"a": A, "b": B, "buffer": 8, "again": B, "flat": B, "product": Y}
+
+        found = report.trace().query(
+            "SELECT u.name, count(*) FROM transfers t JOIN channels c USING (channel) "
+            "JOIN units u ON u.unit = c.producer WHERE NOT t.bare GROUP BY u.name"
+        )
+        ((moved_bytes,),) = report.trace().query("SELECT sum(bytes) FROM bursts").rows()
+
+        assert report.joules_by_cause is not None
+        carried = sum(sizes[str(name)] * count for name, count in found.rows())
+        assert joules(3 * carried) == report.joules_by_cause["fifo"]
+        assert joules(31 * moved_bytes) == report.joules_by_cause["hbm"]
+
+
+class TestUnpriced:
+    """What is not stated is not said, and what is said costs no cycles."""
+
+    def test_same_run(self) -> None:
+        """Prices change nothing of a run but what is said of it."""
+        plain, priced = simulate(product()), simulate(on(PRICED, product))
+
+        said = ("hardware", "seconds", "joules", "spent")
+        assert plain == replace(priced, **{name: getattr(plain, name) for name in said})
+
+    def test_nothing_stated(self) -> None:
+        """Without a clock and prices nothing is known, and no section is there."""
+        report = simulate(product())
+
+        assert (None, None, None) == (report.seconds, report.joules, report.joules_by_cause)
+        assert not {"clock", "energy"} & Hardware().as_dict().keys()
+
+    @pytest.mark.parametrize(
+        ("missing", "cause"),
+        [
+            ("hbm_picojoules_per_byte", "hbm"),
+            ("memory_write_picojoules_per_byte", "memory_write"),
+            ("memory_read_picojoules_per_byte", "memory_read"),
+            ("fifo_picojoules_per_byte", "fifo"),
+            ("hop_picojoules_per_byte", "hop"),
+            ("bfloat16_flop_picojoules", "bfloat16_flop"),
+            ("static_watts", "static"),
+        ],
+    )
+    def test_one_missing(self, missing: str, cause: str) -> None:
+        """Where a cause has no price there is no sum; the others are as they were."""
+        every = simulate(on(PRICED, product)).joules_by_cause
+        hardware = replace(PRICED, energy=replace(PRICED.energy, **{missing: None}))
+
+        report = simulate(on(hardware, product))
+
+        assert every is not None
+        assert every | {cause: None} == report.joules_by_cause
+        assert report.joules is None
+
+    def test_no_clock(self) -> None:
+        """Watts take seconds; no watts take none."""
+        watts = simulate(on(Hardware(energy=PRICED.energy), product))
+        none = simulate(on(Hardware(energy=replace(PRICED.energy, static_watts=0)), product))
+
+        assert (None, None) == (watts.seconds, watts.joules)
+        assert none.joules is not None
+
+    def test_stopped(self) -> None:
+        """A run that did not complete has no joules."""
+        with hardware_scope(PRICED), Program("wrong") as program:
+            x = LinearOffChipLoad(np.ones((32, 32), np.float32), tile=(16, 16))()
+            LinearOffChipStore("y")(x)
+        program.extra["wrong"] = lambda: 1 // 0
+
+        report = simulate(program)
+
+        assert ("error", None, None) == (report.status, report.joules, report.seconds)
+
+
+def of_tokens(count: int, phase: Literal["decode", "prefill"], runs: int = 1) -> Report:
+    """Return the report of a product that says its tokens."""
+    program = on(PRICED, product)
+    program.tokens(count, phase=phase)
+    program.stands_for(runs)
+    return simulate(program)
+
+
+class TestTokens:
+    """Rates are of all runs that a run stands for; the run itself stays as it was measured."""
+
+    @settings(max_examples=10, deadline=None)
+    @given(count=st.integers(1, 10**6), runs=st.integers(1, 200))
+    def test_rates(self, count: int, runs: int) -> None:
+        """Forty-eight layers take forty-eight times as long, and as many joules."""
+        once = simulate(on(PRICED, product))
+        report = of_tokens(count, "decode", runs)
+
+        assert (once.cycles, once.seconds, once.joules) == (
+            report.cycles,
+            report.seconds,
+            report.joules,
+        )
+        assert once.seconds is not None
+        assert once.joules is not None
+        assert near(count / (runs * once.seconds)) == report.tokens_per_second
+        assert near(count / (runs * once.joules)) == report.tokens_per_joule
+        assert report.time_to_first_token_seconds is None
+
+    def test_prefill(self) -> None:
+        """A prefill has its first token at the end of all its layers."""
+        report = of_tokens(512, "prefill", 24)
+
+        assert report.seconds is not None
+        assert near(24 * report.seconds) == report.time_to_first_token_seconds
+
+    def test_unpriced(self) -> None:
+        """Tokens without a clock are a number, and no rate."""
+        program = product()
+        program.tokens(64)
+
+        report = simulate(program)
+
+        assert (64, "decode") == (report.tokens, report.token_phase)
+        assert (None, None) == (report.tokens_per_second, report.tokens_per_joule)
+
+
+def times(values: Mapping[str, float | None], count: int) -> dict[str, float]:
+    """Return every value so many times."""
+    return {name: (value or 0) * count for name, value in values.items()}
+
+
+class TestCost:
+    """Runs added up: a model of layers that are alike, an embedding and a head."""
+
+    def test_sum(self) -> None:
+        """Every part counts as often as its program says; the parts stay as measured."""
+        layer, head = of_tokens(64, "decode", 24), simulate(on(PRICED, lambda: product(2)))
+
+        cost = Cost.of(layer, head)
+
+        assert layer.cycles is not None
+        assert head.cycles is not None
+        assert 24 * layer.cycles + head.cycles == cost.cycles
+        assert near(cost.cycles / 250e6) == cost.seconds
+        assert 24 * layer.flops + head.flops == cost.flops  # type: ignore[operator]
+        assert layer.joules_by_cause is not None
+        assert head.joules_by_cause is not None
+        rest = times(head.joules_by_cause, 1)
+        every = {
+            cause: value + rest[cause] for cause, value in times(layer.joules_by_cause, 24).items()
+        }
+        assert pytest.approx(every, rel=1e-9, abs=0) == cost.joules_by_cause
+        assert near(sum(every.values())) == cost.joules
+        assert near(64 * 250e6 / cost.cycles) == cost.tokens_per_second
+        assert near(64 / sum(every.values())) == cost.tokens_per_joule
+        assert cost.time_to_first_token_seconds is None
+        assert [(24, layer.cycles), (1, head.cycles)] == [
+            (each["runs"], each["cycles"]) for each in cost.as_json()["parts"]
+        ]
+
+    def test_open(self) -> None:
+        """A part without a clock leaves the seconds open, one without prices the joules."""
+        cost = Cost.of(of_tokens(64, "prefill"), simulate(product()))
+
+        assert (None, None, None) == (cost.seconds, cost.joules, cost.time_to_first_token_seconds)
+        assert cost.joules_by_cause is not None
+        assert {None} == set(cost.joules_by_cause.values())
+
+    def test_refused(self) -> None:
+        """Other tokens are another model, and a run that failed is no part of one."""
+        with pytest.raises(
+            ProgramError,
+            match=r"Cost\.of: programs say other tokens: product 64 \(decode\), product 32 "
+            r"\(decode\): expected the same of all that say some",
+        ):
+            Cost.of(of_tokens(64, "decode"), of_tokens(32, "decode"))
+        with pytest.raises(
+            ProgramError, match=r"Cost\.of: product ended as deadlock: expected completed"
+        ):
+            Cost.of(replace(simulate(product()), status="deadlock"))

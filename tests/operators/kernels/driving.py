@@ -1,0 +1,68 @@
+"""Kernels alone: what they read comes as they ask for it, what they give is compared with numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from fabric import Layout, Program, Stream, dtype_name
+from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
+from operators.kernels.kernel import Kernel
+from operators.kernels.tensors import Computed, Source
+from operators.streams.dimensions import redimensioned
+
+Array = np.ndarray
+
+
+def streamed(array: Array, layout: Layout) -> Array:
+    """Return the tiles of ``array`` as a stream in ``layout`` carries them, below each other."""
+    tiles = []
+    for offset in layout.offsets():
+        window = tuple(
+            slice(first, first + size) for first, size in zip(offset, layout.tile, strict=True)
+        )
+        tiles.append(array[window].reshape(layout.rows, layout.cols))
+    return np.concatenate(tiles)
+
+
+def driven(
+    kernel: Kernel,
+    data: Mapping[Source, Array],
+    expected: Callable[[], Array],
+    *,
+    flops_per_cycle: int | None = None,
+) -> Program:
+    """Return a program of ``kernel`` alone.
+
+    Args:
+        kernel: gives one result.
+        data: of the operands that other kernels give.
+        expected: the result, of its shape.
+        flops_per_cycle: of every compute unit.
+    """
+    with Program("kernel", mode="functional", flops_per_cycle=flops_per_cycle) as program:
+        (result,) = kernel.wire(_inputs(kernel, data))
+        assert isinstance(result, Stream)
+        (given,) = kernel.results
+        assert isinstance(given, Computed)
+        layout = given.layout
+        assert result.shape == (1, *layout.trips)
+        LinearOffChipStore("output")(redimensioned(result, (1, layout.count, 1)))
+    program.expect(output=lambda: streamed(expected(), layout))
+    return program
+
+
+def _inputs(kernel: Kernel, data: Mapping[Source, Array]) -> Sequence[Stream]:
+    streams = []
+    for operand in kernel.operands:
+        view, layout = operand.view, operand.layout
+        assert layout is not None
+        seen = data[view.source]
+        for step, _ in view.steps:
+            seen = step.seen(seen)
+        tiles = streamed(seen, layout)
+        tensor = Tensor(tiles.shape, tiles, dtype=dtype_name(view.dtype))
+        load = LinearOffChipLoad(tensor, tile=(layout.rows, layout.cols))()
+        streams.append(redimensioned(load, (1, *layout.trips)))
+    return streams

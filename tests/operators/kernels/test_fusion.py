@@ -1,0 +1,163 @@
+"""Fusion: StreamTensor's Algorithm 2, against what it says of each kernel, on random models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typing_extensions import override
+
+from fabric import CapacityError, Layout
+from operators.kernels.fusion import Buffer, Fusion, Needs, fused
+from operators.kernels.kernel import Kernel, Operand, Streams
+from operators.kernels.model import Model
+from operators.kernels.tensors import Computed, Opaque, Source, Stored, View
+
+LAYOUT = Layout.tiled((4, 4), (2, 2))
+FLOAT = np.dtype(np.float32)
+
+
+class Planned(Kernel):
+    """A kernel that is only planned."""
+
+    family = "planned"
+
+    def __init__(self, name: str, sources: Sequence[Source], *, opaque: bool = False) -> None:
+        """Read ``sources``, and give one tensor."""
+        self.name = name
+        self.operands = tuple(Operand(View.of(source), LAYOUT) for source in sources)
+        kind = Opaque(name, (4, 4), FLOAT, "rows") if opaque else None
+        self.results = (kind or Computed(name, (4, 4), FLOAT, LAYOUT),)
+
+    @override
+    def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
+        raise NotImplementedError
+
+
+STORED = Stored.of("weight", (4, 4), FLOAT, None)
+
+
+@st.composite
+def planned(draw: st.DrawFn) -> tuple[Model, Needs]:
+    """A model of some kernels, each of which reads a few that are in front of it."""
+    kernels: list[Kernel] = []
+    buffers = {}
+    for number in range(draw(st.integers(1, 9))):
+        sources: list[Source] = [STORED] * draw(st.integers(0, 2))
+        if kernels:
+            chosen = draw(st.lists(st.sampled_from(kernels), max_size=3))
+            sources += [each.results[0] for each in chosen]
+        kernel = Planned(f"k{number}", sources, opaque=draw(st.integers(0, 9)) == 0)
+        for operand in kernel.operands:
+            size = draw(st.sampled_from([0, 0, 1, 2, 5, 9]))
+            key: object = operand
+            if operand.view.source is not STORED and size > 1:
+                key = operand.view.source, size  # one converter for all that want that size
+            buffers[operand] = Buffer(key, size)
+        kernels.append(kernel)
+    own = {kernel: draw(st.sampled_from([0, 0, 1, 4])) for kernel in kernels}
+    return Model(kernels), Needs(own, buffers)
+
+
+def giver(model: Model, operand: Operand) -> Kernel | None:
+    """The kernel that gives an operand."""
+    return next((each for each in model.kernels if operand.view.source in each.results), None)
+
+
+def taken(model: Model, needs: Needs, fusion: Fusion, group: Sequence[Kernel]) -> int:
+    """What kernels of one group take together, as the words of ``Needs`` have it."""
+    total = sum(needs.kernels[kernel] for kernel in group)
+    converters: dict[object, int] = {}
+    for kernel in group:
+        for operand in kernel.operands:
+            buffer = needs.operands[operand]
+            if giver(model, operand) is None:
+                total += 0 if operand in fusion.spilled else buffer.size_bytes
+            elif giver(model, operand) in group:
+                converters[buffer.shared_by] = buffer.size_bytes
+    return total + sum(converters.values())
+
+
+@given(planned(), st.integers(4, 40))
+def test_groups_are_those_of_the_algorithm(given_: tuple[Model, Needs], budget: int) -> None:
+    """Each kernel is where Algorithm 2 puts it, given where those in front of it are."""
+    model, needs = given_
+
+    fusion = fused(model, needs, budget)
+
+    order = [kernel for group in fusion.groups for kernel in group]
+    assert sorted(map(id, order)) == sorted(map(id, model.kernels))
+    index = {kernel: n for n, group in enumerate(fusion.groups) for kernel in group}
+    seen: list[Kernel] = []
+    for kernel in model.kernels:
+        before = [[each for each in group if each in seen] for group in fusion.groups]
+        opened = sum(map(bool, before))
+        sources = [giver(model, each) for each in kernel.operands]
+        groups = [index[each] for each in sources if each is not None]
+        room = [
+            n for n in range(opened) if taken(model, needs, fusion, [*before[n], kernel]) <= budget
+        ]
+        if groups:
+            expected = max(groups) if max(groups) in room else opened
+        else:
+            expected = min(room, default=opened)
+        assert index[kernel] == expected
+        seen.append(kernel)
+
+
+@given(planned(), st.integers(4, 40))
+def test_what_is_fused_fits(given_: tuple[Model, Needs], budget: int) -> None:
+    """No group takes more than there is, and all that is spilled lies between two groups."""
+    model, needs = given_
+
+    fusion = fused(model, needs, budget)
+
+    index = {kernel: n for n, group in enumerate(fusion.groups) for kernel in group}
+    for group in fusion.groups:
+        assert taken(model, needs, fusion, group) <= budget
+    for kernel in model.kernels:
+        for operand in kernel.operands:
+            source = giver(model, operand)
+            if source is not None:
+                assert index[source] <= index[kernel]
+                between = index[source] != index[kernel]
+                opaque = isinstance(operand.view.source, Opaque)
+                assert (operand in fusion.spilled) == (between and not opaque)
+
+
+@given(planned())
+def test_with_room_for_all_there_is_one_group(given_: tuple[Model, Needs]) -> None:
+    """Nothing is spilled where all of it fits."""
+    model, needs = given_
+
+    fusion = fused(model, needs, 10_000)
+
+    assert len(fusion.groups) == 1
+    assert not fusion.spilled
+
+
+def test_what_is_kept_of_tensors_in_memory_is_read_again_largest_first() -> None:
+    """Two weights that would be kept, and room for the smaller one."""
+    kernel = Planned("k", [STORED, STORED])
+    first, second = kernel.operands
+    needs = Needs({kernel: 1}, {first: Buffer(1, 6), second: Buffer(2, 4)})
+
+    assert fused(Model([kernel]), needs, 11).spilled == frozenset()
+    assert fused(Model([kernel]), needs, 10).spilled == {first}
+    assert fused(Model([kernel]), needs, 4).spilled == {first, second}
+
+
+def test_a_kernel_that_never_fits_is_named() -> None:
+    """It says which kernel, what it takes and what there is."""
+    kernel = Planned("attention", [STORED])
+    needs = Needs({kernel: 1_200}, {kernel.operands[0]: Buffer(1, 6)})
+
+    with pytest.raises(
+        CapacityError,
+        match=r": attention \(planned\) buffers 1,200 bytes between its operators: "
+        r"expected at most 1,000, the schedule's on_chip_bytes$",
+    ):
+        fused(Model([kernel]), needs, 1_000)

@@ -1,0 +1,155 @@
+"""Views: what a reader wants of a view is a walk over the tensor that is there.
+
+Numpy takes the same views of an array; tiles gathered from both are compared.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from fabric import Layout
+from operators.kernels.row_local import followed, readable, rows_layout
+from operators.kernels.schedule import Schedule, divisors, fit
+from operators.kernels.tensors import Computed, Stored, View
+
+FLOAT = np.dtype(np.float32)
+
+
+@st.composite
+def _viewed(draw: st.DrawFn, *, expands: bool = True) -> tuple[View, NDArray[np.int64]]:
+    """A view of a computed tensor, and the array it shows where elements are their numbers."""
+    shape = tuple(draw(st.lists(st.sampled_from([1, 2, 3, 4, 6]), min_size=1, max_size=4)))
+    tile = tuple(draw(st.sampled_from(sorted(divisors(size)))) for size in shape)
+    order = draw(st.permutations(range(len(shape))))
+    source = Computed("x", shape, FLOAT, Layout.tiled(shape, tile, tuple(order)))
+    view, array = View.of(source), np.arange(math.prod(shape)).reshape(shape)
+    kinds = ["permute", "reshape", "slice", *(["expand"] if expands else [])]
+    for kind in draw(st.lists(st.sampled_from(kinds), max_size=4)):
+        match kind:
+            case "permute":
+                dims = draw(st.permutations(range(array.ndim)))
+                view, array = view.permuted(dims), array.transpose(dims)
+            case "reshape":
+                sizes = draw(st.sampled_from(_factorisations(array.size)))
+                view, array = view.reshaped(sizes), array.reshape(sizes)
+            case "slice":
+                dim = draw(st.integers(0, array.ndim - 1))
+                first = draw(st.integers(0, array.shape[dim] - 1))
+                count = draw(st.integers(1, array.shape[dim] - first))
+                view = view.sliced(dim, first, count)
+                array = array.take(range(first, first + count), axis=dim)
+            case _:
+                wider = tuple(
+                    draw(st.sampled_from([1, 2, 3])) if each == 1 else each for each in array.shape
+                )
+                wider = (*draw(st.sampled_from([(), (2,)])), *wider)
+                view, array = view.expanded(wider), np.broadcast_to(array, wider)
+    return view, array
+
+
+def _factorisations(size: int) -> list[tuple[int, ...]]:
+    """Shapes of one, two and three dimensions with as many elements."""
+    pairs = [(each, size // each) for each in sorted(divisors(size))]
+    triples = [(a, b, c) for a, rest in pairs for b in sorted(divisors(rest)) for c in (rest // b,)]
+    return [(size,), *pairs, *triples]
+
+
+def _tiles(array: NDArray[np.int64], layout: Layout) -> list[NDArray[np.int64]]:
+    """Gather the tiles of an array as a stream in this layout has them."""
+    found = []
+    for offset in layout.offsets():
+        part = array[
+            tuple(slice(at, at + size) for at, size in zip(offset, layout.tile, strict=True))
+        ]
+        found.append(part.reshape(layout.rows, layout.cols))
+    return found
+
+
+@settings(max_examples=300, deadline=None)
+@given(_viewed(), st.data())
+def test_pulled_tiles_are_those_of_the_view(
+    viewed: tuple[View, NDArray[np.int64]], data: st.DataObject
+) -> None:
+    """In any order and with any tiles for which there is a walk over the source."""
+    view, array = viewed
+    assert view.shape == array.shape
+    tile = tuple(data.draw(st.sampled_from(sorted(divisors(size)))) for size in array.shape)
+    layout = Layout.tiled(array.shape, tile, tuple(data.draw(st.permutations(range(array.ndim)))))
+    pulled = view.pull(layout)
+    if pulled is None:
+        return
+    source = np.arange(math.prod(view.source.shape)).reshape(pulled.layout.shape)
+    found = _tiles(source, pulled.layout)
+    wanted = _tiles(array, layout)
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one.reshape(-1)[pulled.places], other)
+
+
+@settings(max_examples=300, deadline=None)
+@given(_viewed(expands=False))
+def test_the_layout_of_a_view_is_what_the_stream_of_its_source_shows(
+    viewed: tuple[View, NDArray[np.int64]],
+) -> None:
+    """The tiles of the source's stream, taken for tiles of the view."""
+    view, array = viewed
+    layout = view.layout
+    if layout is None:
+        return
+    assert isinstance(view.source, Computed)
+    source = np.arange(math.prod(view.source.shape)).reshape(view.source.shape)
+    for one, other in zip(_tiles(source, view.source.layout), _tiles(array, layout), strict=True):
+        np.testing.assert_array_equal(one.reshape(other.shape), other)
+
+
+@settings(max_examples=200, deadline=None)
+@given(_viewed(), st.integers(1, 8))
+def test_there_are_tiles_for_every_view(viewed: tuple[View, NDArray[np.int64]], rows: int) -> None:
+    """Down to single elements; of a view that is the tensor itself, as large as asked for."""
+    view, array = viewed
+    wish = rows_layout(array.shape, rows, array.shape[-1])
+    layout = readable((view,), wish, whole_rows=False)
+    if view.is_plain:
+        assert layout == wish
+    pulled = view.pull(layout)
+    assert pulled is not None or max(layout.tile) > 1
+
+
+def test_views_of_what_is_stored_are_tensors_of_their_own() -> None:
+    """The host lays them out; only what is read again stays a view."""
+    stored = Stored.of("w", (4, 6), FLOAT, lambda: np.arange(24.0).reshape(4, 6))
+    view = View.of(stored).permuted((1, 0)).sliced(0, 2, 3).reshaped((3, 2, 2))
+    assert view.is_plain
+    np.testing.assert_array_equal(
+        view.array(), np.arange(24.0).reshape(4, 6).T[2:5].reshape(3, 2, 2)
+    )
+    again = view.expanded((5, 3, 2, 2))
+    assert not again.is_plain
+    np.testing.assert_array_equal(again.array(), np.broadcast_to(view.array(), (5, 3, 2, 2)))
+
+
+def test_a_map_follows_the_operand_that_is_computed() -> None:
+    """Its tiles and its order, where they hold what the function needs."""
+    layout = Layout.tiled((4, 6), (2, 3), (1, 0))
+    x = View.of(Computed("x", (4, 6), FLOAT, layout))
+    w = View.of(Stored.of("w", (6,), FLOAT, None))
+    schedule = Schedule(tile_rows=4)
+    assert followed((x, w), (4, 6), schedule, whole_rows=False) == layout
+    whole = followed((x, w), (4, 6), schedule, whole_rows=True)
+    assert whole.same_order(Layout.tiled((4, 6), (4, 6)))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 5000), st.integers(1, 128))
+def test_fit_divides_and_is_near_the_wish(size: int, wish: int) -> None:
+    """The largest divisor not above; above only where that is less than a quarter of it."""
+    found = fit(size, wish)
+    assert size % found == 0
+    below = max(each for each in range(1, min(size, wish) + 1) if size % each == 0)
+    if found != below:
+        assert 4 * below < min(wish, size)
+        assert below < found <= 8 * wish

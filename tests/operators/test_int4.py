@@ -1,0 +1,188 @@
+"""int4: weights of four bits, two of them in a byte, wherever bytes are counted."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabric import (
+    FlatDescription,
+    Hardware,
+    Program,
+    Report,
+    ShapeError,
+    Tile,
+    hardware_scope,
+    simulate,
+)
+from operators import (
+    Accum,
+    Flatten,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    Matmul,
+    MatmulSum,
+    Promote,
+    RowMaximum,
+    Tensor,
+)
+from operators.tiles.conversion import ValueChangedError, converted
+from operators.tiles.grid import Grid
+
+INT4 = np.dtype(ml_dtypes.int4)
+BYTEWISE = Hardware(hbm=FlatDescription(request_bytes=1))
+
+
+def copied(rows: int, cols: int, dtype: str) -> Report:
+    """Return the report of a program that loads tiles and stores them."""
+    values = np.arange(rows * cols).reshape(rows, cols) % 8
+    with hardware_scope(BYTEWISE), Program("copy", mode="functional") as program:
+        tensor = Tensor((rows, cols), lambda: values, dtype=dtype)
+        LinearOffChipStore("y")(LinearOffChipLoad(tensor, tile=(1, cols))())
+    program.expect(y=lambda: values)
+    report = simulate(program)
+    assert report.verified
+    assert () == report.warnings
+    return report
+
+
+class TestBytes:
+    """What is counted before the run, in it, and moved by requests of one byte."""
+
+    @settings(max_examples=20, deadline=None)
+    @given(rows=st.integers(1, 4), cols=st.integers(1, 33))
+    def test_rows_of_bytes(self, rows: int, cols: int) -> None:
+        """A row takes half as many bytes as it has columns, and one more where these are odd."""
+        report = copied(rows, cols, "int4")
+
+        moved_bytes = 2 * rows * len(np.packbits(np.zeros(4 * cols, bool)))
+        assert moved_bytes == report.off_chip_traffic_bytes == report.hbm_bytes_moved
+
+    def test_half_of_int8(self) -> None:
+        """An even number of columns is half of what int8 takes, on chip too."""
+        packed, whole = copied(4, 32, "int4"), copied(4, 32, "int8")
+
+        assert packed.off_chip_traffic_bytes is not None
+        assert packed.on_chip_requirement_bytes is not None
+        assert whole.off_chip_traffic_bytes == 2 * packed.off_chip_traffic_bytes
+        assert whole.on_chip_requirement_bytes == 2 * packed.on_chip_requirement_bytes
+        assert whole.cycles is not None
+        assert packed.cycles is not None
+        assert whole.cycles > packed.cycles
+
+    def test_places(self) -> None:
+        """Tiles of a tensor lie in its bytes: a row of 8 columns is 4 bytes."""
+        grid = Grid("load", Tensor((4, 8), dtype="int4"), (2, 4))
+
+        assert [0, 2, 8, 10] == [grid.offset_bytes(number, INT4) for number in range(4)]
+        assert grid.pitch_bytes(INT4) == 4
+        assert [6, 10] == [Tile(2, cols, INT4).size_bytes for cols in (5, 10)]
+
+    def test_middle_of_a_byte(self) -> None:
+        """A tile beside another one begins with a whole byte."""
+        with (
+            Program("odd"),
+            pytest.raises(
+                ShapeError,
+                match=r"LinearOffChipLoad cuts rows of int4 into tiles of 3 columns: expected an "
+                r"even number, so that a tile begins with a whole byte$",
+            ),
+        ):
+            LinearOffChipLoad(Tensor((2, 6), dtype="int4"), tile=(2, 3))()
+
+    @pytest.mark.parametrize("dtype", ["int4", "int8"])
+    def test_both_engines(self, dtype: str) -> None:
+        """Compiled loops move what tasks do, in the same cycles."""
+        reports = []
+        for engine in ("compiled", "tasks"):
+            with Program("layer") as program:
+                x = LinearOffChipLoad(Tensor((16, 64), dtype="int8"), tile=(16, 16))()
+                w = LinearOffChipLoad(Tensor((64, 32), dtype=dtype), tile=(16, 32))()
+                parts = Accum(MatmulSum())(Flatten(0, 1)(x), Flatten(0, 1)(w))
+                LinearOffChipStore("y")(Promote(0)(parts))
+            reports.append(simulate(program, engine=engine))
+
+        assert reports[0] == reports[1]
+        weights_bytes = 64 * 32 // (2 if dtype == "int4" else 1)
+        assert 16 * 64 + weights_bytes + 16 * 32 == reports[0].off_chip_traffic_bytes
+
+
+class TestProducts:
+    """Activations times weights of four bits."""
+
+    @settings(max_examples=20, deadline=None)
+    @given(
+        seed=st.integers(0, 999),
+        activations=st.sampled_from(["int8", "int16", "int32", "float32", "bfloat16"]),
+        transposed=st.booleans(),
+    )
+    def test_numpy(self, seed: int, activations: str, transposed: bool) -> None:
+        """The product has the type of the activations, and numpy's numbers."""
+        random = np.random.default_rng(seed)
+        a, w = random.integers(-2, 3, (4, 6)), random.integers(-8, 8, (6, 10))
+        w_stored = w.T if transposed else w
+        with Program("product", mode="functional") as program:
+            x = LinearOffChipLoad(Tensor(a.shape, lambda: a, dtype=activations), tile=a.shape)()
+            weights = Tensor(w_stored.shape, lambda: w_stored, dtype="int4")
+            y = Map(Matmul(transposed=transposed))(
+                x, LinearOffChipLoad(weights, tile=w_stored.shape)()
+            )
+            LinearOffChipStore("y")(y)
+        program.expect(y=lambda: a @ w)
+
+        report = simulate(program)
+
+        assert report.verified
+        assert activations == str(report.outputs["y"].dtype)
+
+    @pytest.mark.parametrize(
+        ("a", "b"), [("int4", "int8"), ("int8", "int16"), ("bfloat16", "float8_e4m3")]
+    )
+    def test_refused(self, a: str, b: str) -> None:
+        """Only integers of fewer bits are weights; other types have to be equal."""
+        with Program("wrong"):
+            x = LinearOffChipLoad(Tensor((4, 4), dtype=a), tile=(4, 4))()
+            w = LinearOffChipLoad(Tensor((4, 4), dtype=b), tile=(4, 4))()
+            with pytest.raises(ShapeError, match=r"expected one element type$"):
+                Map(Matmul())(x, w)
+
+    def test_own_arithmetic(self) -> None:
+        """Other functions take int4 as they take other integers."""
+        values = np.array([[-8, -5, -3, -8]])
+        with Program("largest", mode="functional") as program:
+            tiles = LinearOffChipLoad(values.astype(INT4), tile=(1, 4))()
+            LinearOffChipStore("y")(Map(RowMaximum())(tiles))
+        program.expect(y=lambda: [[-3]])
+
+        report = simulate(program)
+
+        assert report.verified
+        assert str(report.outputs["y"].dtype) == "int4"
+
+
+class TestValues:
+    """What four bits hold, and what would be another number in them."""
+
+    @given(
+        number=st.integers(-20, 20) | st.sampled_from([0.5, -8.5, 1e30, float("nan")]),
+        dtype=st.sampled_from(["float32", "float64", "int64"]),
+    )
+    @settings(deadline=None)
+    def test_holds(self, number: float, dtype: str) -> None:
+        """Integers from -8 to 7 stay what they are; all else is refused."""
+        if dtype == "int64" and not isinstance(number, int):
+            number = 99
+        array = np.array([[number]], dtype)
+
+        if isinstance(number, int) and -8 <= number <= 7:
+            result = converted(array, INT4)
+            assert INT4 == result.dtype
+            assert number == int(result[0, 0])
+            assert number == int(converted(result, np.dtype(np.int8))[0, 0])
+        else:
+            with pytest.raises(ValueChangedError, match=r"at \[0, 0\], which is -?\d as int4$"):
+                converted(array, INT4)

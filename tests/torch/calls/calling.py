@@ -1,0 +1,133 @@
+"""Programs of a single call, without a capture: what PyTorch computes is what they expect."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+import operators.torch.calls  # noqa: F401 - registers the importers
+from fabric import Layout, Program, simulate
+from operators.functions.steps import Pointwise
+from operators.kernels.kernel import Operand
+from operators.kernels.merging import merge_chains
+from operators.kernels.row_local import row_local, rows_layout
+from operators.kernels.schedule import Schedule, divisors
+from operators.kernels.storing import Store, matrix_shape
+from operators.kernels.tensors import Computed, Stored, View
+from operators.kernels.wiring import wire
+from operators.torch.call import Call, Spec
+from operators.torch.importing import Importing
+from operators.torch.numbers import array_of, dtype_of
+from operators.torch.registry import importer_of
+
+SCHEDULES = st.builds(
+    Schedule, tile_rows=st.sampled_from([1, 2, 4, 16]), tile_cols=st.sampled_from([2, 4, 64])
+)
+DTYPES = st.sampled_from([torch.float32, torch.bfloat16])
+SIZES = st.sampled_from([1, 2, 3, 4, 5, 6, 8])
+
+
+def called(target: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
+    """Return what PyTorch computes."""
+    function = functools.reduce(getattr, target.split("."), torch.ops)
+    found = function(*args, **kwargs)  # type: ignore[operator]
+    return list(found) if isinstance(found, tuple | list) else [found]
+
+
+class Single:
+    """A program of one call."""
+
+    def __init__(self, schedule: Schedule, draw: st.DrawFn) -> None:
+        """Wire under ``schedule``; tensors come from memory or from a kernel, in any layout."""
+        self.importing = Importing(schedule, _no_choice)
+        self.draw = draw
+        self._count = 0
+
+    def given(self, value: Any) -> Any:
+        """Return an argument as importers see it."""
+        if isinstance(value, tuple | list):
+            return type(value)(map(self.given, value))
+        if not isinstance(value, torch.Tensor):
+            return value
+        self._count += 1
+        spec = f"t{self._count}", tuple(value.shape), dtype_of(value.dtype)
+        known = not value.is_floating_point()
+        if known or not value.ndim or not self.draw(st.booleans()):
+            return View.of(Stored.of(*spec, lambda: array_of(value), known=known))
+        return self._computed(value)
+
+    def _computed(self, tensor: torch.Tensor) -> View:
+        """Return a tensor as a kernel gives it: in a layout and seen in an order drawn at random."""
+        dims = tuple(self.draw(st.permutations(range(tensor.ndim))))
+        turned = tensor.permute(dims)
+        shape, dtype = tuple(turned.shape), dtype_of(tensor.dtype)
+        layout = rows_layout(
+            shape,
+            self.draw(st.sampled_from([1, 2, 8])),
+            self.draw(st.sampled_from(sorted(divisors(shape[-1])))),
+        )
+        order = tuple(self.draw(st.permutations(range(len(shape)))))
+        layout = Layout.tiled(shape, layout.tile, order)
+        layout = layout.nested([loop for loop in layout.loops if loop.trips > 1])
+        name = f"c{self._count}"
+        view = View.of(Stored.of(f"t{self._count}", shape, dtype, lambda: array_of(turned)))
+        result = Computed(name, shape, dtype, layout)
+        step = Pointwise((0,), dtype, "copy")
+        kernel = row_local(name, [Operand(view, layout, broadcasts=True)], [step], result)
+        (found,) = self.importing.add(kernel)
+        return found.permuted([dims.index(dim) for dim in range(tensor.ndim)])
+
+    def views(
+        self, target: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[View | None, ...], list[torch.Tensor]]:
+        """Import a call; return what it gives, and what PyTorch computes."""
+        expected = called(target, args, kwargs)
+        specs = tuple(Spec(tuple(each.shape), dtype_of(each.dtype)) for each in expected)
+        arguments = tuple(map(self.given, args))
+        keywords = {name: self.given(value) for name, value in kwargs.items()}
+        call = Call(target, "call", arguments, keywords, specs, len(specs) > 1, "", None, None)
+        importer = importer_of(target)
+        assert importer is not None
+        found = importer(self.importing, call)
+        return found if isinstance(found, tuple) else (found,), expected
+
+    def program(self, target: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Program:
+        """Return the program of a call."""
+        return self.stored(*self.views(target, args, kwargs))
+
+    def stored(self, views: Sequence[View | None], expected: Sequence[torch.Tensor]) -> Program:
+        """Return the program that stores ``views`` and expects what PyTorch has."""
+        model = self.importing.model
+        wanted = {}
+        for index, (view, tensor) in enumerate(zip(views, expected, strict=True)):
+            if view is None:
+                continue
+            assert view.shape == tuple(tensor.shape)
+            assert view.dtype == dtype_of(tensor.dtype)
+            name = f"y{index}"
+            model.kernels.append(Store.of(name, view, self.importing.schedule))
+            wanted[name] = array_of(tensor).reshape(matrix_shape(view.shape))
+        model.drop_unread()
+        merge_chains(model)
+        with Program("call") as program:
+            wire(program, model)
+        program.expect(**{name: functools.partial(np.copy, each) for name, each in wanted.items()})
+        return program
+
+
+def _no_choice(*_: object) -> NoReturn:
+    """A call alone sends no tokens to experts."""
+    raise AssertionError
+
+
+def check(program: Program) -> None:
+    """Run a program and see that it gives what is expected, in as many cycles without data."""
+    report = simulate(program, mode="functional")
+    assert report.verification is not None
+    assert report.verified, "\n".join(report.verification.lines())
+    assert simulate(program, mode="timing").cycles == report.cycles

@@ -1,0 +1,385 @@
+"""Attention as a kernel: what PyTorch computes, and what is read for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from fabric import Layout, Program, simulate
+from operators.kernels.attention import Attention
+from operators.kernels.attention_mask import Mask
+from operators.kernels.attention_plan import plan_attention
+from operators.kernels.schedule import Schedule
+from operators.kernels.tensors import Computed, Source, Stored, View
+from tests.operators.kernels.driving import driven
+
+Array = NDArray[np.generic]
+
+F32, BF16 = np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16)
+SIZES = st.integers(1, 3)
+
+
+@dataclass
+class Attended:
+    """An attention that was drawn, its data and what PyTorch makes of them."""
+
+    kernel: Attention
+    data: dict[Source, Array]
+    wanted: Array
+
+    def program(self, flops_per_cycle: int | None = None) -> Program:
+        """The kernel alone, at the fabric's own channel depth."""
+        wanted = self.wanted
+        return driven(self.kernel, self.data, lambda: wanted, flops_per_cycle=flops_per_cycle)
+
+
+def _torch(array: Array) -> torch.Tensor:
+    """The same numbers for PyTorch."""
+    if array.dtype == BF16:
+        return torch.from_numpy(array.astype(np.float32)).to(torch.bfloat16)
+    return torch.from_numpy(np.ascontiguousarray(array))
+
+
+def attended(
+    queries: Array,
+    keys: Array,
+    values: Array,
+    mask: Array | None = None,
+    *,
+    stored: tuple[bool, ...] = (True,),
+    cuts: tuple[int, ...] = (),
+    schedule: Schedule | None = None,
+    permuted: bool = False,
+    expanded: bool = False,
+    scale: float | None = None,
+    known: bool = True,
+) -> Attended:
+    """Plan the attention of arrays.
+
+    Args:
+        queries: [batch, heads, rows, d].
+        keys: [batch, key heads, their number, d].
+        values: [batch, key heads, as many, e].
+        mask: of as many dimensions, 1 where it is the same for all.
+        stored: for each part of the keys, whether it is in off-chip memory.
+        cuts: where a part of the keys ends and the next one begins.
+        schedule: tiles and regions.
+        permuted: what kernels give has heads behind rows, and is seen the other way round.
+        expanded: heads that share keys are spelled as an expand of these.
+        scale: of the scores; one over the root of d where None.
+        known: the mask's numbers decide what is read.
+    """
+    data: dict[Source, Array] = {}
+
+    def view(name: str, array: Array, is_stored: bool) -> View:
+        if is_stored:
+            return View.of(Stored.of(name, array.shape, array.dtype, lambda: array))
+        held = array.transpose(0, 2, 1, 3) if permuted else array
+        source = Computed(name, held.shape, held.dtype, Layout.tiled(held.shape, (1, 1, 1, 1)))
+        data[source] = held
+        return View.of(source).permuted((0, 2, 1, 3)) if permuted else View.of(source)
+
+    def parts(name: str, array: Array) -> list[View]:
+        pieces = np.split(array, cuts, axis=2)
+        views = [
+            view(f"{name}{i}", *each) for i, each in enumerate(zip(pieces, stored, strict=True))
+        ]
+        if not expanded:
+            return views
+        group, wide = queries.shape[1] // keys.shape[1], []
+        for each in views:
+            batch, heads, *rest = each.shape
+            apart = each.reshaped((batch, heads, 1, *rest)).expanded((batch, heads, group, *rest))
+            wide.append(apart.reshaped((batch, heads * group, *rest)))
+        return wide
+
+    scale = queries.shape[-1] ** -0.5 if scale is None else scale
+    kernel = plan_attention(
+        "attention",
+        view("q", queries, is_stored=False),
+        parts("k", keys),
+        parts("v", values),
+        None if mask is None else _mask(mask, known=known),
+        scale=scale,
+        dtype=queries.dtype,
+        schedule=schedule or Schedule(),
+    )
+    wanted = torch.nn.functional.scaled_dot_product_attention(
+        *map(_torch, (queries, keys, values)),
+        attn_mask=None if mask is None else _torch(mask),
+        scale=scale,
+        enable_gqa=True,
+    )
+    return Attended(kernel, data, wanted.float().numpy())
+
+
+def _mask(array: Array, *, known: bool) -> Mask:
+    batch, heads, rows, keys = array.shape
+    return Mask((batch, heads, rows, keys), lambda: array, array.dtype, known)
+
+
+def numbers(seed: int, *shape: int, dtype: np.dtype = F32) -> Array:
+    """Normal numbers."""
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+@st.composite
+def masks(draw: st.DrawFn, batch: int, heads: int, rows: int, keys: int, dtype: np.dtype) -> Array:
+    """A mask as models have them, or any."""
+    kind = draw(st.sampled_from(["causal", "sliding", "lengths", "left", "any", "bias", "lowest"]))
+    row, key = np.arange(rows)[:, None] + keys - rows, np.arange(keys)
+    lengths = np.array(draw(st.lists(st.integers(0, keys), min_size=batch, max_size=batch)))
+    random = np.random.default_rng(draw(st.integers(0, 99)))
+    wide = (draw(st.sampled_from([1, batch])), draw(st.sampled_from([1, heads])))
+    whole = (*wide, draw(st.sampled_from([1, rows])), keys)
+    result: Array
+    match kind:
+        case "causal":
+            result = (key <= row)[None, None]
+        case "sliding":
+            result = ((key <= row) & (key > row - draw(st.integers(1, 4))))[None, None]
+        case "lengths":
+            result = key < lengths[:, None, None, None]
+        case "left":
+            result = (key >= lengths[:, None, None, None]) & (key <= row)
+        case "any":
+            result = random.random(whole) < draw(st.sampled_from([0.1, 0.5, 0.9]))
+        case "bias":
+            bias = random.standard_normal(whole)
+            result = np.where(random.random(whole) < 0.3, -np.inf, bias).astype(dtype)
+        case _:
+            lowest = float(vars(ml_dtypes)["finfo"](dtype).min)
+            result = np.where(random.random(whole) < 0.5, lowest, 0).astype(dtype)
+    return result
+
+
+@st.composite
+def attentions(draw: st.DrawFn) -> Attended:
+    """Any attention."""
+    batch, key_heads, group = draw(SIZES), draw(SIZES), draw(SIZES)
+    rows, keys = draw(st.integers(1, 8)), draw(st.integers(1, 9))
+    width, depth = draw(st.integers(1, 5)), draw(st.integers(1, 5))
+    dtype, seed = draw(st.sampled_from([F32, BF16])), draw(st.integers(0, 99))
+    cuts = tuple(draw(st.sets(st.integers(1, keys - 1), max_size=2))) if keys > 1 else ()
+    heads = key_heads * group
+    return attended(
+        numbers(seed, batch, heads, rows, width, dtype=dtype),
+        numbers(seed + 1, batch, key_heads, keys, width, dtype=dtype),
+        numbers(seed + 2, batch, key_heads, keys, depth, dtype=dtype),
+        draw(st.none() | masks(batch, heads, rows, keys, dtype)),
+        stored=tuple(draw(st.booleans()) for _ in range(len(cuts) + 1)),
+        cuts=tuple(sorted(cuts)),
+        schedule=Schedule(
+            tile_rows=draw(st.integers(1, 8)),
+            tile_keys=draw(st.integers(1, 8)),
+            attention_regions=draw(SIZES),
+        ),
+        permuted=draw(st.booleans()),
+        expanded=draw(st.booleans()),
+        scale=draw(st.none() | st.just(0.3)),
+    )
+
+
+class TestValue:
+    """Every attention is PyTorch's."""
+
+    @settings(max_examples=200)
+    @given(attentions())
+    def test_equals_pytorch(self, drawn: Attended) -> None:
+        """Whatever the sizes, masks, tiles, parts and regions."""
+        report = simulate(drawn.program(), mode="functional")
+
+        assert report.verified, report.verification
+
+    @settings(max_examples=40)
+    @given(attentions())
+    def test_modes_agree(self, drawn: Attended) -> None:
+        """Without data it takes as many cycles and moves as many bytes."""
+        program = drawn.program()
+
+        functional, timing = (simulate(program, mode=mode) for mode in ("functional", "timing"))
+
+        assert functional.cycles == timing.cycles
+        assert functional.off_chip_traffic_bytes == timing.off_chip_traffic_bytes
+        assert functional.flops == timing.flops
+
+    def test_rows_that_see_nothing(self) -> None:
+        """PyTorch gives zeros for a query that sees no key, and so does the kernel."""
+        mask = np.ones((1, 1, 4, 6), np.bool_)
+        mask[..., 1:3, :] = False
+        drawn = attended(*_operands(1, 2, 2, 4, 6), mask, schedule=Schedule(tile_rows=2))
+
+        report = simulate(drawn.program(), mode="functional")
+
+        assert not drawn.wanted[:, :, 1:3].any()
+        assert report.verified, report.verification
+
+    def test_bias_that_is_not_known(self) -> None:
+        """A bias that is made of weights decides nothing: all of it is read, and added."""
+        operands = _operands(2, 4, 2, 4, 6)
+        bias = numbers(3, 1, 4, 4, 6)
+        bias[..., 3:] = -np.inf
+        schedule = Schedule(tile_rows=2, tile_keys=3)
+        known = attended(*operands, bias, schedule=schedule)
+        unknown = attended(*operands, bias, schedule=schedule, known=False)
+
+        reports = [simulate(each.program(), mode="functional") for each in (known, unknown)]
+
+        assert all(each.verified for each in reports)
+        tasks, key_tile, bias_tile = 2 * 2 * 2, 3 * 2 * 8 * F32.itemsize, 4 * 3 * F32.itemsize
+        known_bytes, all_bytes = (each.off_chip_traffic_bytes or 0 for each in reports)
+        assert tasks * (key_tile + bias_tile) == all_bytes - known_bytes
+
+
+@dataclass(frozen=True)
+class Count:
+    """What a brute-force walk over a mask finds."""
+
+    visits: int
+    masked: int
+
+
+def counted(mask: Array, heads: int, key_heads: int, tile_rows: int, tile_keys: int) -> Count:
+    """Count the tiles of keys that are seen, and those that only some of the queries see."""
+    batch, _, rows, keys = mask.shape
+    mask = np.broadcast_to(mask, (batch, heads, rows, keys))
+    visits = masked = 0
+    for request in range(batch):
+        for first in range(0, heads, heads // key_heads):
+            for row in range(0, rows, tile_rows):
+                for key in range(0, keys, tile_keys):
+                    seen = mask[
+                        request,
+                        first : first + heads // key_heads,
+                        row : row + tile_rows,
+                        key : key + tile_keys,
+                    ]
+                    visits += bool(seen.any())
+                    masked += bool(seen.any() and not seen.all())
+    return Count(visits, masked)
+
+
+def _operands(
+    batch: int, heads: int, key_heads: int, rows: int, keys: int
+) -> tuple[Array, Array, Array]:
+    """Queries, keys and values of eight columns."""
+    return (
+        numbers(0, batch, heads, rows, 8),
+        numbers(1, batch, key_heads, keys, 8),
+        numbers(2, batch, key_heads, keys, 8),
+    )
+
+
+class TestTraffic:
+    """What is known to be masked is not read."""
+
+    @settings(max_examples=40)
+    @given(st.data())
+    def test_follows_the_mask(self, data: st.DataObject) -> None:
+        """Tiles that a brute-force walk over the mask counts are read, once for each task."""
+        batch, key_heads, group = data.draw(SIZES), data.draw(SIZES), data.draw(SIZES)
+        tile_rows, tile_keys = data.draw(SIZES), data.draw(st.integers(2, 3))
+        rows, keys = tile_rows * data.draw(SIZES), tile_keys * data.draw(SIZES)
+        heads = key_heads * group
+        mask = np.random.default_rng(data.draw(st.integers(0, 99))).random(
+            (batch, data.draw(st.sampled_from([1, heads])), rows, keys)
+        ) < data.draw(st.sampled_from([0.1, 0.3, 0.8]))
+        operands = _operands(batch, heads, key_heads, rows, keys)
+        schedule = Schedule(tile_rows=tile_rows, tile_keys=tile_keys)
+        drawn = attended(*operands, mask, schedule=schedule)
+        tiles = drawn.kernel.heads
+        count = counted(mask, heads, key_heads, tiles.rows, tiles.columns)
+
+        report = simulate(drawn.program(), mode="timing")
+
+        streamed = 2 * operands[0].nbytes  # queries and results
+        mask_rows = tiles.rows * (1 if mask.shape[1] == 1 else group)
+        read = count.visits * tiles.columns * 16 * F32.itemsize
+        read += count.masked * mask_rows * tiles.columns
+        assert streamed + read == report.off_chip_traffic_bytes
+
+    def test_causal(self) -> None:
+        """Of n x n tiles n * (n + 1) / 2 are read, and only those on the diagonal are masked."""
+        queries, keys, values = _operands(1, 1, 1, 32, 32)
+        mask = np.tri(32, dtype=np.bool_)[None, None]
+        schedule = Schedule(tile_rows=4, tile_keys=4)
+
+        report = simulate(attended(queries, keys, values, mask, schedule=schedule).program())
+
+        read = 36 * 4 * 16 * F32.itemsize + 8 * 4 * 4
+        assert 2 * queries.nbytes + read == report.off_chip_traffic_bytes
+
+    def test_follows_lengths(self) -> None:
+        """A request reads the tiles that its cache fills, however much room there is."""
+        lengths = np.array([3, 17, 8])
+        tiles = (lengths + 3) // 4
+        found = []
+        for room in (20, 40):
+            mask = (np.arange(room) < lengths[:, None])[:, None, None]
+            operands = _operands(3, 4, 2, 1, room)
+            drawn = attended(*operands, mask, schedule=Schedule(tile_keys=4))
+            found.append(simulate(drawn.program(), mode="timing").off_chip_traffic_bytes)
+
+        keys_and_values = 2 * tiles.sum() * 4 * 16 * F32.itemsize
+        masks = 2 * 2 * 4  # of two key heads, for the two requests whose last tile is not full
+        assert [2 * 3 * 4 * 8 * F32.itemsize + keys_and_values + masks] * 2 == found
+
+    def test_new_keys_are_not_read(self) -> None:
+        """Of a cache and a key that a kernel gives, only the cache comes from memory."""
+        room, lengths = 8, np.array([2, 5])
+        mask = np.concatenate([np.arange(room) < lengths[:, None], np.ones((2, 1), np.bool_)], 1)
+        queries, keys, values = _operands(2, 4, 2, 1, room + 1)
+        drawn = attended(
+            queries,
+            keys,
+            values,
+            mask[:, None, None],
+            stored=(True, False),
+            cuts=(room,),
+            schedule=Schedule(tile_keys=4),
+        )
+
+        report = simulate(drawn.program(), mode="functional")
+
+        assert report.verified, report.verification
+        cache = 2 * (1 + 2) * 4 * 16 * F32.itemsize
+        new = 2 * 2 * 16 * F32.itemsize
+        masks = 2 * 2 * 4
+        assert 2 * queries.nbytes + cache + new + masks == report.off_chip_traffic_bytes
+
+
+class TestHeads:
+    """Heads that share keys are one task."""
+
+    def test_expanded_heads_are_found(self) -> None:
+        """An expand of key heads is seen through: keys pass once for all heads that share them."""
+        queries, keys, values = _operands(2, 6, 2, 4, 8)
+        spelled = [attended(queries, keys, values, expanded=each) for each in (False, True)]
+
+        reports = [simulate(each.program(), mode="functional") for each in spelled]
+
+        assert all(each.verified for each in reports)
+        assert reports[0].cycles == reports[1].cycles
+        assert reports[0].off_chip_traffic_bytes == reports[1].off_chip_traffic_bytes
+        assert [3, 3] == [each.kernel.heads.group for each in spelled]
+
+
+class TestRegions:
+    """Copies of the kernel share its tasks."""
+
+    def test_are_quicker(self) -> None:
+        """Where the operators are what takes the time, four regions take less than half of it."""
+        operands = _operands(4, 2, 2, 8, 16)
+        cycles = []
+        for regions in (1, 4):
+            schedule = Schedule(tile_rows=8, tile_keys=8, attention_regions=regions)
+            program = attended(*operands, schedule=schedule).program(flops_per_cycle=4)
+            cycles.append(simulate(program, mode="timing").cycles or 0)
+
+        assert 0 < 2 * cycles[1] < cycles[0]

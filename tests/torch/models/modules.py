@@ -1,0 +1,169 @@
+"""Small modules that were written to be run by PyTorch, without a look at what can be imported."""
+
+# mypy: disallow-subclassing-any=False
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+__all__ = ["MODULES"]
+
+
+class Autoencoder(nn.Module):
+    """Down to a few numbers and up again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.Sequential(nn.Linear(24, 12), nn.ReLU(), nn.Linear(12, 3))
+        self.up = nn.Sequential(nn.Linear(3, 12), nn.ReLU(), nn.Linear(12, 24), nn.Sigmoid())
+
+    def forward(self, x: Any) -> Any:
+        return self.up(self.down(x))
+
+
+class Mixer(nn.Module):
+    """Mixes tokens, which are columns once they have changed places with them, then channels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.LayerNorm(12), nn.LayerNorm(12)
+        self.tokens = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8))
+        self.channels = nn.Sequential(nn.Linear(12, 24), nn.GELU(), nn.Linear(24, 12))
+
+    def forward(self, x: Any) -> Any:
+        x = x + self.tokens(self.first(x).transpose(1, 2)).transpose(1, 2)
+        return x + self.channels(self.second(x))
+
+
+class GatedConvolution(nn.Module):
+    """Every token sees itself and the two in front of it; one half gates the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = nn.Linear(3 * 8, 2 * 8)
+
+    def forward(self, x: Any) -> Any:
+        padded = functional.pad(x, (0, 0, 2, 0))
+        tokens = x.shape[1]
+        seen = torch.cat([padded[:, shift : shift + tokens] for shift in range(3)], dim=-1)
+        value, gate = self.mix(seen).chunk(2, dim=-1)
+        return value * torch.sigmoid(gate)
+
+
+class TiedWeights(nn.Module):
+    """The matrix that it goes in by is the one that it comes out by."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(10, 16) / 4)
+
+    def forward(self, x: Any) -> Any:
+        hidden = torch.tanh(x @ self.weight.T)
+        return hidden @ self.weight
+
+
+class ResidualTowers(nn.Module):
+    """Two towers of other heights that are added at the top."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.high = nn.ModuleList([nn.Linear(16, 16) for _ in range(3)])
+        self.low = nn.Linear(16, 16)
+
+    def forward(self, x: Any) -> Any:
+        high = x
+        for floor in self.high:
+            high = high + functional.silu(floor(high))
+        return high - self.low(x)
+
+
+class TwoOutputs(nn.Module):
+    """A mean and a deviation, of which the deviation is made of what the mean is made of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trunk = nn.Linear(16, 8)
+        self.mean, self.log_deviation = nn.Linear(8, 4), nn.Linear(8, 4)
+
+    def forward(self, x: Any) -> tuple[Any, Any]:
+        hidden = functional.leaky_relu(self.trunk(x), 0.1)
+        return self.mean(hidden), torch.exp(0.5 * self.log_deviation(hidden))
+
+
+class UsedTwice(nn.Module):
+    """One module, called on what it gave before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.step = nn.Sequential(nn.Linear(12, 12), nn.Tanh())
+
+    def forward(self, x: Any) -> Any:
+        return self.step(self.step(x)) + x
+
+
+class BroadcastBias(nn.Module):
+    """A bias of every head and token, for all rows of a batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.randn(4, 1, 8))
+        self.scale = nn.Parameter(torch.randn(5, 1))
+
+    def forward(self, x: Any) -> Any:
+        return (x + self.bias) * self.scale
+
+
+class ScalarBuffer(nn.Module):
+    """A temperature that is no parameter, and has no dimension."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("temperature", torch.tensor(0.7))
+        self.head = nn.Linear(16, 6)
+
+    def forward(self, x: Any) -> Any:
+        return torch.softmax(self.head(x) / self.temperature, dim=-1)
+
+
+class UnusedInput(nn.Module):
+    """Takes two and looks at one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(16, 6, bias=False)
+
+    def forward(self, x: Any, ignored: Any) -> Any:
+        del ignored
+        return self.head(x)
+
+
+class Classifier(nn.Module):
+    """The mean over all tokens, normalised, and one score of each class."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.head = nn.RMSNorm(16), nn.Linear(16, 7)
+
+    def forward(self, x: Any) -> Any:
+        return functional.log_softmax(self.head(self.norm(x.mean(dim=1))), dim=-1)
+
+
+MODULES: Final[dict[str, tuple[Callable[[], nn.Module], tuple[tuple[int, ...], ...]]]] = {
+    "autoencoder": (Autoencoder, ((7, 24),)),
+    "mixer": (Mixer, ((2, 8, 12),)),
+    "gated convolution": (GatedConvolution, ((2, 6, 8),)),
+    "tied weights": (TiedWeights, ((5, 16),)),
+    "residual towers": (ResidualTowers, ((2, 3, 16),)),
+    "two outputs": (TwoOutputs, ((6, 16),)),
+    "a module used twice": (UsedTwice, ((9, 12),)),
+    "a broadcast bias": (BroadcastBias, ((3, 4, 5, 8),)),
+    "a scalar buffer": (ScalarBuffer, ((4, 16),)),
+    "an unused input": (UnusedInput, ((4, 16), (3,))),
+    "a classifier": (Classifier, ((3, 5, 16),)),
+}
+"""What makes a module, and the shapes of what it is called with."""

@@ -1,0 +1,31 @@
+"""Modules as people write them: what they store is what PyTorch computes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from fabric import simulate
+from operators.kernels.schedule import Schedule
+from operators.torch import from_torch
+from tests.torch.models.modules import MODULES
+
+SCHEDULES = {
+    "default": Schedule(),
+    "small tiles": Schedule(tile_rows=2, tile_cols=4, tile_inner=8, order="row"),
+    "sums stay": Schedule(tile_rows=4, tile_cols=8, tile_inner=4, order="output"),
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("name", MODULES)
+def test_what_is_stored(name: str, schedule: str) -> None:
+    """Every output of a module is PyTorch's, under every schedule."""
+    made, shapes = MODULES[name]
+    torch.manual_seed(len(name))
+    module = made().eval()
+    args = tuple(torch.randn(shape) for shape in shapes)
+
+    report = simulate(from_torch(module, args, schedule=SCHEDULES[schedule]), mode="functional")
+
+    assert report.verified, report.verification
