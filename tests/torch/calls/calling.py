@@ -82,8 +82,10 @@ class Single:
         (found,) = self.importing.add(kernel)
         return found.permuted([dims.index(dim) for dim in range(tensor.ndim)])
 
-    def program(self, target: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Program:
-        """Return the program of a call."""
+    def views(
+        self, target: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[View | None, ...], list[torch.Tensor]]:
+        """Import a call; return what it gives, and what PyTorch computes."""
         expected = called(target, args, kwargs)
         specs = tuple(Spec(tuple(each.shape), dtype_of(each.dtype)) for each in expected)
         arguments = tuple(map(self.given, args))
@@ -92,7 +94,11 @@ class Single:
         importer = importer_of(target)
         assert importer is not None
         found = importer(self.importing, call)
-        return self.stored(found if isinstance(found, tuple) else (found,), expected)
+        return found if isinstance(found, tuple) else (found,), expected
+
+    def program(self, target: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Program:
+        """Return the program of a call."""
+        return self.stored(*self.views(target, args, kwargs))
 
     def stored(self, views: Sequence[View | None], expected: Sequence[torch.Tensor]) -> Program:
         """Return the program that stores ``views`` and expects what PyTorch has."""
@@ -115,7 +121,8 @@ class Single:
 
 
 def _no_choice(*_: object) -> NoReturn:
-    raise AssertionError("these calls choose nothing")
+    """A call alone sends no tokens to experts."""
+    raise AssertionError
 
 
 def check(program: Program) -> None:
