@@ -78,7 +78,9 @@ def _linear(given: _Drawing) -> Arguments:
 
 def _addmm(given: _Drawing) -> Arguments:
     (left, right), _ = _mm(given)
-    factors = given.draw(st.sampled_from([{}, {"alpha": 2}, {"beta": 0.5, "alpha": 3}, {"beta": 0}]))
+    factors = given.draw(
+        st.sampled_from([{}, {"alpha": 2}, {"beta": 0.5, "alpha": 3}, {"beta": 0}])
+    )
     return (given.broadcast(left.shape[0], right.shape[1]), left, right), factors
 
 
