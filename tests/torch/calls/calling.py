@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -35,7 +35,8 @@ SIZES = st.sampled_from([1, 2, 3, 4, 5])
 def called(target: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
     """Return what PyTorch computes."""
     function = functools.reduce(getattr, target.split("."), torch.ops)
-    found = function(*args, **kwargs)  # type: ignore[operator]
+    assert callable(function)
+    found = function(*args, **kwargs)
     return list(found) if isinstance(found, tuple | list) else [found]
 
 
@@ -46,7 +47,7 @@ def _no_choice(*_: object) -> NoReturn:
 class Single:
     """A program of one call."""
 
-    def __init__(self, schedule: Schedule, draw: st.DrawFn) -> None:
+    def __init__(self, schedule: Schedule, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
         """Wire under ``schedule``; tensors come from memory or from a kernel, in any layout."""
         self.importing = Importing(schedule, _no_choice)
         self.draw = draw
@@ -120,16 +121,11 @@ class Single:
         merge_chains(model)
         with Program("call") as program:
             wire(program, model)
-        program.expect(
-            equal_nan=True,
-            **{name: functools.partial(np.copy, each) for name, each in wanted.items()},
-        )
+        given: dict[str, Any] = {
+            name: functools.partial(np.copy, each) for name, each in wanted.items()
+        }
+        program.expect(equal_nan=True, **given)
         return program
-
-
-def _no_choice(*_: object) -> NoReturn:
-    """A call alone sends no tokens to experts."""
-    raise AssertionError
 
 
 def check(program: Program) -> None:

@@ -7,16 +7,15 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-torch = pytest.importorskip("torch")
-
-from fabric.runs.verify import default_tolerance  # noqa: E402
-from operators.torch.numbers import array_of  # noqa: E402
-from operators.torch.registry import importer_of, supported  # noqa: E402
-from tests.torch.calls.calling import DTYPES, SCHEDULES, SIZES, Single, check  # noqa: E402
-from tests.torch.calls.evaluating import evaluated  # noqa: E402
+from fabric.runs.verify import default_tolerance
+from operators.torch.numbers import array_of
+from operators.torch.registry import importer_of, supported
+from tests.torch.calls.calling import DTYPES, SCHEDULES, SIZES, Single, check
+from tests.torch.calls.evaluating import evaluated
 
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 Draw: TypeAlias = Callable[[st.DrawFn, Any], Arguments]
@@ -195,6 +194,14 @@ def _selected(draw: st.DrawFn, x: Any) -> Arguments:
     return (x, dim, draw(st.integers(-x.shape[dim], x.shape[dim] - 1))), {}
 
 
+BOUNDS: Final = st.sampled_from(
+    [
+        lambda x: (x, -0.5, 0.5),
+        lambda x: (x, None, 0.5),
+        lambda x: (x, -0.5),
+    ]
+)
+
 CASES: Final[dict[str, Draw]] = {
     **{
         f"aten.{name}.default": _alone
@@ -316,14 +323,6 @@ CASES: Final[dict[str, Draw]] = {
     "aten.where.self": lambda draw, x: ((_mask(draw, x), x, _other(draw, x)), {}),
 }
 """For each call that is imported here, how its arguments are drawn."""
-
-BOUNDS: Final = st.sampled_from(
-    [
-        lambda x: (x, -0.5, 0.5),
-        lambda x: (x, None, 0.5),
-        lambda x: (x, -0.5),
-    ]
-)
 
 TARGETS: Final = sorted(target for target, draw in CASES.items() if draw is not _skip)
 
