@@ -189,6 +189,14 @@ def _narrow(draw: st.DrawFn, x: Any) -> Arguments:
     return (x, dim, first, draw(st.integers(1, x.shape[dim] - first))), {}
 
 
+def _padded(draw: st.DrawFn, x: Any) -> Arguments:
+    sizes: list[int] = []
+    for size in reversed(x.shape[draw(st.integers(0, x.ndim - 1)) :]):
+        first = draw(st.integers(1 - size, 2))
+        sizes += [first, draw(st.integers(1 - size - min(first, 0), 2))]
+    return (x, sizes), {}
+
+
 def _selected(draw: st.DrawFn, x: Any) -> Arguments:
     dim = _dim(draw, x)
     return (x, dim, draw(st.integers(-x.shape[dim], x.shape[dim] - 1))), {}
@@ -268,6 +276,7 @@ CASES: Final[dict[str, Draw]] = {
     "aten.clamp.default": lambda draw, x: (draw(BOUNDS)(x), {}),
     "aten.clip.default": lambda draw, x: (draw(BOUNDS)(x), {}),
     "aten.detach_.default": _skip,
+    "aten.constant_pad_nd.default": _padded,
     "aten.dropout.default": _with(0.5, False),
     "aten.expand_as.default": lambda draw, x: ((_other(draw, x), x), {}),
     "aten.feature_dropout.default": _with(0.5, False),
@@ -292,6 +301,7 @@ CASES: Final[dict[str, Draw]] = {
     ),
     "aten.narrow.default": _narrow,
     "aten.native_layer_norm.default": _norm(bias=True, eps=1e-6),
+    "aten.pad.default": _padded,
     "aten.permute.default": lambda draw, x: ((x, draw(st.permutations(range(-x.ndim, 0)))), {}),
     "aten.pow.Scalar": lambda _, x: ((1.5, x), {}),
     "aten.pow.Tensor_Scalar": lambda draw, x: (
