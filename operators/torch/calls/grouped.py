@@ -201,7 +201,7 @@ def _multiplied(
     results = []
     for number, each in enumerate(weights):
         cols = each.shape[2]
-        if cols % tile:
+        if not summed and cols % tile:
             importing.unsupported(f"parts of {tile} and of {cols} columns: expected equal ones")
         spread = Spread.PACKED if summed else Spread.TILED
         given = Routed(form.routing, spread, form.packing, 0 if summed else tile)
