@@ -18,7 +18,7 @@ from operators.functions.sums import SignalAllRead
 from operators.linear_off_chip_load import LinearOffChipLoad
 from operators.metadata import Metadata
 from operators.random_off_chip_store import RandomOffChipStore
-from operators.redimension import redimensioned
+from operators.streams.dimensions import redimensioned
 from operators.tiles.scratch import Scratch
 from operators.tiles.tensor import Tensor
 
@@ -72,7 +72,8 @@ def matrix_of(layout: Layout) -> Matrix:
 def _pitch(layout: Layout, strides: list[int]) -> int | None:
     """Return how far apart the rows of a tile are in memory; None where that differs."""
     if layout.rows == 1:
-        return layout.cols
+        last = math.prod(layout.shape[-1:])
+        return layout.cols if last % layout.cols else last
     dims = [dim for dim, size in enumerate(layout.tile[:-1]) if size > 1]
     for outer, inner in pairwise(dims):
         if strides[outer] != layout.tile[inner] * strides[inner]:
@@ -81,13 +82,16 @@ def _pitch(layout: Layout, strides: list[int]) -> int | None:
 
 
 @checked
-def loaded(tensor: Tensor, layout: Layout, reference: Stream | None = None) -> Stream:
+def loaded(
+    tensor: Tensor, layout: Layout, reference: Stream | None = None, *, name: str | None = None
+) -> Stream:
     """Return the tiles of a tensor in off-chip memory in the order of ``layout``.
 
     Args:
         tensor: with as many elements as the tensor of the layout; its own shape does not matter.
         layout: the order.
         reference: each of its elements has the tensor read once; once in all where None.
+        name: of the load.
 
     Returns:
         A stream [1, *trips] of the layout, or the reference's dimensions in place of the 1.
@@ -105,7 +109,8 @@ def loaded(tensor: Tensor, layout: Layout, reference: Stream | None = None) -> S
     strides = strides_of(matrix.numbers, layout.trips)
     assert strides is not None
     view = tensor.viewed(matrix.shape)
-    load = LinearOffChipLoad(view, matrix.tile, layout.trips, strides, int(matrix.numbers[0]))
+    first = int(matrix.numbers[0])
+    load = LinearOffChipLoad(view, matrix.tile, layout.trips, strides, first, name=name)
     tiles = load(reference)
     return tiles.laid_out(layout) if reference is None else tiles
 

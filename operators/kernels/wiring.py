@@ -19,6 +19,7 @@ from operators.kernels.rearranging import rearranged
 from operators.kernels.tensors import Computed, Opaque, Pulled, Source, Stored
 from operators.kernels.wired import Wired
 from operators.streams.dimensions import redimensioned
+from operators.through_memory import through_memory
 
 __all__ = ["wire"]
 
@@ -117,8 +118,6 @@ def _load_name(kernel: Kernel, index: int) -> str:
 
 def _converted(stream: Stream, source: Computed, pulled: Pulled, *, through: bool) -> Stream:
     if through:
-        from operators.through_memory import through_memory
-
         return through_memory(stream, source.layout, pulled.layout)
     return Convert(pulled.layout)(stream.laid_out(source.layout))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -149,9 +149,18 @@ def planned(
             values[node] = _imported(importing, call)
         except UnsupportedError as error:
             missing.append(Unsupported.of(call, str(error)))
+    outputs, refused = _outputs(importing, captured, given)
+    return importing, outputs, [*missing, *refused]
+
+
+def _outputs(
+    importing: Importing, captured: Captured, given: Callable[[Node], Any]
+) -> tuple[dict[str, View], list[Unsupported]]:
+    """Return what is stored by name, and what cannot be."""
     nodes = [each for each in captured.outputs if isinstance(each, Node)]
     names = ["output"] if len(nodes) == 1 else [f"output_{i}" for i in range(len(nodes))]
     outputs: dict[str, View] = {}
+    refused: list[Unsupported] = []
     for name, node in zip(names, nodes, strict=True):
         view = given(node)
         if view is None:
@@ -159,11 +168,9 @@ def planned(
         try:
             outputs[name] = whole(importing, view)
         except UnsupportedError as error:
-            place = module_of(node), *place_of(node)
-            missing.append(
-                Unsupported(target_of(node), *place, f"what it gives is stored: {error}")
-            )
-    return importing, outputs, missing
+            what = f"what it gives is stored: {error}"
+            refused.append(Unsupported(target_of(node), module_of(node), *place_of(node), what))
+    return outputs, refused
 
 
 def _imported(importing: Importing, call: Call) -> Result:

@@ -129,10 +129,10 @@ def _experts(importing: Importing, offsets: object, count: int, groups: int) -> 
     ends = importing.known(offsets)
     if ends is None:
         importing.unsupported(
-            "data decide which rows belong to which group: expected the groups of a choice, or ones "
-            "that are known"
+            "data decide which rows belong to which group: expected the groups of a choice, or "
+            "ones that are known"
         )
-    counts = np.diff(ends.astype(np.int64), prepend=0)
+    counts: NDArray[np.int64] = np.diff(ends.astype(np.int64), prepend=0).astype(np.int64)
     if len(ends) != groups or (counts < 0).any() or int(ends[-1]) != count:
         importing.unsupported(
             f"its {groups} groups end at rows {ends.tolist()}: expected ascending ends, the last "
@@ -200,9 +200,10 @@ def _multiplied(
     tile = form.cols if summed else fit(weights[0].shape[2], wish)
     results = []
     for number, each in enumerate(weights):
-        cols = each.shape[2]
-        if not summed and cols % tile:
-            importing.unsupported(f"parts of {tile} and of {cols} columns: expected equal ones")
+        inner, cols = each.shape[1:]
+        tiled = inner if summed else cols
+        if tiled % tile:
+            importing.unsupported(f"parts of {tile} and of {tiled} columns: expected equal ones")
         spread = Spread.PACKED if summed else Spread.TILED
         given = Routed(form.routing, spread, form.packing, 0 if summed else tile)
         results.append(Opaque(f"{name}_{number}", (rows.shape[0], cols), source.dtype, given))
