@@ -33,7 +33,7 @@ from operators.torch.numbers import array_of, dtype_of
 from operators.torch.registry import Result, importer_of, takes_opaque, whole
 from operators.torch.unsupported import Unsupported
 
-__all__ = ["from_torch", "planned"]
+__all__ = ["from_torch", "imported", "planned"]
 
 _CHECKS: Final = frozenset({"aten._assert_tensor_metadata.default", "aten._assert_scalar.default"})
 """Calls that compute nothing."""
@@ -146,7 +146,7 @@ def planned(
             *place_of(node),
         )
         try:
-            values[node] = _imported(importing, call)
+            values[node] = imported(importing, call)
         except UnsupportedError as error:
             missing.append(Unsupported.of(call, str(error)))
     outputs, refused = _outputs(importing, captured, given)
@@ -173,7 +173,7 @@ def _outputs(
     return outputs, refused
 
 
-def _imported(importing: Importing, call: Call) -> Result:
+def imported(importing: Importing, call: Call) -> Result:
     """Import a call; what it is given in opaque forms becomes whole unless its importer takes it.
 
     Raises:
