@@ -28,6 +28,7 @@ from .hardware.description import TileDescription as TileDescription
 from .hardware.file import load_hardware as load_hardware
 from .hardware.prices import ClockDescription as ClockDescription
 from .hardware.prices import EnergyDescription as EnergyDescription
+from .layouts.affine import strides_of as strides_of
 from .layouts.conversion import Conversion as Conversion
 from .layouts.conversion import ConvertBytes as ConvertBytes
 from .layouts.conversion import conversion as conversion

@@ -62,8 +62,13 @@ from .reshape import Reshape as Reshape
 from .scan import Scan as Scan
 from .selectors import Selectors as Selectors
 from .streamify import Streamify as Streamify
+from .through_memory import Matrix as Matrix
+from .through_memory import loaded as loaded
+from .through_memory import matrix_of as matrix_of
+from .through_memory import through_memory as through_memory
 from .tiles.integers import INTEGER as INTEGER
 from .tiles.integers import integer as integer
+from .tiles.scratch import Scratch as Scratch
 from .tiles.tensor import Elements as Elements
 from .tiles.tensor import Tensor as Tensor
 from .zip import Zip as Zip

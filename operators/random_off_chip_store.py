@@ -33,6 +33,7 @@ from fabric import (
 from operators.streams.lockstep import Lockstep
 from operators.tiles.grid import Grid
 from operators.tiles.integers import check_integers
+from operators.tiles.scratch import Scratch
 from operators.tiles.tensor import Elements, Tensor
 
 __all__ = ["RandomOffChipStore"]
@@ -59,7 +60,7 @@ class RandomOffChipStore(Operator):
 
     Attributes:
         output: the name of what is stored.
-        tensor: what is there before.
+        tensor: what is there before; a Scratch is written itself, and is no output.
         tile: rows and columns; they divide the tensor's last two dimensions.
         buffered: tiles that the authors' accounting sets aside.
 
@@ -102,14 +103,16 @@ class RandomOffChipStore(Operator):
         if not isinstance(value, TileType) or (value.rows, value.cols) != grid.tile:
             rows, cols = grid.tile
             raise ShapeError(f"RandomOffChipStore stores {data}: expected tiles of {rows}x{cols}")
-        stated = grid.tensor.dtype
+        is_scratch = isinstance(grid.tensor, Scratch)
+        stated = grid.element_type(wiring.hardware) if is_scratch else grid.tensor.dtype
         if stated is not None and stated != value.dtype:
             raise ShapeError(
                 f"RandomOffChipStore stores {data} in a tensor of {dtype_name(stated)}: "
                 "expected one element type"
             )
         grid.check(value.dtype)
-        wiring.store(self.output, self.tensor, value)
+        if not is_scratch:
+            wiring.store(self.output, self.tensor, value)
         return (StreamType(addresses.shape, BoolType()),)
 
     @override
@@ -130,6 +133,8 @@ class RandomOffChipStore(Operator):
     ) -> OffChipTensor:
         tile = inputs[1].value
         assert isinstance(tile, TileType)
+        if isinstance(self.tensor, Scratch):
+            return OffChipTensor(self.tensor.base.shape, tile.dtype, source=self.tensor.base)
         return OffChipTensor(self.tensor.shape, tile.dtype, output=self.output)
 
     @override
@@ -144,6 +149,9 @@ class RandomOffChipStore(Operator):
         # Held to the end: loads of the same tensor find its data made.
         elements = grid.tensor.elements()
         matrix = self._stored(ports, grid, elements) if ports.functional else None
+        written = (
+            (grid.tensor.base, self.output) if isinstance(grid.tensor, Scratch) else self.output
+        )
         inputs = Lockstep[Tile](ports, sink, held=True)
         async for (address, tile), stop in inputs:
             place = grid.checked(address, ports)
@@ -154,7 +162,7 @@ class RandomOffChipStore(Operator):
             width_bytes = row_bytes(tile.cols, tile.dtype)
             await ports.burst(tile.rows, width_bytes, offset_bytes, pitch_bytes)
             ports.on_chip.release(unit, size_bytes, unit.now)
-            if matrix is not None and ports.stored.stays(self.output, place, unit):
+            if matrix is not None and ports.stored.stays(written, place, unit):
                 matrix[grid.slices(place)] = tile.data
             await sink.send((True, stop))
             inputs.take()
@@ -164,6 +172,8 @@ class RandomOffChipStore(Operator):
         """Return the matrix that all stores of this name write to."""
         value = ports.input_types[1].value
         assert isinstance(value, TileType)
+        if isinstance(grid.tensor, Scratch):
+            return grid.tensor.in_run(ports, value.dtype)
         before = grid.matrix(ports, elements, value.dtype)
         if self.output not in ports.stored:
             ports.stored[self.output] = before.reshape(grid.tensor.shape).copy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from fabric.engine.unit import Unit
@@ -12,14 +12,19 @@ __all__ = ["Stored"]
 
 
 class Stored(dict[str, Any]):
-    """Arrays by the name of the output."""
+    """Arrays by the name of the output.
+
+    Attributes:
+        scratch: arrays that are no outputs, but read again in the run, by what they are of.
+    """
 
     def __init__(self) -> None:
         """Nothing was written yet."""
         super().__init__()
-        self._last: defaultdict[str, dict[int, tuple[int, int]]] = defaultdict(dict)
+        self.scratch: Final[dict[object, Any]] = {}
+        self._last: defaultdict[object, dict[int, tuple[int, int]]] = defaultdict(dict)
 
-    def stays(self, output: str, place: int, unit: Unit) -> bool:
+    def stays(self, output: object, place: int, unit: Unit) -> bool:
         """Whether what ``unit`` writes to ``place`` at its clock is the latest so far.
 
         Units that share an output run in any order of the host; what they leave is that of their

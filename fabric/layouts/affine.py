@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
+
+from fabric.arguments.described import checked, refuse
+from fabric.telling.errors import ShapeError
 
 __all__ = ["nest_of", "strides_of"]
 
 
-def strides_of(numbers: NDArray[np.int64], shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the step along each dimension of ``numbers`` in ``shape``; None where steps differ."""
+@checked
+def strides_of(numbers: np.ndarray, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return the step along each dimension of ``numbers`` in ``shape``; None where steps differ.
+
+    Args:
+        numbers: integers, one after the other.
+        shape: of a tensor of as many.
+
+    Raises:
+        ShapeError: the tensor has another number of elements.
+    """
+    if numbers.shape != (math.prod(shape),):
+        refuse(
+            f"strides_of: shape {list(shape)} is given for numbers {list(numbers.shape)}: "
+            "expected as many in one dimension",
+            ShapeError,
+        )
     grid = numbers.reshape(shape)
     strides = []
     expected = np.full((), numbers[0])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, Tile, TileType
-from operators.functions.base import Shaped, narrow, wide
+from fabric import Dim, Layout, Loop, ShapeError, Tile, TileType, Value, ValueType
+from operators.functions.base import Operand, Shaped, narrow, wide
 from operators.functions.reduction import Reduction, State
 from operators.tiles.integers import INTEGER, integer
 
@@ -70,13 +70,30 @@ class Sum(Reduction):
         data = None if total is None else narrow(total, result.dtype)
         return Tile(tile.rows, tile.cols, result.dtype, data)
 
+    @override
+    def layout(
+        self, layout: Layout, outer: tuple[Loop, ...], inner: tuple[Loop, ...]
+    ) -> Layout | str:
+        shape = list(layout.shape)
+        for dim in {loop.dim for loop in inner if loop.trips > 1}:
+            if dim is None:
+                continue
+            along = layout.nested([loop for loop in inner if loop.dim == dim])
+            whole = [Loop(shape[dim] // layout.tile[dim], layout.tile[dim], dim)]
+            moves = any(loop.dim == dim and loop.trips > 1 for loop in outer)
+            uneven = layout.start[dim] or shape[dim] % layout.tile[dim]
+            if list(along.canonical().loops) != whole or moves or uneven:
+                return "its groups are parts of a dimension"
+            shape[dim] = layout.tile[dim]
+        return replace(layout.nested(outer), shape=tuple(shape))
+
 
 @dataclass(frozen=True)
 class SignalAllRead(Reduction):
-    """The number 1 when all tiles of a group have come; one cycle a tile.
+    """The number 1 when all values of a group have come; one cycle a value.
 
     Shapes:
-        tiles of a group: any; result: 1 x 1, an integer.
+        values of a group: any, acknowledgements of stores, too; result: 1 x 1, an integer.
 
     Example:
         >>> with Program("example") as program:
@@ -91,17 +108,24 @@ class SignalAllRead(Reduction):
 
     operands: ClassVar = 1
 
+    @override
+    def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
+        if len(operands) != 1:
+            found = ", ".join(map(str, operands)) or "nothing"
+            raise ShapeError(f"{name} is given {found}: expected 1 value")
+        return operands
+
     @property
     @override
     def fixed_cycles(self) -> int | None:
         return 1
 
     @override
-    def infer(self, group: Dim, *inputs: TileType) -> TileType:
+    def infer(self, group: Dim, *inputs: Operand) -> TileType:
         return INTEGER
 
     @override
-    def flops(self, *inputs: Shaped) -> Dim:
+    def flops(self, *inputs: Operand) -> Dim:
         return 0
 
     @override
@@ -109,7 +133,7 @@ class SignalAllRead(Reduction):
         return None
 
     @override
-    def update(self, state: State, *inputs: Tile) -> State:
+    def update(self, state: State, *inputs: Value) -> State:
         return None
 
     @override

@@ -93,7 +93,11 @@ class Attention(Kernel):
         heads, regions = self.heads, self._regions
         queries, *computed = [each for each in inputs if isinstance(each, Stream)]
         packed = self._packed(queries)  # [1, tasks] of rows x d
-        shares = [self._shares(packed), *(self._shares(each) for each in computed)]
+        tiles = [(each.part.tiles,) for each in (*self._keys, *self._values) if each.is_computed]
+        shares = [
+            self._shares(packed, ()),
+            *(self._shares(*each) for each in zip(computed, tiles, strict=True)),
+        ]
         results = [
             self._region(number, *given) for number, given in enumerate(zip(*shares, strict=True))
         ]
@@ -116,12 +120,10 @@ class Attention(Kernel):
         groups = redimensioned(queries, (1, heads.tasks, heads.group))
         return Accum(RetileRow(), name=f"{self.name}_rows")(groups)
 
-    def _shares(self, stream: Stream) -> list[Stream]:
-        """Deal what belongs to tasks, [1, ..., n] of tasks, out to the regions, [1, tasks, ...]."""
+    def _shares(self, stream: Stream, inner: tuple[int, ...]) -> list[Stream]:
+        """Deal what belongs to tasks, ``inner`` of each, out to the regions: [1, tasks, *inner]."""
         tasks, regions = self.heads.tasks, self._regions
-        inner = stream.shape[4:]  # of a task; empty for queries
-        if inner:
-            stream = redimensioned(stream, (1, tasks, *map(int, inner)))
+        stream = redimensioned(stream, (1, tasks, *inner))
         if regions == 1:
             return [stream]
         dealt = Parallelize(regions, rank=len(inner))(Flatten(len(inner), len(inner) + 1)(stream))
@@ -151,13 +153,14 @@ class Attention(Kernel):
 
 def heads_layout(heads: Heads, columns: int) -> Layout:
     """Return the layout of queries and results, [batch, heads, queries, columns], task by task."""
-    return Layout(
+    layout = Layout(
         (heads.batch, heads.heads, heads.queries, columns),
         (1, 1, heads.rows, columns),
         trips=(heads.batch, heads.query_tiles, heads.key_heads, heads.group),
         steps=(1, heads.rows, heads.group, 1),
         map=(0, 2, 1, 1),
     )
+    return layout.nested([loop for loop in layout.loops if loop.trips > 1])
 
 
 def _of(rows: Sequence[Rows], given: Iterator[Stream]) -> list[Stream | None]:

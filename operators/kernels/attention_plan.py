@@ -11,6 +11,7 @@ from fabric import Layout
 from operators.kernels.attention import Attention, heads_layout
 from operators.kernels.attention_keys import Rows
 from operators.kernels.attention_mask import Heads, Mask, Part, visits
+from operators.kernels.row_local import readable
 from operators.kernels.schedule import Schedule, fit
 from operators.kernels.tensors import Computed, Stored, View
 
@@ -82,7 +83,7 @@ def _rows(queries: View, schedule: Schedule) -> int:
     layout = queries.layout
     if layout is not None and layout.tile == (1, 1, layout.rows, queries.shape[-1]):
         return layout.rows
-    return fit(queries.shape[2], schedule.tile_rows)
+    return _readable(queries, fit(queries.shape[2], schedule.tile_rows))
 
 
 def _parts(pairs: Sequence[tuple[View, View]], wish: int) -> tuple[Part, ...]:
@@ -91,22 +92,30 @@ def _parts(pairs: Sequence[tuple[View, View]], wish: int) -> tuple[Part, ...]:
     What a kernel gives comes in tiles that divide it; what is in memory may be laid out with rows
     of zeros behind it, and has the tiles that the widest part has.
     """
-    fitting = [_fitting(keys.shape[2], wish, _is_stored(keys, values)) for keys, values in pairs]
-    widest = max(fitting)
+    rows = [_part_rows(keys, values, wish) for keys, values in pairs]
+    widest = max(rows)
     return tuple(
         Part(keys.shape[2], widest, knows_rows=False)
-        if _is_stored(keys, values)
-        else Part(keys.shape[2], rows, knows_rows=True)
-        for (keys, values), rows in zip(pairs, fitting, strict=True)
+        if _are_stored(keys, values)
+        else Part(keys.shape[2], each, knows_rows=True)
+        for (keys, values), each in zip(pairs, rows, strict=True)
     )
 
 
-def _is_stored(keys: View, values: View) -> bool:
+def _part_rows(keys: View, values: View, wish: int) -> int:
+    """Return the rows of a tile: a divisor, or where it may be padded and has no good one more."""
+    count = keys.shape[2]
+    rows, most = fit(count, wish), min(wish, count)
+    if not _are_stored(keys, values):
+        return math.gcd(_readable(keys, rows), _readable(values, rows))
+    return rows if most <= 2 * rows <= 2 * wish else most
+
+
+def _are_stored(keys: View, values: View) -> bool:
     return isinstance(keys.source, Stored) and isinstance(values.source, Stored)
 
 
-def _fitting(count: int, wish: int, may_pad: bool) -> int:
-    """Return the rows of a tile: a divisor, or where the best one is small what may be padded."""
-    rows = fit(count, wish)
-    most = min(wish, count)
-    return most if may_pad and not most <= 2 * rows <= 2 * wish else rows
+def _readable(view: View, rows: int) -> int:
+    """Return how many rows of a head a tile can have: ``rows``, or fewer where the view asks so."""
+    wish = Layout.tiled(view.shape, (1, 1, rows, view.shape[-1]))
+    return readable((view,), wish, whole_rows=True).rows

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from fabric import Layout, ShapeError, Stream
 from operators.convert import Convert
 from operators.kernels.kernel import Operand
-from operators.kernels.memory import read_from_memory
 from operators.kernels.rearranging import rearranged
 from operators.kernels.tensors import Stored
 from operators.streams.dimensions import redimensioned
+from operators.through_memory import loaded
 
 __all__ = ["load"]
 
@@ -27,9 +27,9 @@ def load(name: str, operand: Operand) -> Stream:
             f"{layout}: expected a walk that tiles of the tensor can make"
         )
     once = _once(pulled.layout) if operand.resident else _innermost_once(pulled.layout)
-    stream = read_from_memory(name, source.tensor, once)
+    stream = loaded(source.tensor, once, name=name)
     if once != pulled.layout:
-        stream = Convert(pulled.layout)(stream.laid_out(once))
+        stream = Convert(pulled.layout)(stream)
     stream = rearranged(stream, pulled.places, broadcasts=operand.broadcasts)
     return redimensioned(stream, (1, *layout.trips))
 

@@ -11,7 +11,6 @@ from typing_extensions import override
 
 from fabric import Layout, Stream, dtype_name
 from operators.kernels.kernel import Kernel, Operand, Streams
-from operators.kernels.memory import matrix_of
 from operators.kernels.row_local import followed, readable, rows_layout
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import View
@@ -19,6 +18,7 @@ from operators.linear_off_chip_store import LinearOffChipStore
 from operators.metadata import Metadata
 from operators.random_off_chip_store import RandomOffChipStore
 from operators.streams.dimensions import redimensioned
+from operators.through_memory import matrix_of
 from operators.tiles.tensor import Tensor
 
 __all__ = ["Store", "matrix_shape"]
@@ -64,13 +64,12 @@ class Store(Kernel):
         found = matrix_of(layout)
         places = Metadata(found.numbers)()
         before = Tensor(
-            (found.rows, found.pitch),
-            lambda: np.zeros((found.rows, found.pitch), operand.view.dtype),
+            found.shape,
+            lambda: np.zeros(found.shape, operand.view.dtype),
             dtype=dtype_name(operand.view.dtype),
         )
-        tile = layout.rows, layout.cols
         data = redimensioned(stream, (1, layout.count))
-        RandomOffChipStore(self.name, before, tile, name=f"store_{self.name}")(places, data)
+        RandomOffChipStore(self.name, before, found.tile, name=f"store_{self.name}")(places, data)
         return ()
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
+from fractions import Fraction
 from typing import Final
-
-import sympy
 
 from fabric import Layout, Program, Stream
 from operators.convert import Convert
@@ -19,6 +19,7 @@ from operators.kernels.rearranging import rearranged
 from operators.kernels.tensors import Computed, Opaque, Pulled, Source, Stored
 from operators.kernels.wired import Wired
 from operators.streams.dimensions import redimensioned
+from operators.through_memory import through_memory
 
 __all__ = ["wire"]
 
@@ -124,8 +125,6 @@ def _load_name(kernel: Kernel, index: int) -> str:
 
 def _converted(stream: Stream, source: Computed, pulled: Pulled, *, through: bool) -> Stream:
     if through:
-        from operators.through_memory import through_memory
-
         return through_memory(stream, source.layout, pulled.layout)
     return Convert(pulled.layout)(stream.laid_out(source.layout))
 
@@ -146,6 +145,8 @@ def _deepen_forks(program: Program) -> None:
             source = stream.resolve()
             if readers[source.node, source.port] < 2:
                 continue
-            count = sympy.sympify(source.type.count).subs(program.sizes)
-            if count.is_Number:
-                program.deepen(f"{node.name}.{index}", max(1, int(sympy.ceiling(count))))
+            count = source.type.count
+            if not isinstance(count, int):
+                count = count.with_sizes(program.sizes)
+            if isinstance(count, int | Fraction):
+                program.deepen(f"{node.name}.{index}", max(1, math.ceil(count)))

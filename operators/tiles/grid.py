@@ -6,6 +6,7 @@ import math
 from typing import Final
 
 import numpy as np
+from typing_extensions import override
 
 from fabric import (
     Hardware,
@@ -21,6 +22,7 @@ from fabric import (
     row_bytes,
 )
 from operators.tiles.conversion import ValueChangedError
+from operators.tiles.scratch import Scratch
 from operators.tiles.tensor import Elements, Tensor
 from operators.tiles.view import numbers_below
 
@@ -158,6 +160,8 @@ class Grid:
 
         Single integers that the program gives are real in both modes: they may be addresses.
         """
+        if ports.functional and isinstance(self.tensor, Scratch):
+            return _ScratchTiles(self, ports, self.tensor)
         real = ports.functional or self.has_integers
         return Tiles(self, ports, self.tensor.elements() if real else None)
 
@@ -230,3 +234,19 @@ class Tiles:
     def offset_bytes(self, number: int) -> int:
         """Return where tile ``number`` begins in the tensor."""
         return self._grid.offset_bytes(number, self._dtype)
+
+
+class _ScratchTiles(Tiles):
+    """Tiles as they are written at the time: each is read anew."""
+
+    def __init__(self, grid: Grid, ports: Ports, scratch: Scratch) -> None:
+        """Read ``scratch``."""
+        super().__init__(grid, ports, None)
+        self._scratch = scratch
+
+    @override
+    def __getitem__(self, number: int) -> Tile:
+        matrix = self._scratch.in_run(self._ports, self._dtype)
+        data = matrix[self._grid.slices(number)].copy()
+        data.flags.writeable = False
+        return Tile(*self._grid.tile, self._dtype, data, in_memory=True)

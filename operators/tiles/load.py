@@ -47,7 +47,9 @@ class Load(Operator):
     ) -> OffChipTensor:
         tile = outputs[0].value
         assert isinstance(tile, TileType)
-        return OffChipTensor(self.tensor.shape, tile.dtype, source=self.tensor)
+        # Views of one tensor are in one place.
+        base = self.tensor.base if isinstance(self.tensor, Tensor) else self.tensor
+        return OffChipTensor(base.shape, tile.dtype, source=base)
 
 
 async def hand_out(ports: Ports, tiles: Tiles, number: int, stop: int) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -55,6 +57,7 @@ class Tensor:
         self.dtype = _own_type(data) if dtype is None else dtype_named(dtype)
         self._data = data
         self._elements: weakref.ref[Elements] | None = None
+        self._base: Tensor | None = None
 
     @classmethod
     def of(cls, data: object) -> Tensor:
@@ -95,6 +98,31 @@ class Tensor:
             dtype = found.dtype.name
         return cls(found.shape, found.data, dtype=dtype)
 
+    @checked
+    def viewed(self, shape: tuple[int, ...]) -> Self:
+        """Return the same elements, in the same place of the memory, as a tensor of another shape.
+
+        Args:
+            shape: at least two dimensions, with as many elements.
+
+        Raises:
+            ProgramError: the number of elements differs.
+        """
+        if math.prod(shape) != math.prod(self.shape):
+            refuse(
+                f"Tensor.viewed: shape is {list(shape)}: "
+                f"expected as many elements as {list(self.shape)} has"
+            )
+        found = copy.copy(self)
+        found.shape = shape
+        found._base = self.base
+        return found
+
+    @property
+    def base(self) -> Tensor:
+        """The tensor that this one is a view of; itself where it is none."""
+        return self if self._base is None else self._base
+
     @property
     def has_data(self) -> bool:
         """Whether there are any, or something that makes them."""
@@ -116,6 +144,8 @@ class Tensor:
         Raises:
             ValueError: there are none, or they have another shape.
         """
+        if self._base is not None:
+            return self._base.array.reshape(self.shape)
         data = self._data() if callable(self._data) else self._data
         if data is None:
             raise ValueError(f"tensor {list(self.shape)} has no data: expected some to run with")
@@ -129,6 +159,8 @@ class Tensor:
 
     def elements(self) -> Elements:
         """Return the data as they are in memory, which all share who hold them at the time."""
+        if self._base is not None:
+            return self._base.elements()
         elements = None if self._elements is None else self._elements()
         if elements is None:
             elements = Elements(self)

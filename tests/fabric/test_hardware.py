@@ -183,8 +183,8 @@ class TestRefused:
             ),
             (
                 "[hmb]\nchannels = 3",
-                "[hmb] is not a section: expected one of hbm, on_chip, channel, compute, tile "
-                "(did you mean hbm?)",
+                "[hmb] is not a section: expected one of hbm, on_chip, channel, compute, tile, "
+                "clock, energy (did you mean hbm?)",
             ),
             ("hbm = 3", "hbm is 3: expected a section, [hbm] with keys"),
             (

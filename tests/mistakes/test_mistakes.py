@@ -52,7 +52,7 @@ UNCALLED: Final = {
     # answers of a trace
     *("CriticalPath", "Moment", "Stalls", "TraceDiff", "TraceSummary"),
     # answers about layouts
-    *("Conversion", "ConvertBytes", "Loop", "Viewed"),
+    *("Conversion", "ConvertBytes", "Loop", "Matrix", "Viewed"),
     # made by Tensor.elements
     "Elements",
     # sent or applied while a program runs: what is wrong there is the operator's, or its function's

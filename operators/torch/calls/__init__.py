@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from operators.torch.calls import (
     attention,
+    convolution,
     elementwise,
     experts,
     grouped,
@@ -18,6 +19,7 @@ from operators.torch.calls import (
 
 __all__ = [
     "attention",
+    "convolution",
     "elementwise",
     "experts",
     "grouped",

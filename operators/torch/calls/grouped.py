@@ -200,9 +200,10 @@ def _multiplied(
     tile = form.cols if summed else fit(weights[0].shape[2], wish)
     results = []
     for number, each in enumerate(weights):
-        cols = each.shape[2]
-        if cols % tile:
-            importing.unsupported(f"parts of {tile} and of {cols} columns: expected equal ones")
+        inner, cols = each.shape[1:]
+        tiled = inner if summed else cols
+        if tiled % tile:
+            importing.unsupported(f"parts of {tile} and of {tiled} columns: expected equal ones")
         spread = Spread.PACKED if summed else Spread.TILED
         given = Routed(form.routing, spread, form.packing, 0 if summed else tile)
         results.append(Opaque(f"{name}_{number}", (rows.shape[0], cols), source.dtype, given))

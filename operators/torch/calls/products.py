@@ -19,14 +19,14 @@ def linear_layer(importing: Importing, call: Call) -> View:
     """``x @ weight.T + bias``; the weight may be a vector."""
     x, weight = call.args[:2]
     weight = weight.permuted(range(len(weight.shape))[::-1])
-    return product(importing, call, x, weight, call.argument(2, "bias"))
+    return product(importing, call, x, weight, call.argument(2, "bias")).reshaped(call.result.shape)
 
 
 @imports("aten.mm.default", "aten.bmm.default", "aten.matmul.default", "aten.mv.default")
 def matmul(importing: Importing, call: Call) -> View:
     """``a @ b``; vectors are a row on the left, a column on the right."""
     left, right = call.args
-    return product(importing, call, left, right)
+    return product(importing, call, left, right).reshaped(call.result.shape)
 
 
 @imports("aten.dot.default", "aten.inner.default")
@@ -36,16 +36,15 @@ def dot(importing: Importing, call: Call) -> View:
     inner = left.shape[-1]
     rows, cols = math.prod(left.shape[:-1]), math.prod(right.shape[:-1])
     left, right = left.reshaped((rows, inner)), right.reshaped((cols, inner))
-    return product(importing, call, left, right.permuted((1, 0)))
+    return product(importing, call, left, right.permuted((1, 0))).reshaped(call.result.shape)
 
 
 @imports("aten.outer.default", "aten.ger.default")
 def outer(importing: Importing, call: Call) -> View:
     """Each number of a vector times each of another."""
     left, right = call.args
-    return product(
-        importing, call, left.reshaped((*left.shape, 1)), right.reshaped((1, *right.shape))
-    )
+    left, right = left.reshaped((*left.shape, 1)), right.reshaped((1, *right.shape))
+    return product(importing, call, left, right)
 
 
 @imports("aten.addmm.default", "aten.baddbmm.default", "aten.addmv.default")
@@ -54,12 +53,14 @@ def product_and_sum(importing: Importing, call: Call) -> View:
     added, left, right = call.args[:3]
     beta, alpha = call.kwargs.get("beta", 1), call.kwargs.get("alpha", 1)
     if not beta and alpha == 1:
-        return product(importing, call, left, right)
+        return product(importing, call, left, right).reshaped(call.result.shape)
     if not beta:
         importing.unsupported(f"alpha is {alpha} and beta 0: expected alpha to be 1 then")
     if call.target == "aten.addmv.default":
         added = added.reshaped((*added.shape, 1))
-    return product(importing, call, left, right, added, (float(alpha), float(beta)))
+    return product(importing, call, left, right, added, (float(alpha), float(beta))).reshaped(
+        call.result.shape
+    )
 
 
 def product(
@@ -70,7 +71,7 @@ def product(
     added: View | None = None,
     factors: tuple[float, float] = (1.0, 1.0),
 ) -> View:
-    """Plan ``left @ right`` with something added, in the shape that the call returns.
+    """Plan ``left @ right`` with something added: ``[*B, M, N]``.
 
     Args:
         importing: the model.
@@ -95,7 +96,7 @@ def product(
             right = right.expanded((*batches, *right.shape[-2:]))
         kernel = batched(name, left, right, added, dtype, schedule, factors)
     (view,) = importing.add(kernel)
-    return view.reshaped(call.result.shape)
+    return view
 
 
 def _broadcast(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from operators.torch.importing import Importing
 from operators.torch.registry import imports
 
 
-@imports("aten.softmax.int", "aten._softmax.default", "aten._safe_softmax.default")
+@imports("aten.softmax.int", "aten._softmax.default")
 @imports("aten.log_softmax.int", "aten._log_softmax.default")
 def softmax(importing: Importing, call: Call) -> View:
     """The softmax along one dimension, or its logarithm."""

@@ -34,7 +34,7 @@ def index_select(importing: Importing, call: Call) -> View:
 
 @imports("aten.index.Tensor")
 def index(importing: Importing, call: Call) -> View:
-    """Places of neighbouring dimensions, by integers or booleans."""
+    """Places of neighbouring dimensions, by integers."""
     x, numbers = call.args
     return rows_of(importing, call, x, numbers)
 
@@ -83,12 +83,11 @@ def _numbers(importing: Importing, given: list[Any]) -> tuple[int, list[NDArray[
             importing.unsupported(
                 "expected numbers of places that depend on no data, and are not on the meta device"
             )
-        parts = array.nonzero() if array.dtype == np.bool_ else (array.astype(np.int64),)
         if found and first + len(found) != dim:
             importing.unsupported("expected neighbouring dimensions to be indexed")
         first = first if found else dim
-        found += parts
-        dim += len(parts)
+        found.append(array.astype(np.int64))
+        dim += 1
     return first, found
 
 

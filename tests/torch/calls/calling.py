@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -44,7 +44,7 @@ class Single:
 
     def __init__(self, schedule: Schedule, draw: st.DrawFn) -> None:
         """Wire under ``schedule``; tensors come from memory or from a kernel, in any layout."""
-        self.importing = Importing(schedule)
+        self.importing = Importing(schedule, _no_choice)
         self.draw = draw
         self._count = 0
 
@@ -82,8 +82,10 @@ class Single:
         (found,) = self.importing.add(kernel)
         return found.permuted([dims.index(dim) for dim in range(tensor.ndim)])
 
-    def program(self, target: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Program:
-        """Return the program of a call."""
+    def views(
+        self, target: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[View | None, ...], list[torch.Tensor]]:
+        """Import a call; return what it gives, and what PyTorch computes."""
         expected = called(target, args, kwargs)
         specs = tuple(Spec(tuple(each.shape), dtype_of(each.dtype)) for each in expected)
         arguments = tuple(map(self.given, args))
@@ -92,7 +94,11 @@ class Single:
         importer = importer_of(target)
         assert importer is not None
         found = importer(self.importing, call)
-        return self.stored(found if isinstance(found, tuple) else (found,), expected)
+        return found if isinstance(found, tuple) else (found,), expected
+
+    def program(self, target: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Program:
+        """Return the program of a call."""
+        return self.stored(*self.views(target, args, kwargs))
 
     def stored(self, views: Sequence[View | None], expected: Sequence[torch.Tensor]) -> Program:
         """Return the program that stores ``views`` and expects what PyTorch has."""
@@ -112,6 +118,11 @@ class Single:
             wire(program, model)
         program.expect(**{name: functools.partial(np.copy, each) for name, each in wanted.items()})
         return program
+
+
+def _no_choice(*_: object) -> NoReturn:
+    """A call alone sends no tokens to experts."""
+    raise AssertionError
 
 
 def check(program: Program) -> None:

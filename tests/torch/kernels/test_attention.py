@@ -154,8 +154,8 @@ def masks(draw: st.DrawFn, batch: int, heads: int, rows: int, keys: int, dtype: 
             bias = random.standard_normal(whole)
             result = np.where(random.random(whole) < 0.3, -np.inf, bias).astype(dtype)
         case _:
-            lowest = np.where(random.random(whole) < 0.5, float(vars(ml_dtypes)["finfo"](dtype).min), 0)
-            result = lowest.astype(dtype)
+            lowest = float(vars(ml_dtypes)["finfo"](dtype).min)
+            result = np.where(random.random(whole) < 0.5, lowest, 0).astype(dtype)
     return result
 
 

@@ -1,0 +1,163 @@
+"""The call of attention as models spell it: ranks, masks, shared heads, caches, refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn.functional import scaled_dot_product_attention
+
+from fabric import Program, ProgramError, simulate
+from operators.kernels.schedule import Schedule
+from operators.torch import from_torch
+from tests.torch.calls.calling import DTYPES, Single, check
+
+SIZES = st.integers(1, 3)
+SCHEDULES = st.builds(
+    Schedule,
+    tile_rows=st.sampled_from([1, 2, 8]),
+    tile_keys=st.sampled_from([2, 3, 8]),
+    attention_regions=st.integers(1, 2),
+)
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_call(data: st.DataObject) -> None:
+    """Operands of two to five dimensions from memory and from kernels, in any order of theirs."""
+    draw = data.draw
+    lead = tuple(draw(st.lists(SIZES, max_size=3)))
+    rows, keys, width = draw(st.integers(1, 6)), draw(st.integers(1, 6)), draw(SIZES)
+    dtype = draw(DTYPES)
+    torch.manual_seed(draw(st.integers(0, 99)))
+    kwargs: dict[str, Any] = {}
+    key_lead = lead
+    if len(lead) == 2 and draw(st.booleans()):
+        kwargs["enable_gqa"] = True
+        lead = (lead[0], lead[1] * draw(SIZES))
+    match draw(st.sampled_from(["", "causal", "scale", "mask"])):
+        case "causal":
+            kwargs["is_causal"] = True
+        case "scale":
+            kwargs["scale"] = 0.5
+        case "mask":
+            outer = tuple(draw(st.sampled_from([1, size])) for size in lead)
+            outer = outer[draw(st.integers(0, len(outer))) :]
+            mask_rows = draw(st.sampled_from([1, rows]))
+            kwargs["attn_mask"] = torch.rand(*outer, mask_rows, keys) < 0.6
+        case _:
+            pass
+    operands = (
+        torch.randn(*lead, rows, width, dtype=dtype),
+        torch.randn(*key_lead, keys, width, dtype=dtype),
+        torch.randn(*key_lead, keys, draw(SIZES), dtype=dtype),
+    )
+    single = Single(draw(SCHEDULES), draw)
+
+    check(single.program("aten.scaled_dot_product_attention.default", operands, kwargs))
+
+
+def test_flash_attention() -> None:
+    """Where a capture gives the call of PyTorch's kernel, its first result is the attention."""
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(1, 2, 4, 4) for _ in range(3))
+
+    class Flash(torch.nn.Module):
+        def forward(self, q: Any, k: Any, v: Any, mask: Any) -> Any:
+            call = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+            return call(q, k, v, attn_mask=torch.where(mask, 0.0, -torch.inf))[0]
+
+    check(from_torch(Flash(), (q, k, v, torch.ones(4, 4).tril() > 0)))
+
+
+class Cached(torch.nn.Module):
+    """Decode: queries see the cache of their request, and the key that the step adds."""
+
+    def __init__(self, *, returns_cache: bool) -> None:
+        """Return the cache with the new keys, too."""
+        super().__init__()
+        self.returns_cache = returns_cache
+
+    def forward(self, q: Any, past: Any, new: Any, lengths: Any) -> Any:
+        """Compute keys and values of the new token, and attend as transformers spells it."""
+        keys, values = (
+            torch.cat([each, torch.nn.functional.silu(token)], 2)
+            for each, token in zip(past, new, strict=True)
+        )
+        batch, heads, count, width = keys.shape
+        shared = q.shape[1] // heads
+        wide = (
+            each[:, :, None].expand(batch, heads, shared, count, width) for each in (keys, values)
+        )
+        places = torch.arange(count)
+        mask = (places < lengths[:, None]) | (places == count - 1)
+        result = scaled_dot_product_attention(
+            q,
+            *(each.reshape(batch, heads * shared, count, width) for each in wide),
+            attn_mask=mask[:, None, None],
+        )
+        return (result, keys, values) if self.returns_cache else result
+
+
+def _decode(room: int, dtype: torch.dtype, *, returns_cache: bool, regions: int = 1) -> Program:
+    torch.manual_seed(0)
+    args = (
+        torch.randn(2, 4, 1, 8, dtype=dtype),
+        tuple(torch.randn(2, 2, room, 8, dtype=dtype) for _ in range(2)),
+        tuple(torch.randn(2, 2, 1, 8, dtype=dtype) for _ in range(2)),
+        torch.tensor([3, 9]),
+    )
+    schedule = Schedule(tile_keys=4, attention_regions=regions)
+    return from_torch(Cached(returns_cache=returns_cache), args, schedule=schedule)
+
+
+@pytest.mark.parametrize("regions", [1, 3])
+@pytest.mark.parametrize("returns_cache", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_cache(dtype: torch.dtype, returns_cache: bool, regions: int) -> None:
+    """Cached keys come from memory, new ones by stream; what is returned is stored whole."""
+    check(_decode(12, dtype, returns_cache=returns_cache, regions=regions))
+
+
+def test_cache_that_is_not_full() -> None:
+    """Three times the room is not read: traffic follows the lengths."""
+    reports = [simulate(_decode(room, torch.float32, returns_cache=False)) for room in (12, 36)]
+
+    head, item = 8, 4
+    cached = 2 * 2 * (1 + 3) * 4 * head * item
+    masks = 2 * 2 * 4  # the last tile of each request and head is not full
+    operands = 2 * 4 * head * item + 2 * 2 * 2 * head * item  # queries, and the new tokens
+    result = 2 * 4 * head * item
+    assert [cached + masks + operands + result] * 2 == [
+        each.off_chip_traffic_bytes for each in reports
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"dropout_p": 0.5}, "expected no dropout, which is 0.5: call eval() on the module"),
+        (
+            {"attn_mask": "computed"},
+            "expected a mask that depends on no data, only on weights or integers",
+        ),
+    ],
+)
+def test_refused(arguments: dict[str, Any], expected: str) -> None:
+    """What cannot be imported is said at the user's line."""
+
+    class Refused(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            given = dict(arguments)
+            if "attn_mask" in given:
+                given["attn_mask"] = torch.nn.functional.silu(x @ x.mT)
+            return scaled_dot_product_attention(x, x, x, **given)
+
+    with pytest.raises(ProgramError) as caught:
+        from_torch(Refused(), (torch.ones(1, 1, 4, 4),))
+
+    assert expected in str(caught.value)
+    assert caught.value.file == __file__

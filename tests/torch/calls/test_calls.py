@@ -1,0 +1,376 @@
+"""Calls on tiles: each against PyTorch, on shapes, element types and schedules drawn at random."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+torch = pytest.importorskip("torch")
+
+from fabric.runs.verify import default_tolerance  # noqa: E402
+from operators.torch.numbers import array_of  # noqa: E402
+from operators.torch.registry import importer_of, supported  # noqa: E402
+from tests.torch.calls.calling import DTYPES, SCHEDULES, SIZES, Single, called, check  # noqa: E402
+from tests.torch.calls.evaluating import evaluated  # noqa: E402
+
+Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
+Draw: TypeAlias = Callable[[st.DrawFn, Any], Arguments]
+"""Arguments of a call whose first tensor is given."""
+
+POSITIVE: Final = {"log", "log1p", "log2", "rsqrt", "sqrt"}
+"""Functions that are drawn positive numbers."""
+
+
+def _other(draw: st.DrawFn, x: Any) -> Any:
+    """A tensor that broadcasts with ``x``."""
+    sizes = [draw(st.sampled_from([1, size])) for size in x.shape]
+    return _numbers(draw, sizes[draw(st.integers(0, len(sizes))) :], x.dtype)
+
+
+def _numbers(draw: st.DrawFn, shape: Any, dtype: Any) -> Any:
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 99)))
+    return torch.randn(tuple(shape), generator=generator).to(dtype)
+
+
+def _alone(draw: st.DrawFn, x: Any) -> Arguments:
+    return (x,), {}
+
+
+def _with(*others: Any, **names: Any) -> Draw:
+    return lambda draw, x: ((x, *others), names)
+
+
+def _pair(draw: st.DrawFn, x: Any) -> Arguments:
+    return (x, _other(draw, x)), {}
+
+
+def _mask(draw: st.DrawFn, x: Any) -> Any:
+    return _other(draw, x) > 0
+
+
+def _dim(draw: st.DrawFn, x: Any) -> int:
+    return draw(st.integers(-x.ndim, x.ndim - 1))
+
+
+def _along(*others: Any) -> Draw:
+    return lambda draw, x: ((x, _dim(draw, x), *others), {})
+
+
+def _dims(draw: st.DrawFn, x: Any) -> Arguments:
+    dims = draw(st.lists(st.integers(0, x.ndim - 1), min_size=1, max_size=x.ndim, unique=True))
+    return (x, dims, draw(st.booleans())), {}
+
+
+def _slice(draw: st.DrawFn, x: Any) -> Arguments:
+    dim = _dim(draw, x)
+    first = draw(st.integers(0, x.shape[dim] - 1))
+    last = draw(st.integers(first + 1, x.shape[dim]))
+    ends = draw(st.sampled_from([(first, last), (first - x.shape[dim], last), (first, 2**63 - 1)]))
+    return (x, dim, *ends), {}
+
+
+def _parts(draw: st.DrawFn, x: Any) -> tuple[int, list[int]]:
+    dim = _dim(draw, x)
+    cut = draw(st.integers(1, x.shape[dim]))
+    return dim, [size for size in (cut, x.shape[dim] - cut) if size]
+
+
+def _reshaped(draw: st.DrawFn, x: Any) -> list[int]:
+    sizes = []
+    left = x.numel()
+    for _ in range(draw(st.integers(0, 3))):
+        sizes.append(draw(st.sampled_from([n for n in range(1, left + 1) if left % n == 0])))
+        left //= sizes[-1]
+    return draw(st.permutations([*sizes, left]))
+
+
+def _cat(draw: st.DrawFn, x: Any) -> Arguments:
+    dim = _dim(draw, x)
+    parts = [x]
+    for _ in range(draw(st.integers(0, 2))):
+        shape = list(x.shape)
+        shape[dim] = draw(SIZES)
+        parts.append(_numbers(draw, shape, x.dtype))
+    return (draw(st.permutations(parts)), dim), {}
+
+
+def _norm(*, bias: bool, eps: float | None) -> Draw:
+    def arguments(draw: st.DrawFn, x: Any) -> Arguments:
+        shape = list(x.shape[draw(st.integers(0, x.ndim - 1)) :])
+        others = [_numbers(draw, shape, x.dtype) for _ in range(1 + bias)]
+        if draw(st.booleans()):
+            others = [None] * len(others)
+        return (x, shape, *others, eps), {}
+
+    return arguments
+
+
+def _expand(draw: st.DrawFn, x: Any) -> Arguments:
+    sizes = [draw(SIZES) if size == 1 else size for size in x.shape]
+    return (x, [*draw(st.lists(SIZES, max_size=1)), *sizes]), {}
+
+
+def _skip(draw: st.DrawFn, x: Any) -> Arguments:
+    """Of calls that PyTorch only makes while it traces."""
+    raise NotImplementedError
+
+
+def _masks(draw: st.DrawFn, x: Any) -> Arguments:
+    return (x > 0, _mask(draw, x)), {}
+
+
+def _mask_alone(draw: st.DrawFn, x: Any) -> Arguments:
+    return (x > 0,), {}
+
+
+def _reduced(draw: st.DrawFn, x: Any) -> Arguments:
+    dims = draw(st.lists(st.integers(0, x.ndim - 1), max_size=x.ndim, unique=True))
+    return (x, dims, draw(st.booleans())), {}
+
+
+def _some(draw: st.DrawFn, x: Any) -> Arguments:
+    return (x > 0, _dim(draw, x), draw(st.booleans())), {}
+
+
+def _some_of_all(draw: st.DrawFn, x: Any) -> Arguments:
+    return (x > 0,), {}
+
+
+def _corrected(draw: st.DrawFn, x: Any) -> Arguments:
+    (_, dims, keepdim), _ = _dims(draw, x)
+    return (x, dims), {"correction": draw(st.sampled_from([0, 1])), "keepdim": keepdim}
+
+
+def _unbiased(draw: st.DrawFn, x: Any) -> Arguments:
+    (_, dims, keepdim), _ = _dims(draw, x)
+    return (x, dims, draw(st.booleans()), keepdim), {}
+
+
+def _as_shape(draw: st.DrawFn, x: Any) -> Arguments:
+    return (x, _reshaped(draw, x)), {}
+
+
+def _exchanged(draw: st.DrawFn, x: Any) -> Arguments:
+    return (x, _dim(draw, x), _dim(draw, x)), {}
+
+
+def _like(draw: st.DrawFn, x: Any) -> Arguments:
+    return (x, x.clone()), {}
+
+
+def _sized(draw: st.DrawFn, x: Any) -> Arguments:
+    dim, sizes = _parts(draw, x)
+    return (x, sizes, dim), {}
+
+
+def _chunked(draw: st.DrawFn, x: Any) -> Arguments:
+    dim = _dim(draw, x)
+    return (x, draw(st.integers(1, x.shape[dim])), dim), {}
+
+
+def _scaled(draw: st.DrawFn, x: Any) -> Arguments:
+    return (x, _other(draw, x)), draw(st.sampled_from([{}, {"alpha": 0.5}]))
+
+
+def _flattened(draw: st.DrawFn, x: Any) -> Arguments:
+    first = draw(st.integers(0, x.ndim - 1))
+    return (x, first, draw(st.integers(first, x.ndim - 1))), {}
+
+
+def _narrow(draw: st.DrawFn, x: Any) -> Arguments:
+    dim = _dim(draw, x)
+    first = draw(st.integers(0, x.shape[dim] - 1))
+    return (x, dim, first, draw(st.integers(1, x.shape[dim] - first))), {}
+
+
+def _selected(draw: st.DrawFn, x: Any) -> Arguments:
+    dim = _dim(draw, x)
+    return (x, dim, draw(st.integers(-x.shape[dim], x.shape[dim] - 1))), {}
+
+
+CASES: Final[dict[str, Draw]] = {
+    **{
+        f"aten.{name}.default": _alone
+        for name in (
+            *("abs", "alias", "clone", "contiguous", "cos", "detach", "erf", "exp", "expm1"),
+            *("floor", "hardsigmoid", "hardswish", "log", "log1p", "log2", "neg", "numpy_T"),
+            *("reciprocal", "relu", "relu6", "round", "rsqrt", "sigmoid", "sign", "silu", "sin"),
+            *("special_erf", "special_expit", "sqrt", "square", "squeeze", "tanh"),
+            *("std", "sum", "mean", "var", "elu", "leaky_relu", "softplus", "hardtanh", "prod"),
+        )
+    },
+    **{f"aten.{name}.Tensor": _pair for name in ("add", "div", "mul", "sub", "rsub")},
+    **{f"aten.{name}.Scalar": _with(0.7) for name in ("add", "div", "mul", "sub", "rsub")},
+    **{
+        f"aten.{name}.Tensor": lambda draw, x: ((x, x), {})
+        for name in ("eq", "ge", "gt", "le", "lt", "ne")
+    },
+    **{f"aten.{name}.Scalar": _with(0.25) for name in ("eq", "ge", "gt", "le", "lt", "ne")},
+    **{f"aten.{name}.default": _pair for name in ("maximum", "minimum")},
+    **{f"aten.{name}.Tensor": _pair for name in ("clamp_min", "clamp_max", "true_divide")},
+    **{f"aten.{name}.default": _with(0.3) for name in ("clamp_min", "clamp_max")},
+    **{f"aten.{name}.default": _masks for name in ("logical_and", "logical_or")},
+    **{f"aten.{name}.Tensor": _masks for name in ("bitwise_and", "bitwise_or")},
+    **{f"aten.{name}.default": _mask_alone for name in ("logical_not", "bitwise_not")},
+    **{f"aten.{name}.default": _reduced for name in ("amax", "amin")},
+    **{f"aten.{name}": _reduced for name in ("mean.dim", "sum.dim_IntList")},
+    **{f"aten.{name}.dim": _some for name in ("all", "any")},
+    **{f"aten.{name}.default": _some_of_all for name in ("all", "any")},
+    **{f"aten.{name}.correction": _corrected for name in ("std", "var")},
+    **{f"aten.{name}.dim": _unbiased for name in ("std", "var")},
+    **{
+        f"aten.{name}": _as_shape
+        for name in ("_unsafe_view.default", "reshape.default", "view.default")
+    },
+    **{f"aten.{name}": _along(torch.float32) for name in ("softmax.int", "log_softmax.int")},
+    **{f"aten.{name}.default": _along(False) for name in ("_softmax", "_log_softmax")},
+    **{f"aten.{name}": _exchanged for name in ("transpose.int", "swapaxes.default")},
+    "aten.to.dtype": lambda draw, x: ((x, draw(DTYPES)), {}),
+    **{f"aten.{name}": _like for name in ("to.other", "type_as.default", "view_as.default")},
+    **{f"aten.{name}": _cat for name in ("cat.default", "concat.default")},
+    **{f"aten.{name}": _sized for name in ("split.sizes", "split_with_sizes.default")},
+    **{
+        f"aten.{name}": _chunked
+        for name in ("chunk.default", "tensor_split.sections", "unsafe_chunk.default")
+    },
+    **{f"aten.{name}": _chunked for name in ("split.Tensor", "unsafe_split.Tensor")},
+    **{f"aten.{name}": _expand for name in ("broadcast_to.default", "expand.default")},
+    "aten._reshape_alias.default": _skip,
+    "aten._to_copy.default": lambda draw, x: ((x,), {"dtype": draw(DTYPES)}),
+    "aten.add.Tensor": _scaled,
+    "aten.clamp.Tensor": lambda draw, x: ((x, _other(draw, x), _other(draw, x)), {}),
+    "aten.clamp.default": lambda draw, x: (draw(BOUNDS)(x), {}),
+    "aten.clip.default": lambda draw, x: (draw(BOUNDS)(x), {}),
+    "aten.detach_.default": _skip,
+    "aten.dropout.default": _with(0.5, False),
+    "aten.expand_as.default": lambda draw, x: ((_other(draw, x), x), {}),
+    "aten.feature_dropout.default": _with(0.5, False),
+    "aten.flatten.using_ints": _flattened,
+    "aten.float.default": _skip,
+    "aten.gelu.default": lambda draw, x: (
+        (x,),
+        {"approximate": draw(st.sampled_from(["none", "tanh"]))},
+    ),
+    "aten.layer_norm.default": _norm(bias=True, eps=1e-5),
+    "aten.lift_fresh_copy.default": _alone,
+    "aten.mT.default": _skip,
+    "aten.masked_fill.Scalar": lambda draw, x: ((x, _mask(draw, x), -1e4), {}),
+    "aten.masked_fill.Tensor": lambda draw, x: (
+        (x, _mask(draw, x), torch.tensor(3.0, dtype=x.dtype)),
+        {},
+    ),
+    "aten.movedim.int": lambda draw, x: ((x, _dim(draw, x), _dim(draw, x)), {}),
+    "aten.movedim.intlist": lambda draw, x: (
+        (x, draw(st.permutations(range(x.ndim))), draw(st.permutations(range(x.ndim)))),
+        {},
+    ),
+    "aten.narrow.default": _narrow,
+    "aten.native_layer_norm.default": _norm(bias=True, eps=1e-6),
+    "aten.permute.default": lambda draw, x: ((x, draw(st.permutations(range(-x.ndim, 0)))), {}),
+    "aten.pow.Scalar": lambda draw, x: ((1.5, x), {}),
+    "aten.pow.Tensor_Scalar": lambda draw, x: (
+        draw(st.sampled_from([(x, 2), (x, 3), (x.abs(), 0.5), (x.abs() + 0.1, -0.5), (x, 1)])),
+        {},
+    ),
+    "aten.pow.Tensor_Tensor": lambda draw, x: ((x.abs() + 0.1, _other(draw, x)), {}),
+    "aten.prod.dim_int": lambda draw, x: ((x, _dim(draw, x), draw(st.booleans())), {}),
+    "aten.rms_norm.default": _norm(bias=False, eps=1e-6),
+    "aten.select.int": lambda draw, x: _selected(draw, x),
+    "aten.slice.Tensor": _slice,
+    "aten.squeeze.dim": _along(),
+    "aten.squeeze.dims": lambda draw, x: ((x, [_dim(draw, x)]), {}),
+    "aten.stack.default": lambda draw, x: (
+        ([x] * draw(st.integers(1, 3)), draw(st.integers(-x.ndim - 1, x.ndim))),
+        {},
+    ),
+    "aten.sub.Tensor": _scaled,
+    "aten.swapdims.default": _exchanged,
+    "aten.t.default": lambda draw, x: ((x.reshape(x.shape[0], -1),), {}),
+    "aten.to.device": _skip,
+    "aten.to.dtype_layout": lambda draw, x: ((x,), {"dtype": draw(DTYPES)}),
+    "aten.unbind.int": _along(),
+    "aten.unflatten.int": lambda draw, x: ((x, x.ndim - 1, [x.shape[-1], 1]), {}),
+    "aten.unsqueeze.default": lambda draw, x: ((x, draw(st.integers(-x.ndim - 1, x.ndim))), {}),
+    "aten.where.Scalar": lambda draw, x: ((x > 0, 1.0, 2.0), {}),
+    "aten.where.ScalarOther": lambda draw, x: ((_mask(draw, x), x, 1.0), {}),
+    "aten.where.ScalarSelf": lambda draw, x: ((_mask(draw, x), 1.0, x), {}),
+    "aten.where.self": lambda draw, x: ((_mask(draw, x), x, _other(draw, x)), {}),
+}
+"""For each call that is imported here, how its arguments are drawn."""
+
+BOUNDS: Final = st.sampled_from(
+    [
+        lambda x: (x, -0.5, 0.5),
+        lambda x: (x, None, 0.5),
+        lambda x: (x, -0.5),
+    ]
+)
+
+TARGETS: Final = sorted(target for target, draw in CASES.items() if draw is not _skip)
+
+
+@st.composite
+def calls(draw: st.DrawFn, targets: list[str]) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+    """A call with its arguments."""
+    target = draw(st.sampled_from(targets))
+    name = target.split(".")[1]
+    shape = draw(st.lists(SIZES, min_size=1, max_size=4))
+    x = _numbers(draw, shape, draw(DTYPES))
+    if name in POSITIVE:
+        x = x.abs() + 0.1
+    return target, *CASES[target](draw, x)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_numbers(target: str, data: st.DataObject) -> None:
+    """Tiles of every size come to what PyTorch computes, rounded as there."""
+    _, args, kwargs = data.draw(calls([target]))
+    single = Single(data.draw(SCHEDULES), data.draw)
+    views, expected = single.views(target, args, kwargs)
+    for view, tensor in zip(views, expected, strict=True):
+        if view is None:
+            continue
+        found, wanted = evaluated(single.importing.model, view), array_of(tensor)
+        assert found.shape == wanted.shape
+        assert found.dtype == wanted.dtype
+        rtol, atol = default_tolerance(wanted.dtype, wanted)
+        np.testing.assert_allclose(
+            found.astype(np.float64), wanted.astype(np.float64), rtol=rtol, atol=atol
+        )
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_programs(data: st.DataObject) -> None:
+    """The program of a call gives what PyTorch computes, and takes as long without data."""
+    target, args, kwargs = data.draw(calls(TARGETS))
+    check(Single(data.draw(SCHEDULES), data.draw).program(target, args, kwargs))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("target", TARGETS)
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_all_programs(target: str, data: st.DataObject) -> None:
+    """The same of every call."""
+    _, args, kwargs = data.draw(calls([target]))
+    check(Single(data.draw(SCHEDULES), data.draw).program(target, args, kwargs))
+
+
+def test_every_call() -> None:
+    """All calls of these families are drawn."""
+    families = {"elementwise", "joining", "reductions", "rows", "views"}
+    imported = {
+        target
+        for target in supported()
+        if importer_of(target).__module__.rsplit(".", 1)[1] in families
+    }
+    assert imported == set(CASES)
