@@ -13,6 +13,7 @@ from typing_extensions import override
 from fabric import Dim, Empty, Ports, Stream, StreamType, Value, Wiring, product
 from operators.streams.accumulator import Accumulating, Accumulator
 from operators.streams.lockstep import Lockstep
+from operators.streams.orders import Orders, Types
 
 __all__ = ["Accum"]
 
@@ -69,6 +70,17 @@ class Accum(Accumulating):
     @override
     def elements_before(self, source: StreamType) -> Dim:
         return product(source.shape[-self.rank :])
+
+    @override
+    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
+        source = inputs[0]
+        if isinstance(source, str):
+            return (source,)
+        group = product(types[0].shape[-self.rank :])
+        found = source.cut(group) if isinstance(group, int) else None
+        if found is None:
+            return ("data decide how large its groups are",)
+        return (self.reduction.layout(source, *found),)
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -33,6 +33,7 @@ from fabric import (
     product,
 )
 from operators.streams.lockstep import Lockstep
+from operators.streams.orders import Orders, Types
 
 __all__ = ["Bufferize"]
 
@@ -119,6 +120,10 @@ class Bufferize(Operator):
             first_cycles=group - 1,
             in_memory=rates.in_memory[0],
         )
+
+    @override
+    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
+        return inputs
 
     @override
     async def run(self, ports: Ports) -> None:

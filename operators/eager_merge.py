@@ -77,6 +77,7 @@ class EagerMerge(Operator):
     """
 
     conducted: ClassVar[bool] = True
+    no_order: ClassVar[str] = "what comes first decides the order"
     secondary_outputs: ClassVar = (0, 1)
 
     rank: int = 0

@@ -25,10 +25,13 @@ from fabric import (
     artifact_bytes,
     drop,
     holds_buffers,
+    is_static,
+    product,
     same,
     share,
 )
 from operators.streams.guided import Guided
+from operators.streams.orders import Orders, Types
 from operators.streams.track import Track
 from operators.streams.values import Values
 
@@ -114,6 +117,13 @@ class Repeat(_Repetition):
         )
 
     @override
+    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
+        (source,) = inputs
+        if isinstance(source, str):
+            return inputs
+        return (source.again(self.count),)
+
+    @override
     async def run(self, ports: Ports) -> None:
         sink, unit, count = ports.sink, ports.unit, self.count
         source = Values[Value](ports.source, sink, adds=1, held=True)
@@ -194,6 +204,18 @@ class Expand(_Repetition):
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work:
         return Work(closing=(1,), in_memory=rates.in_memory[0])
+
+    @override
+    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
+        source, _ = inputs
+        (after,) = outputs
+        if isinstance(source, str):
+            return (source,)
+        if not all(map(is_static, after.shape)):
+            return ("data decide how often it repeats each tile",)
+        times = product(after.shape[len(after.shape) - self.rank :])
+        assert isinstance(times, int)
+        return (source.again(times),)
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -23,6 +23,7 @@ from fabric import (
 )
 from operators.functions.base import tile_types
 from operators.functions.split import Split
+from operators.streams.orders import Orders, Types
 from operators.streams.values import Values, send
 
 __all__ = ["FlatMap"]
@@ -90,6 +91,11 @@ class FlatMap(Operator):
         if not rates.is_ours(self.split):
             return None
         return Work(closing=())
+
+    @override
+    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
+        (source,) = inputs
+        return (source if isinstance(source, str) else self.split.layout(source),)
 
     @override
     async def run(self, ports: Ports) -> None:

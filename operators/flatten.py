@@ -24,6 +24,7 @@ from fabric import (
     artifact_bytes,
     product,
 )
+from operators.streams.orders import Orders, Types
 
 __all__ = ["Flatten"]
 
@@ -96,6 +97,10 @@ class Flatten(Operator):
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work:
         return Work(in_memory=rates.in_memory[0])
+
+    @override
+    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
+        return inputs
 
     @override
     async def run(self, ports: Ports) -> None:

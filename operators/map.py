@@ -17,6 +17,7 @@ from fabric import (
     Rates,
     Stream,
     StreamType,
+    TileType,
     Value,
     Wiring,
     Work,
@@ -25,6 +26,7 @@ from fabric import (
 from operators.functions.base import Function
 from operators.streams.lockstep import Lockstep
 from operators.streams.operands import check_inputs, load_cycles, placed, size_bytes, unpacked_types
+from operators.streams.orders import Orders, Types
 
 __all__ = ["Map"]
 
@@ -82,6 +84,11 @@ class Map(ComputeOperator):
     def has_arithmetic(self) -> bool:
         return self.function.fixed_cycles is None
 
+    @property
+    @override
+    def joins_elements(self) -> bool:
+        return self.function.elementwise
+
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         name = f"Map({type(self.function).__name__})"
@@ -112,6 +119,27 @@ class Map(ComputeOperator):
             last_cycles=cycles,
             in_memory=self.to_memory,
         )
+
+    @override
+    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
+        value = outputs[0].value
+        if not self.function.elementwise:
+            return (f"{type(self.function).__name__} makes another tensor",)
+        found = [
+            each
+            for each in inputs
+            if not isinstance(each, str)
+            and isinstance(value, TileType)
+            and (each.rows, each.cols) == (value.rows, value.cols)
+        ]
+        if not found:
+            return next(
+                (each,) for each in (*inputs, "it makes other tiles") if isinstance(each, str)
+            )
+        for other in found[1:]:
+            if other.shape == found[0].shape and not other.same_order(found[0]):
+                return (f"it joins ({found[0]}) with ({other})",)
+        return (found[0],)
 
     @override
     async def run(self, ports: Ports) -> None:

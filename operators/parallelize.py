@@ -64,6 +64,7 @@ class Parallelize(Operator):
     conducted: ClassVar[bool] = True
     turns: ClassVar[bool] = True
     carries_numbers: ClassVar[bool] = True
+    no_order: ClassVar[str] = "who is free decides which of its tiles come where"
 
     consumers: int
     rank: int = 0

@@ -78,6 +78,7 @@ class Partition(Operator):
     conducted: ClassVar[bool] = True
     turns: ClassVar[bool] = True
     carries_numbers: ClassVar[bool] = True
+    no_order: ClassVar[str] = "data decide which of its tiles come where"
 
     consumers: Annotated[int, Bounds(1)]
     rank: int = 0

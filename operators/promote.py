@@ -24,6 +24,7 @@ from fabric import (
     artifact_bytes,
     at_least_one,
 )
+from operators.streams.orders import Orders, Types
 from operators.streams.values import send
 
 __all__ = ["Promote"]
@@ -96,6 +97,10 @@ class Promote(Operator):
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work:
         return Work(in_memory=rates.in_memory[0])
+
+    @override
+    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
+        return inputs
 
     @override
     async def run(self, ports: Ports) -> None:

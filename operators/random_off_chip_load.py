@@ -63,6 +63,7 @@ class RandomOffChipLoad(Load):
 
     conducted: ClassVar[bool] = True
     turns: ClassVar[bool] = True
+    no_order: ClassVar[str] = "addresses decide which tiles it reads"
 
     def __call__(self, addresses: Stream) -> Stream:
         """Return the stream of tiles."""

@@ -76,6 +76,7 @@ class Reassemble(Operator):
     conducted: ClassVar[bool] = True
     turns: ClassVar[bool] = True
     carries_numbers: ClassVar[bool] = True
+    no_order: ClassVar[str] = "data decide which of its tiles come when"
 
     rank: int = 0
     switch_cycles: Annotated[int, Bounds(0)] = 1

@@ -33,6 +33,7 @@ from fabric import (
     holds_buffers,
     is_static,
 )
+from operators.streams.orders import Orders, Types
 from operators.streams.values import send
 from operators.tiles.conversion import check_converts
 
@@ -155,6 +156,10 @@ class Reshape(Operator):
     ) -> Work:
         # Padding is in no memory.
         return Work(in_memory=rates.in_memory[0] and self.pad is None)
+
+    @override
+    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
+        return inputs[0], "flags are no tiles"
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from typing_extensions import override
@@ -21,6 +21,8 @@ from fabric import (
     Dim,
     Element,
     Empty,
+    Layout,
+    Loop,
     Operator,
     Ports,
     Rates,
@@ -29,12 +31,14 @@ from fabric import (
     StreamType,
     Wiring,
     Work,
+    counted,
     drop,
     is_static,
     product,
     same,
 )
 from operators.streams.guided import Guided
+from operators.streams.orders import Orders, Types
 from operators.streams.track import Track, differ
 from operators.streams.values import Values
 from operators.tiles.row_major import positions
@@ -172,6 +176,42 @@ class Streamify(Operator):
         )
 
     @override
+    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
+        (source, *_), buffer, (after,) = inputs, types[0].value, outputs
+        assert isinstance(buffer, BufferType)
+        if isinstance(source, str):
+            return (source,)
+        tiles = product(buffer.shape)
+        again = product(after.shape[: types[0].rank + 1 + self._repeated(types)])
+        outer = product(types[0].shape)
+        static = isinstance(tiles, int) and isinstance(again, int) and isinstance(outer, int)
+        found = source.cut(tiles) if static else None
+        if found is None:
+            return ("data decide how often it reads each tile",)
+        return (self._order(source.nested(found[1]), found[0], again // outer),)
+
+    def _order(self, source: Layout, outer: tuple[Loop, ...], times: int) -> Layout | str:
+        """Return the order in which buffers of one order each are read so many times."""
+        inner, start = source.loops, source.start
+        if self.shape is not None and self.strides is not None:
+            if not all(self.shape):
+                return "it reads nothing"
+            view = counted(source.trips, self.shape, self.strides, self.offset)
+            if view is None:
+                return "its steps are none of loops over the buffer"
+            inner = tuple(_along(loop, source.loops) for loop in view.loops)
+            for loop, at in zip(source.loops, view.start, strict=True):
+                if loop.dim is not None:
+                    moved = start[loop.dim] + at * loop.step
+                    start = (*start[: loop.dim], moved, *start[loop.dim + 1 :])
+        again = (Loop(times, 1, None),) if times > 1 else ()
+        return replace(source.nested((*outer, *again, *inner)), start=start)
+
+    def _repeated(self, types: Types) -> int:
+        """Return how many dimensions the readings of one buffer have."""
+        return len(self.repeats) if len(types) == 1 else types[1].rank - types[0].rank
+
+    @override
     async def run(self, ports: Ports) -> None:
         if len(ports.inputs) > 1:
             await self._refer(ports)
@@ -247,6 +287,13 @@ class _Reading:
                 yield self.elements[item][0], stop
             elif empty is not None:
                 yield Empty(empty), stop
+
+
+def _along(loop: Loop, loops: tuple[Loop, ...]) -> Loop:
+    """Return a loop over the rounds of one of ``loops`` as a loop over the tensor."""
+    if loop.dim is None or loops[loop.dim].dim is None:
+        return Loop(loop.trips, 1, None)
+    return Loop(loop.trips, loop.step * loops[loop.dim].step, loops[loop.dim].dim)
 
 
 async def _read(ports: Ports, reading: Iterable[Element], inner: int, last_stop: int) -> None:

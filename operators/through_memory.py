@@ -72,7 +72,8 @@ def matrix_of(layout: Layout) -> Matrix:
 def _pitch(layout: Layout, strides: list[int]) -> int | None:
     """Return how far apart the rows of a tile are in memory; None where that differs."""
     if layout.rows == 1:
-        return layout.cols
+        last = math.prod(layout.shape[-1:])
+        return layout.cols if last % layout.cols else last
     dims = [dim for dim, size in enumerate(layout.tile[:-1]) if size > 1]
     for outer, inner in pairwise(dims):
         if strides[outer] != layout.tile[inner] * strides[inner]:

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from fabric import (
     Costs,
+    Layout,
     Operator,
     Ports,
     Rates,
@@ -25,6 +26,7 @@ from fabric import (
 )
 from operators.streams.lockstep import Lockstep
 from operators.streams.operands import check_inputs
+from operators.streams.orders import Orders, Types
 
 __all__ = ["Zip"]
 
@@ -82,6 +84,16 @@ class Zip(Operator):
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work:
         return Work()
+
+    @override
+    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
+        first = inputs[0]
+        for other in inputs:
+            if isinstance(first, str) or isinstance(other, str):
+                return (other if isinstance(first, Layout) else first,)
+            if not other.same_order(first):
+                return (f"it joins ({first}) with ({other})",)
+        return (first,)
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -185,13 +185,9 @@ class Layout(Described):
         """
         return cut(self.loops, inside)
 
-    def again(self, times: int, inside: int) -> Layout | None:
-        """Return the layout with every ``inside`` tiles so many times; None where none end so."""
-        found = self.cut(inside)
-        if times == 1 or found is None:
-            return self if found else None
-        outer, inner = found
-        return self.nested((*outer, Loop(times, 1, None), *inner))
+    def again(self, times: int) -> Layout:
+        """Return the layout with each tile so many times."""
+        return self if times == 1 else self.nested((*self.loops, Loop(times, 1, None)))
 
     def __str__(self) -> str:
         """As messages show it."""

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from fabric.arguments.checks import Bounds
 from fabric.engine.ports import Ports
+from fabric.layouts.layout import Layout
 from fabric.values.stream_type import StreamType, holds_buffers
 from fabric.values.value import share
 from fabric.wiring.costs import Costs
@@ -73,6 +74,15 @@ class Broadcast(Operator):
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work:
         return Work(in_memory=rates.in_memory[0])
+
+    @override
+    def layouts(
+        self,
+        inputs: tuple[Layout | str, ...],
+        types: tuple[StreamType, ...],
+        outputs: tuple[StreamType, ...],
+    ) -> tuple[Layout | str, ...]:
+        return inputs * len(outputs)
 
     @override
     async def run(self, ports: Ports) -> None:

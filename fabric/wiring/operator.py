@@ -141,6 +141,9 @@ class Operator(Described):
     secondary_outputs: ClassVar[tuple[int, ...]] = ()
     """Outputs that may stay unread and are then not produced."""
 
+    no_order: ClassVar[str] = "it does not say which tiles it makes"
+    """Why its outputs have no layouts, unless ``layouts`` says more."""
+
     is_users: ClassVar[bool]
     """Whether its types are a user's word, which is looked at."""
 
@@ -199,18 +202,14 @@ class Operator(Described):
         types: tuple[StreamType, ...],  # noqa: ARG002 - a default
         outputs: tuple[StreamType, ...],
     ) -> tuple[Layout | str, ...]:
-        """Return which coordinates of a tensor the tiles of each output hold, and in which order.
+        """Return the layout of each output, or in words why there is none.
 
         Args:
-            inputs: layouts of the inputs, or why there are none.
+            inputs: layouts of the inputs, or why there are none; a reason may be passed on.
             types: of the inputs.
             outputs: types of the outputs.
-
-        Returns:
-            For each output its layout, or in words why there is none; where that is the reason of
-            an input, that one.
         """
-        return (f"{type(self).__name__} does not say which tiles it makes",) * len(outputs)
+        return (self.no_order,) * len(outputs)
 
     async def run(self, ports: Ports) -> None:
         """Read the inputs and write the outputs until the inputs end; await nothing else.

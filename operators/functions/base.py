@@ -59,6 +59,7 @@ class Function(Described):
     Attributes:
         operands: how many it takes; None for any number.
         mixed_types: they may be tiles of different element types.
+        elementwise: each number of the result is made of those in its place.
 
     Family:
         Functions of Map.
@@ -68,6 +69,7 @@ class Function(Described):
 
     operands: ClassVar[int | None] = None
     mixed_types: ClassVar[bool] = False
+    elementwise: ClassVar[bool] = False
 
     def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
         """Return the types of the operands, which are those that ``name`` can take.

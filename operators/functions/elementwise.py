@@ -17,6 +17,7 @@ __all__ = ["Add", "Div", "Exp", "Maximum", "Mul", "SiLU"]
 @dataclass(frozen=True)
 class _Unary(Function):
     operands: ClassVar = 1
+    elementwise: ClassVar = True
     flops_per_element: ClassVar[int]
 
     @override
@@ -93,6 +94,7 @@ class Exp(_Unary):
 @dataclass(frozen=True)
 class _Binary(Function):
     operands: ClassVar = 2
+    elementwise: ClassVar = True
 
     @override
     def infer(self, *inputs: TileType) -> TileType:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
-from fabric import ComputeUnit, Described, Dim, Value, ValueType
+from fabric import ComputeUnit, Described, Dim, Layout, Loop, Value, ValueType
 from operators.functions.base import Operand, tile_types
 
 __all__ = ["Reduction", "State"]
@@ -92,6 +92,21 @@ class Reduction(Described):
     def finish(self, state: State, result: Operand, functional: bool) -> Value:
         """Return the value for ``state``."""
         raise NotImplementedError
+
+    def layout(
+        self,
+        layout: Layout,  # noqa: ARG002 - a default
+        outer: tuple[Loop, ...],  # noqa: ARG002 - a default
+        inner: tuple[Loop, ...],  # noqa: ARG002 - a default
+    ) -> Layout | str:
+        """Return the layout of the results for groups of tiles, or why there is none.
+
+        Args:
+            layout: of the tiles.
+            outer: its loops over the groups.
+            inner: its loops over the tiles of one group.
+        """
+        return f"{type(self).__name__} makes another tensor"
 
     def cycles(self, unit: ComputeUnit, *inputs: Operand) -> int:
         """Count the work on ``unit`` and return the cycles it takes there."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, Tile, TileType
+from fabric import Dim, Layout, Loop, Tile, TileType
 from operators.functions.base import Shaped
 from operators.functions.reduction import Reduction, State
 
@@ -77,6 +78,18 @@ class RetileRow(_Retile):
     """
 
     @override
+    def layout(
+        self, layout: Layout, outer: tuple[Loop, ...], inner: tuple[Loop, ...]
+    ) -> Layout | str:
+        last = len(layout.shape) - 1
+        tile = list(layout.tile)
+        for trips, step, dim in reversed(layout.nested(inner).canonical().loops):
+            if dim is None or dim == last or step != tile[dim] or math.prod(tile[:dim]) > 1:
+                return "it puts tiles below each other that are not so in the tensor"
+            tile[dim] *= trips
+        return layout.nested(outer, tuple(tile))
+
+    @override
     def infer(self, group: Dim, *inputs: TileType) -> TileType:
         (tile,) = inputs
         return TileType(group * tile.rows, tile.cols, tile.dtype)
@@ -117,6 +130,18 @@ class RetileCol(_Retile):
         >>> print(simulate(program).cycles)
         167
     """
+
+    @override
+    def layout(
+        self, layout: Layout, outer: tuple[Loop, ...], inner: tuple[Loop, ...]
+    ) -> Layout | str:
+        last = len(layout.shape) - 1
+        tile = list(layout.tile)
+        for trips, step, dim in reversed(layout.nested(inner).canonical().loops):
+            if dim != last or step != tile[last]:
+                return "it puts tiles beside each other that are not so in the tensor"
+            tile[last] *= trips
+        return layout.nested(outer, tuple(tile))
 
     @override
     def infer(self, group: Dim, *inputs: TileType) -> TileType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,11 +14,13 @@ from fabric import (
     Dim,
     Element,
     Empty,
+    Layout,
     ShapeError,
     Tile,
     TileType,
     Wiring,
     ceil_div,
+    in_parts,
     product,
 )
 
@@ -52,6 +55,10 @@ class Split(Described):
     def apply(self, tile: Tile) -> list[Element]:
         """Return the parts in order, each with its stop; the last closes ``rank`` dimensions."""
         raise NotImplementedError
+
+    def layout(self, layout: Layout) -> Layout | str:  # noqa: ARG002 - a default
+        """Return the layout of the parts of tiles of ``layout``, or why there is none."""
+        return f"{type(self).__name__} does not say which parts it makes"
 
 
 @dataclass(frozen=True)
@@ -97,6 +104,10 @@ class SplitRows(_SplitLines):
     @override
     def infer(self, wiring: Wiring, count: Dim, tile: TileType) -> tuple[tuple[Dim, ...], TileType]:
         return self.lines(wiring, count, tile.rows), TileType(1, tile.cols, tile.dtype)
+
+    @override
+    def layout(self, layout: Layout) -> Layout | str:
+        return _parts(layout, 1, layout.cols)
 
     @override
     def apply(self, tile: Tile) -> list[Element]:
@@ -187,6 +198,10 @@ class SplitTiles(Split):
         return (tiles, across), TileType(self.rows, self.cols, tile.dtype)
 
     @override
+    def layout(self, layout: Layout) -> Layout | str:
+        return _parts(layout, self.rows, self.cols)
+
+    @override
     def apply(self, tile: Tile) -> list[Element]:
         rows, cols = self.rows, self.cols
         if tile.rows % rows or tile.cols % cols:
@@ -210,6 +225,17 @@ class SplitTiles(Split):
                 )
                 parts.append((part, int(left + cols == tile.cols)))
         return parts
+
+
+def _parts(layout: Layout, rows: int, cols: int) -> Layout | str:
+    """Return the layout of parts of rows x cols; their rows are the innermost of the tile's."""
+    part = [cols]
+    for size in reversed(layout.tile[:-1]):
+        part.insert(0, math.gcd(size, rows))
+        if part[0] not in (rows, size):
+            return "the rows of its parts are no box of the tensor"
+        rows //= part[0]
+    return in_parts(layout, tuple(part)) if layout.tile else "its tensor is one element"
 
 
 def _row(tile: Tile, data: np.ndarray | None, row: int) -> Tile:

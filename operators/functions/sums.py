@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, Tile, TileType, Value, ValueType
+from fabric import Dim, Layout, Loop, ShapeError, Tile, TileType, Value, ValueType
 from operators.functions.base import Operand, Shaped, narrow, wide
 from operators.functions.reduction import Reduction, State
 from operators.tiles.integers import INTEGER, integer
@@ -69,6 +69,23 @@ class Sum(Reduction):
         tile, total = state
         data = None if total is None else narrow(total, result.dtype)
         return Tile(tile.rows, tile.cols, result.dtype, data)
+
+    @override
+    def layout(
+        self, layout: Layout, outer: tuple[Loop, ...], inner: tuple[Loop, ...]
+    ) -> Layout | str:
+        shape = list(layout.shape)
+        for dim in {loop.dim for loop in inner if loop.trips > 1}:
+            if dim is None:
+                continue
+            along = layout.nested([loop for loop in inner if loop.dim == dim])
+            whole = [Loop(shape[dim] // layout.tile[dim], layout.tile[dim], dim)]
+            moves = any(loop.dim == dim and loop.trips > 1 for loop in outer)
+            uneven = layout.start[dim] or shape[dim] % layout.tile[dim]
+            if list(along.canonical().loops) != whole or moves or uneven:
+                return "its groups are parts of a dimension"
+            shape[dim] = layout.tile[dim]
+        return replace(layout.nested(outer), shape=tuple(shape))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +50,18 @@ class Permuted(Step):
     def pull(self, layout: Layout, before: tuple[int, ...]) -> Viewed | None:
         del before
         inverse = tuple(self.dims.index(axis) for axis in range(len(self.dims)))
-        return permuted(layout, inverse)
+        found = permuted(layout, inverse)
+        if found is not None:
+            return found
+        # Elements of a tile change places in more ways than rows with columns.
+        ordered = replace(
+            layout,
+            shape=tuple(layout.shape[axis] for axis in inverse),
+            tile=tuple(layout.tile[axis] for axis in inverse),
+            start=tuple(layout.start[axis] for axis in inverse),
+            map=tuple(None if dim is None else self.dims[dim] for dim in layout.map),
+        )
+        return Viewed(ordered, transposed=True)
 
     @override
     def push(self, layout: Layout) -> Viewed | None:

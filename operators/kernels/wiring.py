@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
+from fractions import Fraction
 from typing import Final
-
-import sympy
 
 from fabric import Layout, Program, Stream
 from operators.convert import Convert
@@ -138,6 +138,8 @@ def _deepen_forks(program: Program) -> None:
             source = stream.resolve()
             if readers[source.node, source.port] < 2:
                 continue
-            count = sympy.sympify(source.type.count).subs(program.sizes)
-            if count.is_Number:
-                program.deepen(f"{node.name}.{index}", max(1, int(sympy.ceiling(count))))
+            count = source.type.count
+            if not isinstance(count, int):
+                count = count.with_sizes(program.sizes)
+            if isinstance(count, int | Fraction):
+                program.deepen(f"{node.name}.{index}", max(1, math.ceil(count)))

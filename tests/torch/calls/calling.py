@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -44,7 +44,7 @@ class Single:
 
     def __init__(self, schedule: Schedule, draw: st.DrawFn) -> None:
         """Wire under ``schedule``; tensors come from memory or from a kernel, in any layout."""
-        self.importing = Importing(schedule)
+        self.importing = Importing(schedule, _no_choice)
         self.draw = draw
         self._count = 0
 
@@ -118,6 +118,11 @@ class Single:
             wire(program, model)
         program.expect(**{name: functools.partial(np.copy, each) for name, each in wanted.items()})
         return program
+
+
+def _no_choice(*_: object) -> NoReturn:
+    """A call alone sends no tokens to experts."""
+    raise AssertionError
 
 
 def check(program: Program) -> None:

@@ -1,0 +1,288 @@
+"""Layouts of streams: what each operator makes of them, against the tiles that a run sends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabric import Feedback, Layout, Program, ShapeError, Stream, simulate
+from operators import (
+    Accum,
+    Add,
+    Bufferize,
+    Expand,
+    FlatMap,
+    Flatten,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    Matmul,
+    Maximum,
+    Metadata,
+    Mul,
+    Partition,
+    Promote,
+    Repeat,
+    Reshape,
+    RetileCol,
+    RetileRow,
+    Selectors,
+    SiLU,
+    SplitRows,
+    SplitTiles,
+    Streamify,
+    Sum,
+    Tensor,
+    Zip,
+    loaded,
+)
+from tests.fabric.layouts.layouts import streamed, tensor
+from tests.operators.test_convert import orders, tiles
+
+SHAPES = ((8, 8), (4, 12), (4, 2, 6))
+STEPS = 5
+
+
+def _maximum(stream: Stream, _: Any) -> Stream:
+    return Map(Maximum())(stream, stream)
+
+
+def _reshape(stream: Stream, pick: Any) -> Stream:
+    dims = [
+        (at, size)
+        for at, size in enumerate(reversed(stream.shape))
+        if isinstance(size, int) and size % 2 == 0
+    ]
+    return Reshape(2, pick(dims)[0])(stream)[0] if dims else stream
+
+
+def _flatten(stream: Stream, pick: Any) -> Stream:
+    inner = pick(range(stream.rank)) if stream.rank else 0
+    return Flatten(inner, inner + 1)(stream) if stream.rank else stream
+
+
+def _buffer(stream: Stream, pick: Any) -> Stream:
+    if not stream.rank:
+        return stream
+    rank = pick(range(1, stream.rank + 1))
+    size = int(np.prod(stream.shape[-rank:]))  # type: ignore[arg-type]
+    buffers = Bufferize(rank)(stream)
+    kind = pick(("again", "affine", "referred"))
+    if kind == "again":
+        return Streamify(repeats=(pick((1, 2)),))(buffers)
+    if kind == "referred":
+        guide = Metadata(np.zeros((*stream.shape[1:-rank], 2), np.int64))()
+        return Streamify()(buffers, guide) if stream.shape[0] == 1 else Streamify()(buffers)
+    offset = pick(range(size))
+    stride = pick(range(1, size + 1))
+    count = 1 + (size - 1 - offset) // stride
+    return Streamify(shape=(2, count), strides=(0, stride), offset=offset)(buffers)
+
+
+def _expand(stream: Stream, _: Any) -> Stream:
+    if stream.shape[0] != 1:
+        return stream
+    guide = Metadata(np.zeros((*stream.shape[1:], 3), np.int64))()
+    return Expand()(Promote(0)(stream), guide)
+
+
+def _split(stream: Stream, pick: Any) -> Stream:
+    tile: Any = stream.value
+    rows = pick([n for n in range(1, tile.rows + 1) if tile.rows % n == 0])
+    cols = pick([n for n in range(1, tile.cols + 1) if tile.cols % n == 0])
+    return FlatMap(SplitTiles(rows, cols))(stream)
+
+
+def _retile(stream: Stream, pick: Any) -> Stream:
+    rank = pick(range(1, stream.rank + 1)) if stream.rank else 0
+    return Accum(pick((RetileRow, RetileCol))(), rank=rank)(stream) if rank else stream
+
+
+CHANGES = {
+    "maximum": _maximum,
+    "flatten": _flatten,
+    "promote": lambda stream, pick: Promote(pick(range(len(stream.shape) + 1)))(stream),
+    "reshape": _reshape,
+    "repeat": lambda stream, pick: Repeat(pick((1, 2)))(stream),
+    "expand": _expand,
+    "buffer": _buffer,
+    "rows": lambda stream, _: FlatMap(SplitRows())(stream),
+    "split": _split,
+    "retile": _retile,
+}
+
+
+def column(stream: Stream, name: str) -> None:
+    """Store the tiles of ``stream`` below each other."""
+    if stream.rank:
+        stream = Flatten(0, stream.rank)(stream)
+    LinearOffChipStore(name)(Promote(0)(stream))
+
+
+KNOWN: dict[str, int] = {}
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=150)
+def test_chains(data: st.DataObject) -> None:
+    """Operators one after the other: where the order is known it is the one that is sent."""
+    shape = data.draw(st.sampled_from(SHAPES))
+    layout = data.draw(tiles(shape).flatmap(lambda tile: orders(shape, tile)))
+    x = tensor(shape).astype(np.float32)
+
+    def pick(options: Any) -> Any:
+        return data.draw(st.sampled_from(list(options)))
+
+    with Program("chain", mode="functional") as program:
+        try:
+            stream = loaded(Tensor(shape, x, dtype="float32"), layout)
+        except ShapeError:
+            return
+        names = data.draw(st.lists(st.sampled_from(sorted(CHANGES)), max_size=STEPS))
+        for name in names:
+            if stream.type.count > 400:  # type: ignore[operator]
+                break
+            stream = CHANGES[name](stream, pick)
+        column(stream, "y")
+    found = stream.layout
+    assert (found is None) is bool(stream.no_layout)
+    if found is None:
+        # Only these put together what is not together in a tensor, or read by uneven steps.
+        assert {"split", "retile", "buffer", "rows"} & set(names)
+        return
+    for name in names:
+        KNOWN[name] = KNOWN.get(name, 0) + 1
+    sent = np.asarray(simulate(program).outputs["y"]).reshape(-1, found.rows, found.cols)
+    expected = [tile.reshape(found.rows, found.cols).tolist() for tile in streamed(x, found)]
+    assert sent.tolist() == expected
+
+
+def test_each_was_known() -> None:
+    """No operator hides behind an order that is never known."""
+    test_chains()
+    assert KNOWN.keys() == CHANGES.keys()
+
+
+def test_sum() -> None:
+    """The sum of blocks of columns is a tensor of one block's width; over half of them it is not."""
+    x = np.arange(64.0).reshape(8, 8)
+    with Program("sum", mode="functional") as program:
+        blocks = LinearOffChipLoad(Tensor((8, 8), x, dtype="float32"), (4, 2))()
+        total = Accum(Sum())(blocks)
+        column(total, "y")
+        half, _ = Reshape(2)(blocks)
+        part = Accum(Sum())(half)
+        column(part, "part")
+    assert total.layout == Layout((8, 2), (4, 2), (2,), (4,), (0,))
+    expected = x[:, 0:2] + x[:, 2:4] + x[:, 4:6] + x[:, 6:8]
+    sent = np.asarray(simulate(program).outputs["y"])
+    assert sent.tolist() == np.concatenate(streamed(expected, total.layout)).tolist()
+    assert part.no_layout == "accum_2: its groups are parts of a dimension"
+
+
+def test_load() -> None:
+    """A view by strides says what it reads; once for each element of a reference, too."""
+    x = np.ones((8, 8))
+    with Program("load"):
+        columns = LinearOffChipLoad(x, (4, 2), (4, 2), (1, 4))()
+        again = LinearOffChipLoad(x, (4, 2), (2, 4), (4, 1))(Metadata(np.zeros(3, int))())
+        backwards = LinearOffChipLoad(x, (4, 2), (4,), (-1,), 3, name="backwards")()
+    assert columns.layout == Layout.tiled((8, 8), (4, 2), (1, 0))
+    assert again.layout == Layout((8, 8), (4, 2), (3, 2, 4), (1, 4, 2), (None, 0, 1))
+    assert backwards.no_layout == "backwards: its steps are none of loops over the tensor"
+
+
+class TestDropped:
+    """Why there is no layout, and who says so first."""
+
+    def test_data_decide(self) -> None:
+        """Behind a Partition nobody knows; operators behind it pass the reason on."""
+        with Program("partition"):
+            rows = Flatten(0, 2)(LinearOffChipLoad(np.ones((4, 4)), (1, 4))())
+            route = Flatten(0, 1)(Selectors(np.array([[0], [1], [1], [0]]), 2)())
+            even, _ = Partition(2, name="route")(rows, route)
+            later = Map(SiLU())(Promote(0)(even))
+        reason = "route: data decide which of its tiles come where"
+        assert even.layout is None
+        assert even.no_layout == later.no_layout == reason
+
+    def test_other_tensors(self) -> None:
+        """A product is of another tensor; padding is of none; a feedback comes before its order."""
+        with Program("others"):
+            square = LinearOffChipLoad(np.ones((4, 4)), (4, 4), name="square")()
+            product = Map(Matmul(), name="product")(square, square)
+            rows = LinearOffChipLoad(np.ones((3, 4)), (1, 4))()
+            padded, flags = (
+                Reshape(2, 1)(Reshape(4, 1, 0.0)(rows)[0])
+                if False
+                else Reshape(2, pad=0.0, name="padded")(Flatten(0, 1)(rows))
+            )
+            feedback = Feedback(square.type)
+        assert product.no_layout == "product: Matmul makes another tensor"
+        assert padded.no_layout == "padded: 3 tiles in place of [1, 2, 2]"
+        assert flags.no_layout == "padded: flags are no tiles"
+        assert feedback.no_layout == "a feedback is used before its order is known"
+
+    def test_two_orders(self) -> None:
+        """Sums and pairs of two orders that nobody states have none, and are no mistake."""
+        x = np.ones((8, 8))
+        with Program("orders"):
+            rows = LinearOffChipLoad(x, (4, 4))()
+            columns = LinearOffChipLoad(x, (4, 4), (2, 2), (1, 2))()
+            total = Map(Add(), name="total")(rows, columns)
+            pairs = Zip(name="pairs")(rows, columns)
+            fine = Zip()(rows, rows)
+        for stream in (total, pairs):
+            assert str(stream.no_layout).startswith(f"{stream.name[:5]}: it joins (8x8 in tiles")
+        assert fine.layout == rows.layout
+
+
+class TestStated:
+    """Layouts that the program states."""
+
+    def test_of_unknown_order(self) -> None:
+        """What is stated holds from there on."""
+        with Program("stated"):
+            square = LinearOffChipLoad(np.ones((4, 4)), (2, 2))()
+            product = Map(Matmul())(square, square).laid_out(Layout.tiled((4, 4), (2, 2)))
+            again = Repeat(2)(product.assume(1, 2, 2))
+        assert again.layout == Layout((4, 4), (2, 2), (2, 2, 2), (2, 2, 1), (0, 1, None))
+
+    def test_mismatch(self) -> None:
+        """Two orders that come together: both of them, and the converter with its bytes."""
+        with Program("mismatch"):
+            square = LinearOffChipLoad(np.ones((4, 4)), (2, 2), name="square")()
+            columns = Layout.tiled((4, 4), (2, 2), (1, 0))
+            turned = Map(Matmul(), name="turned")(square, square).laid_out(columns)
+            later = Map(SiLU(), name="later")(turned)
+            with pytest.raises(ShapeError) as caught:
+                Map(Mul(), name="gate")(square, later)
+            # A product of matrices joins tiles of different places.
+            Map(Matmul())(square, later)
+        assert caught.value.message == (
+            "gate joins square.0 [1, 2, 2] of 2x2 bfloat16 and later.0 [1, 2, 2] of 2x2 bfloat16 "
+            "in two orders: (0, 0), (0, 2), (2, 0), (2, 2) of 4x4 in tiles of 2x2, [2, 2] steps "
+            "[2, 2] -> (0, 1), and (0, 0), (2, 0), (0, 2), (2, 2) of 4x4 in tiles of 2x2, [2, 2] "
+            "steps [2, 2] -> (1, 0): expected one order, such as behind Convert, which keeps 4x4 "
+            "of it in 4 tiles, 32 bytes"
+        )
+
+    def test_runs(self) -> None:
+        """What is stated has no hop and changes no cycle."""
+
+        def program(stated: bool) -> Program:
+            with Program("runs") as program:
+                rows = LinearOffChipLoad(np.ones((4, 4)), (2, 2))()
+                if stated:
+                    rows = rows.laid_out(Layout.tiled((4, 4), (2, 2))).assume(1, 2, 2)
+                LinearOffChipStore("y")(rows)
+            return program
+
+        reports = [simulate(program(stated)) for stated in (False, True)]
+        assert reports[0].cycles == reports[1].cycles
+        assert reports[0].warnings == reports[1].warnings
+        assert len(reports[0].operators_counters) == len(reports[1].operators_counters)
