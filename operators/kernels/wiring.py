@@ -16,10 +16,10 @@ from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.loading import load
 from operators.kernels.model import Model
 from operators.kernels.rearranging import rearranged
+from operators.kernels.spilling import spill
 from operators.kernels.tensors import Computed, Opaque, Pulled, Source, Stored
 from operators.kernels.wired import Wired
 from operators.streams.dimensions import redimensioned
-from operators.through_memory import through_memory
 
 __all__ = ["wire"]
 
@@ -125,7 +125,7 @@ def _load_name(kernel: Kernel, index: int) -> str:
 
 def _converted(stream: Stream, source: Computed, pulled: Pulled, *, through: bool) -> Stream:
     if through:
-        return through_memory(stream, source.layout, pulled.layout)
+        return spill(stream, source.layout, pulled.layout)
     return Convert(pulled.layout)(stream.laid_out(source.layout))
 
 

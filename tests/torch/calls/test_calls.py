@@ -160,6 +160,14 @@ def _exchanged(draw: st.DrawFn, x: Any) -> Arguments:
     return (x, _dim(draw, x), _dim(draw, x)), {}
 
 
+def _padded(draw: st.DrawFn, x: Any) -> Arguments:
+    """Places around some of the last dimensions; of those that have some, one may be left out."""
+    dims = draw(st.integers(1, x.ndim))
+    least = [-1 if size > 2 else 0 for size in reversed(x.shape)]
+    added = [draw(st.integers(least[each // 2], 3)) for each in range(2 * dims)]
+    return (x, added, draw(st.sampled_from([0.0, 1.5]))), {}
+
+
 def _like(_: st.DrawFn, x: Any) -> Arguments:
     return (x, x.clone()), {}
 
@@ -264,6 +272,7 @@ CASES: Final[dict[str, Draw]] = {
     "aten._reshape_alias.default": _skip,
     "aten._to_copy.default": lambda draw, x: ((x,), {"dtype": draw(DTYPES)}),
     "aten.add.Tensor": _scaled,
+    "aten.constant_pad_nd.default": _padded,
     "aten.clamp.Tensor": lambda draw, x: ((x, _other(draw, x), _other(draw, x)), {}),
     "aten.clamp.default": lambda draw, x: (draw(BOUNDS)(x), {}),
     "aten.clip.default": lambda draw, x: (draw(BOUNDS)(x), {}),
