@@ -1,8 +1,6 @@
-"""Calls that put tensors, and constants, one behind the other."""
+"""Calls that put tensors one behind the other."""
 
 from __future__ import annotations
-
-from functools import partial
 
 import numpy as np
 
@@ -28,28 +26,30 @@ def stack(importing: Importing, call: Call) -> View:
     return importing.joined(call, parts, dim)
 
 
-@imports("aten.constant_pad_nd.default", "aten.pad.default")
-def pad(importing: Importing, call: Call) -> View:
-    """A constant around a tensor; where there is less than nothing of it, a part of the tensor."""
-    x, sizes = call.tensor(), list(call.args[1])
-    value = call.argument(2 if "constant" in call.target else 3, "value", 0) or 0
-    if "constant" not in call.target and call.argument(2, "mode", "constant") != "constant":
-        importing.unsupported("expected a padding by a constant")
-    for place in range(0, len(sizes), 2):
-        dim = len(x.shape) - 1 - place // 2
-        first, last = sizes[place : place + 2]
-        kept = x.shape[dim] + min(first, 0) + min(last, 0)
-        parts = [importing.part(call, x, dim, max(0, -first), kept)]
-        if first > 0:
-            parts.insert(0, _constant(x, dim, first, value))
-        if last > 0:
-            parts.append(_constant(x, dim, last, value))
-        x = importing.joined(call, parts, dim)
+@imports("aten.constant_pad_nd.default")
+def constant_pad(importing: Importing, call: Call) -> View:
+    """A number in front of a tensor and behind it, dimension by dimension, the last one first.
+
+    Where fewer than no places are added, some of the tensor are left out.
+    """
+    x = call.tensor()
+    added = call.args[1]
+    for index, (before, behind) in enumerate(zip(added[::2], added[1::2], strict=True)):
+        dim = len(x.shape) - 1 - index
+        first = max(0, -before)
+        count = x.shape[dim] - first - max(0, -behind)
+        x = importing.part(call, x, dim, first, count)
+        parts = [_filled(call, x, dim, before), x, _filled(call, x, dim, behind)]
+        x = importing.joined(call, [each for each in parts if each.shape[dim] > 0], dim)
     return x
 
 
-def _constant(x: View, dim: int, size: int, value: float) -> View:
-    """Return as much of a number as stands along ``dim`` of a tensor."""
-    shape = (*x.shape[:dim], size, *x.shape[dim + 1 :])
-    made = partial(np.full, shape, value, x.dtype)
-    return View.of(Stored.of("padding", shape, x.dtype, made, known=True))
+def _filled(call: Call, x: View, dim: int, count: int) -> View:
+    """Return as many places of a dimension of ``x``, of one number."""
+    shape = (*x.shape[:dim], max(0, count), *x.shape[dim + 1 :])
+    value = call.argument(2, "value", 0)
+
+    def made() -> np.ndarray:
+        return np.full(shape, value, x.dtype)
+
+    return View.of(Stored.of(f"{call.name}_filled", shape, x.dtype, made))
