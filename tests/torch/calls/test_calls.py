@@ -280,7 +280,6 @@ CASES: Final[dict[str, Draw]] = {
     "aten._reshape_alias.default": _skip,
     "aten._to_copy.default": lambda draw, x: ((x,), {"dtype": draw(DTYPES)}),
     "aten.add.Tensor": _scaled,
-    "aten.constant_pad_nd.default": _padded,
     "aten.clamp.Tensor": lambda draw, x: ((x, _other(draw, x), _other(draw, x)), {}),
     "aten.clamp.default": lambda draw, x: (draw(BOUNDS)(x), {}),
     "aten.clip.default": lambda draw, x: (draw(BOUNDS)(x), {}),
