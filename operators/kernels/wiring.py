@@ -86,7 +86,8 @@ class _Joints:
                 assert layout is not None
                 joint = joint_of(operand)
                 stream = self._as_pulled(view.source, operand, joint)
-                stream = rearranged(stream, joint.pulled.places, broadcasts=operand.broadcasts)
+                if not operand.rearranges:
+                    stream = rearranged(stream, joint.pulled.places, broadcasts=operand.broadcasts)
                 return redimensioned(stream, (1, *layout.trips))
             case _:
                 raise TypeError(f"{view.source} of {kernel.name}, operand {index}")

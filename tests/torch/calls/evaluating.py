@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from fabric import Layout, Tile
 from operators.kernels.concatenate import Concatenate, Concatenated
 from operators.kernels.model import Model
-from operators.kernels.row_local import RowLocal, arriving
+from operators.kernels.row_local import RowLocal
 from operators.kernels.tensors import Computed, Source, Stored, View
 
 
@@ -38,8 +38,8 @@ def _row_local(arrays: dict[Source, np.ndarray], kernel: RowLocal) -> np.ndarray
         assert pulled is not None
         array = _array(arrays, operand.view.source).reshape(pulled.layout.shape)
         tiles = [array.reshape(-1)[each] for each in _tiles(pulled.layout)]
-        places = arriving(operand)
-        given.append([each.reshape(-1)[places] for each in tiles])
+        sizes = pulled.layout.rows, pulled.layout.cols
+        given.append([each.reshape(sizes) for each in tiles])
     for place, *tiles in zip(_tiles(result.layout), *given, strict=True):
         operands = [Tile(len(each), each.shape[1], each.dtype, each) for each in tiles]
         tile = kernel.chain.apply(*operands)
