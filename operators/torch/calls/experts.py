@@ -155,7 +155,7 @@ def one_after_the_other(importing: Importing, view: View) -> View:
     """Each row of a token for itself."""
     form = _form(view)
     assert isinstance(form, Collected)
-    name = importing.model.name(view.source.name)
+    name = importing.model.name(f"{view.source.name}_back")
     return _collected(importing, name, form, form.places, view.shape, adds_up=False)
 
 
@@ -171,7 +171,7 @@ def by_expert(importing: Importing, view: View) -> View:
         )
     found: NDArray[np.int64] = places
     form = Collected(view, lambda: found, None)
-    name = importing.model.name(view.source.name)
+    name = importing.model.name(f"{view.source.name}_back")
     return _collected(importing, name, form, form.places, view.shape, adds_up=False)
 
 
