@@ -73,7 +73,7 @@ class Convert(Described):
             )
         if not isinstance(stream.value, TileType):
             refuse(f"Convert is given {stream}: expected a stream of tiles", ShapeError)
-        if source.tile == wanted.tile:
+        if source.same_order(wanted):
             return _reordered(stream, source, wanted).laid_out(wanted)
         tile = common_tile(source, wanted)
         parts = _cut(stream, source, tile)

@@ -192,7 +192,10 @@ class Layout(Described):
     def __str__(self) -> str:
         """As messages show it."""
         steps = [step if dim is not None else 1 for _, step, dim in self.loops]
-        dims = ", ".join("again" if dim is None else str(dim) for dim in self.map)
+        again = ["again" if trips > 1 else "-" for trips in self.trips]
+        dims = ", ".join(
+            word if dim is None else str(dim) for dim, word in zip(self.map, again, strict=True)
+        )
         from_start = f" from {self.start}" if any(self.start) else ""
         return (
             f"{_sizes(self.shape)} in tiles of {_sizes(self.tile)}, "

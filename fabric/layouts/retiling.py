@@ -15,7 +15,7 @@ __all__ = ["common_tile", "in_parts"]
 
 @checked
 def common_tile(left: Layout, right: Layout) -> tuple[int, ...]:
-    """Return the largest tile that those of both layouts can be cut into.
+    """Return the largest tile that those of both layouts can be cut into, in places of one grid.
 
     Args:
         left: a layout.
@@ -26,7 +26,7 @@ def common_tile(left: Layout, right: Layout) -> tuple[int, ...]:
     """
     if left.shape != right.shape:
         refuse(f"({left}) is of another tensor than ({right}): expected the same shape", ShapeError)
-    tile = tuple(map(math.gcd, left.tile, right.tile))
+    tile = tuple(map(math.gcd, _grid(left), _grid(right)))
     for layout in (left, right):
         if not _cuts(layout.tile, tile):
             refuse(
@@ -35,6 +35,15 @@ def common_tile(left: Layout, right: Layout) -> tuple[int, ...]:
                 ShapeError,
             )
     return tile
+
+
+def _grid(layout: Layout) -> tuple[int, ...]:
+    """Return the parts that the tiles of a layout are made of, each at a multiple of its size."""
+    sizes = list(map(math.gcd, layout.tile, layout.start))
+    for loop in layout.loops:
+        if loop.dim is not None and loop.trips > 1:
+            sizes[loop.dim] = math.gcd(sizes[loop.dim], loop.step)
+    return tuple(sizes)
 
 
 def _cuts(whole: Sequence[int], part: Sequence[int]) -> bool:

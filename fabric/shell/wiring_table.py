@@ -19,6 +19,7 @@ from fabric.terminal.output import print_line
 from fabric.values.dims import Dim, free_symbols, short_text
 from fabric.values.stream_type import StreamType
 from fabric.wiring.operator import Node
+from fabric.wiring.stream import LaidOut
 
 __all__ = ["print_check"]
 
@@ -78,6 +79,9 @@ def _wiring(group: tuple[Node, ...], console: Console) -> None:
     ):
         for text in dict.fromkeys(_ports(streams[0])):
             print_line(console, Text(f"  {label} {text}"), 6)
+    stated = [each for node in group for each in node.assumed if isinstance(each, LaidOut)]
+    for text in dict.fromkeys(str(each.layout) for each in stated):
+        print_line(console, Text(f"  laid out {text}"), 6)
 
 
 def _ports(types: list[tuple[StreamType, ...]]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from fabric.wiring.elaborate import Plan, elaborate
 from fabric.wiring.memory_map import Placed
 from fabric.wiring.operator import Node
 from fabric.wiring.program import Program
+from fabric.wiring.stream import Stream
 
 __all__ = ["Check", "check"]
 
@@ -60,6 +61,7 @@ class Check:
                     "kind": type(node.operator).__name__,
                     "inputs": [str(stream) for stream in node.input_types],
                     "outputs": [str(stream) for stream in node.output_types],
+                    "layouts": [_layout(stream) for stream in node.outputs],
                     "tile": _tile(node),
                     "file": node.place.file,
                     "line": node.place.line,
@@ -108,6 +110,15 @@ def _tile(node: Node) -> str | None:
         if isinstance(stream.value, TileType):
             return str(stream.value)
     return None
+
+
+def _layout(stream: Stream) -> dict[str, object]:
+    """Return which coordinates the tiles of ``stream`` have, in which order; or why not."""
+    layout = stream.layout
+    return {
+        "layout": None if layout is None else str(layout),
+        "reason": stream.no_layout,
+    }
 
 
 def _placed(placed: Placed) -> dict[str, object]:

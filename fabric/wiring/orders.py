@@ -70,10 +70,11 @@ def _first_difference(left: Layout, right: Layout) -> int:
 
 def _offsets(layout: Layout, first: int) -> str:
     """Return the first elements of the first tiles, and of the first that differs."""
-    offsets = [str(tuple(each)) for each in layout.offsets()[: max(_SHOWN, first + 1)].tolist()]
+    shown = max(_SHOWN, first + 1)
+    offsets = [str(tuple(each)) for each in layout.offsets()[:shown].tolist()]
     if len(offsets) > _SHOWN:
         offsets = [*offsets[: _SHOWN - 1], "...", offsets[-1]]
-    more = ", ..." if first + 1 < layout.count else ""
+    more = ", ..." if shown < layout.count else ""
     return f"{', '.join(offsets)}{more}"
 
 

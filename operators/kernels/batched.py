@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from fabric import Layout
 from operators.kernels.linear import left_tiles
 from operators.kernels.nest import Nest
 from operators.kernels.product import Product
+from operators.kernels.row_local import readable
 from operators.kernels.schedule import Schedule, fit
 from operators.kernels.tensors import Pulled, View
 
@@ -47,10 +49,15 @@ def batched(
     cols = _cols_of(right, -1, batch) or _cols_of(by_columns, -2, batch) or 0
     if not 0 < cols <= _WIDEST * schedule.tile_cols:
         cols = fit(size, schedule.tile_cols)
-    left_layout = left_tiles(left, batch, schedule, whole=order != "output")
-    nest = Nest(left_layout, batch, size, cols, order)
+    tiles = left_tiles(left, batch, schedule, whole=order != "output")
+    inner = tiles.tile[-1]
+    wish = Layout.tiled(right.shape, ((1,) * batch) + (inner, cols))
+    *_, found, cols = readable((right,), wish, whole_rows=False).tile
+    if found != inner:
+        tiles = Layout.tiled(left.shape, (*tiles.tile[:-1], found))
+    nest = Nest(tiles, batch, size, cols, order)
     if nest.row_tiles == 1 and order == "weight":
-        nest = Nest(left_layout, batch, size, cols, "row")
+        nest = Nest(tiles, batch, size, cols, "row")
 
     def as_it_is(view: View, *, transposed: bool) -> bool:
         pulled = view.pull(nest.reading_right(view.shape[:-2], transposed=transposed))

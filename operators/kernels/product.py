@@ -31,8 +31,8 @@ class Product(Kernel):
     What passes off-chip memory, where the operands come from there, of R tiles of rows, C tiles of
     columns and B batches: in ``row`` order the left operand once and the right one R times; in
     ``weight`` order the left one C times and the right one once, a tile of tn x K being kept; in
-    ``output`` order the left one C times and the right one R times. What a kernel gives is kept on
-    chip instead of being read again.
+    ``output`` order the left one C times (once where K is not tiled) and the right one R times.
+    What a kernel gives is kept on chip instead of being read again.
 
     Attributes:
         nest: the loops.

@@ -179,6 +179,13 @@ class TestJson:
             "kind": "Partition",
             "inputs": ["[1, 4] of 1x32 bfloat16", "[1, 4] of selector of 2"],
             "outputs": ["[D_route[0]] of 1x32 bfloat16", "[D_route[1]] of 1x32 bfloat16"],
+            "layouts": 2
+            * [
+                {
+                    "layout": None,
+                    "reason": "partition_1: data decide which of its tiles come where",
+                }
+            ],
             "tile": "1x32 bfloat16",
             "file": "small.py",
             "line": 9,
@@ -188,6 +195,12 @@ class TestJson:
             "on_chip_requirement_bytes": 384,
         }.items() <= found["metrics"]["paper"].items()
         assert 320 == found["metrics"]["artifact"]["on_chip_requirement_bytes"]
+
+    def test_layouts(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Which tiles of its tensor a load gives, in which order."""
+        load = next(each for each in checked(capsys)["operators"] if "Load" in each["kind"])
+        layout = "4x32 in tiles of 1x32, [4, 1] steps [1, 1] -> (0, -)"
+        assert [{"layout": layout, "reason": None}] == load["layouts"]
 
     def test_memory_map(self, capsys: pytest.CaptureFixture[str]) -> None:
         """Where each tensor is, and who reads or writes it; what data decide is last."""

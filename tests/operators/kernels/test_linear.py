@@ -1,0 +1,194 @@
+"""Linear layers and tables as kernels: numbers by numpy, bytes and operations in closed form."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabric import Layout, Program, Report, simulate
+from operators.kernels.batched import batched
+from operators.kernels.gather import Gather
+from operators.kernels.kernel import Kernel
+from operators.kernels.linear import linear
+from operators.kernels.model import Model
+from operators.kernels.schedule import Order, Schedule
+from operators.kernels.storing import Store
+from operators.kernels.tensors import Computed, Stored, View
+from operators.kernels.wiring import wire
+
+FLOAT32 = np.dtype(np.float32)
+ORDERS: tuple[Order, ...] = ("row", "weight", "output")
+SIZES = st.sampled_from([1, 2, 3, 4, 7, 8, 12, 13])
+
+
+def stored(name: str, array: np.ndarray | tuple[int, ...]) -> View:
+    """Return a tensor in off-chip memory, without data where only its shape is given."""
+    if isinstance(array, tuple):
+        return View.of(Stored.of(name, array, FLOAT32, None))
+    return View.of(Stored.of(name, array.shape, FLOAT32, lambda: array))
+
+
+def numbers(*shape: int) -> np.ndarray:
+    """Return integers, so that sums are the same in any order."""
+    return np.random.default_rng(shape).integers(-4, 5, shape).astype(np.float32)
+
+
+def program_of(*kernels: Kernel, schedule: Schedule, expected: np.ndarray | None = None) -> Program:
+    """Return the program that stores what the last kernel gives."""
+    model = Model()
+    model.kernels += kernels
+    (result,) = kernels[-1].results
+    model.kernels.append(Store.of("y", View.of(result), schedule))
+    with Program("linear") as program:
+        wire(program, model)
+    if expected is not None:
+        program.expect(y=lambda: expected.reshape(-1, expected.shape[-1]))
+    return program
+
+
+def checked(program: Program) -> Report:
+    """Run a program both ways."""
+    report = simulate(program, mode="functional")
+    assert report.verified
+    assert simulate(program, mode="timing").cycles == report.cycles
+    return report
+
+
+@given(
+    st.lists(SIZES, max_size=2),
+    SIZES,
+    SIZES | st.just(97),
+    st.booleans(),
+    st.sampled_from(ORDERS),
+    st.sampled_from([1, 2, 4]),
+    st.sampled_from([2, 3, 8]),
+)
+@settings(deadline=None, max_examples=60)
+def test_bytes_and_operations(
+    lead: list[int], inner: int, size: int, adds: bool, order: Order, rows: int, cols: int
+) -> None:
+    """Of R tiles of rows and C of columns, each order reads again what it does not keep."""
+    schedule = Schedule(tile_rows=rows, tile_cols=cols, tile_inner=cols, order=order)
+    x, weight, bias = numbers(*lead, inner), numbers(size, inner), numbers(size)
+    added = stored("bias", bias) if adds else None
+    kernel = linear("linear", stored("x", x), stored("w", weight), added, FLOAT32, schedule)
+    expected = (x @ weight.T + (bias if adds else 0)).reshape(*lead, size)
+
+    report = checked(program_of(kernel, schedule=schedule, expected=expected))
+
+    down, across = kernel.nest.row_tiles, kernel.nest.size // kernel.nest.cols
+    padded = kernel.nest.size
+    # A tile of the left operand that is whole stays while all columns pass.
+    often = across if kernel.nest.groups or kernel.nest.order == "weight" else 1
+    times = {"row": (1, down), "weight": (often, 1), "output": (often, down)}[kernel.nest.order]
+    products = math.prod(lead) * inner * padded
+    assert report.off_chip_traffic_bytes == 4 * (
+        x.size * times[0] + padded * inner * times[1] + padded * adds + expected.size
+    )
+    assert report.flops == 2 * products + math.prod(lead) * padded * adds
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_features_that_nothing_divides(order: Order) -> None:
+    """97 features in tiles of 8: seven more rows of zeros are read, and nothing more is stored."""
+    schedule = Schedule(tile_rows=2, tile_cols=8, order=order)
+    x, weight = numbers(6, 8), numbers(97, 8)
+    kernel = linear("linear", stored("x", x), stored("w", weight), None, FLOAT32, schedule)
+
+    checked(program_of(kernel, schedule=schedule, expected=x @ weight.T))
+
+    assert kernel.nest.size == 104
+    assert kernel.results[0].shape == (6, 97)
+
+
+@pytest.mark.parametrize("order", ["row", "weight"])
+def test_columns_are_summed_as_they_come(order: Order) -> None:
+    """A product's columns are the next one's inner dimension: nothing waits for whole rows."""
+    schedule = Schedule(tile_rows=4, tile_cols=2, order=order)
+    x, up, down = numbers(4, 6), numbers(8, 6), numbers(5, 8)
+    first = linear("up", stored("x", x), stored("u", up), None, FLOAT32, schedule)
+    second = linear("down", View.of(first.results[0]), stored("d", down), None, FLOAT32, schedule)
+    program = program_of(first, second, schedule=schedule, expected=x @ up.T @ down.T)
+
+    checked(program)
+
+    assert not [each for each in program.nodes if "bufferize" in each.name]
+    assert [each.operator.rank for each in program.nodes if each.name == "down"] == [1]
+
+
+@given(st.lists(st.integers(1, 3), max_size=2), SIZES, SIZES, SIZES, st.sampled_from(ORDERS))
+@settings(deadline=None, max_examples=40)
+def test_batches(batches: list[int], rows: int, inner: int, cols: int, order: Order) -> None:
+    """A product batch by batch, of an operand that is stored and one that is computed."""
+    schedule = Schedule(tile_rows=3, tile_cols=4, tile_inner=2, order=order)
+    a, b = numbers(*batches, rows, inner), numbers(*batches, cols, inner)
+    eye = numbers(inner, inner)
+    first = linear("first", stored("a", a), stored("eye", eye), None, FLOAT32, schedule)
+    swapped = (*range(len(batches)), len(batches) + 1, len(batches))
+    second = batched(
+        "second",
+        View.of(first.results[0]),
+        stored("b", b).permuted(swapped),
+        None,
+        FLOAT32,
+        schedule,
+    )
+    expected = (a @ eye.T) @ np.swapaxes(b, -1, -2)
+
+    report = checked(program_of(first, second, schedule=schedule, expected=expected))
+
+    products = a.size * first.nest.size + math.prod(batches) * rows * inner * cols
+    assert report.flops == 2 * products
+
+
+@given(st.lists(st.integers(1, 6), max_size=2), SIZES, st.sampled_from([1, 2, 4]))
+@settings(deadline=None, max_examples=30)
+def test_tables(shape: list[int], cols: int, rows: int) -> None:
+    """Each row of a table is read as often as its number comes."""
+    table = numbers(9, cols)
+    places = np.random.default_rng(cols).integers(0, 9, shape)
+    source = stored("table", table).source
+    assert isinstance(source, Stored)
+    schedule = Schedule(tile_rows=rows)
+
+    report = checked(
+        program_of(
+            Gather("rows", source, places, schedule), schedule=schedule, expected=table[places]
+        )
+    )
+
+    assert report.off_chip_traffic_bytes == 2 * 4 * places.size * cols
+
+
+@pytest.mark.parametrize("order", ["row", "weight"])
+def test_a_large_vocabulary(order: Order) -> None:
+    """151,936 features without data: 2,374 tiles of weights, each read once."""
+    schedule = Schedule(order=order)
+    x, weight = stored("x", (1, 16, 128)), stored("w", (151_936, 128))
+    kernel = linear("head", x, weight, None, FLOAT32, schedule)
+
+    report = simulate(program_of(kernel, schedule=schedule), mode="timing")
+
+    assert report.off_chip_traffic_bytes == 4 * (16 * 128 + 151_936 * 128 + 16 * 151_936)
+    assert report.flops == 2 * 16 * 128 * 151_936
+
+
+def test_reading_follows_what_comes() -> None:
+    """Heads that come behind each other are tiles of the inner dimension."""
+    layout = Layout.tiled((2, 4, 6, 3), (1, 1, 2, 3), (0, 2, 1, 3))
+    layout = layout.nested([loop for loop in layout.loops if loop.trips > 1])
+    heads = View.of(Computed("heads", (2, 4, 6, 3), FLOAT32, layout))
+    x = heads.permuted((0, 2, 1, 3)).reshaped((2, 6, 12))
+
+    kernel = linear("out", x, stored("w", (12, 12)), None, FLOAT32, Schedule(order="row"))
+
+    assert kernel.nest.groups == 1
+    (left, right) = kernel.operands
+    assert left.layout is not None
+    assert left.layout.same_order(Layout.tiled((2, 6, 12), (1, 2, 3)))
+    assert right.layout is not None
+    assert right.layout.tile == (12, 3)

@@ -1,0 +1,177 @@
+"""Products, convolutions and tables: each call against PyTorch, in shapes drawn at random."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+torch = pytest.importorskip("torch")
+
+from operators.kernels.schedule import Schedule  # noqa: E402
+from tests.torch.calls.calling import DTYPES, Single, check  # noqa: E402
+
+Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
+
+SCHEDULES: Final = st.builds(
+    Schedule,
+    tile_rows=st.sampled_from([1, 2, 4, 16]),
+    tile_cols=st.sampled_from([2, 4, 64]),
+    tile_inner=st.sampled_from([1, 3, 4, 64]),
+    order=st.sampled_from(["row", "weight", "output"]),
+)
+SIZES: Final = st.sampled_from([1, 2, 3, 4, 5, 6, 8, 11])
+"""Odd ones and prime ones among them."""
+
+
+class _Drawing:
+    """Arguments of calls, of one element type."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self.draw = draw
+        self.dtype = draw(DTYPES)
+
+    def sizes(self, count: int) -> list[int]:
+        return [self.draw(SIZES) for _ in range(count)]
+
+    def some(self, *shape: int) -> Any:
+        generator = torch.Generator().manual_seed(self.draw(st.integers(0, 99)))
+        return torch.randn(shape, generator=generator).to(self.dtype)
+
+    def leading(self) -> list[int]:
+        return [self.draw(st.integers(1, 3)) for _ in range(self.draw(st.integers(0, 2)))]
+
+    def broadcast(self, *shape: int) -> Any:
+        """Return a tensor that broadcasts to ``shape``."""
+        sizes = [self.draw(st.sampled_from([1, each])) for each in shape]
+        return self.some(*sizes[self.draw(st.integers(0, len(sizes))) :])
+
+
+def _mm(given: _Drawing) -> Arguments:
+    rows, inner, cols = given.sizes(3)
+    return (given.some(rows, inner), given.some(inner, cols)), {}
+
+
+def _bmm(given: _Drawing) -> Arguments:
+    batch, rows, inner, cols = given.sizes(4)
+    return (given.some(batch, rows, inner), given.some(batch, inner, cols)), {}
+
+
+def _matmul(given: _Drawing) -> Arguments:
+    rows, inner, cols = given.sizes(3)
+    lead = given.leading()
+    left = given.draw(st.sampled_from([[inner], [rows, inner], [*lead, rows, inner]]))
+    others = [given.draw(st.sampled_from([1, each])) for each in lead]
+    right = given.draw(st.sampled_from([[inner], [inner, cols], [*others, inner, cols]]))
+    return (given.some(*left), given.some(*right)), {}
+
+
+def _linear(given: _Drawing) -> Arguments:
+    inner, cols = given.sizes(2)
+    x, weight = given.some(*given.leading(), inner), given.some(cols, inner)
+    bias = given.draw(st.sampled_from([None, given.some(cols)]))
+    return (x, weight, bias), {}
+
+
+def _addmm(given: _Drawing) -> Arguments:
+    (left, right), _ = _mm(given)
+    factors = given.draw(
+        st.sampled_from([{}, {"alpha": 2}, {"beta": 0.5, "alpha": 3}, {"beta": 0}])
+    )
+    return (given.broadcast(left.shape[0], right.shape[1]), left, right), factors
+
+
+def _baddbmm(given: _Drawing) -> Arguments:
+    (left, right), _ = _bmm(given)
+    return (given.broadcast(*left.shape[:2], right.shape[2]), left, right), {}
+
+
+def _mv(given: _Drawing) -> Arguments:
+    rows, inner = given.sizes(2)
+    return (given.some(rows, inner), given.some(inner)), {}
+
+
+def _addmv(given: _Drawing) -> Arguments:
+    (matrix, vector), _ = _mv(given)
+    return (given.broadcast(matrix.shape[0]), matrix, vector), {}
+
+
+def _dot(given: _Drawing) -> Arguments:
+    (inner,) = given.sizes(1)
+    return (given.some(inner), given.some(inner)), {}
+
+
+def _inner(given: _Drawing) -> Arguments:
+    rows, inner, cols = given.sizes(3)
+    return (given.some(rows, inner), given.some(cols, inner)), {}
+
+
+def _outer(given: _Drawing) -> Arguments:
+    rows, cols = given.sizes(2)
+    return (given.some(rows), given.some(cols)), {}
+
+
+def _conv(given: _Drawing, rank: int, **more: Any) -> Arguments:
+    draw = given.draw
+    groups = draw(st.integers(1, 2))
+    size = [draw(st.integers(1, 3)) for _ in range(rank)]
+    space = [draw(st.integers(5, 7)) for _ in range(rank)]
+    channels, outputs = groups * draw(st.integers(1, 3)), groups * draw(st.integers(1, 4))
+    batch = draw(st.sampled_from([[], [1], [2]]))
+    weight = given.some(outputs, channels // groups, *size)
+    bias = draw(st.sampled_from([None, given.some(outputs)]))
+    dilation = draw(st.integers(1, 2))
+    names = {"dilation": [dilation], "groups": groups} | more
+    return (given.some(*batch, channels, *space), weight, bias), names
+
+
+def _conv1d(given: _Drawing) -> Arguments:
+    padding = given.draw(st.integers(0, 2))
+    return _conv(given, 1, stride=[1], padding=[padding])
+
+
+def _conv1d_padding(given: _Drawing) -> Arguments:
+    return _conv(given, 1, stride=[1], padding=given.draw(st.sampled_from(["same", "valid"])))
+
+
+def _embedding(given: _Drawing) -> Arguments:
+    table = given.some(*given.sizes(2))
+    return (table, _numbers(given, table.shape[0], least=0)), {}
+
+
+def _numbers(given: _Drawing, size: int, least: int | None = None) -> Any:
+    shape = given.leading()
+    generator = torch.Generator().manual_seed(given.draw(st.integers(0, 99)))
+    return torch.randint(-size if least is None else least, size, shape, generator=generator)
+
+
+CALLS: Final[dict[str, Callable[[_Drawing], Arguments]]] = {
+    "aten.mm.default": _mm,
+    "aten.bmm.default": _bmm,
+    "aten.matmul.default": _matmul,
+    "aten.linear.default": _linear,
+    "aten.addmm.default": _addmm,
+    "aten.baddbmm.default": _baddbmm,
+    "aten.mv.default": _mv,
+    "aten.addmv.default": _addmv,
+    "aten.dot.default": _dot,
+    "aten.inner.default": _inner,
+    "aten.outer.default": _outer,
+    "aten.ger.default": _outer,
+    "aten.conv1d.default": _conv1d,
+    "aten.conv1d.padding": _conv1d_padding,
+}
+
+
+@pytest.mark.parametrize("target", sorted(CALLS))
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_products(target: str, data: st.DataObject) -> None:
+    """Operands come from memory or from kernels, in any order; so do results leave."""
+    given = _Drawing(data.draw)
+    args, kwargs = CALLS[target](given)
+
+    check(Single(data.draw(SCHEDULES), data.draw).program(target, args, kwargs))
