@@ -51,6 +51,8 @@ def compare(ours: Report, theirs: Report) -> None:
     assert ours.status == theirs.status == "completed"
     for name in EXACT:
         assert getattr(ours, name) == getattr(theirs, name), name
+    assert ours.cycles
+    assert theirs.cycles
     assert abs(ours.cycles / theirs.cycles - 1) < CLOSE
 
 
