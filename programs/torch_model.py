@@ -6,10 +6,13 @@ keys and values. What comes out are the logits of each request's last token, and
 values of all new ones.
 
 Tiny models have drawn weights, and in functional mode every output is compared with what PyTorch
-computes. Full ones have none, unless a file gives them, and run in timing mode. A full model is run
-in parts: its ``ends`` (embedding, last norm, head) once, and its ``layers`` one at a time; a run of
-one layer stands for all that are like it. Run on the same hardware one after the other, as
-``layers/torch_runs.py`` lists them, they add up to the model.
+computes. Full ones have none, unless a file gives them, and run in timing mode. They are run in
+parts: the ``ends`` (embedding, last norm, head) once, and the ``layers`` one at a time. A run of
+one layer stands for all that are like it, and its report says for how many; the study
+``studies/torch_models.py`` adds up what the parts of a whole model take.
+
+Routers choose experts by their data in functional mode. Timing mode has none: there the choice is
+that of PyTorch on the same data, or for a full model that of ``routing``, or drawn.
 
 Needs the extra torch.
 
@@ -20,12 +23,16 @@ Computes: what the model computes in PyTorch
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from layers.cache_lengths import read_lengths
-from layers.torch_sizes import FAMILIES, FULL, TINY, ModelName, layers_of
+from layers.layer_routing import layer_routing
+from layers.models import Model
+from layers.torch_sizes import FAMILIES, FULL, TINY, ModelName, alike, experts_of, layers_of
+from numpy.typing import NDArray
 
 from fabric import ConfigurationError, Program
 
@@ -44,14 +51,17 @@ def build(
     first_layer: int = 0,
     dtype: Literal["float32", "bfloat16"] = "bfloat16",
     weights: Path | None = None,
+    routing: Path | None = None,
     tile_rows: int = 16,
     tile_cols: int = 64,
     tile_inner: int = 64,
     tile_keys: int = 64,
+    attention_regions: int = 1,
     order: Literal["weight", "row", "output"] = "weight",
     ragged: Literal["static", "dynamic"] = "dynamic",
     regions: int | None = None,
     on_chip_bytes: int | None = None,
+    flops_per_cycle: int | None = None,
     seed: int = 0,
 ) -> Program:
     """Import the model.
@@ -68,14 +78,17 @@ def build(
         first_layer: the number of the first one: those of Gemma 3 are not all alike.
         dtype: of weights and activations.
         weights: a file of safetensors, or a folder of them; drawn for tiny models where None.
+        routing: an .npz file with an array data, [tokens, experts of a token], for timing mode.
         tile_rows: rows of an activation's tile.
         tile_cols: columns of a weight's tile.
         tile_inner: inner dimension of products that are summed tile by tile.
         tile_keys: rows of a tile of keys and values.
+        attention_regions: how many share the work of an attention.
         order: of matrix products: what stays, ``weight``, ``row`` or ``output``.
         ragged: tiles of an expert's tokens, ``static`` or ``dynamic``.
         regions: how many share the experts; one each where None.
-        on_chip_bytes: what converters may take together; no limit where None.
+        on_chip_bytes: what buffers between kernels may take together; no limit where None.
+        flops_per_cycle: of all compute units together; the hardware's for each where None.
         seed: of all data.
     """
     sizes = (TINY if size == "tiny" else FULL)[model]
@@ -98,36 +111,70 @@ def build(
         raise ConfigurationError(
             f"a request has {longest:,} tokens: expected at most {most:,}, the positions of {model}"
         )
-    try:
-        from layers.torch_parts import LanguageModelPart, decoding, prefilling
-        from layers.torch_weights import model_of
-
-        from operators.kernels.schedule import Schedule
-        from operators.torch import from_torch
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"torch_model.py needs {error.name}: expected the extra torch, "
-            "as pip install 'step-fabric[torch]' installs it"
-        ) from error
-
+    parts, loading, importing = _needing_torch()
     wanted = None if size == "full" else seed
-    loaded = model_of(FAMILIES[model], sizes, chosen, dtype, weights=weights, seed=wanted)
+    loaded = loading.model_of(FAMILIES[model], sizes, chosen, dtype, weights=weights, seed=wanted)
     if phase == "decode":
-        called = decoding(loaded, part, lengths, seed)
+        called = parts.decoding(loaded, part, lengths, seed)
     else:
-        called = prefilling(loaded, part, batch, context, seed)
-    schedule = Schedule(
+        called = parts.prefilling(loaded, part, batch, context, seed)
+    has_data = size == "tiny" or weights is not None
+    schedule = importing.Schedule(
         tile_rows=tile_rows,
         tile_cols=tile_cols,
         tile_inner=tile_inner,
         tile_keys=tile_keys,
+        attention_regions=attention_regions,
         order=order,
         ragged=ragged,
         regions=regions,
         on_chip_bytes=on_chip_bytes,
+        flops_per_cycle=flops_per_cycle,
     )
-    given = (called.given, called.positions, called.mask, *called.past)
-    return from_torch(LanguageModelPart(loaded, part), given, schedule=schedule, name=model)
+    program: Program = importing.from_torch(
+        parts.LanguageModelPart(loaded, part),
+        (called.given, called.positions, called.mask, *called.past),
+        schedule=schedule,
+        routing=None
+        if has_data and routing is None
+        else _routings(routing, sizes, batch * new, chosen, seed),
+        name=model if part == "model" else f"{model}_{part}",
+    )
+    program.tokens(batch * new, phase=phase)
+    if part == "layers" and len(chosen) == 1:
+        program.stands_for(len(alike(sizes, first_layer)))
+    return program
+
+
+def _needing_torch() -> tuple[Any, Any, Any]:
+    """Return the modules that need torch: parts of models, loading of weights, importing."""
+    try:
+        from layers import torch_parts, torch_weights
+
+        import operators.torch as importing
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {"torch", "transformers", "safetensors"}:
+            raise
+        raise ConfigurationError(
+            f"torch_model.py needs {error.name}, which is not installed: expected the extra torch, "
+            "as in pip install 'step-fabric[torch]'"
+        ) from error
+    return torch_parts, torch_weights, importing
+
+
+def _routings(
+    file: Path | None, sizes: Mapping[str, Any], tokens: int, layers: range, seed: int
+) -> list[NDArray[np.int64]]:
+    """Return the experts of each token in each layer, [tokens, experts of a token]."""
+    experts, top_k = experts_of(sizes)
+    if not experts:
+        if file is not None:
+            raise ConfigurationError(
+                f"routing is {file}: expected none for a model without experts"
+            )
+        return []
+    size = Model(sizes["hidden_size"], sizes["intermediate_size"], experts, top_k)
+    return [layer_routing(file, size, tokens, layer, seed) for layer in layers]
 
 
 def _layers(

@@ -34,9 +34,9 @@ __all__ = ["GroupedProduct"]
 class GroupedProduct(Kernel):
     """``x @ w[e]`` for the rows x of each expert e, and so for several w.
 
-    Whole rows stay while the columns of w pass in tiles, and the result is in tiles of columns. Rows
-    in tiles of columns are multiplied with as many rows of w each, and the results added up to whole
-    rows. Weights are read once for each tile of rows, and by no expert that got none.
+    Whole rows stay while the columns of w pass in tiles, and the result is in tiles of columns.
+    Rows in tiles of columns are multiplied with as many rows of w each, and the results added up
+    to whole rows. Weights are read once for each tile of rows, and by no expert that got none.
 
     Attributes:
         weights: of each w, of each region: [experts of the region, K, N].

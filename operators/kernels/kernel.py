@@ -62,7 +62,7 @@ class Kernel(ABC):
             For each result, ``[1, *layout.trips]`` of tiles, or its opaque form.
         """
 
-    def tell(self, program: Program, given: Sequence[Streams]) -> None:
+    def tell(self, program: Program, given: Sequence[Streams]) -> None:  # noqa: B027 - most know nothing
         """Tell ``program`` what the kernel knows of what it has wired, and has ``given``.
 
         Sizes that known data give to symbols, and depths that channels have to have.

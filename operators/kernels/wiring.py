@@ -16,10 +16,10 @@ from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.loading import load
 from operators.kernels.model import Model
 from operators.kernels.rearranging import rearranged
+from operators.kernels.spilling import spill
 from operators.kernels.tensors import Computed, Opaque, Pulled, Source, Stored
 from operators.kernels.wired import Wired
 from operators.streams.dimensions import redimensioned
-from operators.through_memory import through_memory
 
 __all__ = ["wire"]
 
@@ -92,7 +92,11 @@ class _Joints:
                 raise TypeError(f"{view.source} of {kernel.name}, operand {index}")
 
     def _as_pulled(self, source: Computed, operand: Operand, joint: Joint) -> Stream:
-        """Return a source in another layout: readers that want the same one share a converter."""
+        """Return a source in another layout: readers that want the same one share a converter.
+
+        Not where it reads tiles again: each reader may have to wait with all that it has read, and
+        that once is better kept in a buffer of its own than often in a channel.
+        """
         pulled = joint.pulled
         through = operand in self._spilled or not joint.convertible
         stream = self.streams[source]
@@ -100,12 +104,15 @@ class _Joints:
         if pulled.layout.same_order(source.layout) and not through:
             return stream
         key = source, pulled.layout.canonical(), through
-        if key not in self._converted:
-            nodes = self._program.nodes
-            first = len(nodes)
-            result = _converted(stream, source, pulled, through=through)
-            self._converted[key] = result, range(first, len(nodes))
-        result, self._wired.bringing[operand] = self._converted[key]
+        if key in self._converted:
+            result, self._wired.bringing[operand] = self._converted[key]
+            return result
+        nodes = self._program.nodes
+        first = len(nodes)
+        result = _converted(stream, source, pulled, through=through)
+        self._wired.bringing[operand] = range(first, len(nodes))
+        if None not in pulled.layout.canonical().map:
+            self._converted[key] = result, self._wired.bringing[operand]
         return result
 
 
@@ -118,7 +125,7 @@ def _load_name(kernel: Kernel, index: int) -> str:
 
 def _converted(stream: Stream, source: Computed, pulled: Pulled, *, through: bool) -> Stream:
     if through:
-        return through_memory(stream, source.layout, pulled.layout)
+        return spill(stream, source.layout, pulled.layout)
     return Convert(pulled.layout)(stream.laid_out(source.layout))
 
 

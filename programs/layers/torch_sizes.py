@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
-__all__ = ["FAMILIES", "FULL", "TINY", "ModelName", "experts_of", "layers_of", "vocabulary_of"]
+__all__ = ["FAMILIES", "FULL", "TINY", "ModelName", "alike", "experts_of", "layers_of"]
 
 ModelName: TypeAlias = Literal["gpt2", "llama", "qwen3", "gemma3", "qwen3-moe", "mixtral"]
 
@@ -162,9 +162,11 @@ def layers_of(sizes: Sizes) -> int:
     return int(sizes["num_hidden_layers"])
 
 
-def vocabulary_of(sizes: Sizes) -> int:
-    """Return how many tokens a model knows."""
-    return int(sizes["vocab_size"])
+def alike(sizes: Sizes, layer: int) -> list[int]:
+    """Return the layers that do the work of ``layer``: Gemma's windows slide in five of six."""
+    pattern = int(sizes.get("sliding_window_pattern", 1))
+    slides = (layer + 1) % pattern != 0
+    return [each for each in range(layers_of(sizes)) if ((each + 1) % pattern != 0) == slides]
 
 
 def experts_of(sizes: Sizes) -> tuple[int, int]:

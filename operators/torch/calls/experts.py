@@ -27,7 +27,11 @@ _INDEXING = ("aten.index.Tensor", "aten.index_select.default")
 @imports(*_INDEXING, of=Control)
 def by_choice(importing: Importing, call: Call) -> View:
     """Rows in the order of a choice: to experts, or back to tokens."""
-    x: View = call.args[0]
+    return _by_choice(importing, call)
+
+
+def _by_choice(importing: Importing, call: Call) -> View:
+    x = call.tensor()
     index = _index(importing, call)
     control = _form(index)
     if not isinstance(control, Control):
@@ -35,14 +39,13 @@ def by_choice(importing: Importing, call: Call) -> View:
     routing = control.routing
     slots = partial(_slots, routing)
     name = importing.name_of(call)
-    match control.says:
-        case Says.TOKENS if x.shape[0] == routing.tokens:
-            return deal(importing.model, name, x, routing, routing.choice, control.indices)
-        case Says.ORDER if x.shape[0] == routing.tokens * routing.hits:
-            return deal(importing.model, name, x, routing, slots, control.indices)
-        case Says.INVERSE if isinstance(_form(x), Routed):
-            return _opaque(call, Collected(x, slots, control.indices))
-    importing.unsupported(
+    if control.says is Says.TOKENS and x.shape[0] == routing.tokens:
+        return deal(importing.model, name, x, routing, routing.choice, control.indices)
+    if control.says is Says.ORDER and x.shape[0] == routing.tokens * routing.hits:
+        return deal(importing.model, name, x, routing, slots, control.indices)
+    if control.says is Says.INVERSE and isinstance(_form(x), Routed):
+        return _opaque(call, Collected(x, slots, control.indices))
+    return importing.unsupported(
         f"it takes rows by {control}: expected tokens, or what belongs to their experts"
     )
 
@@ -50,12 +53,12 @@ def by_choice(importing: Importing, call: Call) -> View:
 @imports(*_INDEXING, of=Routed)
 def by_known_places(importing: Importing, call: Call) -> View:
     """Routed rows in an order that is known."""
-    x: View = call.args[0]
+    x = call.tensor()
     order = importing.known(_index(importing, call))
     form = _form(x)
     known = form.routing.rows if isinstance(form, Routed) else None
     if order is None or known is None:
-        return by_choice(importing, call)
+        return _by_choice(importing, call)
     places = None
     if np.array_equal(np.sort(order), np.arange(x.shape[0])):
         places = known.places(np.argsort(order), len(order))
@@ -93,7 +96,7 @@ def from_memory(importing: Importing, view: View) -> View:
 @imports("aten.sum.dim_IntList", of=Collected)
 def add_up(importing: Importing, call: Call) -> View:
     """The sum of what the experts of each token give."""
-    x: View = call.args[0]
+    x = call.tensor()
     form = _form(x)
     assert isinstance(form, Collected)
     routing = _routing(form.rows)
@@ -101,8 +104,8 @@ def add_up(importing: Importing, call: Call) -> View:
     tokens, hits = routing.tokens, routing.hits
     if dims != [1] or x.shape[:2] != (tokens, hits) or call.result.dtype != x.dtype:
         importing.unsupported(
-            f"it adds up dimensions {dims} of {list(x.shape)}, rows of tokens: expected dimension 1 "
-            f"of {[tokens, hits]} and more, in the type of the rows"
+            f"it adds up dimensions {dims} of {list(x.shape)}, rows of tokens: expected dimension "
+            f"1 of {[tokens, hits]} and more, in the type of the rows"
         )
     places = partial(_by_token, form, tokens, hits)
     name = importing.name_of(call)
@@ -187,7 +190,7 @@ def by_expert(importing: Importing, view: View) -> View:
 def reshape(importing: Importing, call: Call) -> View:
     """The same rows under other dimensions."""
     del importing
-    x: View = call.args[0]
+    x = call.tensor()
     return x.reshaped(call.result.shape)
 
 

@@ -124,7 +124,7 @@ def invert(importing: Importing, call: Call) -> View:
         not isinstance(form, Control)
         or form.says is not Says.ORDER
         or known is None
-        or not np.array_equal(known, np.arange(len(known)))
+        or not np.array_equal(np.broadcast_to(known, where.shape), np.arange(where.shape[0]))
         or target.shape != where.shape
         or call.argument(3, "accumulate", False) is True
     ):

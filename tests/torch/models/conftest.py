@@ -1,9 +1,34 @@
-"""What programs share is imported as it is when one of them is executed."""
+"""What programs share is imported as where one is executed; modules are traced once."""
 
 from __future__ import annotations
 
+import importlib
 import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
 
 from tests.programs.loading import PROGRAMS
 
 sys.path.append(str(PROGRAMS))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def traced_once() -> Any:
+    """Keep what was traced while the tests of a file run, by the module that was traced.
+
+    Tracing takes longer than all that is tested, and does not depend on schedules.
+    """
+    importing = importlib.import_module("operators.torch.from_torch")
+    kept: dict[int, tuple[object, object]] = {}
+
+    def found(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
+        if id(module) not in kept:
+            kept[id(module)] = module, capture(module, args, kwargs)
+        return kept[id(module)][1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        capture = importing.capture
+        patch.setattr(importing, "capture", found)
+        yield

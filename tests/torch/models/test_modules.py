@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import pytest
 import torch
 
@@ -17,14 +20,20 @@ SCHEDULES = {
 }
 
 
+@cache
+def called(name: str) -> tuple[Any, tuple[Any, ...]]:
+    """Return a module and what it is called with."""
+    made, shapes = MODULES[name]
+    torch.manual_seed(len(name))
+    module = made().eval()
+    return module, tuple(torch.randn(shape) for shape in shapes)
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", MODULES)
 def test_what_is_stored(name: str, schedule: str) -> None:
     """Every output of a module is PyTorch's, under every schedule."""
-    made, shapes = MODULES[name]
-    torch.manual_seed(len(name))
-    module = made().eval()
-    args = tuple(torch.randn(shape) for shape in shapes)
+    module, args = called(name)
 
     report = simulate(from_torch(module, args, schedule=SCHEDULES[schedule]), mode="functional")
 

@@ -1,0 +1,42 @@
+"""Streams of any tiles through off-chip memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabric import Layout, Program, ShapeError, simulate
+from operators import LinearOffChipStore, matrix_of
+from operators.kernels.spilling import spill
+from operators.streams.dimensions import redimensioned
+from tests.fabric.layouts.layouts import tensor
+from tests.operators.test_convert import orders, tiles
+from tests.operators.test_through_memory import rows_of, source
+
+SHAPE = (3, 4, 2, 8)
+HEADS = Layout.tiled(SHAPE, (3, 2, 1, 8))
+"""Two heads of one token of three requests: their rows are unevenly far apart in memory."""
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=25)
+def test_what_is_read_is_what_was_written(data: st.DataObject) -> None:
+    """Whatever the tiles on both sides are."""
+    written, read = (
+        data.draw(st.just(HEADS) | tiles(SHAPE).flatmap(lambda tile: orders(SHAPE, tile)))
+        for _ in range(2)
+    )
+    with Program("spilled", mode="functional") as program:
+        stream = spill(source(written), written, read)
+        LinearOffChipStore("y")(redimensioned(stream, (1, read.count, 1)))
+    program.expect(rtol=0, atol=0, y=lambda: rows_of(tensor(SHAPE).astype(np.float32), read))
+
+    assert simulate(program).verified
+
+
+def test_such_tiles_are_none_of_memory() -> None:
+    """What is cut could not be written as it is."""
+    with pytest.raises(ShapeError, match="none of a matrix in memory"):
+        matrix_of(HEADS)
