@@ -24,7 +24,7 @@ from operators.torch.choices import Choices
 from operators.torch.numbers import array_of
 from operators.torch.planning import planned
 
-__all__ = ["from_torch"]
+__all__ = ["Schedule", "from_torch"]
 
 
 def from_torch(

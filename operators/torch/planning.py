@@ -24,7 +24,7 @@ from operators.torch.numbers import array_of, dtype_of
 from operators.torch.registry import Result, importer_of, takes_opaque, whole
 from operators.torch.unsupported import Unsupported
 
-__all__ = ["Planned", "planned"]
+__all__ = ["Planned", "imported", "planned"]
 
 _CHECKS: Final = frozenset({"aten._assert_tensor_metadata.default", "aten._assert_scalar.default"})
 """Calls that compute nothing."""
@@ -124,7 +124,7 @@ class _Planning:
             call = self._call(node)
             if any(self.given(each) is None for each in node.all_input_nodes):
                 raise UnsupportedError("it reads a result that is not computed")
-            self.values[node] = _imported(self.importing, call)
+            self.values[node] = imported(self.importing, call)
         except (ShapeError, UnsupportedError) as error:
             if not is_behind or importer_of(target_of(node)) is None:
                 self._miss(node, str(error))
@@ -167,7 +167,7 @@ class _Planning:
         )
 
 
-def _imported(importing: Importing, call: Call) -> Result:
+def imported(importing: Importing, call: Call) -> Result:
     """Import a call; what it is given in opaque forms becomes whole unless its importer takes it.
 
     Raises:

@@ -41,7 +41,7 @@ def model():
 GIVEN = (torch.randn(4, 8),)
 
 
-class Running(nn.Module):  # type: ignore[misc]
+class Running(nn.Module):
     """A sum that goes on, which nobody imports."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -49,7 +49,7 @@ class Running(nn.Module):  # type: ignore[misc]
         return torch.relu(torch.cumsum(x, 0))
 
 
-class Complex(nn.Module):  # type: ignore[misc]
+class Complex(nn.Module):
     """Numbers that tiles do not have."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -57,7 +57,7 @@ class Complex(nn.Module):  # type: ignore[misc]
         return torch.fft.fft(x).real
 
 
-class Nothing(nn.Module):  # type: ignore[misc]
+class Nothing(nn.Module):
     """A tensor without elements."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -17,7 +17,7 @@ from operators.kernels.schedule import Schedule
 from operators.torch import from_torch
 
 
-class Of(nn.Module):  # type: ignore[misc]
+class Of(nn.Module):
     """A function as a module."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -30,7 +30,7 @@ class Of(nn.Module):  # type: ignore[misc]
         return self.function(*args)
 
 
-class Norm(nn.Module):  # type: ignore[misc]
+class Norm(nn.Module):
     """RMSNorm as models spell it."""
 
     def __init__(self, size: int) -> None:
@@ -46,7 +46,7 @@ class Norm(nn.Module):  # type: ignore[misc]
         return self.weight * wide.to(x.dtype)
 
 
-class Rotary(nn.Module):  # type: ignore[misc]
+class Rotary(nn.Module):
     """Positions turned into halves of heads, as Llama has it."""
 
     def __init__(self, length: int, size: int) -> None:

@@ -18,9 +18,9 @@ from operators.kernels.storing import Store, matrix_shape
 from operators.kernels.tensors import Stored, View
 from operators.kernels.wiring import wire
 from operators.torch.call import Call, Spec
-from operators.torch.from_torch import imported
 from operators.torch.importing import Importing
 from operators.torch.numbers import array_of, dtype_of
+from operators.torch.planning import imported
 from operators.torch.registry import whole
 from tests.torch.calls.calling import called
 

@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
-
-import numpy as np
-import pytest
-import torch
-
-from fabric import Report, simulate
-from operators.kernels.schedule import Schedule
-from operators.torch import from_torch
-from tests.programs.loading import PROGRAMS, program_of
-from tests.torch.experts.modules import qwen_experts
+from tests.programs.loading import PROGRAMS
 
 ROUTING = PROGRAMS / "data/traces/expert_routing/qwen_b64/032_012.npz"
 TILINGS = [("static", None), ("dynamic", None), ("static", 4), ("dynamic", 4)]
