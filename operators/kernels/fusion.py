@@ -6,7 +6,7 @@ Source: StreamTensor, arXiv 2509.13694v2, section 4.2, Algorithm 2.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fabric import CapacityError, refuse
 from operators.kernels.kernel import Kernel, Operand
@@ -50,11 +50,11 @@ class Needs:
     operands: Mapping[Operand, Buffer]
 
 
-@dataclass(eq=False)
 class _Group:
-    kernels: list[Kernel] = field(default_factory=list)
-    shared: set[object] = field(default_factory=set)
-    taken_bytes: int = 0
+    def __init__(self) -> None:
+        self.kernels: list[Kernel] = []
+        self.shared: set[object] = set()
+        self.taken_bytes = 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -78,8 +78,7 @@ def tuned(schedule: Schedule, build: Callable[[Schedule], Program]) -> Program:
 
     Channels of a program that is small get the depths of least bytes with which it is as fast as
     with channels without limits, those of a larger one as many slots as its run has used, which
-    changes nothing in that run. Where data decide how long streams are, depths stay as they are:
-    other data would need others.
+    changes nothing in that run. So they are for streams as long as in a run in timing mode.
 
     Raises:
         FabricError: no candidate makes a program: why the first one does not.
@@ -131,10 +130,10 @@ def _runs(found: list[_Tried]) -> Iterator[tuple[_Tried, Report]]:
 def _sized(chosen: _Tried, report: Report | None) -> str:
     """Give the channels of a program the depths they need; say what was done."""
     program = chosen.program
-    types = (each for node in program.nodes for each in node.input_types)
-    if report is None or not all(isinstance(each.count, int) for each in types):
+    if report is None:
         return "channels not sized"
-    if chosen.elements <= _MOST_SIZED:
+    assert report.elements is not None
+    if report.elements <= _MOST_SIZED:
         sizing = size(program, goal="same-cycles")
         for option, depth in sizing.depths.items():
             program.deepen(option, depth)
@@ -147,5 +146,5 @@ def _sized(chosen: _Tried, report: Report | None) -> str:
 
 
 def _elements(program: Program) -> int:
-    counts = [number_of(program, each.count) for node in program.nodes for each in node.input_types]
-    return sum(each or 0 for each in counts)
+    types = [each for node in program.nodes for each in node.input_types]
+    return sum(number_of(program, each.count) or 0 for each in types)

@@ -67,7 +67,7 @@ def planned(captured: Captured, schedule: Schedule, choices: Choices) -> Planned
     return Planned(planning.importing, planning.outputs(), planning.missing, calls)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class _Planning:
     """What is known of the nodes so far.
 

@@ -15,6 +15,7 @@ from operators.kernels.routed import Routed
 from operators.kernels.routing import Routing
 from operators.kernels.tensors import Computed, Opaque, View
 from operators.torch.call import Call
+from operators.torch.calls.routing import inverse
 from operators.torch.calls.tables import rows_of
 from operators.torch.importing import Importing
 from operators.torch.registry import imports, makes_whole
@@ -114,18 +115,30 @@ def add_up(importing: Importing, call: Call) -> View:
 
 
 @imports("aten.index_add.default", of=Routed)
-def add_to_tokens(importing: Importing, call: Call) -> View:
+def index_add(importing: Importing, call: Call) -> View:
     """Rows of experts added to those of their tokens, which are zeros."""
     target, dim, index, x = call.args[:4]
-    form = _form(x)
-    start = importing.known(target)
-    if (
-        not isinstance(form, Routed)
-        or int(dim)
-        or call.argument(4, "alpha", 1) != 1
-        or start is None
-        or start.any()
-    ):
+    if int(dim) or call.argument(4, "alpha", 1) != 1:
+        importing.unsupported("it adds rows of experts along or scaled: expected rows as they are")
+    return _added(importing, call, target, index, x)
+
+
+@imports("aten.index_put.default", of=Control)
+@imports("aten.index_put.default", of=Routed)
+def index_put(importing: Importing, call: Call) -> View:
+    """Rows of experts added to those of their tokens; or the inverse of an order."""
+    target, indices, x = call.args[:3]
+    if not isinstance(_form(x), Routed):
+        return inverse(importing, call)
+    if len(indices) != 1 or call.argument(3, "accumulate", False) is not True:
+        importing.unsupported("it puts rows of experts by data: expected them added up")
+    return _added(importing, call, target, indices[0], x)
+
+
+def _added(importing: Importing, call: Call, target: View, index: View, x: View) -> View:
+    """Return zeros to which the routed rows of each token are added."""
+    form, start = _form(x), importing.known(target)
+    if not isinstance(form, Routed) or start is None or start.any():
         importing.unsupported("it adds rows of experts to others: expected zeros of as many tokens")
     routing = form.routing
     if x.dtype.itemsize < 4 and routing.hits > 2:
@@ -134,20 +147,18 @@ def add_to_tokens(importing: Importing, call: Call) -> View:
             "over a dimension"
         )
     control, order = _form(index), importing.known(index)
-    places: Any = routing.choice
-    indices = None
-    if isinstance(control, Control) and control.says is Says.TOKENS:
-        indices = control.indices
-    elif order is not None and routing.rows is not None:
-        found = routing.rows.places(order, call.result.shape[0])
-        if found is None:
-            importing.unsupported("it adds rows of experts in another order: expected theirs")
-        places = lambda: found  # noqa: E731
+    if isinstance(control, Control) and control.says is Says.TOKENS and control.routing is routing:
+        collected = Collected(x, routing.choice, control.indices)
     else:
-        importing.unsupported("it adds rows by data: expected the tokens, sorted by expert")
-    collected = Collected(x, places, indices)
-    name = importing.name_of(call)
-    return _collected(importing, name, collected, places, call.result.shape, adds_up=True)
+        places = None
+        if order is not None and routing.rows is not None:
+            places = routing.rows.places(order, call.result.shape[0])
+        if places is None:
+            importing.unsupported("it adds rows by data: expected the tokens, sorted by expert")
+        found: NDArray[np.int64] = places
+        collected = Collected(x, lambda: found, None)
+    name, shape = importing.name_of(call), call.result.shape
+    return _collected(importing, name, collected, collected.places, shape, adds_up=True)
 
 
 @makes_whole(Collected)
@@ -155,7 +166,7 @@ def one_after_the_other(importing: Importing, view: View) -> View:
     """Each row of a token for itself."""
     form = _form(view)
     assert isinstance(form, Collected)
-    name = importing.model.name(view.source.name)
+    name = importing.model.name(f"{view.source.name}_back")
     return _collected(importing, name, form, form.places, view.shape, adds_up=False)
 
 
@@ -171,7 +182,7 @@ def by_expert(importing: Importing, view: View) -> View:
         )
     found: NDArray[np.int64] = places
     form = Collected(view, lambda: found, None)
-    name = importing.model.name(view.source.name)
+    name = importing.model.name(f"{view.source.name}_back")
     return _collected(importing, name, form, form.places, view.shape, adds_up=False)
 
 

@@ -23,7 +23,7 @@ from operators.kernels.wiring import wire
 from operators.torch.call import Call, Spec
 from operators.torch.importing import Importing
 from operators.torch.numbers import array_of, dtype_of
-from operators.torch.registry import importer_of
+from operators.torch.registry import importer_of, whole
 
 SCHEDULES = st.builds(
     Schedule, tile_rows=st.sampled_from([1, 2, 4, 16]), tile_cols=st.sampled_from([2, 4, 64])
@@ -109,9 +109,10 @@ class Single:
         """Return the program that stores ``views`` and expects what PyTorch has."""
         model = self.importing.model
         wanted = {}
-        for index, (view, tensor) in enumerate(zip(views, expected, strict=True)):
-            if view is None:
+        for index, (given, tensor) in enumerate(zip(views, expected, strict=True)):
+            if given is None:
                 continue
+            view = whole(self.importing, given)
             assert view.shape == tuple(tensor.shape)
             assert view.dtype == dtype_of(tensor.dtype)
             name = f"y{index}"

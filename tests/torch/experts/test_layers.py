@@ -130,7 +130,7 @@ class Groups(torch.nn.Module):
     def __init__(self, sizes: list[int]) -> None:
         """Draw the weights."""
         super().__init__()
-        self.weights = torch.nn.Parameter(torch.randn(len(sizes), 8, 4))
+        self.weights = torch.nn.Parameter(torch.randn(len(sizes), 8, 16))
         self.register_buffer("ends", torch.tensor(sizes).cumsum(0).to(torch.int32))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -151,7 +151,8 @@ class ByData(torch.nn.Module):
 def test_other_spellings(module: torch.nn.Module, ragged: str) -> None:
     """Sums by index, and groups that no choice decides."""
     schedule = Schedule(ragged=ragged, tile_rows=2, tile_cols=4)  # type: ignore[arg-type]
-    program = from_torch(module.eval(), (torch.randn(5, 8),), schedule=schedule)
+    x = torch.randn(5, 8).bfloat16()
+    program = from_torch(module.eval().bfloat16(), (x,), schedule=schedule)
 
     report = simulate(program, mode="functional")
 
