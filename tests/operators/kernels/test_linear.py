@@ -16,6 +16,7 @@ from operators.kernels.gather import Gather
 from operators.kernels.kernel import Kernel
 from operators.kernels.linear import linear
 from operators.kernels.model import Model
+from operators.kernels.product import Product
 from operators.kernels.schedule import Order, Schedule
 from operators.kernels.storing import Store
 from operators.kernels.tensors import Computed, Stored, View
@@ -197,8 +198,13 @@ def test_reading_follows_what_comes() -> None:
     heads = View.of(Computed("heads", (2, 4, 6, 3), FLOAT32, layout))
     x = heads.permuted((0, 2, 1, 3)).reshaped((2, 6, 12))
 
-    kernel = linear("out", x, stored("w", (12, 12)), None, FLOAT32, Schedule(order="row"))
+    def wired(tile_rows: int) -> Product:
+        schedule = Schedule(order="row", tile_rows=tile_rows)
+        return linear("out", x, stored("w", (12, 12)), None, FLOAT32, schedule)
 
+    # Far fewer rows than wished are put together.
+    assert wired(16).nest.left.rows == 12
+    kernel = wired(4)
     assert kernel.nest.groups == 1
     (left, right) = kernel.operands
     assert left.layout is not None
