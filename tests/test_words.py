@@ -36,9 +36,11 @@ RETIRED: Final = re.compile(
 OTHERS: Final = {
     ("hardware/description.py", "hbm"),
     ("hardware/file.py", "hbm"),
+    ("runs/pricing.py", "hbm"),
+    ("runs/totals.py", "hbm"),
     ("telling/vocabulary.py", "idle"),
 }
-"""Spelled like a cause: a section of the hardware, and an event of the trace."""
+"""Spelled like a cause: a section of the hardware, what energy goes to, and an event of the trace."""
 
 
 def _texts(module: Path) -> Iterator[tuple[int, str]]:

@@ -49,7 +49,7 @@ class TopPlaces(Step):
 
 @dataclass(frozen=True)
 class TakenAlong(Step):
-    """Of each row of the first array the numbers at the places in the second; one operation each."""
+    """Of each row of one array the numbers at the places in the other; one operation each."""
 
     @override
     def shape(self, *shapes: Shape) -> Shape:

@@ -34,7 +34,7 @@ def largest_places(numbers: np.ndarray, count: int, *, largest: bool = True) -> 
         count: from 0 to the columns.
         largest: the smallest ones where not.
     """
-    rows, cols = numbers.shape
+    cols = numbers.shape[1]
     keys = np.where(np.isnan(numbers), np.inf, numbers) * (-1 if largest else 1)
     order: NDArray[np.int64] = np.argsort(keys, axis=1, kind="stable")
     ahead = np.take_along_axis(keys, order[:, : count + 1], axis=1)

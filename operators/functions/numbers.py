@@ -77,7 +77,8 @@ def _negative(x: Array) -> Array:
 
 
 def _clamp(x: Array, low: Array, high: Array) -> Array:
-    return np.minimum(np.maximum(x, low), high)
+    found: Array = np.minimum(np.maximum(x, low), high)
+    return found
 
 
 def _leaky(x: Array, slope: Array) -> Array:
@@ -89,7 +90,8 @@ def _elu(x: Array, alpha: Array) -> Array:
 
 
 def _hard_sigmoid(x: Array) -> Array:
-    return np.asarray(np.clip(x + 3, 0, 6)) / np.float32(6)
+    found: Array = np.minimum(np.maximum(x + 3, 0), 6) / np.float32(6)
+    return found
 
 
 NUMBERS: Final[dict[str, NumberFunction]] = {

@@ -1,4 +1,4 @@
-"""What follows a product in the precision of its sum: a bias is added before anything is rounded."""
+"""What follows a product in the precision of its sum: a bias, before anything is rounded."""
 
 from __future__ import annotations
 

@@ -12,13 +12,13 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Layout, Stream, dtype_name
+from fabric import Layout, Program, Stream, dtype_name
 from operators.accum import Accum
 from operators.flat_map import FlatMap
 from operators.flatten import Flatten
 from operators.functions.retile import RetileRow
 from operators.functions.split import SplitTiles
-from operators.kernels.attention_keys import Rows, read
+from operators.kernels.attention_keys import Reader, Rows, Sizes
 from operators.kernels.attention_mask import Heads, Visits
 from operators.kernels.attention_tasks import Masks, attend
 from operators.kernels.kernel import Kernel, Operand, Streams
@@ -78,6 +78,7 @@ class Attention(Kernel):
         self._visits = visits
         self._scale = scale
         self._regions = min(regions, heads.tasks)
+        self._sizes: Sizes = []
         # What is in off-chip memory is no operand: which of it is read, and when, is decided here.
         self.operands = (
             Operand(queries, heads_layout(heads, queries.shape[-1])),
@@ -112,6 +113,12 @@ class Attention(Kernel):
             done = FlatMap(SplitTiles(heads.rows, cols), name=f"{self.name}_heads")(done)
         return (redimensioned(done, (1, *heads_layout(heads, cols).trips)),)
 
+    @override
+    def tell(self, program: Program, given: Sequence[Streams]) -> None:
+        """Say how many tiles of keys the tasks see."""
+        for dim, size in self._sizes:
+            program.bind(dim, size)
+
     def _packed(self, queries: Stream) -> Stream:
         """Put the queries of heads that share keys below each other, [1, tasks]."""
         heads = self.heads
@@ -136,8 +143,10 @@ class Attention(Kernel):
         own = range(number, heads.tasks, self._regions)
         tiles = [visits.tiles[task] for task in own]
         given = iter(computed)
-        keys = read(f"{name}_keys", heads, self._keys, _of(self._keys, given), own, tiles)
-        values = read(f"{name}_values", heads, self._values, _of(self._values, given), own, tiles)
+        keys, values = (
+            Reader(f"{name}_{what}", heads, own, tiles, self._sizes).read(rows, _of(rows, given))
+            for what, rows in (("keys", self._keys), ("values", self._values))
+        )
         masks = Masks(
             Tensor(
                 (visits.count * visits.rows, heads.columns),
@@ -148,7 +157,16 @@ class Attention(Kernel):
             [visits.masks[task] for task in own],
         )
         dtype = self.results[0].dtype
-        return attend(name, queries, keys, values, masks, scale=self._scale, dtype=dtype)
+        return attend(
+            name,
+            queries,
+            keys,
+            values,
+            masks,
+            sizes=self._sizes,
+            scale=self._scale,
+            dtype=dtype,
+        )
 
 
 def heads_layout(heads: Heads, columns: int) -> Layout:

@@ -8,11 +8,12 @@ there. Where both are read, as a cache and the new keys behind it, they are put 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
-from fabric import Layout, Stream, TileType, dtype_name
+from fabric import Dim, Layout, Stream, TileType, dtype_name
 from operators.consumer import Consumer
 from operators.flatten import Flatten
 from operators.functions.rows import PadRows
@@ -28,10 +29,13 @@ from operators.reassemble import Reassemble
 from operators.selectors import Selectors
 from operators.tiles.tensor import Tensor
 
-__all__ = ["Lists", "Rows", "integers", "read", "selectors"]
+__all__ = ["Lists", "Reader", "Rows", "Sizes", "dealt", "integers", "selectors"]
 
 Lists = Sequence[Sequence[int]]
 """Of each task a list of numbers."""
+
+Sizes = list[tuple[Dim, Fraction]]
+"""What known data make of dimensions; of a ragged one the mean."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,114 +89,123 @@ class Rows:
         return Tensor((count, self.columns), data, dtype=dtype_name(source.dtype))
 
 
-def integers(lists: Lists) -> Stream:
+def integers(lists: Lists, sizes: Sizes) -> Stream:
     """Return numbers as [1, tasks, n], n ragged unless all lists are equally long."""
     if len({len(each) for each in lists}) == 1 and lists[0]:
         return Metadata(np.array(lists, np.int64))()
-    return RaggedIntegers(lists)()
+    return _ragged(lists, sizes)
 
 
-def selectors(lists: Lists, width: int) -> Stream:
+def selectors(lists: Lists, width: int, sizes: Sizes) -> Stream:
     """Return one-hot selectors as [1, tasks, n], as ``integers``."""
     if len({len(each) for each in lists}) == 1 and lists[0]:
         return Selectors(np.array(lists, np.int64)[..., None], width)()
-    return Map(OneHot(width))(RaggedIntegers(lists)())
+    return Map(OneHot(width))(_ragged(lists, sizes))
 
 
-def read(
-    name: str,
-    heads: Heads,
-    rows: Sequence[Rows],
-    given: Sequence[Stream | None],
-    tasks: Sequence[int],
-    tiles: Lists,
-) -> Stream:
-    """Return the tiles that tasks see, [1, tasks, n].
+def dealt(streams: Sequence[Stream], numbers: np.ndarray) -> Sizes:
+    """Return how many elements a Partition deals out to ``streams`` by these numbers of them."""
+    counts = np.bincount(numbers.reshape(-1), minlength=len(streams)).tolist()
+    return [(each.shape[0], Fraction(n)) for each, n in zip(streams, counts, strict=True)]
 
-    Args:
-        name: what the names of loads start with.
+
+def _ragged(lists: Lists, sizes: Sizes) -> Stream:
+    result = RaggedIntegers(lists)()
+    sizes.append((result.shape[-1], Fraction(sum(map(len, lists)), len(lists))))
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """Reads what some tasks see of keys or values.
+
+    Attributes:
+        name: what the names of its operators start with.
         heads: the attention.
-        rows: where keys or values come from.
-        given: of each of them that is computed, the tiles of these tasks, [1, tasks, its tiles].
         tasks: which of all.
-        tiles: what each of them sees, numbered through all ``rows``.
+        tiles: what each of them sees, numbered through all places that they come from.
+        sizes: that these give to dimensions are added to.
     """
-    firsts = np.cumsum([0, *(each.part.tiles for each in rows)])
-    if len(rows) == 1:
-        return _one(name, heads, rows[0], given[0], tasks, tiles)
-    whose = [(np.searchsorted(firsts, each, side="right") - 1).tolist() for each in tiles]
-    streams = []
-    for number, (each, stream) in enumerate(zip(rows, given, strict=True)):
-        own = [
-            [
-                tile - int(firsts[number])
-                for tile, owner in zip(*pair, strict=True)
-                if owner == number
-            ]
-            for pair in zip(tiles, whose, strict=True)
-        ]
-        streams.append(_flat(f"{name}_{number}", heads, each, stream, tasks, own))
-    joined = Reassemble(name=f"{name}_join")(streams, selectors(whose, len(rows)))
-    return Flatten(0, 1)(joined)
 
+    name: str
+    heads: Heads
+    tasks: Sequence[int]
+    tiles: Lists
+    sizes: Sizes
 
-def _one(
-    name: str, heads: Heads, rows: Rows, given: Stream | None, tasks: Sequence[int], tiles: Lists
-) -> Stream:
-    """Return what tasks see of keys that come from one place, [1, tasks, n]."""
-    if given is None:
-        return _loaded(name, heads, rows, integers(_addresses(heads, rows, tasks, tiles)))
-    if all(len(each) == rows.part.tiles for each in tiles):
-        return _whole(given, heads)
-    seen = _seen(name, given, rows, tiles)
-    joined = Reassemble(name=f"{name}_join")([_whole(seen, heads)], selectors(_zeros(tiles), 1))
-    return Flatten(0, 1)(joined)
+    def read(self, rows: Sequence[Rows], given: Sequence[Stream | None]) -> Stream:
+        """Return the tiles that the tasks see, [1, tasks, n].
 
+        Args:
+            rows: where they come from.
+            given: of each of these that is computed, its tiles: [1, tasks, as many].
+        """
+        if len(rows) == 1:
+            return self._one(rows[0], given[0])
+        firsts = np.cumsum([0, *(each.part.tiles for each in rows)]).tolist()
+        whose = [(np.searchsorted(firsts, each, side="right") - 1).tolist() for each in self.tiles]
+        streams = []
+        for number, (each, stream) in enumerate(zip(rows, given, strict=True)):
+            first, behind = firsts[number : number + 2]
+            own = [[tile - first for tile in task if first <= tile < behind] for task in self.tiles]
+            part = replace(self, name=f"{self.name}_{number}", tiles=own)
+            streams.append(part._flat(each, stream))
+        return self._joined(streams, whose)
 
-def _flat(
-    name: str, heads: Heads, rows: Rows, given: Stream | None, tasks: Sequence[int], tiles: Lists
-) -> Stream:
-    """Return what tasks see of keys that come from one place among several, [their number]."""
-    if given is None:
-        addresses = [place for each in _addresses(heads, rows, tasks, tiles) for place in each]
-        return Flatten(0, 1)(_loaded(name, heads, rows, Metadata(np.array(addresses, np.int64))()))
-    if all(len(each) == rows.part.tiles for each in tiles):
-        return _whole(Flatten(0, 2)(given), heads)
-    return _whole(_seen(name, given, rows, tiles), heads)
+    def _one(self, rows: Rows, given: Stream | None) -> Stream:
+        """Return what is seen of tiles that all come from one place, [1, tasks, n]."""
+        if given is None:
+            return self._loaded(rows, integers(self._addresses(rows), self.sizes))
+        if self._sees_all(rows):
+            return self._padded(given)
+        return self._joined([self._seen(rows, given)], [[0] * len(each) for each in self.tiles])
 
+    def _flat(self, rows: Rows, given: Stream | None) -> Stream:
+        """Return what is seen of tiles that come from this place among others, [their number]."""
+        if given is None:
+            addresses = [place for each in self._addresses(rows) for place in each]
+            return Flatten(0, 1)(self._loaded(rows, Metadata(np.array(addresses, np.int64))()))
+        if self._sees_all(rows):
+            return self._padded(Flatten(0, 2)(given))
+        return self._seen(rows, given)
 
-def _loaded(name: str, heads: Heads, rows: Rows, addresses: Stream) -> Stream:
-    tile = (rows.part.rows, rows.columns)
-    return _whole(RandomOffChipLoad(rows.tensor(heads), tile, name=name)(addresses), heads)
+    def _joined(self, streams: Sequence[Stream], whose: Lists) -> Stream:
+        """Put tiles together as tasks see them, [1, tasks, n]."""
+        route = selectors(whose, len(streams), self.sizes)
+        return Flatten(0, 1)(Reassemble(name=f"{self.name}_join")(streams, route))
 
+    def _loaded(self, rows: Rows, addresses: Stream) -> Stream:
+        load = RandomOffChipLoad(
+            rows.tensor(self.heads), (rows.part.rows, rows.columns), name=self.name
+        )
+        return self._padded(load(addresses))
 
-def _addresses(heads: Heads, rows: Rows, tasks: Sequence[int], tiles: Lists) -> Lists:
-    """Return where in memory the tiles are that tasks see."""
-    per_request = heads.query_tiles * heads.key_heads
-    found = []
-    for task, each in zip(tasks, tiles, strict=True):
-        head = task // per_request * heads.key_heads + task % heads.key_heads
-        found.append([head * rows.part.tiles + tile for tile in each])
-    return found
+    def _addresses(self, rows: Rows) -> Lists:
+        """Return where in memory the tiles are that tasks see."""
+        heads = self.heads.key_heads
+        per_request = self.heads.query_tiles * heads
+        found = []
+        for task, tiles in zip(self.tasks, self.tiles, strict=True):
+            head = task // per_request * heads + task % heads
+            found.append([head * rows.part.tiles + tile for tile in tiles])
+        return found
 
+    def _sees_all(self, rows: Rows) -> bool:
+        return all(len(each) == rows.part.tiles for each in self.tiles)
 
-def _seen(name: str, given: Stream, rows: Rows, tiles: Lists) -> Stream:
-    """Drop the tiles of [1, tasks, n] that are not seen; [those that are]."""
-    hidden = np.ones((len(tiles), rows.part.tiles, 1), np.int64)
-    for task, each in enumerate(tiles):
-        hidden[task, list(each)] = 0
-    seen, rest = Partition(2, name=f"{name}_seen")(given, Selectors(hidden, 2)())
-    Consumer()(rest)
-    return seen
+    def _seen(self, rows: Rows, given: Stream) -> Stream:
+        """Drop the tiles of [1, tasks, n] that are not seen; [those that are]."""
+        hidden = np.ones((len(self.tiles), rows.part.tiles, 1), np.int64)
+        for task, each in enumerate(self.tiles):
+            hidden[task, list(each)] = 0
+        seen, rest = Partition(2, name=f"{self.name}_seen")(given, Selectors(hidden, 2)())
+        self.sizes.extend(dealt((seen, rest), hidden))
+        Consumer()(rest)
+        return self._padded(seen)
 
-
-def _whole(tiles: Stream, heads: Heads) -> Stream:
-    """Return tiles with as many rows as all have."""
-    assert isinstance(tiles.value, TileType)
-    if tiles.value.rows == heads.columns:
-        return tiles
-    return Map(PadRows(heads.columns))(tiles)
-
-
-def _zeros(lists: Lists) -> Lists:
-    return [[0] * len(each) for each in lists]
+    def _padded(self, tiles: Stream) -> Stream:
+        """Return tiles with as many rows as all have."""
+        assert isinstance(tiles.value, TileType)
+        if tiles.value.rows == self.heads.columns:
+            return tiles
+        return Map(PadRows(self.heads.columns))(tiles)

@@ -16,7 +16,7 @@ from operators.expand import Expand
 from operators.flatten import Flatten
 from operators.functions.attention import AttentionScores, MaskScores, Quotient
 from operators.functions.softmax import RescaledSum, RunningMaximum, ShiftedExp
-from operators.kernels.attention_keys import Lists, integers, selectors
+from operators.kernels.attention_keys import Lists, Sizes, dealt, integers, selectors
 from operators.map import Map
 from operators.metadata import Metadata
 from operators.partition import Partition
@@ -52,6 +52,7 @@ def attend(
     values: Stream,
     masks: Masks,
     *,
+    sizes: Sizes,
     scale: float,
     dtype: np.dtype,
 ) -> Stream:
@@ -65,6 +66,7 @@ def attend(
         keys: [1, tasks, n] of N x d.
         values: [1, tasks, n] of N x e.
         masks: of the scores.
+        sizes: that known data give to dimensions are added to.
         scale: of the scores.
         dtype: that the result is rounded to.
 
@@ -74,14 +76,14 @@ def attend(
     values = values.assume(*keys.shape)
     repeated = Expand(name=f"{name}_queries")(Promote(0)(queries), keys)  # [1, tasks, n] of R x d
     product = Map(AttentionScores(scale), name=f"{name}_scores")
-    scores = _masked(name, product(repeated, keys), masks)  # [1, tasks, n] of R x N
+    scores = _masked(name, product(repeated, keys), masks, sizes)  # [1, tasks, n] of R x N
     running = Scan(RunningMaximum(), name=f"{name}_maximum")(scores)  # of (R x 1, R x 1)
     weights = Map(ShiftedExp(), name=f"{name}_exp")(scores, running)  # of R x N
     sums = Accum(RescaledSum(), name=f"{name}_weighted")(weights, values, running)  # [1, tasks]
     return Map(Quotient(dtype_name(dtype)), name=f"{name}_quotient")(sums)
 
 
-def _masked(name: str, scores: Stream, masks: Masks) -> Stream:
+def _masked(name: str, scores: Stream, masks: Masks, sizes: Sizes) -> Stream:
     """Return scores with their masks: those that take none pass by."""
     taken = [number for each in masks.numbers for number in each if number >= 0]
     count = sum(map(len, masks.numbers))
@@ -93,10 +95,11 @@ def _masked(name: str, scores: Stream, masks: Masks) -> Stream:
 
     masking = Map(MaskScores(), name=f"{name}_mask")
     if len(taken) == count:
-        return masking(scores, loaded(integers(masks.numbers)).assume(*scores.shape))
-    route = selectors([[int(number >= 0) for number in each] for each in masks.numbers], 2)
-    route = route.assume(*scores.shape)
+        return masking(scores, loaded(integers(masks.numbers, sizes)).assume(*scores.shape))
+    chosen = [[int(number >= 0) for number in each] for each in masks.numbers]
+    route = selectors(chosen, 2, sizes).assume(*scores.shape)
     plain, partly = Partition(2, name=f"{name}_partly")(scores, route)
+    sizes.extend(dealt((plain, partly), np.concatenate([np.array(each, int) for each in chosen])))
     tiles = Flatten(0, 1)(loaded(Metadata(np.array(taken, np.int64))()))
     joined = Reassemble(name=f"{name}_masked")([plain, masking(partly, tiles)], route)
     return Flatten(0, 1)(joined).assume(*scores.shape)

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from fabric import Layout, ShapeError
 from operators.convert import Convert
 from operators.kernels.kernel import Operand
-from operators.kernels.tensors import Computed, Pulled
+from operators.kernels.tensors import Computed, Pulled, Stored
+from operators.through_memory import matrix_of
 
-__all__ = ["Joint", "joint_of"]
+__all__ = ["Joint", "joint_of", "may_be_spilled"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,19 @@ def _convertible(given: Layout, wanted: Layout) -> bool:
         return False
     try:
         Convert(wanted).buffer(given)
+    except ShapeError:
+        return False
+    return True
+
+
+def may_be_spilled(operand: Operand) -> bool:
+    """Whether off-chip memory can give an operand as its kernel reads it."""
+    source = operand.view.source
+    if not isinstance(source, Computed):
+        return isinstance(source, Stored)
+    try:
+        matrix_of(source.layout)
+        matrix_of(joint_of(operand).pulled.layout)
     except ShapeError:
         return False
     return True

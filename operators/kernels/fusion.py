@@ -5,13 +5,13 @@ Source: StreamTensor, arXiv 2509.13694v2, section 4.2, Algorithm 2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from fabric import CapacityError, refuse
 from operators.kernels.kernel import Kernel, Operand
 from operators.kernels.model import Model
-from operators.kernels.tensors import Opaque, Source
+from operators.kernels.tensors import Source
 
 __all__ = ["Buffer", "Fusion", "Needs", "fused"]
 
@@ -23,10 +23,15 @@ class Buffer:
     Attributes:
         shared_by: equal for operands for which one converter does.
         size_bytes: of all its buffers.
+        spilled_bytes: what is left of them where it comes from off-chip memory each time: of a
+            stored tensor a tile that is read often at once.
+        spillable: it may come from there.
     """
 
     shared_by: object
     size_bytes: int
+    spilled_bytes: int = 0
+    spillable: bool = True
 
 
 @dataclass(frozen=True)
@@ -45,11 +50,11 @@ class Needs:
     operands: Mapping[Operand, Buffer]
 
 
-@dataclass(eq=False)
 class _Group:
-    kernels: list[Kernel] = field(default_factory=list)
-    shared: set[object] = field(default_factory=set)
-    taken_bytes: int = 0
+    def __init__(self) -> None:
+        self.kernels: list[Kernel] = []
+        self.shared: set[object] = set()
+        self.taken_bytes = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +79,8 @@ def fused(model: Model, needs: Needs, on_chip_bytes: int) -> Fusion:
     group comes through off-chip memory. What a kernel keeps of tensors that are in that memory
     anyway is read again from there where there is no room for it, the largest first.
 
-    Rows that data give to groups have no place in memory: they stay on chip, in channels.
+    What cannot go through memory stays on chip, and counts in the group that reads it: rows that
+    data give to groups, and tiles that are none of a matrix in memory.
 
     Raises:
         CapacityError: a kernel takes more than there is, alone.
@@ -83,18 +89,19 @@ def fused(model: Model, needs: Needs, on_chip_bytes: int) -> Fusion:
     group_of: dict[Source, int] = {}
     spilled: set[Operand] = set()
     for kernel in model.kernels:
-        own = needs.kernels[kernel]
-        if own > on_chip_bytes:
+        read = {each: group_of.get(each.view.source) for each in kernel.operands}
+        stored = [each for each, group in read.items() if group is None]
+        own = needs.kernels[kernel] + sum(needs.operands[each].spilled_bytes for each in stored)
+        alone = own + _converters(read, needs, len(groups), _Group())
+        if alone > on_chip_bytes:
             refuse(
-                f"{kernel.name} ({kernel.family}) buffers {own:,} bytes between its operators: "
+                f"{kernel.name} ({kernel.family}) needs buffers of {alone:,} bytes: "
                 f"expected at most {on_chip_bytes:,}, the schedule's on_chip_bytes",
                 CapacityError,
             )
-        read = {each: group_of.get(each.view.source) for each in kernel.operands}
-        stored = [each for each, group in read.items() if group is None]
-        kept, dropped = _kept(stored, needs, on_chip_bytes - own)
+        dropped = _dropped(stored, needs, on_chip_bytes - alone)
         spilled.update(dropped)
-        own += sum(needs.operands[each].size_bytes for each in kept)
+        own += sum(_more(needs.operands[each]) for each in stored if each not in dropped)
         fits = [
             index
             for index, group in enumerate(groups)
@@ -109,30 +116,37 @@ def fused(model: Model, needs: Needs, on_chip_bytes: int) -> Fusion:
         group.taken_bytes += own + _converters(read, needs, chosen, group)
         group.kernels.append(kernel)
         for operand, source_group in read.items():
-            if source_group == chosen:
+            if source_group is None:
+                continue
+            if source_group == chosen or not needs.operands[operand].spillable:
                 group.shared.add(needs.operands[operand].shared_by)
-            elif source_group is not None and not isinstance(operand.view.source, Opaque):
+            else:
                 spilled.add(operand)
         group_of.update(dict.fromkeys(kernel.results, chosen))
     return Fusion(tuple(tuple(each.kernels) for each in groups), frozenset(spilled))
 
 
 def _converters(read: Mapping[Operand, int | None], needs: Needs, index: int, group: _Group) -> int:
-    """Return the bytes of converters that a group still lacks for operands that come from it."""
-    wanted = {
-        needs.operands[operand].shared_by: needs.operands[operand].size_bytes
+    """Return the bytes of converters that a group still lacks for what stays on chip."""
+    kept = [
+        needs.operands[operand]
         for operand, source_group in read.items()
         if source_group == index
-    }
+        or (source_group is not None and not needs.operands[operand].spillable)
+    ]
+    wanted = {each.shared_by: each.size_bytes for each in kept}
     return sum(size for key, size in wanted.items() if key not in group.shared)
 
 
-def _kept(
-    stored: list[Operand], needs: Needs, room_bytes: int
-) -> tuple[list[Operand], list[Operand]]:
-    """Return the operands in off-chip memory that are kept to be read again, and the others."""
-    kept = sorted(stored, key=lambda each: needs.operands[each].size_bytes)
+def _dropped(stored: Sequence[Operand], needs: Needs, room_bytes: int) -> list[Operand]:
+    """Return the operands in off-chip memory for which there is no room to be kept on chip."""
+    kept = sorted(stored, key=lambda each: _more(needs.operands[each]))
     dropped = []
-    while sum(needs.operands[each].size_bytes for each in kept) > room_bytes:
+    while sum(_more(needs.operands[each]) for each in kept) > room_bytes:
         dropped.append(kept.pop())
-    return kept, dropped
+    return dropped
+
+
+def _more(buffer: Buffer) -> int:
+    """Return the bytes that it takes to keep what could be read again."""
+    return buffer.size_bytes - buffer.spilled_bytes

@@ -34,9 +34,9 @@ __all__ = ["GroupedProduct"]
 class GroupedProduct(Kernel):
     """``x @ w[e]`` for the rows x of each expert e, and so for several w.
 
-    Whole rows stay while the columns of w pass in tiles, and the result is in tiles of columns. Rows
-    in tiles of columns are multiplied with as many rows of w each, and the results added up to whole
-    rows. Weights are read once for each tile of rows, and by no expert that got none.
+    Whole rows stay while the columns of w pass in tiles, and the result is in tiles of columns.
+    Rows in tiles of columns are multiplied with as many rows of w each, and the results added up
+    to whole rows. Weights are read once for each tile of rows, and by no expert that got none.
 
     Attributes:
         weights: of each w, of each region: [experts of the region, K, N].
@@ -77,18 +77,18 @@ class GroupedProduct(Kernel):
             readings = tuple(ExpertAddresses(tiles)(each) for each in readings)  # [n, J, 1]
         found: list[Streams] = []
         for number, (weights, result) in enumerate(zip(self.weights, self.results, strict=True)):
-            name = f"{self.name}_{number}" if len(self.weights) > 1 else self.name
+            name = f"{self.name}_w{number}" if len(self.weights) > 1 else self.name
             loads = [
-                _loaded(f"{name}_load_{region}", weight, tile, tiles, reading, given.share)
+                _loaded(f"{name}_load_r{region}", weight, tile, tiles, reading, given.share)
                 for region, (weight, reading) in enumerate(zip(weights, readings, strict=True))
             ]  # [n, J]
             pairs = enumerate(zip(rows, loads, strict=True))
             if summed:  # [n] of whole rows
                 data = [
-                    Accum(MatmulSum(), name=f"{name}_{region}")(*each) for region, each in pairs
+                    Accum(MatmulSum(), name=f"{name}_r{region}")(*each) for region, each in pairs
                 ]
             else:  # [n, J] of tiles of columns
-                data = [Map(Matmul(), name=f"{name}_{region}")(*each) for region, each in pairs]
+                data = [Map(Matmul(), name=f"{name}_r{region}")(*each) for region, each in pairs]
             assert isinstance(result, Opaque)
             assert isinstance(result.form, Routed)
             found.append(given.with_data(result.form, data).flat())
@@ -96,7 +96,7 @@ class GroupedProduct(Kernel):
 
     def _repeated(self, rows: Sequence[Stream], times: int) -> list[Stream]:
         return [
-            Repeat(times, name=f"{self.name}_repeat_{region}")(each)
+            Repeat(times, name=f"{self.name}_repeat_r{region}")(each)
             for region, each in enumerate(rows)
         ]
 

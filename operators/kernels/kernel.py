@@ -27,12 +27,15 @@ class Operand:
         resident: what is read again stays on chip; where not, and it comes from off-chip memory,
             it is loaded again. What a kernel gives is always kept.
         broadcasts: a tile of one row or one column does for one of many: the function repeats it.
+        rearranges: the kernel is given tiles as they are in the source, and puts their elements
+            where the view has them.
     """
 
     view: View
     layout: Layout | None
     resident: bool = True
     broadcasts: bool = False
+    rearranges: bool = False
 
 
 class Kernel(ABC):
@@ -62,7 +65,7 @@ class Kernel(ABC):
             For each result, ``[1, *layout.trips]`` of tiles, or its opaque form.
         """
 
-    def tell(self, program: Program, given: Sequence[Streams]) -> None:
+    def tell(self, program: Program, given: Sequence[Streams]) -> None:  # noqa: B027 - most know nothing
         """Tell ``program`` what the kernel knows of what it has wired, and has ``given``.
 
         Sizes that known data give to symbols, and depths that channels have to have.

@@ -5,9 +5,13 @@ K is the inner dimension, N the output features.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from fabric import Layout
+from operators.kernels.edges import joint_of
+from operators.kernels.kernel import Operand
 from operators.kernels.nest import Nest
 from operators.kernels.product import Product
 from operators.kernels.row_local import readable, rows_layout
@@ -15,6 +19,9 @@ from operators.kernels.schedule import Schedule, fit
 from operators.kernels.tensors import Stored, View
 
 __all__ = ["left_tiles", "linear", "tile_of"]
+
+_THINNER = 4
+"""How many times fewer rows than wished tiles may have to be taken as they come."""
 
 _WIDER = 4
 """How many times as wide as the rows they come of sums of whole rows may be."""
@@ -73,11 +80,18 @@ def linear(
     return Product(name, nest, x, weight, dtype, added=bias, factors=factors, keeps=keeps)
 
 
+def _joins(operand: Operand) -> bool:
+    """Whether what a kernel gives can be read so without a way through off-chip memory."""
+    pulled = operand.layout is not None and operand.view.pull(operand.layout)
+    return bool(pulled) and joint_of(operand).convertible
+
+
 def left_tiles(x: View, batch: int, schedule: Schedule, *, whole: bool) -> Layout:
     """Return the tiles in which a left operand is read, each once.
 
-    Those in which it comes, if they have rows of one batch only; where it comes in none, tiles of
-    the schedule's rows.
+    Those in which it comes, if they have rows of one batch only and not far fewer than the schedule
+    wishes: a product with weights takes 16 rows as soon as one. Else tiles of the schedule's rows,
+    with whole rows where a converter can put them together.
 
     Args:
         x: ``[*batches, *rows, K]``.
@@ -88,14 +102,17 @@ def left_tiles(x: View, batch: int, schedule: Schedule, *, whole: bool) -> Layou
     inner = x.shape[-1]
     cols = inner if whole else tile_of(inner, schedule.tile_inner) or inner
     found = x.layout
+    rows = ((1,) * batch) + rows_layout(x.shape[batch:], schedule.tile_rows, inner).tile[:-1]
     if found is not None and None not in found.canonical().map and set(found.tile[:batch]) <= {1}:
+        if found.rows * _THINNER < math.prod(rows):
+            for wide in (cols, min(cols, found.tile[-1])):
+                layout = Layout.tiled(x.shape, (*rows, wide))
+                if _joins(Operand(x, layout)):
+                    return layout
         if whole or found.tile[-1] < inner:
             return found
-        tile = (*found.tile[:-1], cols)
-    else:
-        rows = rows_layout(x.shape[batch:], schedule.tile_rows, inner).tile
-        tile = ((1,) * batch) + (*rows[:-1], cols)
-    return readable((x,), Layout.tiled(x.shape, tile), whole_rows=False)
+        rows = found.tile[:-1]
+    return readable((x,), Layout.tiled(x.shape, (*rows, cols)), whole_rows=False)
 
 
 def tile_of(size: int, wish: int) -> int | None:

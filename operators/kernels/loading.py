@@ -30,7 +30,8 @@ def load(name: str, operand: Operand) -> Stream:
     stream = loaded(source.tensor, once, name=name)
     if once != pulled.layout:
         stream = Convert(pulled.layout)(stream)
-    stream = rearranged(stream, pulled.places, broadcasts=operand.broadcasts)
+    if not operand.rearranges:
+        stream = rearranged(stream, pulled.places, broadcasts=operand.broadcasts)
     return redimensioned(stream, (1, *layout.trips))
 
 

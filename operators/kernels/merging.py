@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from operators.functions.chain import Chain
-from operators.functions.steps import Placed, Step, renumbered
+from operators.functions.steps import Step, renumbered
 from operators.kernels.kernel import Operand
 from operators.kernels.model import Model
-from operators.kernels.row_local import RowLocal, arriving, same_operand
+from operators.kernels.row_local import RowLocal, same_operand
 from operators.kernels.tensors import Computed, Source
 
 __all__ = ["merge_chains"]
@@ -67,7 +64,6 @@ def _as_it_comes(operand: Operand) -> bool:
 def _merged(first: RowLocal, second: RowLocal) -> RowLocal:
     """Return one kernel that does the steps of both."""
     (given,) = first.results
-    assert isinstance(given, Computed)
     operands: list[Operand] = []
     # The reader's operands come first: they say how what is merged is walked.
     for operand in (*second.operands, *first.operands):
@@ -84,26 +80,13 @@ def _merged(first: RowLocal, second: RowLocal) -> RowLocal:
         numbers: list[int] = []
         for operand in kernel.operands:
             place = _place(operand, operands)
-            if place is None:
-                placed = _placed(handed_on, given, arriving(operand))
-                place = handed_on if placed is None else put(placed)
-            numbers.append(place)
+            numbers.append(handed_on if place is None else place)
         for step in kernel.chain.steps:
             numbers.append(put(renumbered(step, numbers)))
         handed_on = numbers[-1]
     (result,) = second.results
     assert isinstance(result, Computed)
     return RowLocal(second.name, Chain(len(operands), tuple(steps)), operands, result)
-
-
-def _placed(value: int, given: Computed, places: NDArray[np.int64]) -> Placed | None:
-    """Return the step that puts elements of a tile in other places; None where they are there."""
-    rows, cols = places.shape
-    flat = places.reshape(-1)
-    in_order = np.array_equal(flat, np.arange(given.layout.rows * given.layout.cols))
-    if in_order and (rows, cols) == (given.layout.rows, given.layout.cols):
-        return None
-    return Placed((value,), given.dtype, rows, cols, None if in_order else tuple(flat.tolist()))
 
 
 def _place(operand: Operand, operands: list[Operand]) -> int | None:

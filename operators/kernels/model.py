@@ -27,7 +27,7 @@ class Edge:
     operand: int
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Model:
     """Kernels, and what comes out.
 
@@ -77,4 +77,4 @@ class Model:
             ]
             if len(kept) == len(self.kernels):
                 return
-            self.kernels = kept
+            self.kernels[:] = kept

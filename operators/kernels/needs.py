@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from fabric import Program
 from operators.bufferize import Bufferize
+from operators.kernels.edges import may_be_spilled
 from operators.kernels.fusion import Buffer, Needs
 from operators.kernels.model import Model
 from operators.kernels.sizes import number_of
+from operators.kernels.tensors import Stored
 from operators.kernels.wiring import wire
 
 __all__ = ["buffer_bytes", "needs_of"]
 
 
 def needs_of(model: Model) -> Needs:
-    """Return what ``model`` takes where all of it stays on chip."""
-    with Program("needs") as program:
+    """Return what ``model`` takes where all of it stays on chip, and what where it does not."""
+    with Program("all on chip") as program:
         wired = wire(program, model)
+    stored = [each for each in wired.operands if isinstance(each.view.source, Stored)]
+    with Program("nothing kept") as spilling:
+        spilled = wire(spilling, model, stored)
+    left = {each: buffer_bytes(spilling, spilled.operands[each]) for each in stored}
     return Needs(
         {kernel: buffer_bytes(program, its) for kernel, its in wired.kernels.items()},
         {
-            operand: Buffer(its, buffer_bytes(program, its))
+            operand: Buffer(
+                its, buffer_bytes(program, its), left.get(operand, 0), may_be_spilled(operand)
+            )
             for operand, its in wired.bringing.items()
         },
     )

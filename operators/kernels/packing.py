@@ -55,7 +55,7 @@ class Pack(Kernel):
         if share > 1:
             # First come, first served.
             merged = [
-                EagerMerge(name=f"{self.name}_merge_{region}")(packed[first : first + share])
+                EagerMerge(name=f"{self.name}_merge_r{region}")(packed[first : first + share])
                 for region, first in enumerate(range(0, len(packed), share))
             ]
             packed = [tiles for tiles, _ in merged]
@@ -65,7 +65,7 @@ class Pack(Kernel):
 
     def _packed(self, expert: int, rows: Stream) -> Stream:
         """[D_i] of 1xC -> [n_i] of NxC, or [1 or 0] of D_i x C."""
-        name = f"{self.name}_{expert}"
+        name = f"{self.name}_e{expert}"
         if self.tile_rows is None:
             chunks = Flatten(0, 1)(Reshape(1, outermost=True)(rows)[0])  # [1 or 0, D_i]
         else:

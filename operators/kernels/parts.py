@@ -29,11 +29,11 @@ def parts_of(view: View, dim: int) -> tuple[View, ...]:
                 parts = tuple(each.expanded(_with(shape, place, each, along)) for each in parts)
                 along = place
             case Reshaped(shape):
-                place = _kept(before, along, shape)
-                if place is None:
+                kept = _kept(before, along, shape)
+                if kept is None:
                     return (view,)
-                parts = tuple(each.reshaped(_with(shape, place, each, along)) for each in parts)
-                along = place
+                parts = tuple(each.reshaped(_with(shape, kept, each, along)) for each in parts)
+                along = kept
             case Sliced(cut, first, count):
                 if cut == along:
                     return (view,)

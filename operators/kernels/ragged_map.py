@@ -46,7 +46,7 @@ class RaggedMap(Kernel):
             assert isinstance(source.form, Routed)
             assert isinstance(streams, tuple)
             each = RoutedStreams.of(source.form, streams)
-            name = f"{self.name}_operand_{number}"
+            name = f"{self.name}_of{number}"
             match result.form.spread:
                 case Spread.ROWS:
                     each = as_rows(name, each)
@@ -57,12 +57,13 @@ class RaggedMap(Kernel):
             given.append(each)
         first = given[0]
         data = []
+        kind = "e" if result.form.packing is None else "r"
         for number, streams in enumerate(zip(*(each.data for each in given), strict=True)):
             alike = [
                 each if each.shape == streams[0].shape else each.assume(*streams[0].shape)
                 for each in streams[1:]
             ]
-            data.append(Map(self.chain, name=f"{self.name}_{number}")(streams[0], *alike))
+            data.append(Map(self.chain, name=f"{self.name}_{kind}{number}")(streams[0], *alike))
         return (first.with_data(result.form, data).flat(),)
 
 

@@ -108,7 +108,7 @@ def as_packed(name: str, given: RoutedStreams) -> RoutedStreams:
     if form.spread is not Spread.TILED:
         return given
     whole = [
-        Accum(RetileCol(), name=f"{name}_widen_{region}")(each)
+        Accum(RetileCol(), name=f"{name}_widen_r{region}")(each)
         for region, each in enumerate(given.data)
     ]
     return given.with_data(Routed(form.routing, Spread.PACKED, form.packing), whole)
@@ -125,11 +125,11 @@ def as_rows(name: str, given: RoutedStreams) -> RoutedStreams:
         data = tuple(
             one
             for region, pair in enumerate(zip(data, packed.origins, strict=True))
-            for one in Partition(share, name=f"{name}_leave_{region}")(*pair)
+            for one in Partition(share, name=f"{name}_leave_r{region}")(*pair)
         )
     split = SplitRows(valid_only=True)
     rows = [
-        FlatMap(split, name=f"{name}_rows_{expert}")(each).assume(*count.shape)
+        FlatMap(split, name=f"{name}_rows_e{expert}")(each).assume(*count.shape)
         for expert, (each, count) in enumerate(zip(data, packed.rows, strict=True))
     ]
     return RoutedStreams(Routed(form.routing, Spread.ROWS), tuple(rows), rows=packed.rows)

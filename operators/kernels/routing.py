@@ -13,7 +13,7 @@ from operators.functions.choosing import SelectorOf
 from operators.map import Map
 from operators.selectors import Selectors
 
-__all__ = ["Choice", "KnownRows", "Routing", "selected"]
+__all__ = ["Choice", "KnownRows", "Routing", "drawn", "selected"]
 
 Choice = Callable[[int], NDArray[np.int64]]
 """Given the number of experts, those of each token, [tokens, hits], all different in a row."""
@@ -121,6 +121,17 @@ class Routing:
                 "expected different experts"
             )
         return choice.astype(np.int64)
+
+
+def drawn(number: int, tokens: int, hits: int) -> Choice:
+    """Return a choice of layer ``number`` in which all experts are equally likely."""
+
+    def choice(experts: int) -> NDArray[np.int64]:
+        random = np.random.default_rng((0, number))
+        order: NDArray[np.int64] = random.random((tokens, experts)).argsort(axis=1)
+        return order[:, :hits]
+
+    return choice
 
 
 def selected(indices: Stream | None, choice: NDArray[np.int64], width: int, name: str) -> Stream:

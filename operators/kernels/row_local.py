@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
 from fabric import Layout, ShapeError, Stream
@@ -17,7 +16,7 @@ from operators.functions.steps import Placed, Step, renumbered
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.rearranging import single
 from operators.kernels.schedule import Schedule, divisors, fit
-from operators.kernels.tensors import Computed, View
+from operators.kernels.tensors import Computed, Pulled, View
 from operators.map import Map
 from operators.streams.dimensions import redimensioned
 
@@ -73,16 +72,26 @@ def row_local(
         result: has as many tiles as each operand.
     """
     different: list[Operand] = []
-    numbers: list[int] = []
+    values: list[int] = []
     for operand in operands:
-        same = (i for i, other in enumerate(different) if same_operand(operand, other))
-        numbers.append(next(same, len(different)))
-        if numbers[-1] == len(different):
-            different.append(operand)
-    numbers += range(len(different), len(different) + len(steps))
-    chained = [renumbered(step, numbers) for step in steps]
+        own = replace(operand, rearranges=True)
+        same = (i for i, other in enumerate(different) if same_operand(own, other))
+        values.append(next(same, len(different)))
+        if values[-1] == len(different):
+            different.append(own)
+    chained: list[Step] = []
+    shown = list(range(len(different)))
+    for value, operand in enumerate(different):
+        placed = _placed(value, operand)
+        if placed is not None:
+            chained.append(placed)
+            shown[value] = len(different) + len(chained) - 1
+    first = len(different) + len(chained)
+    numbers = [*(shown[value] for value in values), *range(first, first + len(steps))]
+    chained += [renumbered(step, numbers) for step in steps]
     rows, cols = result.layout.rows, result.layout.cols
-    found = shapes([arriving(each).shape for each in different], chained)
+    tiles = [_pulled(each).layout for each in different]
+    found = shapes([(each.rows, each.cols) for each in tiles], chained)
     if found[-1] != (rows, cols):
         # All operands are repeated: what comes is one row or one column.
         held = np.arange(math.prod(found[-1])).reshape(found[-1])
@@ -91,11 +100,24 @@ def row_local(
     return RowLocal(name, Chain(len(different), tuple(chained)), different, result)
 
 
-def arriving(operand: Operand) -> NDArray[np.int64]:
-    """Return which elements of its source's tiles those of an operand's tiles are, [rows, cols].
+def _placed(value: int, operand: Operand) -> Placed | None:
+    """Return the step that puts an operand's elements in their places; None where they are."""
+    pulled = _pulled(operand)
+    places = single(pulled.places) if operand.broadcasts else pulled.places
+    rows, cols = places.shape
+    flat, layout = places.reshape(-1), pulled.layout
+    in_order = np.array_equal(flat, np.arange(layout.rows * layout.cols))
+    if in_order and (rows, cols) == (layout.rows, layout.cols):
+        return None
+    at = None if in_order else tuple(flat.tolist())
+    return Placed((value,), operand.view.dtype, rows, cols, at)
+
+
+def _pulled(operand: Operand) -> Pulled:
+    """Return what an operand is of its source.
 
     Raises:
-        ShapeError: no walk of the source gives them.
+        ShapeError: no walk of the source gives it.
     """
     view, layout = operand.view, operand.layout
     assert layout is not None
@@ -105,7 +127,7 @@ def arriving(operand: Operand) -> NDArray[np.int64]:
             f"{view.source.name} {list(view.source.shape)} is read as {list(view.shape)} in "
             f"{layout}: expected a walk that tiles of the tensor can make"
         )
-    return single(pulled.places) if operand.broadcasts else pulled.places
+    return pulled
 
 
 def same_operand(one: Operand, other: Operand) -> bool:

@@ -6,11 +6,20 @@ box with what fusion says of it, and channels sized at the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from fabric import CapacityError, FabricError, Program, ShapeError, lower_bounds, simulate, size
+from fabric import (
+    CapacityError,
+    FabricError,
+    Program,
+    Report,
+    ShapeError,
+    lower_bounds,
+    simulate,
+    size,
+)
 from operators.kernels.schedule import Order, Schedule
 from operators.kernels.sizes import number_of
 
@@ -22,8 +31,8 @@ _ORDERS: Final[tuple[Order, ...]] = ("weight", "row", "output")
 _MOST_RUN: Final = 2_000_000
 """Elements of a program that is still run to be compared: a second or so."""
 
-_MOST_SIZED: Final = 200_000
-"""Elements of a program whose channels are still sized, which takes several runs."""
+_MOST_SIZED: Final = 2_000
+"""Elements of a program whose channels are still sized, which takes many runs: some seconds."""
 
 
 def candidates(schedule: Schedule) -> Iterator[Schedule]:
@@ -65,8 +74,11 @@ def tuned(schedule: Schedule, build: Callable[[Schedule], Program]) -> Program:
 
     Candidates that are small enough are run in timing mode, those with the smallest lower bound of
     their cycles first, until no bound is below the shortest run. Where none is small enough the
-    bounds decide. Of several the first one counts. Its channels get the depths of least bytes with
-    which it is as fast as with channels without limits, where it is small enough for that.
+    bounds decide. Of several the first one counts.
+
+    Channels of a program that is small get the depths of least bytes with which it is as fast as
+    with channels without limits, those of a larger one as many slots as its run has used, which
+    changes nothing in that run. So they are for streams as long as in a run in timing mode.
 
     Raises:
         FabricError: no candidate makes a program: why the first one does not.
@@ -83,19 +95,25 @@ def tuned(schedule: Schedule, build: Callable[[Schedule], Program]) -> Program:
         found.append(_Tried(candidate, program, at_least, _elements(program)))
     if not found:
         raise failures[0]
-    cycles = dict(_runs(found))
-    best = min(cycles or found, key=lambda each: cycles.get(each, each.at_least))
-    sized = _sized(best)
+    reports = dict(_runs(found))
+    best = min(reports or found, key=lambda each: _cycles(each, reports))
+    sized = _sized(best, reports.get(best))
     its = best.schedule
     tiles = f"tiles of {its.tile_rows}x{its.tile_inner}x{its.tile_cols}, order {its.order}"
-    how = f"{len(cycles)} of {len(found)} candidates run" if cycles else "by lower bounds"
+    how = f"{len(reports)} of {len(found)} candidates run" if reports else "by lower bounds"
     text = f"{tiles}, {how}, {sized}"
     best.program.extra["schedule"] = lambda: text
     return best.program
 
 
-def _runs(found: list[_Tried]) -> Iterator[tuple[_Tried, int]]:
-    """Yield what was run, with its cycles, as long as something could be shorter."""
+def _cycles(tried: _Tried, reports: Mapping[_Tried, Report]) -> int:
+    cycles = reports[tried].cycles if reports else tried.at_least
+    assert cycles is not None
+    return cycles
+
+
+def _runs(found: list[_Tried]) -> Iterator[tuple[_Tried, Report]]:
+    """Yield what was run, with its report, as long as something could be shorter."""
     shortest: int | None = None
     for each in sorted(found, key=lambda each: each.at_least):
         if each.elements > _MOST_RUN:
@@ -106,19 +124,27 @@ def _runs(found: list[_Tried]) -> Iterator[tuple[_Tried, int]]:
         if report.status == "completed":
             assert report.cycles is not None
             shortest = min(report.cycles, shortest or report.cycles)
-            yield each, report.cycles
+            yield each, report
 
 
-def _sized(chosen: _Tried) -> str:
+def _sized(chosen: _Tried, report: Report | None) -> str:
     """Give the channels of a program the depths they need; say what was done."""
-    if chosen.elements > _MOST_SIZED:
+    program = chosen.program
+    if report is None:
         return "channels not sized"
-    sizing = size(chosen.program, goal="same-cycles")
-    for option, depth in sizing.depths.items():
-        chosen.program.deepen(option, depth)
-    return f"channels sized ({sizing.truth})"
+    assert report.elements is not None
+    if report.elements <= _MOST_SIZED:
+        sizing = size(program, goal="same-cycles")
+        for option, depth in sizing.depths.items():
+            program.deepen(option, depth)
+        return f"channels sized ({sizing.truth})"
+    for channel in report.channels_counters:
+        option = channel.name.split(" -> ")[1]
+        if channel.peak_occupancy < program.depth_of(option):
+            program.deepen(option, max(1, channel.peak_occupancy))
+    return "channels as deep as a run has filled them"
 
 
 def _elements(program: Program) -> int:
-    counts = [number_of(program, each.count) for node in program.nodes for each in node.input_types]
-    return sum(each or 0 for each in counts)
+    types = [each for node in program.nodes for each in node.input_types]
+    return sum(number_of(program, each.count) or 0 for each in types)

@@ -86,13 +86,18 @@ class _Joints:
                 assert layout is not None
                 joint = joint_of(operand)
                 stream = self._as_pulled(view.source, operand, joint)
-                stream = rearranged(stream, joint.pulled.places, broadcasts=operand.broadcasts)
+                if not operand.rearranges:
+                    stream = rearranged(stream, joint.pulled.places, broadcasts=operand.broadcasts)
                 return redimensioned(stream, (1, *layout.trips))
             case _:
                 raise TypeError(f"{view.source} of {kernel.name}, operand {index}")
 
     def _as_pulled(self, source: Computed, operand: Operand, joint: Joint) -> Stream:
-        """Return a source in another layout: readers that want the same one share a converter."""
+        """Return a source in another layout: readers that want the same one share a converter.
+
+        Not where it reads tiles again: each reader may have to wait with all that it has read, and
+        that once is better kept in a buffer of its own than often in a channel.
+        """
         pulled = joint.pulled
         through = operand in self._spilled or not joint.convertible
         stream = self.streams[source]
@@ -100,12 +105,15 @@ class _Joints:
         if pulled.layout.same_order(source.layout) and not through:
             return stream
         key = source, pulled.layout.canonical(), through
-        if key not in self._converted:
-            nodes = self._program.nodes
-            first = len(nodes)
-            result = _converted(stream, source, pulled, through=through)
-            self._converted[key] = result, range(first, len(nodes))
-        result, self._wired.bringing[operand] = self._converted[key]
+        if key in self._converted:
+            result, self._wired.bringing[operand] = self._converted[key]
+            return result
+        nodes = self._program.nodes
+        first = len(nodes)
+        result = _converted(stream, source, pulled, through=through)
+        self._wired.bringing[operand] = range(first, len(nodes))
+        if None not in pulled.layout.canonical().map:
+            self._converted[key] = result, self._wired.bringing[operand]
         return result
 
 

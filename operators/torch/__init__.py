@@ -1,15 +1,27 @@
 """PyTorch models as programs: captured, planned as kernels, and wired as STeP operators.
 
-Needs the extra ``torch``; nothing else imports this room.
+Needs the extra ``torch``; nothing else imports this room. Its names are those of ``__init__.pyi``.
 """
 
 from __future__ import annotations
 
-from operators.kernels.schedule import Schedule
-from operators.torch.call import Call
-from operators.torch.from_torch import from_torch
-from operators.torch.importing import Importing
-from operators.torch.registry import imports
-from operators.torch.unsupported import Unsupported
+import importlib
+from typing import Any
 
-__all__ = ["Call", "Importing", "Schedule", "Unsupported", "from_torch", "imports"]
+import lazy_loader
+
+from operators.torch.extra import check_torch
+
+_found, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    """Return one of the names, with all calls registered: a user's own registration comes later.
+
+    Raises:
+        ConfigurationError: the extra is not installed.
+    """
+    if name in __all__:
+        check_torch()
+        importlib.import_module("operators.torch.calls")
+    return _found(name)

@@ -77,11 +77,12 @@ def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
 
 
 def _where_the_weights_are(module: torch.nn.Module, given: Any) -> Any:
-    """Return arguments on the meta device if a weight is there: one trace is on one device.
+    """Return arguments on the meta device if a weight or one of them is: a trace is on one device.
 
     What is traced has no numbers anywhere; what is known of the arguments is taken from these.
     """
-    if not any(each.is_meta for each in module.parameters()):
+    leaves = [*module.parameters(), *torch.utils._pytree.tree_leaves(given)]
+    if not any(isinstance(each, torch.Tensor) and each.is_meta for each in leaves):
         return given
     return torch.utils._pytree.tree_map_only(torch.Tensor, lambda each: each.to("meta"), given)
 

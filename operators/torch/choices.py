@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch.fx import Node
 from torch.fx.node import map_arg
 
-from operators.kernels.routing import Choice
+from operators.kernels.routing import Choice, drawn
 from operators.torch.capture import Captured
 
 __all__ = ["Choices"]
@@ -39,10 +39,10 @@ class Choices:
         """Return the choice of layer ``number``, whose experts call ``chooser`` is given."""
         if self.stated is not None:
             stated = self.stated[number] if number < len(self.stated) else ()
-            return lambda experts: np.asarray(stated)
+            return lambda _: np.asarray(stated)
         if self._real:
             return partial(self._chosen, self._nodes[chooser].args[0], tokens, hits)
-        return partial(_drawn, number, tokens, hits)
+        return drawn(number, tokens, hits)
 
     def _chosen(self, node: Node, tokens: int, hits: int, experts: int) -> NDArray[np.int64]:
         del experts
@@ -66,9 +66,3 @@ class Choices:
                 assert callable(each.target)
                 self._values[each] = each.target(*args, **dict(kwargs))
         return self._values[node]
-
-
-def _drawn(number: int, tokens: int, hits: int, experts: int) -> NDArray[np.int64]:
-    random = np.random.default_rng((0, number))
-    order: NDArray[np.int64] = random.random((tokens, experts)).argsort(axis=1)
-    return order[:, :hits]

@@ -17,10 +17,18 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from operators.kernels.tensors import Stored
-from operators.torch.capture import Captured, specs_of
+from operators.torch.capture import Captured, specs_of, target_of
 from operators.torch.numbers import array_of
 
 __all__ = ["Constants"]
+
+_OF_SHAPES: Final = frozenset(
+    {
+        *(f"aten.{name}_like.default" for name in ("empty", "full", "ones", "zeros")),
+        *(f"aten.new_{name}.default" for name in ("empty", "full", "ones", "zeros")),
+    }
+)
+"""Calls that ask a tensor for its shape and type only."""
 
 
 class Constants:
@@ -46,7 +54,7 @@ class Constants:
 
     def fold(self, node: Node) -> bool:
         """Take in a call if all that it reads depends on no data; say whether it does."""
-        reads = node.all_input_nodes
+        reads = [] if target_of(node) in _OF_SHAPES else node.all_input_nodes
         if any(each not in self._make for each in reads):
             return False
         weighs = any(each in self._weights for each in reads)
@@ -78,6 +86,9 @@ class Constants:
         real = self._real[node]
 
         def given(each: Node) -> Any:
+            if target_of(node) in _OF_SHAPES:
+                asked = each.meta["val"]
+                return torch.empty(asked.shape, dtype=asked.dtype, device="cpu" if real else "meta")
             value = self._make[each]()
             return value if real or not isinstance(value, torch.Tensor) else value.to("meta")
 

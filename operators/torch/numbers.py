@@ -8,6 +8,8 @@ import ml_dtypes
 import numpy as np
 import torch
 
+from operators.torch.refusing import UnsupportedError
+
 __all__ = ["array_of", "dtype_of"]
 
 _DTYPES: Final[dict[object, np.dtype]] = {
@@ -37,9 +39,14 @@ def dtype_of(dtype: torch.dtype) -> np.dtype:
     """Return numpy's name for an element type.
 
     Raises:
-        KeyError: there is none.
+        UnsupportedError: there is none.
     """
-    return _DTYPES[dtype]
+    found = _DTYPES.get(dtype)
+    if found is None:
+        known = ", ".join(str(each).removeprefix("torch.") for each in _DTYPES)
+        name = str(dtype).removeprefix("torch.")
+        raise UnsupportedError(f"its element type is {name}: expected one of {known}")
+    return found
 
 
 def array_of(tensor: torch.Tensor) -> np.ndarray:

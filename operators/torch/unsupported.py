@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from operators.torch.call import Call
-
 __all__ = ["Unsupported"]
 
 
@@ -25,11 +23,6 @@ class Unsupported:
     file: str | None
     line: int | None
     needed: str
-
-    @staticmethod
-    def of(call: Call, needed: str) -> Unsupported:
-        """Return what is said of ``call``."""
-        return Unsupported(call.target, call.module, call.file, call.line, needed)
 
     def __str__(self) -> str:
         """One sentence, without the place."""

@@ -15,6 +15,7 @@ from operators.kernels.routed import Routed
 from operators.kernels.routing import Routing
 from operators.kernels.tensors import Computed, Opaque, View
 from operators.torch.call import Call
+from operators.torch.calls.routing import inverse
 from operators.torch.calls.tables import rows_of
 from operators.torch.importing import Importing
 from operators.torch.registry import imports, makes_whole
@@ -27,7 +28,11 @@ _INDEXING = ("aten.index.Tensor", "aten.index_select.default")
 @imports(*_INDEXING, of=Control)
 def by_choice(importing: Importing, call: Call) -> View:
     """Rows in the order of a choice: to experts, or back to tokens."""
-    x: View = call.args[0]
+    return _by_choice(importing, call)
+
+
+def _by_choice(importing: Importing, call: Call) -> View:
+    x = call.tensor()
     index = _index(importing, call)
     control = _form(index)
     if not isinstance(control, Control):
@@ -35,14 +40,13 @@ def by_choice(importing: Importing, call: Call) -> View:
     routing = control.routing
     slots = partial(_slots, routing)
     name = importing.name_of(call)
-    match control.says:
-        case Says.TOKENS if x.shape[0] == routing.tokens:
-            return deal(importing.model, name, x, routing, routing.choice, control.indices)
-        case Says.ORDER if x.shape[0] == routing.tokens * routing.hits:
-            return deal(importing.model, name, x, routing, slots, control.indices)
-        case Says.INVERSE if isinstance(_form(x), Routed):
-            return _opaque(call, Collected(x, slots, control.indices))
-    importing.unsupported(
+    if control.says is Says.TOKENS and x.shape[0] == routing.tokens:
+        return deal(importing.model, name, x, routing, routing.choice, control.indices)
+    if control.says is Says.ORDER and x.shape[0] == routing.tokens * routing.hits:
+        return deal(importing.model, name, x, routing, slots, control.indices)
+    if control.says is Says.INVERSE and isinstance(_form(x), Routed):
+        return _opaque(call, Collected(x, slots, control.indices))
+    return importing.unsupported(
         f"it takes rows by {control}: expected tokens, or what belongs to their experts"
     )
 
@@ -50,12 +54,12 @@ def by_choice(importing: Importing, call: Call) -> View:
 @imports(*_INDEXING, of=Routed)
 def by_known_places(importing: Importing, call: Call) -> View:
     """Routed rows in an order that is known."""
-    x: View = call.args[0]
+    x = call.tensor()
     order = importing.known(_index(importing, call))
     form = _form(x)
     known = form.routing.rows if isinstance(form, Routed) else None
     if order is None or known is None:
-        return by_choice(importing, call)
+        return _by_choice(importing, call)
     places = None
     if np.array_equal(np.sort(order), np.arange(x.shape[0])):
         places = known.places(np.argsort(order), len(order))
@@ -93,7 +97,7 @@ def from_memory(importing: Importing, view: View) -> View:
 @imports("aten.sum.dim_IntList", of=Collected)
 def add_up(importing: Importing, call: Call) -> View:
     """The sum of what the experts of each token give."""
-    x: View = call.args[0]
+    x = call.tensor()
     form = _form(x)
     assert isinstance(form, Collected)
     routing = _routing(form.rows)
@@ -101,8 +105,8 @@ def add_up(importing: Importing, call: Call) -> View:
     tokens, hits = routing.tokens, routing.hits
     if dims != [1] or x.shape[:2] != (tokens, hits) or call.result.dtype != x.dtype:
         importing.unsupported(
-            f"it adds up dimensions {dims} of {list(x.shape)}, rows of tokens: expected dimension 1 "
-            f"of {[tokens, hits]} and more, in the type of the rows"
+            f"it adds up dimensions {dims} of {list(x.shape)}, rows of tokens: expected dimension "
+            f"1 of {[tokens, hits]} and more, in the type of the rows"
         )
     places = partial(_by_token, form, tokens, hits)
     name = importing.name_of(call)
@@ -111,18 +115,30 @@ def add_up(importing: Importing, call: Call) -> View:
 
 
 @imports("aten.index_add.default", of=Routed)
-def add_to_tokens(importing: Importing, call: Call) -> View:
+def index_add(importing: Importing, call: Call) -> View:
     """Rows of experts added to those of their tokens, which are zeros."""
     target, dim, index, x = call.args[:4]
-    form = _form(x)
-    start = importing.known(target)
-    if (
-        not isinstance(form, Routed)
-        or int(dim)
-        or call.argument(4, "alpha", 1) != 1
-        or start is None
-        or start.any()
-    ):
+    if int(dim) or call.argument(4, "alpha", 1) != 1:
+        importing.unsupported("it adds rows of experts along or scaled: expected rows as they are")
+    return _added(importing, call, target, index, x)
+
+
+@imports("aten.index_put.default", of=Control)
+@imports("aten.index_put.default", of=Routed)
+def index_put(importing: Importing, call: Call) -> View:
+    """Rows of experts added to those of their tokens; or the inverse of an order."""
+    target, indices, x = call.args[:3]
+    if not isinstance(_form(x), Routed):
+        return inverse(importing, call)
+    if len(indices) != 1 or call.argument(3, "accumulate", False) is not True:
+        importing.unsupported("it puts rows of experts by data: expected them added up")
+    return _added(importing, call, target, indices[0], x)
+
+
+def _added(importing: Importing, call: Call, target: View, index: View, x: View) -> View:
+    """Return zeros to which the routed rows of each token are added."""
+    form, start = _form(x), importing.known(target)
+    if not isinstance(form, Routed) or start is None or start.any():
         importing.unsupported("it adds rows of experts to others: expected zeros of as many tokens")
     routing = form.routing
     if x.dtype.itemsize < 4 and routing.hits > 2:
@@ -131,20 +147,18 @@ def add_to_tokens(importing: Importing, call: Call) -> View:
             "over a dimension"
         )
     control, order = _form(index), importing.known(index)
-    places: Any = routing.choice
-    indices = None
-    if isinstance(control, Control) and control.says is Says.TOKENS:
-        indices = control.indices
-    elif order is not None and routing.rows is not None:
-        found = routing.rows.places(order, call.result.shape[0])
-        if found is None:
-            importing.unsupported("it adds rows of experts in another order: expected theirs")
-        places = lambda: found  # noqa: E731
+    if isinstance(control, Control) and control.says is Says.TOKENS and control.routing is routing:
+        collected = Collected(x, routing.choice, control.indices)
     else:
-        importing.unsupported("it adds rows by data: expected the tokens, sorted by expert")
-    collected = Collected(x, places, indices)
-    name = importing.name_of(call)
-    return _collected(importing, name, collected, places, call.result.shape, adds_up=True)
+        places = None
+        if order is not None and routing.rows is not None:
+            places = routing.rows.places(order, call.result.shape[0])
+        if places is None:
+            importing.unsupported("it adds rows by data: expected the tokens, sorted by expert")
+        found: NDArray[np.int64] = places
+        collected = Collected(x, lambda: found, None)
+    name, shape = importing.name_of(call), call.result.shape
+    return _collected(importing, name, collected, collected.places, shape, adds_up=True)
 
 
 @makes_whole(Collected)
@@ -152,7 +166,7 @@ def one_after_the_other(importing: Importing, view: View) -> View:
     """Each row of a token for itself."""
     form = _form(view)
     assert isinstance(form, Collected)
-    name = importing.model.name(view.source.name)
+    name = importing.model.name(f"{view.source.name}_back")
     return _collected(importing, name, form, form.places, view.shape, adds_up=False)
 
 
@@ -168,7 +182,7 @@ def by_expert(importing: Importing, view: View) -> View:
         )
     found: NDArray[np.int64] = places
     form = Collected(view, lambda: found, None)
-    name = importing.model.name(view.source.name)
+    name = importing.model.name(f"{view.source.name}_back")
     return _collected(importing, name, form, form.places, view.shape, adds_up=False)
 
 
@@ -187,7 +201,7 @@ def by_expert(importing: Importing, view: View) -> View:
 def reshape(importing: Importing, call: Call) -> View:
     """The same rows under other dimensions."""
     del importing
-    x: View = call.args[0]
+    x = call.tensor()
     return x.reshaped(call.result.shape)
 
 

@@ -129,10 +129,10 @@ def _experts(importing: Importing, offsets: object, count: int, groups: int) -> 
     ends = importing.known(offsets)
     if ends is None:
         importing.unsupported(
-            "data decide which rows belong to which group: expected the groups of a choice, or ones "
-            "that are known"
+            "data decide which rows belong to which group: expected the groups of a choice, or "
+            "ones that are known"
         )
-    counts = np.diff(ends.astype(np.int64), prepend=0)
+    counts: NDArray[np.int64] = np.diff(ends.astype(np.int64), prepend=0).astype(np.int64)
     if len(ends) != groups or (counts < 0).any() or int(ends[-1]) != count:
         importing.unsupported(
             f"its {groups} groups end at rows {ends.tolist()}: expected ascending ends, the last "

@@ -14,6 +14,8 @@ from operators.torch.importing import Importing
 from operators.torch.registry import imports
 from operators.torch.routes import Control, Says
 
+__all__ = ["inverse"]
+
 
 @imports("aten.topk.default")
 def topk(importing: Importing, call: Call) -> tuple[View, View]:
@@ -112,8 +114,13 @@ def end(importing: Importing, call: Call) -> View:
     return _control(call, 0, replace(given, says=Says.OFFSETS))
 
 
-@imports("aten.index_put.default", "aten.scatter.src", of=Control)
-def invert(importing: Importing, call: Call) -> View:
+@imports("aten.scatter.src", of=Control)
+def scatter(importing: Importing, call: Call) -> View:
+    """The inverse of an order."""
+    return inverse(importing, call)
+
+
+def inverse(importing: Importing, call: Call) -> View:
     """The order that undoes an order: its places, put where it says; it leaves none out."""
     target, *others = call.args[:3] if call.target == "aten.index_put.default" else call.args
     where, numbers = others[-2:]
@@ -124,7 +131,7 @@ def invert(importing: Importing, call: Call) -> View:
         not isinstance(form, Control)
         or form.says is not Says.ORDER
         or known is None
-        or not np.array_equal(known, np.arange(len(known)))
+        or not np.array_equal(np.broadcast_to(known, where.shape), np.arange(where.shape[0]))
         or target.shape != where.shape
         or call.argument(3, "accumulate", False) is True
     ):

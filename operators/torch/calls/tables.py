@@ -24,21 +24,6 @@ def embedding(importing: Importing, call: Call) -> View:
     return rows_of(importing, call, table, [numbers])
 
 
-@imports("aten.index_select.default")
-def index_select(importing: Importing, call: Call) -> View:
-    """Places of one dimension."""
-    x, dim, numbers = call.args
-    dim %= len(x.shape)
-    return rows_of(importing, call, x, [None] * dim + [numbers])
-
-
-@imports("aten.index.Tensor")
-def index(importing: Importing, call: Call) -> View:
-    """Places of neighbouring dimensions, by integers."""
-    x, numbers = call.args
-    return rows_of(importing, call, x, numbers)
-
-
 def rows_of(importing: Importing, call: Call, x: View, given: list[Any]) -> View:
     """Plan ``x[given]``: rows of a table of what is behind the dimensions that are indexed.
 

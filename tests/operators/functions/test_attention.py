@@ -17,7 +17,8 @@ FLOAT, HALF = np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16)
 def tile(data: Any, dtype: np.dtype = FLOAT, **valid: Any) -> Tile:
     """Return a tile of ``data``."""
     array = np.array(data).astype(dtype)
-    return Tile(*array.shape, dtype, array, **valid)
+    rows, cols = array.shape
+    return Tile(rows, cols, dtype, array, **valid)
 
 
 def values(of: Tile) -> Any:

@@ -42,7 +42,9 @@ def driven(
         flops_per_cycle: of every compute unit.
     """
     with Program("kernel", mode="functional", flops_per_cycle=flops_per_cycle) as program:
-        (result,) = kernel.wire(_inputs(kernel, data))
+        streams = kernel.wire(_inputs(kernel, data))
+        kernel.tell(program, streams)
+        (result,) = streams
         assert isinstance(result, Stream)
         (given,) = kernel.results
         assert isinstance(given, Computed)

@@ -35,9 +35,10 @@ def _scores(heads: Heads, parts: tuple[Part, ...], found: Visits) -> NDArray[np.
     """What each query adds to the score of each key: minus infinity where it is hidden."""
     keys = sum(part.count for part in parts)
     result = np.full((heads.batch, heads.heads, heads.queries, keys), -np.inf)
-    table = found.table()
-    if table.dtype == np.bool_:
-        table = np.where(table, 0.0, -np.inf)
+    stored = found.table()
+    table = stored.astype(np.float64)
+    if stored.dtype == np.bool_:
+        table = np.where(stored, 0.0, -np.inf)
     columns = _columns(parts)
     tasks = itertools.product(range(heads.batch), range(heads.query_tiles), range(heads.key_heads))
     for (request, tile, key_head), seen, masks in zip(tasks, found.tiles, found.masks, strict=True):

@@ -1,4 +1,4 @@
-"""What kernels of steps come to, worked out with numpy alone: tiles gathered, computed, put back."""
+"""What kernels of steps come to, by numpy alone: tiles are gathered, computed and put back."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric import Layout, Tile
-from operators.kernels.concatenate import Concatenate
+from operators.kernels.concatenate import Concatenate, Concatenated
 from operators.kernels.model import Model
-from operators.kernels.row_local import RowLocal, arriving
+from operators.kernels.row_local import RowLocal
 from operators.kernels.tensors import Computed, Source, Stored, View
 
 
@@ -19,7 +19,8 @@ def evaluated(model: Model, view: View) -> np.ndarray:
         (result,) = kernel.results
         if isinstance(kernel, Concatenate):
             parts = [_seen(arrays, each.view) for each in kernel.operands]
-            arrays[result] = np.concatenate(parts, axis=kernel.results[0].dim)
+            assert isinstance(result, Concatenated)
+            arrays[result] = np.concatenate(parts, axis=result.dim)
         else:
             assert isinstance(kernel, RowLocal)
             arrays[result] = _row_local(arrays, kernel)
@@ -37,10 +38,10 @@ def _row_local(arrays: dict[Source, np.ndarray], kernel: RowLocal) -> np.ndarray
         assert pulled is not None
         array = _array(arrays, operand.view.source).reshape(pulled.layout.shape)
         tiles = [array.reshape(-1)[each] for each in _tiles(pulled.layout)]
-        places = arriving(operand)
-        given.append([each.reshape(-1)[places] for each in tiles])
+        sizes = pulled.layout.rows, pulled.layout.cols
+        given.append([each.reshape(sizes) for each in tiles])
     for place, *tiles in zip(_tiles(result.layout), *given, strict=True):
-        operands = [Tile(*each.shape, each.dtype, each) for each in tiles]
+        operands = [Tile(len(each), each.shape[1], each.dtype, each) for each in tiles]
         tile = kernel.chain.apply(*operands)
         assert tile.data is not None
         assert (tile.rows, tile.cols) == tile.data.shape == (result.layout.rows, result.layout.cols)

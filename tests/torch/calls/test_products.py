@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-torch = pytest.importorskip("torch")
-
-from operators.kernels.schedule import Schedule  # noqa: E402
-from tests.torch.calls.calling import DTYPES, Single, check  # noqa: E402
+from fabric import ProgramError
+from operators.kernels.schedule import Schedule
+from operators.kernels.tensors import Stored, View
+from operators.torch import from_torch
+from operators.torch.numbers import array_of
+from operators.torch.registry import importer_of, supported
+from tests.torch.calls.calling import DTYPES, Single, check
 
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -78,7 +83,7 @@ def _linear(given: _Drawing) -> Arguments:
 
 def _addmm(given: _Drawing) -> Arguments:
     (left, right), _ = _mm(given)
-    factors = given.draw(
+    factors: dict[str, Any] = given.draw(
         st.sampled_from([{}, {"alpha": 2}, {"beta": 0.5, "alpha": 3}, {"beta": 0}])
     )
     return (given.broadcast(left.shape[0], right.shape[1]), left, right), factors
@@ -137,9 +142,37 @@ def _conv1d_padding(given: _Drawing) -> Arguments:
     return _conv(given, 1, stride=[1], padding=given.draw(st.sampled_from(["same", "valid"])))
 
 
+def _stored_conv(rank: int, overload: str, given: _Drawing) -> Arguments:
+    if overload == "padding":
+        return _conv(
+            given, rank, stride=[1], padding=given.draw(st.sampled_from(["same", "valid"]))
+        )
+    steps = {
+        name: [given.draw(st.integers(*ends))]
+        for name, ends in {"stride": (1, 3), "padding": (0, 2)}.items()
+    }
+    return _conv(given, rank, **steps)
+
+
 def _embedding(given: _Drawing) -> Arguments:
     table = given.some(*given.sizes(2))
     return (table, _numbers(given, table.shape[0], least=0)), {}
+
+
+def _index(given: _Drawing) -> Arguments:
+    shape = given.sizes(given.draw(st.integers(1, 3)))
+    first = given.draw(st.integers(0, len(shape) - 1))
+    count = given.draw(st.integers(1, len(shape) - first))
+    numbers = [_numbers(given, size) for size in shape[first : first + count]]
+    if count > 1:
+        numbers = [each.reshape(-1)[:1] for each in numbers]  # whatever shapes, they broadcast
+    return (given.some(*shape), [None] * first + numbers), {}
+
+
+def _index_select(given: _Drawing) -> Arguments:
+    shape = given.sizes(given.draw(st.integers(1, 3)))
+    dim = given.draw(st.integers(-len(shape), len(shape) - 1))
+    return (given.some(*shape), dim, _numbers(given, shape[dim], least=0).reshape(-1)), {}
 
 
 def _numbers(given: _Drawing, size: int, least: int | None = None) -> Any:
@@ -166,12 +199,122 @@ CALLS: Final[dict[str, Callable[[_Drawing], Arguments]]] = {
 }
 
 
+TABLES: Final[dict[str, Callable[[_Drawing], Arguments]]] = {
+    "aten.embedding.default": _embedding,
+    "aten.index.Tensor": _index,
+    "aten.index_select.default": _index_select,
+}
+"""Of tensors in memory."""
+
+INDEXING: Final = ("aten.index.Tensor", "aten.index_select.default")
+
+CONVOLUTIONS: Final[dict[str, Callable[[_Drawing], Arguments]]] = {
+    f"aten.conv{rank}d.{overload}": functools.partial(_stored_conv, rank, overload)
+    for rank in (1, 2, 3)
+    for overload in ("default", "padding")
+}
+"""Of inputs in memory."""
+
+
+class _FromMemory(Single):
+    """A program of one call whose tensors are all in memory."""
+
+    def _computed(self, tensor: Any) -> View:
+        data = array_of(tensor)
+        return View.of(Stored.of(f"t{self._count}", data.shape, data.dtype, lambda: data))
+
+
 @pytest.mark.parametrize("target", sorted(CALLS))
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_products(target: str, data: st.DataObject) -> None:
     """Operands come from memory or from kernels, in any order; so do results leave."""
-    given = _Drawing(data.draw)
+    given = _Drawing(cast("st.DrawFn", data.draw))
     args, kwargs = CALLS[target](given)
 
-    check(Single(data.draw(SCHEDULES), data.draw).program(target, args, kwargs))
+    check(Single(data.draw(SCHEDULES), cast("st.DrawFn", data.draw)).program(target, args, kwargs))
+
+
+@pytest.mark.parametrize("target", sorted(TABLES | CONVOLUTIONS))
+@given(data=st.data())
+@settings(max_examples=20, deadline=None)
+def test_from_memory(target: str, data: st.DataObject) -> None:
+    """Places of what is in memory are read from there."""
+    given = _Drawing(cast("st.DrawFn", data.draw))
+    args, kwargs = (TABLES | CONVOLUTIONS)[target](given)
+
+    check(
+        _FromMemory(data.draw(SCHEDULES), cast("st.DrawFn", data.draw)).program(
+            target, args, kwargs
+        )
+    )
+
+
+def test_every_call() -> None:
+    """All calls of these families are drawn."""
+    families = {"convolution", "products", "tables"}
+    imported = {
+        target
+        for target in supported()
+        if (importer := importer_of(target)) is not None
+        and importer.__module__.rsplit(".", 1)[1] in families
+    }
+
+    # Experts look at indexing first, and leave to tables what sends no tokens to them.
+    assert imported == set(CALLS | TABLES | CONVOLUTIONS) - {*INDEXING}
+    assert {*INDEXING} <= set(supported())
+
+
+def test_a_table_that_is_computed() -> None:
+    """Rows of what a kernel gives are refused, with what would be needed."""
+    module = torch.nn.Sequential(torch.nn.SiLU(), _Rows())
+
+    with pytest.raises(ProgramError, match="expected a tensor that is in off-chip memory"):
+        from_torch(module, (torch.ones(3, 4),))
+
+
+class _Rows(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x[torch.tensor([2, 0])]
+
+
+class _Embedded(torch.nn.Module):
+    """Tokens, positions, a layer and a head of a prime number of features."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens, self.places = torch.nn.Embedding(97, 8), torch.nn.Embedding(16, 8)
+        self.layer, self.head = torch.nn.Linear(8, 12), torch.nn.Linear(12, 97, bias=False)
+
+    def forward(self, ids: Any) -> Any:
+        x = self.tokens(ids) + self.places(torch.arange(ids.shape[1]))
+        return self.head(torch.nn.functional.silu(self.layer(x)))
+
+
+@pytest.mark.parametrize("order", ["row", "weight", "output"])
+def test_captured(order: Any) -> None:
+    """Tokens that are known do not make a constant of what weights make of them."""
+    torch.manual_seed(0)
+    ids = torch.randint(0, 97, (2, 6))
+
+    check(from_torch(_Embedded().eval(), (ids,), schedule=Schedule(tile_rows=4, order=order)))
+
+
+@pytest.mark.parametrize("equation", ["bij,bjk->bik", "bij,kj->bik", "bi...,bi->b..."])
+def test_taken_apart(equation: str) -> None:
+    """Calls that nobody imports become those that PyTorch makes of them."""
+    generator = torch.Generator().manual_seed(0)
+    shapes = {"bij,bjk->bik": (2, 4, 3), "bij,kj->bik": (5, 4), "bi...,bi->b...": (2, 3)}
+    a = torch.randn(2, 3, 4, generator=generator)
+    b = torch.randn(*shapes[equation], generator=generator)
+
+    check(from_torch(_Einsum(equation), (a, b)))
+
+
+class _Einsum(torch.nn.Module):
+    def __init__(self, equation: str) -> None:
+        super().__init__()
+        self.equation = equation
+
+    def forward(self, a: Any, b: Any) -> Any:
+        return torch.einsum(self.equation, a, b)

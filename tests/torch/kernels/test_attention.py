@@ -59,6 +59,7 @@ def attended(
     expanded: bool = False,
     scale: float | None = None,
     known: bool = True,
+    given_rows: int = 0,
 ) -> Attended:
     """Plan the attention of arrays.
 
@@ -74,14 +75,19 @@ def attended(
         expanded: heads that share keys are spelled as an expand of these.
         scale: of the scores; one over the root of d where None.
         known: the mask's numbers decide what is read.
+        given_rows: queries come in tiles of so many rows of a head; in single numbers where 0.
     """
     data: dict[Source, Array] = {}
 
-    def view(name: str, array: Array, is_stored: bool) -> View:
+    def view(name: str, array: Array, is_stored: bool, tile_rows: int = 0) -> View:
         if is_stored:
             return View.of(Stored.of(name, array.shape, array.dtype, lambda: array))
         held = array.transpose(0, 2, 1, 3) if permuted else array
-        source = Computed(name, held.shape, held.dtype, Layout.tiled(held.shape, (1, 1, 1, 1)))
+        tile = (1, 1, 1, 1)
+        if tile_rows:
+            rows, width = tile_rows, held.shape[-1]
+            tile = (1, rows, 1, width) if permuted else (1, 1, rows, width)
+        source = Computed(name, held.shape, held.dtype, Layout.tiled(held.shape, tile))
         data[source] = held
         return View.of(source).permuted((0, 2, 1, 3)) if permuted else View.of(source)
 
@@ -102,7 +108,7 @@ def attended(
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
     kernel = plan_attention(
         "attention",
-        view("q", queries, is_stored=False),
+        view("q", queries, is_stored=False, tile_rows=given_rows),
         parts("k", keys),
         parts("v", values),
         None if mask is None else _mask(mask, known=known),
@@ -183,6 +189,7 @@ def attentions(draw: st.DrawFn) -> Attended:
         permuted=draw(st.booleans()),
         expanded=draw(st.booleans()),
         scale=draw(st.none() | st.just(0.3)),
+        given_rows=draw(st.sampled_from([0, *(n for n in range(1, rows + 1) if rows % n == 0)])),
     )
 
 
@@ -368,6 +375,18 @@ class TestHeads:
         assert reports[0].cycles == reports[1].cycles
         assert reports[0].off_chip_traffic_bytes == reports[1].off_chip_traffic_bytes
         assert [3, 3] == [each.kernel.heads.group for each in spelled]
+
+
+class TestTiles:
+    """Queries stay in the tiles in which they come."""
+
+    def test_of_queries(self) -> None:
+        """Tiles of four rows of a head come, and are not made the sixteen that the schedule has."""
+        operands = _operands(1, 2, 2, 16, 4)
+
+        found = [attended(*operands, given_rows=rows).kernel.heads.rows for rows in (0, 4)]
+
+        assert [16, 4] == found
 
 
 class TestRegions:

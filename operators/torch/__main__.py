@@ -1,0 +1,94 @@
+"""``python -m operators.torch``: what can be imported of a module, and what cannot."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from fabric import ConfigurationError, FabricError
+from operators.torch.extra import check_torch
+
+__all__ = ["main"]
+
+
+@click.command()
+@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False))
+@click.option(
+    "--list", "lists", is_flag=True, help="without FILE: all calls there are importers for"
+)
+def main(file: str | None, lists: bool) -> None:
+    """Say which calls of a module cannot be imported, all at once.
+
+    FILE defines model(), which returns a PyTorch module and the arguments it is called with. Exit
+    status: 0 where every call can be imported, 1 where some cannot, 2 for usage and configuration.
+    """
+    try:
+        check_torch()
+        if file is not None:
+            sys.exit(_of_file(file))
+        if not lists:
+            raise ConfigurationError("expected a FILE, or --list for the calls there are")
+        _all_calls()
+    except FabricError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(2)
+
+
+def _of_file(file: str) -> int:
+    """Print what cannot be imported of a file's module; return the exit status."""
+    from operators.torch.listing import listed
+
+    module, args = _model(file)
+    found = listed(module, args, {})
+    if not found.unsupported:
+        click.echo(f"all {found.calls} calls that depend on data can be imported")
+        return 0
+    table = Table("call", "module", "line", "needed", box=box.SIMPLE)
+    for each in found.unsupported:
+        line = "" if each.file is None else f"{Path(each.file).name}:{each.line}"
+        table.add_row(each.call, each.module, line, each.needed)
+    Console().print(table)
+    click.echo(f"{len(found.unsupported)} of {found.calls} calls cannot be imported")
+    return 1
+
+
+def _model(file: str) -> tuple[Any, tuple[Any, ...]]:
+    """Return the module of a file and what it is called with.
+
+    Raises:
+        ConfigurationError: the file defines none.
+    """
+    sys.path.insert(0, str(Path(file).resolve().parent))
+    make = runpy.run_path(file).get("model")
+    if not callable(make):
+        raise ConfigurationError(
+            f"{file} defines no model(): expected one that returns (module, args)"
+        )
+    found = make()
+    if not isinstance(found, tuple) or len(found) != 2 or not isinstance(found[1], tuple):
+        raise ConfigurationError(
+            f"{file}: model() returns {type(found).__name__}: expected (module, args), "
+            "where args is a tuple"
+        )
+    return found
+
+
+def _all_calls() -> None:
+    """Print the calls there are importers for, by family."""
+    from operators.torch.listing import families
+
+    for family, calls in families().items():
+        click.echo(f"{family}:")
+        for call in calls:
+            click.echo(f"  {call}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""The calls of a captured module, imported one after the other."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
+
+import torch
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+import operators.torch.calls  # noqa: F401 - registers the importers
+from fabric import ProgramError, ShapeError
+from operators.kernels.routed import Routed
+from operators.kernels.schedule import Schedule
+from operators.kernels.tensors import Opaque, Stored, View
+from operators.torch.call import Call
+from operators.torch.capture import Captured, module_of, place_of, specs_of, target_of
+from operators.torch.choices import Choices
+from operators.torch.folding import Constants
+from operators.torch.importing import Importing, UnsupportedError
+from operators.torch.numbers import array_of, dtype_of
+from operators.torch.registry import Result, importer_of, takes_opaque, whole
+from operators.torch.unsupported import Unsupported
+
+__all__ = ["Planned", "imported", "planned"]
+
+_CHECKS: Final = frozenset({"aten._assert_tensor_metadata.default", "aten._assert_scalar.default"})
+"""Calls that compute nothing."""
+
+
+class Planned(NamedTuple):
+    """A module as kernels, as far as its calls can be imported.
+
+    Attributes:
+        importing: what was planned with; it has the model.
+        outputs: by name.
+        missing: what cannot be imported, in the order of the calls.
+        calls: how many depend on data.
+    """
+
+    importing: Importing
+    outputs: dict[str, View]
+    missing: list[Unsupported]
+    calls: int
+
+
+def planned(captured: Captured, schedule: Schedule, choices: Choices) -> Planned:
+    """Import the calls of a captured module.
+
+    Raises:
+        ProgramError: an input has elements that tiles do not have.
+    """
+    planning = _Planning(captured, Importing(schedule, choices.of), Constants(captured))
+    for node in captured.data:
+        planning.take_in(node)
+    calls = 0
+    for node in captured.calls:
+        if target_of(node) in _CHECKS or planning.constants.fold(node):
+            continue
+        if node.target is operator.getitem:
+            planning.choose(node)
+        else:
+            planning.call(node)
+            calls += 1
+    return Planned(planning.importing, planning.outputs(), planning.missing, calls)
+
+
+@dataclass(frozen=True)
+class _Planning:
+    """What is known of the nodes so far.
+
+    Attributes:
+        captured: the module.
+        importing: what importers work with.
+        constants: what depends on no data.
+        values: what each node gives: a view, several, or None for what nobody can read.
+        behind: nodes that depend on a call that cannot be imported; what they give stands in.
+        missing: what cannot be imported.
+    """
+
+    captured: Captured
+    importing: Importing
+    constants: Constants
+    values: dict[Node, Any] = field(default_factory=dict)
+    behind: set[Node] = field(default_factory=set)
+    missing: list[Unsupported] = field(default_factory=list)
+
+    def take_in(self, node: Node) -> None:
+        """Give an input of data."""
+        tensor = self.captured.tensors[node]
+        data = None if tensor.device.type == "meta" else lambda: array_of(tensor)
+        try:
+            dtype = dtype_of(tensor.dtype)
+        except UnsupportedError as error:
+            raise ProgramError(f"from_torch is given {node.name}: {error}") from None
+        self.values[node] = View.of(Stored.of(node.name, tuple(tensor.shape), dtype, data))
+
+    def given(self, node: Node) -> Any:
+        """Return what a node gives, a constant also."""
+        if node not in self.values and node in self.constants:
+            self.values[node] = View.of(self.constants.stored(node, node.name))
+        return self.values.get(node)
+
+    def choose(self, node: Node) -> None:
+        """Give one of several results."""
+        source, index = node.args
+        assert isinstance(source, Node)
+        several = self.given(source)
+        self.values[node] = None if several is None else several[index]
+        if source in self.behind:
+            self.behind.add(node)
+
+    def call(self, node: Node) -> None:
+        """Import a call, or say that it cannot be.
+
+        Behind one that cannot be imported nobody knows, but where no such call is imported at all.
+        """
+        is_behind = any(each in self.behind for each in node.all_input_nodes)
+        if is_behind:
+            self.behind.add(node)
+        try:
+            call = self._call(node)
+            if any(self.given(each) is None for each in node.all_input_nodes):
+                raise UnsupportedError("it reads a result that is not computed")
+            self.values[node] = imported(self.importing, call)
+        except (ShapeError, UnsupportedError) as error:
+            if not is_behind or importer_of(target_of(node)) is None:
+                self._miss(node, str(error))
+            self.behind.add(node)
+            self.values[node] = _stand_in(node)
+
+    def outputs(self) -> dict[str, View]:
+        """Return the outputs by name, but those behind what cannot be imported."""
+        nodes = [each for each in self.captured.outputs if isinstance(each, Node)]
+        names = ["output"] if len(nodes) == 1 else [f"output_{i}" for i in range(len(nodes))]
+        found: dict[str, View] = {}
+        for name, node in zip(names, nodes, strict=True):
+            if node in self.behind:
+                continue
+            try:
+                found[name] = whole(self.importing, self.given(node))
+            except UnsupportedError as error:
+                self._miss(node, f"what it gives is stored: {error}")
+        return found
+
+    def _miss(self, node: Node, needed: str) -> None:
+        found = Unsupported(target_of(node), module_of(node), *place_of(node), needed)
+        self.missing.append(found)
+
+    def _call(self, node: Node) -> Call:
+        """Return a call with its arguments as far as they are planned.
+
+        Raises:
+            UnsupportedError: it gives elements that tiles do not have.
+        """
+        return Call(
+            target_of(node),
+            node.name,
+            map_arg(node.args, self.given),
+            map_arg(node.kwargs, self.given),
+            specs_of(node),
+            isinstance(node.meta["val"], tuple | list),
+            module_of(node),
+            *place_of(node),
+        )
+
+
+def imported(importing: Importing, call: Call) -> Result:
+    """Import a call; what it is given in opaque forms becomes whole unless its importer takes it.
+
+    Raises:
+        UnsupportedError: it cannot be imported.
+    """
+    leaves = torch.utils._pytree.tree_leaves((call.args, dict(call.kwargs)))
+    forms = [
+        type(each.source.form)
+        for each in leaves
+        if isinstance(each, View) and isinstance(each.source, Opaque)
+    ]
+    importer = importer_of(call.target, forms)
+    if importer is None:
+        raise UnsupportedError("expected a call that an importer is registered for")
+    empty = [each.shape for each in call.results if 0 in each.shape]
+    if empty:
+        raise UnsupportedError(f"it gives a tensor {list(empty[0])}: expected one with elements")
+    if not forms or Routed in forms or takes_opaque(call.target, forms):
+        return importer(importing, call)
+
+    def made(each: object) -> object:
+        return whole(importing, each) if isinstance(each, View) else each
+
+    args, kwargs = torch.utils._pytree.tree_map(made, (call.args, dict(call.kwargs)))
+    return importer(importing, replace(call, args=args, kwargs=kwargs))
+
+
+def _stand_in(node: Node) -> View | tuple[View, ...] | None:
+    """Return tensors in the place of what a call that cannot be imported returns.
+
+    None where it gives elements that tiles do not have.
+    """
+    try:
+        specs = specs_of(node)
+    except UnsupportedError:
+        return None
+    views = [View.of(Stored.of(node.name, each.shape, each.dtype, None)) for each in specs]
+    return tuple(views) if isinstance(node.meta["val"], tuple | list) else views[0]

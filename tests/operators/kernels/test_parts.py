@@ -1,0 +1,92 @@
+"""Parts of what was put together, through the views that are taken of the whole: against numpy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from fabric import Layout
+from operators.kernels.concatenate import Concatenated
+from operators.kernels.parts import parts_of
+from operators.kernels.tensors import Computed, View
+
+FLOAT = np.dtype(np.float32)
+SIZES = st.integers(1, 3)
+
+
+def _computed(shape: tuple[int, ...]) -> Computed:
+    return Computed("x", shape, FLOAT, Layout.tiled(shape, shape))
+
+
+def _seen(view: View, array: NDArray[np.int64]) -> NDArray[np.int64]:
+    for step, _ in view.steps:
+        array = step.seen(array)
+    return array
+
+
+@st.composite
+def _views(draw: st.DrawFn, view: View) -> View:
+    for kind in draw(
+        st.lists(st.sampled_from(["permute", "split", "expand", "slice"]), max_size=4)
+    ):
+        shape = view.shape
+        dim = draw(st.integers(0, len(shape) - 1))
+        match kind:
+            case "permute":
+                view = view.permuted(draw(st.permutations(range(len(shape)))))
+            case "split":
+                outer = draw(st.sampled_from([n for n in (1, 2, 3) if shape[dim] % n == 0]))
+                split = (*shape[:dim], outer, shape[dim] // outer, *shape[dim + 1 :])
+                merged = (*shape[: dim - 1], math.prod(shape[dim - 1 : dim + 1]), *shape[dim + 1 :])
+                view = view.reshaped(draw(st.sampled_from([split, merged])) if dim else split)
+            case "expand":
+                wide = tuple(draw(SIZES) if size == 1 else size for size in shape)
+                view = view.expanded((*draw(st.sampled_from([(), (2,)])), *wide))
+            case _:
+                first = draw(st.integers(0, shape[dim] - 1))
+                view = view.sliced(dim, first, draw(st.integers(1, shape[dim] - first)))
+    return view
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_parts(data: st.DataObject) -> None:
+    """What the views show of the parts, one behind the other, is what they show of the whole."""
+    shape = tuple(data.draw(st.lists(SIZES, min_size=2, max_size=3)))
+    dim = data.draw(st.integers(0, len(shape) - 1))
+    sizes = data.draw(st.lists(SIZES, min_size=2, max_size=3))
+    arrays, parts = [], []
+    for number, size in enumerate(sizes):
+        own = (*shape[:dim], size, *shape[dim + 1 :])
+        arrays.append(np.arange(math.prod(own)).reshape(own) + 1000 * number)
+        parts.append(View.of(_computed(own)))
+    whole = np.concatenate(arrays, axis=dim)
+    layout = Layout.tiled(whole.shape, whole.shape)
+    joined = Concatenated("y", whole.shape, FLOAT, layout, tuple(parts), dim)
+    view = data.draw(_views(View.of(joined)))
+    along = data.draw(st.integers(0, len(view.shape) - 1))
+
+    found = parts_of(view, along)
+
+    if len(found) == 1:
+        assert found[0] is view
+        return
+    shown = [_seen(each, array) for each, array in zip(found, arrays, strict=True)]
+    assert [each.shape for each in found] == [each.shape for each in shown]
+    np.testing.assert_array_equal(_seen(view, whole), np.concatenate(shown, axis=along))
+
+
+def test_cache_as_models_see_it() -> None:
+    """Cached and new keys stay apart when heads are shared; the heads are of one piece."""
+    parts = tuple(View.of(_computed((2, 2, size, 4))) for size in (5, 1))
+    shape = (2, 2, 6, 4)
+    whole = Concatenated("keys", shape, FLOAT, Layout.tiled(shape, shape), parts, 2)
+    view = View.of(whole).reshaped((2, 2, 1, 6, 4)).expanded((2, 2, 3, 6, 4))
+    view = view.reshaped((2, 6, 6, 4))
+
+    assert [(2, 6, 5, 4), (2, 6, 1, 4)] == [each.shape for each in parts_of(view, 2)]
+    assert (view,) == parts_of(view, 1)

@@ -1,0 +1,171 @@
+"""Models as programs: fused or spilled they compute the same, and cost what is said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typing_extensions import override
+
+from fabric import Layout, Program, Report, Stream, simulate
+from operators import Add, Map, SiLU
+from operators.kernels.kernel import Kernel, Operand, Streams
+from operators.kernels.model import Model
+from operators.kernels.realise import realised
+from operators.kernels.schedule import Schedule
+from operators.kernels.storing import Store
+from operators.kernels.tensors import Computed, Stored, View
+
+FLOAT = np.dtype(np.float32)
+SHAPE = (8, 12)
+
+
+class Added(Kernel):
+    """The sum of its operands, tile by tile."""
+
+    family = "sum"
+
+    def __init__(self, name: str, views: Sequence[View], layout: Layout) -> None:
+        """Read all of ``views`` in ``layout``, and give the sum in that, too."""
+        self.name = name
+        self.operands = tuple(Operand(view, layout) for view in views)
+        self.results = (Computed(name, layout.shape, FLOAT, layout),)
+
+    @override
+    def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
+        first, *rest = (each for each in inputs if isinstance(each, Stream))
+        for each in rest:
+            first = Map(Add())(first, each)
+        return (Map(SiLU(), name=self.name)(first),) if not rest else (first,)
+
+
+def silu(x: np.ndarray) -> np.ndarray:
+    """As the fabric computes it."""
+    found: np.ndarray = x / (1 + np.exp(-x))
+    return found
+
+
+@st.composite
+def layouts(draw: st.DrawFn, shape: tuple[int, ...]) -> Layout:
+    """Tiles of a tensor, in any order of its dimensions."""
+    tile = tuple(draw(st.sampled_from([d for d in range(1, n + 1) if n % d == 0])) for n in shape)
+    return Layout.tiled(shape, (1,) * (len(shape) - 2) + tile[-2:], draw(orders(len(shape))))
+
+
+def orders(rank: int) -> st.SearchStrategy[tuple[int, ...]]:
+    """The dimensions of a tensor in any order."""
+    return st.permutations(range(rank)).map(tuple)
+
+
+@st.composite
+def models(draw: st.DrawFn) -> tuple[Model, dict[str, np.ndarray]]:
+    """Sums of earlier sums, as they are, transposed or repeated; what nobody reads is stored."""
+    model = Model()
+    given_: list[tuple[View, np.ndarray]] = []
+    for name in ("a", "b"):
+        data = np.arange(96, dtype=FLOAT).reshape(SHAPE) / 64 + draw(st.integers(0, 99))
+        given_.append((View.of(Stored.of(name, SHAPE, FLOAT, data.copy)), data))
+    unread: dict[str, tuple[View, np.ndarray]] = {}
+    for number in range(draw(st.integers(2, 5))):
+        chosen = draw(st.lists(st.sampled_from(given_), min_size=1, max_size=2))
+        shape: tuple[int, ...] = SHAPE
+        views, arrays = [view for view, _ in chosen], [array for _, array in chosen]
+        if draw(st.booleans()):
+            views = [each.permuted((1, 0)) for each in views]
+            arrays = [array.T for array in arrays]
+            shape = SHAPE[::-1]
+        elif not any(isinstance(each.source, Stored) for each in views) and draw(st.booleans()):
+            shape = (3, *SHAPE)
+            views = [each.expanded(shape) for each in views]
+            arrays = [np.broadcast_to(array, shape) for array in arrays]
+        kernel = Added(f"sum{number}", views, draw(layouts(shape)))
+        model.kernels.append(kernel)
+        for view, _ in chosen:
+            unread.pop(view.source.name, None)
+        result = View.of(kernel.results[0]), computed(arrays)
+        unread[kernel.name] = result
+        given_.append(result if shape == SHAPE else kernel_shaped(result))
+    for name, (view, _) in unread.items():
+        layout = view.layout
+        assert layout is not None
+        model.kernels.append(Store(f"out_{name}", Operand(view, layout)))
+    return model, {f"out_{name}": numbers for name, (_, numbers) in unread.items()}
+
+
+def kernel_shaped(result: tuple[View, np.ndarray]) -> tuple[View, np.ndarray]:
+    """A result as a tensor of the shape that all sums read: transposed back, or its first copy."""
+    view, numbers = result
+    if len(view.shape) == 2:
+        return view.permuted((1, 0)), numbers.T
+    return view.sliced(0, 0, 1).reshaped(SHAPE), numbers[0]
+
+
+def computed(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """What a kernel makes of them."""
+    first, *rest = arrays
+    return silu(first) if not rest else first + rest[0]
+
+
+def run(
+    model: Model, expected: dict[str, np.ndarray], schedule: Schedule, mode: str = "functional"
+) -> tuple[Program, Report]:
+    """A run of the model under a schedule, that has computed what was expected."""
+    program = realised("model", model, schedule)
+    for name, numbers in expected.items():
+        rows = numbers.reshape(-1, numbers.shape[-1])
+        outputs: dict[str, Any] = {name: partial(np.copy, rows)}
+        program.expect(**outputs)
+    report = simulate(program, mode=mode)
+    assert report.status == "completed", report.failure or report.explained
+    if mode == "functional":
+        assert report.verified, report.verification
+    return program, report
+
+
+@given(models(), st.integers(0, 2_500))
+@settings(max_examples=40)
+def test_fused_and_spilled_models_compute_the_same(
+    given_: tuple[Model, dict[str, np.ndarray]], budget: int
+) -> None:
+    """With all on chip, some room and none: verified, and of one length in both modes."""
+    model, expected = given_
+    for on_chip_bytes in (None, budget, 0):
+        schedule = Schedule(on_chip_bytes=on_chip_bytes)
+
+        _, report = run(model, expected, schedule)
+
+        if on_chip_bytes is not None:
+            assert report.extra["largest_group_buffer_bytes"] <= on_chip_bytes
+        _, timing = run(model, expected, schedule, mode="timing")
+        assert timing.cycles == report.cycles
+
+
+@given(models(), st.integers(0, 2_500))
+@settings(max_examples=40)
+def test_what_is_said_of_spilling_is_what_it_costs(
+    given_: tuple[Model, dict[str, np.ndarray]], budget: int
+) -> None:
+    """Traffic is what memory moves more than without a budget; buffers are what runs allocate."""
+    model, expected = given_
+    _, whole = run(model, expected, Schedule(), mode="timing")
+
+    _, report = run(model, expected, Schedule(on_chip_bytes=budget), mode="timing")
+
+    assert report.off_chip_traffic_bytes is not None
+    assert whole.off_chip_traffic_bytes is not None
+    more = report.off_chip_traffic_bytes - whole.off_chip_traffic_bytes
+    assert more == report.extra["spilled_traffic_bytes"] - whole.extra["spilled_traffic_bytes"]
+    edges = sum(1 for _ in model.edges())
+    extra = report.extra
+    assert extra["edges_on_chip"] + extra["edges_through_memory"] == edges
+    between = {
+        edge.consumer.operands[edge.operand].view.source
+        for edge in model.edges()
+        if not isinstance(edge.consumer, Store)
+    }
+    assert extra["intermediate_unfused_bytes"] == sum(4 * math.prod(s.shape) for s in between)

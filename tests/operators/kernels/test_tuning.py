@@ -1,0 +1,129 @@
+"""Schedules found by trying: the shortest of the candidates, and channels that keep it so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fabric import CapacityError, Program, simulate
+from operators.kernels.kernel import Operand
+from operators.kernels.linear import linear
+from operators.kernels.model import Model
+from operators.kernels.realise import realised
+from operators.kernels.schedule import Schedule
+from operators.kernels.storing import Store
+from operators.kernels.tensors import Stored, View
+from operators.kernels.tuning import candidates, tuned
+
+FLOAT = np.dtype(np.float32)
+ROWS, WIDTH, HIDDEN = 32, 64, 128
+
+
+def numbers(name: str, *shape: int) -> np.ndarray:
+    """A tensor that is always the same."""
+    seed = sum(map(ord, name))
+    return np.random.default_rng(seed).standard_normal(shape).astype(FLOAT)
+
+
+def stored(name: str, *shape: int) -> View:
+    """The same in off-chip memory."""
+    return View.of(Stored.of(name, shape, FLOAT, lambda: numbers(name, *shape)))
+
+
+def layers(schedule: Schedule) -> Program:
+    """Two products, one behind the other."""
+    model = Model()
+    x = stored("x", ROWS, WIDTH)
+    for name, wide, narrow in (("up", HIDDEN, WIDTH), ("down", WIDTH, HIDDEN)):
+        kernel = linear(name, x, stored(name, wide, narrow), None, FLOAT, schedule)
+        model.kernels.append(kernel)
+        x = View.of(kernel.results[0]).sliced(1, 0, wide)
+    layout = x.layout
+    assert layout is not None
+    model.kernels.append(Store("y", Operand(x, layout)))
+    program = realised("layers", model, schedule)
+    up, down = numbers("up", HIDDEN, WIDTH), numbers("down", WIDTH, HIDDEN)
+    program.expect(y=lambda: numbers("x", ROWS, WIDTH) @ up.T @ down.T, rtol=1e-4, atol=1e-4)
+    return program
+
+
+def cycles(program: Program, mode: str = "timing") -> int:
+    """Of a run that completes."""
+    report = simulate(program, mode=mode)
+    assert report.status == "completed"
+    assert report.verified in (True, None)
+    assert report.cycles is not None
+    return report.cycles
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Schedule.auto(),
+        Schedule.auto(on_chip_bytes=40_000),
+        Schedule.auto(flops_per_cycle=1_024),
+        Schedule.auto(on_chip_bytes=0, flops_per_cycle=1_024),
+    ],
+    ids=["free", "on chip", "compute", "both"],
+)
+def test_no_candidate_is_shorter(asked: Schedule) -> None:
+    """All of them are run, the default schedule among them."""
+    found = tuned(asked, layers)
+
+    others = []
+    for each in candidates(asked):
+        try:
+            others.append(cycles(layers(each)))
+        except CapacityError:
+            continue
+    assert len(others) > 1
+    assert cycles(found) <= min(others)
+    assert cycles(found, "functional") == cycles(found)
+
+
+def test_it_is_always_the_same() -> None:
+    """Two programs of one schedule have one report."""
+    asked = Schedule.auto(on_chip_bytes=40_000, flops_per_cycle=4_096)
+
+    first, second = tuned(asked, layers), tuned(asked, layers)
+
+    assert first.depths == second.depths
+    first_report, second_report = simulate(first), simulate(second)
+    assert first_report.extra == second_report.extra
+    assert first_report.units == second_report.units
+
+
+def test_the_bandwidth_is_what_was_asked_for() -> None:
+    """All compute units together have no more."""
+    report = simulate(tuned(Schedule.auto(flops_per_cycle=1_000), layers))
+
+    assert report.allocated_flops_per_cycle is not None
+    assert 0 < report.allocated_flops_per_cycle <= 1_000
+
+
+def test_a_budget_that_nothing_fits_is_the_first_candidates_error() -> None:
+    """What no candidate can do is said of the schedule that was asked for."""
+
+    def build(schedule: Schedule) -> Program:
+        raise CapacityError(f"tiles of {schedule.tile_cols} do not fit")
+
+    with pytest.raises(CapacityError, match=r"^tiles of 64 do not fit$"):
+        tuned(Schedule.auto(), build)
+
+
+def test_channels_of_a_larger_program_are_as_deep_as_its_run_uses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A run with these depths is the same, and no channel has a slot that it never uses."""
+    monkeypatch.setattr("operators.kernels.tuning._MOST_SIZED", 0)
+
+    found = tuned(Schedule.auto(), layers)
+
+    report = simulate(found)
+    assert report.cycles == min(cycles(layers(each)) for each in candidates(Schedule.auto()))
+    assert all(
+        each.depth == max(each.peak_occupancy, 1)
+        for each in report.channels_counters
+        if each.elements
+    )
+    assert "as deep as a run has filled them" in report.extra["schedule"]

@@ -1,0 +1,181 @@
+"""Layers of transformers: captured, imported and run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from fabric import ConfigurationError, ProgramError, simulate
+from operators.kernels.schedule import Schedule
+from operators.torch import from_torch
+from tests.torch.experts.modules import filled, mixtral, qwen, qwen_experts
+
+SCHEDULES = {
+    "default": Schedule(),
+    "static": Schedule(ragged="static", tile_rows=4, tile_cols=8, regions=2, order="row"),
+    "shared": Schedule(tile_cols=4, regions=(1,), order="output"),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("made", [qwen, mixtral])
+def test_router_and_experts(made: object, schedule: str, dtype: torch.dtype) -> None:
+    """The layers of two families, whose routers choose by their data."""
+    torch.manual_seed(0)
+    module = filled(made(32, 16, 4, 2), dtype)  # type: ignore[operator]
+    x = torch.randn(2, 5, 32, dtype=dtype)
+
+    program = from_torch(module, (x,), schedule=SCHEDULES[schedule])
+    functional, timing = (simulate(program, mode=mode) for mode in ("functional", "timing"))
+
+    assert functional.verified, functional.verification
+    assert not functional.warnings
+    assert timing.cycles == functional.cycles
+
+
+class TestChoices:
+    """Which experts are chosen where no data say so."""
+
+    def test_stated(self) -> None:
+        """Without data the stated choice is taken: the same cycles as with data that choose it."""
+        torch.manual_seed(1)
+        module = filled(qwen(32, 16, 4, 2), torch.float32)
+        x = torch.randn(6, 32)
+        choice = module.gate(x)[-1]
+        with torch.device("meta"):
+            empty = qwen(32, 16, 4, 2)
+
+        told = simulate(
+            from_torch(empty, (x[None].to("meta"),), routing=[choice.numpy()]), mode="timing"
+        )
+        chosen = simulate(from_torch(module, (x[None],)), mode="functional")
+
+        assert told.cycles == chosen.cycles
+        assert told.off_chip_traffic_bytes == chosen.off_chip_traffic_bytes
+
+    def test_drawn(self) -> None:
+        """Without data or a statement they are drawn, the same each time."""
+        with torch.device("meta"):
+            module, x = qwen(32, 16, 8, 2), torch.empty(1, 12, 32)
+
+        first, second = (simulate(from_torch(module, (x,)), mode="timing") for _ in range(2))
+
+        assert first.status == "completed"
+        assert first.cycles == second.cycles
+
+    @pytest.mark.parametrize(
+        ("choice", "message"),
+        [
+            (
+                np.zeros((3, 2), int),
+                r"^routing\[0\] names expert 0 twice for token 0: expected different experts$",
+            ),
+            (
+                np.array([[0, 4]] * 3),
+                r"^routing\[0\] names experts 0 to 4: expected 0 to 3$",
+            ),
+            (
+                np.array([[0, 1]]),
+                r"^routing\[0\] is an array \[1, 2\] of int64: expected integers \[3, 2\], "
+                "the experts of each token$",
+            ),
+        ],
+    )
+    def test_no_choice(self, choice: np.ndarray, message: str) -> None:
+        """What is stated has to be a choice."""
+        with torch.device("meta"):
+            module, x = qwen(32, 16, 4, 2), torch.empty(1, 3, 32)
+
+        with pytest.raises(ProgramError, match=message):
+            from_torch(module, (x,), routing=[choice])
+
+    def test_regions(self) -> None:
+        """Regions share experts evenly."""
+        with torch.device("meta"):
+            module, x = qwen(32, 16, 4, 2), torch.empty(1, 3, 32)
+
+        with pytest.raises(
+            ConfigurationError,
+            match=r"^regions is 3 for ragged layer 0: expected a divisor of the number of groups, "
+            "4$",
+        ):
+            from_torch(module, (x,), schedule=Schedule(regions=3))
+
+
+class AddedToTokens(torch.nn.Module):
+    """Experts whose results are added to rows of zeros, as older models spell it."""
+
+    def __init__(self) -> None:
+        """Draw the weights."""
+        super().__init__()
+        self.router = torch.nn.Linear(8, 4)
+        self.weights = torch.nn.Parameter(torch.randn(4, 8, 8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute one product for each of two experts of a token."""
+        shares, choice = self.router(x).softmax(-1).topk(2)
+        ordered, order = choice.flatten().sort()
+        ends = torch.histc(ordered.float(), 4, 0, 3).cumsum(0).to(torch.int32)
+        tokens = order // 2
+        found = torch.nn.functional.grouped_mm(x[tokens], self.weights, offs=ends)
+        found = found * shares.flatten()[order][:, None]
+        return torch.zeros_like(x).index_add(0, tokens, found)
+
+
+class Groups(torch.nn.Module):
+    """Rows in groups of known sizes."""
+
+    def __init__(self, sizes: list[int]) -> None:
+        """Draw the weights."""
+        super().__init__()
+        self.weights = torch.nn.Parameter(torch.randn(len(sizes), 8, 16))
+        self.register_buffer("ends", torch.tensor(sizes).cumsum(0).to(torch.int32))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Multiply each group with its own matrix."""
+        return torch.nn.functional.grouped_mm(x, self.weights, offs=self.ends)
+
+
+class ByData(torch.nn.Module):
+    """Rows in an order that data decide, and that is no choice of experts."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Sort the rows by their first number."""
+        return x[x[:, 0].argsort()]
+
+
+@pytest.mark.parametrize("ragged", ["static", "dynamic"])
+@pytest.mark.parametrize("module", [AddedToTokens(), Groups([3, 0, 2]), Groups([5])])
+def test_other_spellings(module: torch.nn.Module, ragged: str) -> None:
+    """Sums by index, and groups that no choice decides."""
+    schedule = Schedule(ragged=ragged, tile_rows=2, tile_cols=4)  # type: ignore[arg-type]
+    x = torch.randn(5, 8).bfloat16()
+    program = from_torch(module.eval().bfloat16(), (x,), schedule=schedule)
+
+    report = simulate(program, mode="functional")
+
+    assert report.verified, report.verification
+
+
+def test_order_by_data() -> None:
+    """What is no choice of experts is refused by name."""
+    with pytest.raises(
+        ProgramError,
+        match=r"from_torch cannot import aten\.sort\.\w+: it sorts numbers that data decide: "
+        r"expected the experts of tokens, a row of integers",
+    ):
+        from_torch(ByData(), (torch.randn(4, 3),))
+
+
+def test_known_choice() -> None:
+    """Experts alone are given integers: the choice is known, no router is there."""
+    torch.manual_seed(2)
+    module = filled(qwen_experts(32, 16, 4, 2), torch.bfloat16)
+    choice = torch.rand(7, 4).topk(2)[1]
+    x, gates = torch.randn(7, 32).bfloat16(), torch.rand(7, 2).bfloat16()
+
+    report = simulate(from_torch(module, (x, choice, gates)), mode="functional")
+
+    assert report.verified, report.verification

@@ -1,0 +1,93 @@
+"""The experts of Qwen3-MoE and the layer of programs/moe.py: the same bytes, as many cycles.
+
+Both have the same operators. They differ in what no model says: the program loads up weights in
+front of gate weights, which transformers names the other way round; its router weights come one by
+one as [tokens, hits] and not as a row; and channels of an imported program that are behind a fork
+or in front of the Reassemble have room for all that passes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from fabric import Report, simulate
+from operators.kernels.schedule import Schedule
+from operators.torch import from_torch
+from tests.programs.loading import DATA, program
+from tests.torch.experts.modules import qwen_experts
+
+ROUTING = DATA / "traces" / "expert_routing" / "qwen_b64" / "032_012.npz"
+EXACT = (
+    "off_chip_traffic_bytes",
+    "hbm_bytes_moved",
+    "on_chip_requirement_bytes",
+    "flops",
+    "allocated_flops_per_cycle",
+)
+CLOSE = 0.05
+
+
+def imported(choice: NDArray[np.int64], sizes: tuple[int, int, int], schedule: Schedule) -> Report:
+    """Run the experts for a known choice, without data: the weights are never written."""
+    hidden, inner, experts = sizes
+    with torch.device("meta"):
+        module = qwen_experts(hidden, inner, experts, choice.shape[1])
+    for name, parameter in list(module.named_parameters()):
+        empty = torch.empty(parameter.shape, dtype=torch.bfloat16)
+        setattr(module, name, torch.nn.Parameter(empty, requires_grad=False))
+    x = torch.empty(len(choice), hidden, dtype=torch.bfloat16)
+    gates = torch.empty(choice.shape, dtype=torch.bfloat16)
+    args = x, torch.tensor(choice), gates
+    return simulate(from_torch(module, args, schedule=schedule), mode="timing")
+
+
+def compare(ours: Report, theirs: Report) -> None:
+    """Check that two runs moved and computed the same, in about the same time."""
+    assert ours.status == theirs.status == "completed"
+    for name in EXACT:
+        assert getattr(ours, name) == getattr(theirs, name), name
+    assert ours.cycles
+    assert theirs.cycles
+    assert abs(ours.cycles / theirs.cycles - 1) < CLOSE
+
+
+@pytest.mark.parametrize("regions", [None, 4, 1])
+@pytest.mark.parametrize("tiling", ["static", "dynamic"])
+def test_small(tiling: str, regions: int | None, tmp_path: Path) -> None:
+    """Eight experts, two for each of 40 tokens."""
+    random = np.random.default_rng(0)
+    choice = random.random((40, 8)).argsort(axis=1)[:, :2]
+    file = tmp_path / "routing.npz"
+    np.savez(file, data=choice)
+
+    theirs = program(
+        "moe",
+        model="tiny",
+        batch=40,
+        tiling=tiling,
+        tile_n=8,
+        tile_f=32,
+        regions=regions,
+        routing=file,
+    )
+    schedule = Schedule(ragged=tiling, tile_rows=8, tile_cols=32, regions=regions)  # type: ignore[arg-type]
+
+    compare(imported(choice, (64, 128, 8), schedule), simulate(theirs, mode="timing"))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("regions", [None, 32])
+@pytest.mark.parametrize("tiling", ["static", "dynamic"])
+def test_full(tiling: str, regions: int | None) -> None:
+    """Qwen3-30B-A3B, 64 tokens as they were routed."""
+    with np.load(ROUTING) as archive:
+        choice = archive["data"][:64].astype(np.int64)
+    theirs = program("moe", tiling=tiling, regions=regions, routing=ROUTING)
+    schedule = Schedule(ragged=tiling, tile_rows=16, tile_cols=64, regions=regions)  # type: ignore[arg-type]
+
+    compare(imported(choice, (2048, 768, 128), schedule), simulate(theirs, mode="timing"))

@@ -1,0 +1,189 @@
+"""What cannot be imported is said, all at once: in Python, by the command, and by from_torch."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from fabric import ProgramError
+from operators.torch import from_torch, unsupported_calls
+
+FILE = """
+import torch
+from torch import nn
+
+class Inner(nn.Module):
+    def forward(self, x):
+        return torch.cumsum(x, 0)
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(8)
+        self.inner = Inner()
+    def forward(self, x):
+        y = self.inner(self.norm(x))
+        return torch.cumprod(torch.relu(y), 1) + torch.fft.fft(x).real
+
+class Easy(nn.Module):
+    def forward(self, x):
+        return torch.relu(x) + 1
+
+def model():
+    return Outer(), (torch.randn(4, 8),)
+"""
+GIVEN = (torch.randn(4, 8),)
+
+
+class Running(nn.Module):
+    """A sum that goes on, which nobody imports."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Sum, and what comes behind."""
+        return torch.relu(torch.cumsum(x, 0))
+
+
+class Complex(nn.Module):
+    """Numbers that tiles do not have."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Transform."""
+        return torch.fft.fft(x).real
+
+
+class Nothing(nn.Module):
+    """A tensor without elements."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Take none."""
+        return torch.exp(x)[:0]
+
+
+def command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command."""
+    called = [sys.executable, "-m", "operators.torch", *arguments]
+    return subprocess.run(called, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def test_from_torch_says_the_first() -> None:
+    """The message has the call, the place in the user's model, and what would be needed."""
+    with pytest.raises(ProgramError) as caught:
+        from_torch(Running(), GIVEN)
+
+    line = Running.forward.__code__.co_firstlineno + 2
+    assert str(caught.value) == (
+        f"{__file__}:{line}: from_torch cannot import aten.cumsum.default: "
+        "expected a call that an importer is registered for"
+    )
+
+
+def test_all_of_them() -> None:
+    """What is behind a call that cannot be imported is looked at, too, and not blamed for it."""
+    names: dict[str, object] = {}
+    exec(FILE, names)
+    found = unsupported_calls(*names["model"]())  # type: ignore[operator]
+
+    assert [each.call for each in found] == [
+        "aten.cumsum.default",
+        "aten.cumprod.default",
+        "aten._fft_r2c.default",
+        "aten.view_as_real.default",
+    ]
+    assert [each.module for each in found] == ["inner", "", "", ""]
+
+
+def test_what_would_be_needed() -> None:
+    """Elements that tiles do not have, and none at all, are named."""
+    (first, *_) = unsupported_calls(Complex(), GIVEN)
+    (empty,) = unsupported_calls(Nothing(), GIVEN)
+
+    assert first.needed.startswith("its element type is complex64: expected one of float32,")
+    assert empty.needed == "it gives a tensor [0, 8]: expected one with elements"
+
+
+def test_nothing_is_missing() -> None:
+    """A module all of whose calls can be imported has no unsupported ones."""
+    assert unsupported_calls(nn.Sequential(nn.LayerNorm(8), nn.GELU()), GIVEN) == ()
+
+
+def test_the_command(tmp_path: Path) -> None:
+    """All are in a table; the exit status says whether there are any."""
+    hard, easy = tmp_path / "hard.py", tmp_path / "easy.py"
+    hard.write_text(FILE)
+    easy.write_text(FILE.replace("return Outer()", "return Easy()"))
+
+    said = command("hard.py", cwd=tmp_path)
+    assert said.returncode == 1
+    assert re.search(r"aten\.cumsum\.default +inner +hard\.py:7 ", said.stdout)
+    assert said.stdout.endswith("4 of 8 calls cannot be imported\n")
+
+    said = command("easy.py", cwd=tmp_path)
+    assert (said.returncode, said.stdout) == (
+        0,
+        "all 2 calls that depend on data can be imported\n",
+    )
+
+
+def test_the_command_lists_calls(tmp_path: Path) -> None:
+    """Without a file all calls are listed that there are importers for, by family."""
+    said = command("--list", cwd=tmp_path)
+
+    assert said.returncode == 0
+    assert re.search(
+        r"^elementwise:\n(  aten\..*\n)*  aten\.gelu\.default\n", said.stdout, re.MULTILINE
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text", "message"),
+    [
+        ([], None, "error: expected a FILE, or --list for the calls there are\n"),
+        (
+            ["own.py"],
+            "",
+            "error: own.py defines no model(): expected one that returns (module, args)\n",
+        ),
+        (
+            ["own.py"],
+            "def model(): return 1",
+            "error: own.py: model() returns int: expected (module, args), where args is a tuple\n",
+        ),
+    ],
+)
+def test_the_command_is_wrongly_used(
+    arguments: list[str], text: str | None, message: str, tmp_path: Path
+) -> None:
+    """One sentence says what is expected."""
+    if text is not None:
+        (tmp_path / "own.py").write_text(text)
+    said = command(*arguments, cwd=tmp_path)
+
+    assert (said.returncode, said.stdout, said.stderr) == (2, "", message)
+
+
+def test_without_torch(tmp_path: Path) -> None:
+    """One sentence says which extra is missing, to programs and on the command line."""
+    hidden = "import sys, importlib.util as u; real = u.find_spec\n"
+    hidden += "u.find_spec = lambda name, *a: None if name == 'torch' else real(name, *a)\n"
+    sentence = (
+        "operators.torch needs PyTorch, which is not installed: expected the extra torch, as in "
+        "pip install 'step-fabric[torch]'"
+    )
+    script = tmp_path / "own.py"
+    script.write_text(hidden + "from operators.torch import from_torch\n")
+    said = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False
+    )
+    assert said.stderr.endswith(f"ConfigurationError: {sentence}\n")
+
+    script.write_text(hidden + "from operators.torch.__main__ import main; main(['--list'])\n")
+    said = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False
+    )
+    assert (said.returncode, said.stdout, said.stderr) == (2, "", f"error: {sentence}\n")

@@ -1,0 +1,164 @@
+"""Chains of calls in one unit: what PyTorch computes, by as few operators as it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from fabric import Program, simulate
+from operators import Map
+from operators.kernels.schedule import Schedule
+from operators.torch import from_torch
+
+
+class Of(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        """Call ``function``."""
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: Any) -> Any:
+        """Call it."""
+        return self.function(*args)
+
+
+class Norm(nn.Module):
+    """RMSNorm as models spell it."""
+
+    def __init__(self, size: int) -> None:
+        """Draw weights."""
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(size))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Norm rows in 32 bits."""
+        wide = x.to(torch.float32)
+        variance = wide.pow(2).mean(-1, keepdim=True)
+        wide = wide * torch.rsqrt(variance + 1e-6)
+        return self.weight * wide.to(x.dtype)
+
+
+class Rotary(nn.Module):
+    """Positions turned into halves of heads, as Llama has it."""
+
+    def __init__(self, length: int, size: int) -> None:
+        """Make the tables."""
+        super().__init__()
+        angles = torch.outer(torch.arange(length), 10000.0 ** (-torch.arange(0, size, 2) / size))
+        angles = torch.cat([angles, angles], -1)
+        self.register_buffer("cos", angles.cos())
+        self.register_buffer("sin", angles.sin())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Turn x, [batch, heads, length, size]."""
+        half = x.shape[-1] // 2
+        turned = torch.cat([-x[..., half:], x[..., :half]], -1)
+        return x * self.cos + turned * self.sin
+
+
+def maps(program: Program) -> int:
+    """Return how many operators compute."""
+    return sum(isinstance(node.operator, Map) for node in program.nodes)
+
+
+def verified(program: Program) -> None:
+    """See that a program gives what PyTorch computes, in as many cycles without data."""
+    report = simulate(program, mode="functional")
+    assert report.verification is not None
+    assert report.verified, "\n".join(report.verification.lines())
+    assert simulate(program, mode="timing").cycles == report.cycles
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("rows", [1, 4, 16])
+def test_a_norm_is_one_unit(dtype: torch.dtype, rows: int) -> None:
+    """Seven calls, of which two read what one gives, are one operator."""
+    module = Norm(16).to(dtype)
+    program = from_torch(
+        module, (torch.randn(2, 6, 16).to(dtype),), schedule=Schedule(tile_rows=rows)
+    )
+
+    assert maps(program) == 1
+    verified(program)
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+def test_a_rotary_embedding_is_one_unit(rows: int) -> None:
+    """Halves that are cut out, turned and put together need not be handed on."""
+    program = from_torch(
+        Rotary(6, 8), (torch.randn(2, 3, 6, 8),), schedule=Schedule(tile_rows=rows)
+    )
+
+    assert maps(program) == 1
+    verified(program)
+
+
+def test_what_two_read_is_handed_on() -> None:
+    """A sum that is also an output is computed once, by an operator of its own."""
+
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        added = x + 1
+        return added, added.exp().tanh()
+
+    program = from_torch(Of(function), (torch.randn(4, 8),))
+
+    assert maps(program) == 2
+    verified(program)
+
+
+UNARY = [
+    lambda x: x.sigmoid(),
+    lambda x: x.transpose(-1, -2),
+    lambda x: nn.functional.softmax(x, -1),
+    lambda x: x - x.mean(-1, keepdim=True),
+    lambda x: x.reshape(x.shape[1], x.shape[0], x.shape[2]),
+    lambda x: torch.cat([x[..., 1:], x[..., :1]], -1),
+    lambda x: torch.cat([x[:, :1] * 2, x], 1)[:, 1:],
+    lambda x: x.amax(1, keepdim=True) - x,
+    lambda x: nn.functional.silu(x) * 0.5,
+]
+BINARY = [torch.add, torch.mul, torch.maximum, lambda x, y: torch.where(x > y, x, y - x)]
+
+
+@st.composite
+def functions(draw: st.DrawFn) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """Some calls on two tensors, each on what those before it gave, that keep their number."""
+    calls = [
+        (
+            draw(st.sampled_from(UNARY)),
+            draw(st.sampled_from(BINARY)),
+            draw(st.integers(0, 9)),
+            draw(st.integers(0, 9)),
+        )
+        for _ in range(draw(st.integers(1, 4)))
+    ]
+
+    def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        found = [x, y]
+        for alone, both, first, second in calls:
+            left = alone(found[first % len(found)])
+            right = found[second % len(found)]
+            found.append(both(left, right.reshape(left.shape)))
+        return found[-1]
+
+    return function
+
+
+@settings(max_examples=25, deadline=None)
+@given(functions(), st.sampled_from([1, 2, 16]), st.integers(1, 3), st.sampled_from([2, 4]))
+def test_random_modules(
+    function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], rows: int, tall: int, wide: int
+) -> None:
+    """Whatever is merged, what is computed stays the same."""
+    shape = 2, tall, wide
+    generator = torch.Generator().manual_seed(tall)
+    given = (torch.randn(shape, generator=generator), torch.randn(shape, generator=generator))
+    verified(from_torch(Of(function), given, schedule=Schedule(tile_rows=rows)))
