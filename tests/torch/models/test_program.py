@@ -130,9 +130,8 @@ def test_a_whole_model() -> None:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_layers_that_are_alike(name: ModelName) -> None:
     """Those that transformers configures alike."""
-    whole = model_of(
-        FAMILIES[name], FULL[name], range(layers_of(FULL[name])), "bfloat16", weights=None, seed=None
-    )
+    every = range(layers_of(FULL[name]))
+    whole = model_of(FAMILIES[name], FULL[name], every, "bfloat16", weights=None, seed=None)
     types = getattr(whole.config, "layer_types", None) or ["full"] * layers_of(FULL[name])
 
     for layer in (0, 5):
