@@ -49,7 +49,7 @@ def build(
     kv: Path | None = None,
     layers: int | None = None,
     first_layer: int = 0,
-    dtype: Literal["float32", "bfloat16"] = "bfloat16",
+    dtype: Literal["float32", "bfloat16", "float8_e4m3fn"] = "bfloat16",
     weights: Path | None = None,
     routing: Path | None = None,
     tile_rows: int = 16,
@@ -76,7 +76,7 @@ def build(
         kv: an .npy file of cache lengths in tokens for decode, instead of ``context``.
         layers: how many there are; all for the model, one for the layers where None.
         first_layer: the number of the first one: those of Gemma 3 are not all alike.
-        dtype: of weights and activations.
+        dtype: of weights and activations; PyTorch computes with the first two.
         weights: a file of safetensors, or a folder of them; drawn for tiny models where None.
         routing: an .npz file with an array data, [tokens, experts of a token], for timing mode.
         tile_rows: rows of an activation's tile.
@@ -111,6 +111,11 @@ def build(
         raise ConfigurationError(
             f"a request has {longest:,} tokens: expected at most {most:,}, the positions of {model}"
         )
+    has_data = size == "tiny" or weights is not None
+    if has_data and dtype == "float8_e4m3fn":
+        raise ConfigurationError(
+            f"dtype is {dtype}, in which PyTorch does not compute: expected a model without weights"
+        )
     parts, loading, importing = _needing_torch()
     wanted = None if size == "full" else seed
     loaded = loading.model_of(FAMILIES[model], sizes, chosen, dtype, weights=weights, seed=wanted)
@@ -118,7 +123,6 @@ def build(
         called = parts.decoding(loaded, part, lengths, seed)
     else:
         called = parts.prefilling(loaded, part, batch, context, seed)
-    has_data = size == "tiny" or weights is not None
     schedule = importing.Schedule(
         tile_rows=tile_rows,
         tile_cols=tile_cols,

@@ -40,7 +40,7 @@ OTHERS: Final = {
     ("runs/totals.py", "hbm"),
     ("telling/vocabulary.py", "idle"),
 }
-"""Spelled like a cause: a section of the hardware, what energy goes to, and an event of the trace."""
+"""Spelled like a cause: sections of hardware and energy, and an event of the trace."""
 
 
 def _texts(module: Path) -> Iterator[tuple[int, str]]:

@@ -15,7 +15,7 @@ from operators.kernels.kernel import Operand
 from operators.kernels.nest import Nest
 from operators.kernels.product import Product
 from operators.kernels.row_local import readable, rows_layout
-from operators.kernels.schedule import Schedule, fit
+from operators.kernels.schedule import Schedule, at_most, fit
 from operators.kernels.tensors import Stored, View
 
 __all__ = ["left_tiles", "linear", "tile_of"]
@@ -63,6 +63,8 @@ def linear(
     comes_so = x.layout is not None and x.layout.same_order(nest.reading_left)
     if nest.order == "row" and nest.groups and comes_so:
         if size <= _WIDER * inner:
+            units = at_most(schedule.units, size)
+            nest = Nest(left, 0, size, size // units, "row", units)
             return Product(name, nest, x, weight, dtype, added=bias, factors=factors)
         whole = readable((x,), Layout.tiled(left.shape, (*left.tile[:-1], inner)), whole_rows=False)
         nest = Nest(whole, 0, size, size, "row")
@@ -76,7 +78,8 @@ def linear(
             bias = None if bias is None else _padded(bias, -1, size)
         else:
             cols = fit(size, cols)
-    nest = Nest(nest.left, 0, size, cols, nest.order)
+    units = at_most(schedule.units, size // cols)
+    nest = Nest(nest.left, 0, size, cols, nest.order, units)
     return Product(name, nest, x, weight, dtype, added=bias, factors=factors, keeps=keeps)
 
 

@@ -36,6 +36,8 @@ class Nest:
         size: N.
         cols: tn.
         order: of the loops.
+        units: how many share the columns, tile by tile in turn; the loops are those of one. They
+            divide the tiles of columns.
     """
 
     left: Layout
@@ -43,6 +45,7 @@ class Nest:
     size: int
     cols: int
     order: Order
+    units: int = 1
 
     @property
     def last(self) -> int:
@@ -54,7 +57,7 @@ class Nest:
         """All loops, outermost first, as they move along the left operand; n reads it again."""
         batches = self._along(range(self.batch))
         rows, inner = self._along(range(self.batch, self.last)), self._along((self.last,))
-        across = (_Loop(self.size // self.cols, 0, None),)
+        across = (_Loop(self.size // (self.cols * self.units), 0, None),)
         middle = (*across, *rows) if self.order == "weight" else (*rows, *across)
         return (*batches, *middle, *inner)
 
@@ -84,14 +87,17 @@ class Nest:
         return _layout(self.left.shape, self.left.tile, _trimmed(self.loops))
 
     def reading_right(self, batches: tuple[int, ...], *, transposed: bool) -> Layout:
-        """Return how the right operand is read: ``[*batches, N, K]``, or ``[*batches, K, N]``.
+        """Return how a unit reads its part of the right operand, with M = N / units columns.
+
+        That is ``[*batches, M, K]``, or ``[*batches, K, M]``.
 
         Args:
             batches: its leading dimensions.
             transposed: it is stored by rows of its columns, ``[*batches, N, K]``.
         """
         count = len(batches)
-        sizes, tile = (self.size, self.left.shape[-1]), (self.cols, self.left.tile[-1])
+        sizes = self.size // self.units, self.left.shape[-1]
+        tile = self.cols, self.left.tile[-1]
         across, inner = count, count + 1
         if not transposed:
             sizes, tile, across, inner = sizes[::-1], tile[::-1], inner, across
@@ -108,13 +114,23 @@ class Nest:
 
     @property
     def result(self) -> Layout:
-        """Of the result, ``[*B, *M, N]``."""
-        moved = tuple(
-            _Loop(each.trips, self.cols, self.last) if each.dim is None else each
+        """Of the result, ``[*B, *M, N]``; units take turns."""
+        turns = (_Loop(self.units, self.cols, self.last),) if self.units > 1 else ()
+        across = self._across(self.cols * self.units)
+        return self._given((*across, *turns), self.size, self.cols)
+
+    @property
+    def of_unit(self) -> Layout:
+        """Of what one unit gives, as a tensor of its own columns."""
+        return self._given(self._across(self.cols), self.size // self.units, self.cols)
+
+    def _across(self, step: int) -> tuple[_Loop, ...]:
+        """Return a unit's loops over the result."""
+        return tuple(
+            _Loop(each.trips, step, self.last) if each.dim is None else each
             for each in self.loops
             if each.dim != self.last
         )
-        return self._given(moved, self.size, self.cols)
 
     def whole_rows(self, cols: int) -> Layout:
         """Return the layout of a result of ``cols`` columns, all of which are in one tile."""

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Layout, Stream
+from fabric import Stream
 from operators.accum import Accum
 from operators.expand import Repeat
 from operators.functions.matmul import Matmul, MatmulSum
@@ -20,6 +20,9 @@ from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.nest import Nest
 from operators.kernels.tensors import Computed, View
 from operators.map import Map
+from operators.of_the_fabric import Broadcast
+from operators.reassemble import Reassemble
+from operators.selectors import Selectors
 from operators.streams.dimensions import redimensioned
 
 __all__ = ["Product"]
@@ -33,6 +36,9 @@ class Product(Kernel):
     ``weight`` order the left one C times and the right one once, a tile of tn x K being kept; in
     ``output`` order the left one C times (once where K is not tiled) and the right one R times.
     What a kernel gives is kept on chip instead of being read again.
+
+    Where the nest has several units, each has its columns of the weights, which it loads itself;
+    their tiles come together in turn.
 
     Attributes:
         nest: the loops.
@@ -62,7 +68,8 @@ class Product(Kernel):
             name: of its operators.
             nest: the loops.
             left: ``[*B, *M, K]``.
-            right: ``[*B, N, K]``, or ``[*B, K, N]`` where not ``transposed``.
+            right: ``[*B, N, K]``, or ``[*B, K, N]`` where not ``transposed``; ``[N, K]`` of several
+                units.
             dtype: of the result.
             transposed: the right operand is stored by rows of its columns.
             added: of a shape that broadcasts to the result's.
@@ -71,32 +78,56 @@ class Product(Kernel):
         """
         self.name, self.nest, self.transposed = name, nest, transposed
         self.factors, self.keeps = factors, keeps
-        once, result = nest.order == "weight", nest.result
+        once = nest.order == "weight"
         reading = nest.reading_right(right.shape[:-2], transposed=transposed)
+        rights, addends = [right], [] if added is None else [added.expanded(nest.result.shape)]
+        if nest.units > 1:
+            rights = _dealt(right, nest, 0)
+            addends = [one for each in addends for one in _dealt(each, nest, nest.last)]
         self.operands = (
             Operand(left, nest.reading_left, resident=nest.order == "row"),
-            Operand(right, reading, resident=once),
-            *(() if added is None else (_added(added, result),)),
+            *(Operand(each, reading, resident=once) for each in rights),
+            *(Operand(each, nest.of_unit, broadcasts=True) for each in addends),
         )
-        if keeps is not None:
-            result = nest.whole_rows(keeps)
+        result = nest.result if keeps is None else nest.whole_rows(keeps)
         self.results = (Computed(name, result.shape, dtype, result),)
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
         streams = [each for each in inputs if isinstance(each, Stream)]
-        left, right = map(self._repeated, streams[:2])
-        nest, adds = self.nest, len(streams) > 2
+        units = self.nest.units
+        left, rights, addends = streams[0], streams[1 : units + 1], streams[units + 1 :]
+        lefts = [left] if units == 1 else Broadcast(units)(left)
+        given = [
+            self._unit(self.name if units == 1 else f"{self.name}_{unit}", *each)
+            for unit, each in enumerate(zip(lefts, rights, addends or (None,) * units, strict=True))
+        ]
+        product = given[0] if units == 1 else self._in_turn(given)
+        return (product if self.keeps is None else self._cut(product, self.keeps),)
+
+    def _unit(self, name: str, left: Stream, right: Stream, addend: Stream | None) -> Stream:
+        """Wire one unit and what it adds."""
+        nest = self.nest
+        left, right = self._repeated(left), self._repeated(right)
         product: Stream
         if nest.groups:
-            summed = MatmulSum(transposed=self.transposed, unrounded=adds)
-            product = Accum(summed, nest.groups, name=self.name)(left, right)
+            summed = MatmulSum(transposed=self.transposed, unrounded=addend is not None)
+            product = Accum(summed, nest.groups, name=name)(left, right)
         else:
-            matmul = Matmul(transposed=self.transposed, unrounded=adds)
-            product = Map(matmul, name=self.name)(left, right)
-        if adds:
-            product = Map(ScaledAdd(*self.factors), name=f"{self.name}_add")(product, streams[2])
-        return (product if self.keeps is None else self._cut(product, self.keeps),)
+            matmul = Matmul(transposed=self.transposed, unrounded=addend is not None)
+            product = Map(matmul, name=name)(left, right)
+        if addend is None:
+            return product
+        return Map(ScaledAdd(*self.factors), name=f"{name}_add")(product, addend)
+
+    def _in_turn(self, given: Sequence[Stream]) -> Stream:
+        """Put the tiles of all units in one stream, one of each in turn."""
+        units, count = len(given), self.nest.of_unit.count
+        turns = np.tile(np.arange(units), count)
+        parts = [redimensioned(each, (count,)) for each in given]
+        order = Selectors(turns[:, np.newaxis], units, name=f"{self.name}_turns")()
+        joined = Reassemble(name=f"{self.name}_join")(parts, order)
+        return redimensioned(joined, (1, *self.nest.result.trips))
 
     def _repeated(self, stream: Stream) -> Stream:
         """Repeat each tile for the innermost loops that its reading leaves out."""
@@ -120,5 +151,12 @@ class Product(Kernel):
         return Map(LeadingCols(cols), name=f"{self.name}_cut")(product)
 
 
-def _added(view: View, result: Layout) -> Operand:
-    return Operand(view.expanded(result.shape), result, broadcasts=True)
+def _dealt(view: View, nest: Nest, axis: int) -> list[View]:
+    """Return the part of each unit: tiles of columns, which lie along ``axis``, in turn."""
+    lead, size, behind = view.shape[:axis], view.shape[axis], view.shape[axis + 1 :]
+    turns = size // (nest.cols * nest.units)
+    dealt = view.reshaped((*lead, turns, nest.units, nest.cols, *behind))
+    return [
+        dealt.sliced(axis + 1, unit, 1).reshaped((*lead, size // nest.units, *behind))
+        for unit in range(nest.units)
+    ]

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from fabric import Bounds, ConfigurationError, Described, checked
 
-__all__ = ["Order", "Schedule", "divisors", "fit"]
+__all__ = ["Order", "Schedule", "at_most", "divisors", "fit"]
 
 Order: TypeAlias = Literal["weight", "row", "output"]
 
@@ -36,6 +36,8 @@ class Schedule(Described):
         regions: how many share the groups of each ragged product; one for each group where None.
             A sequence has one number for each ragged layer.
         tile_keys: rows of a tile of keys and values.
+        units: how many share the columns of each product with weights, tile by tile in turn. A unit
+            reads a tile of weights with the bandwidth of one memory unit: several read several.
         attention_regions: how many share the tasks of each attention, in turn: a task is a tile of
             queries of the heads that share keys.
         on_chip_bytes: what the buffers of kernels that are on chip together may take: their own,
@@ -51,6 +53,7 @@ class Schedule(Described):
     tile_cols: Annotated[int, Bounds(1)] = 64
     tile_inner: Annotated[int, Bounds(1)] = 64
     tile_keys: Annotated[int, Bounds(1)] = 64
+    units: Annotated[int, Bounds(1)] = 1
     attention_regions: Annotated[int, Bounds(1)] = 1
     order: Order = "weight"
     orders: Mapping[str, Order] = field(default_factory=dict)
@@ -114,6 +117,11 @@ def divisors(size: int) -> set[int]:
     """Return what divides ``size``, at least 1."""
     small = [each for each in range(1, isqrt(size) + 1) if size % each == 0]
     return {*small, *(size // each for each in small)}
+
+
+def at_most(wish: int, size: int) -> int:
+    """Return the largest divisor of ``size`` that is not above ``wish``."""
+    return max(each for each in divisors(size) if each <= wish)
 
 
 def fit(size: int, wish: int) -> int:

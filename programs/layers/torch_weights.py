@@ -53,7 +53,7 @@ def model_of(
         _load(model, weights, layers, kind)
     elif seed is None:
         with torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(config, dtype=kind)
+            model = AutoModelForCausalLM.from_config(config).to(kind)
     else:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)

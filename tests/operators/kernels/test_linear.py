@@ -16,6 +16,7 @@ from operators.kernels.gather import Gather
 from operators.kernels.kernel import Kernel
 from operators.kernels.linear import linear
 from operators.kernels.model import Model
+from operators.kernels.product import Product
 from operators.kernels.schedule import Order, Schedule
 from operators.kernels.storing import Store
 from operators.kernels.tensors import Computed, Stored, View
@@ -41,7 +42,7 @@ def numbers(*shape: int) -> np.ndarray:
 def program_of(*kernels: Kernel, schedule: Schedule, expected: np.ndarray | None = None) -> Program:
     """Return the program that stores what the last kernel gives."""
     model = Model()
-    model.kernels += kernels
+    model.kernels.extend(kernels)
     (result,) = kernels[-1].results
     model.kernels.append(Store.of("y", View.of(result), schedule))
     with Program("linear") as program:
@@ -67,13 +68,24 @@ def checked(program: Program) -> Report:
     st.sampled_from(ORDERS),
     st.sampled_from([1, 2, 4]),
     st.sampled_from([2, 3, 8]),
+    st.sampled_from([1, 1, 2, 5]),
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=100)
 def test_bytes_and_operations(
-    lead: list[int], inner: int, size: int, adds: bool, order: Order, rows: int, cols: int
+    lead: list[int],
+    inner: int,
+    size: int,
+    adds: bool,
+    order: Order,
+    rows: int,
+    cols: int,
+    units: int,
 ) -> None:
-    """Of R tiles of rows and C of columns, each order reads again what it does not keep."""
-    schedule = Schedule(tile_rows=rows, tile_cols=cols, tile_inner=cols, order=order)
+    """Of R tiles of rows and C of columns, each order reads again what it does not keep.
+
+    Units that share the columns share a reading of the rows.
+    """
+    schedule = Schedule(tile_rows=rows, tile_cols=cols, tile_inner=cols, order=order, units=units)
     x, weight, bias = numbers(*lead, inner), numbers(size, inner), numbers(size)
     added = stored("bias", bias) if adds else None
     kernel = linear("linear", stored("x", x), stored("w", weight), added, FLOAT32, schedule)
@@ -81,7 +93,7 @@ def test_bytes_and_operations(
 
     report = checked(program_of(kernel, schedule=schedule, expected=expected))
 
-    down, across = kernel.nest.row_tiles, kernel.nest.size // kernel.nest.cols
+    down, across = kernel.nest.row_tiles, kernel.nest.size // (kernel.nest.cols * kernel.nest.units)
     padded = kernel.nest.size
     # A tile of the left operand that is whole stays while all columns pass.
     often = across if kernel.nest.groups or kernel.nest.order == "weight" else 1
@@ -186,11 +198,35 @@ def test_reading_follows_what_comes() -> None:
     heads = View.of(Computed("heads", (2, 4, 6, 3), FLOAT32, layout))
     x = heads.permuted((0, 2, 1, 3)).reshaped((2, 6, 12))
 
-    kernel = linear("out", x, stored("w", (12, 12)), None, FLOAT32, Schedule(order="row"))
+    def wired(tile_rows: int) -> Product:
+        schedule = Schedule(order="row", tile_rows=tile_rows)
+        return linear("out", x, stored("w", (12, 12)), None, FLOAT32, schedule)
 
+    # Far fewer rows than wished are put together.
+    assert wired(16).nest.left.rows == 12
+    kernel = wired(4)
     assert kernel.nest.groups == 1
     (left, right) = kernel.operands
     assert left.layout is not None
     assert left.layout.same_order(Layout.tiled((2, 6, 12), (1, 2, 3)))
     assert right.layout is not None
     assert right.layout.tile == (12, 3)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_units_take_turns(order: Order) -> None:
+    """Four units read four tiles of weights side by side: far fewer cycles for the same bytes."""
+    x, weight = numbers(32, 64), numbers(256, 64)
+
+    def run(units: int) -> Report:
+        schedule = Schedule(tile_rows=8, tile_cols=16, tile_inner=64, order=order, units=units)
+        kernel = linear("linear", stored("x", x), stored("w", weight), None, FLOAT32, schedule)
+        assert kernel.nest.units == units
+        return checked(program_of(kernel, schedule=schedule, expected=x @ weight.T))
+
+    one, four = run(1), run(4)
+
+    assert four.cycles is not None
+    assert one.cycles is not None
+    assert 3 * four.cycles < one.cycles
+    assert four.flops == one.flops

@@ -122,10 +122,10 @@ class Single:
         merge_chains(model)
         with Program("call") as program:
             wire(program, model)
-        given: dict[str, Any] = {
+        expects: dict[str, Any] = {
             name: functools.partial(np.copy, each) for name, each in wanted.items()
         }
-        program.expect(equal_nan=True, **given)
+        program.expect(equal_nan=True, **expects)
         return program
 
 

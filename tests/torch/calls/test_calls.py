@@ -197,14 +197,6 @@ def _narrow(draw: st.DrawFn, x: Any) -> Arguments:
     return (x, dim, first, draw(st.integers(1, x.shape[dim] - first))), {}
 
 
-def _padded(draw: st.DrawFn, x: Any) -> Arguments:
-    sizes: list[int] = []
-    for size in reversed(x.shape[draw(st.integers(0, x.ndim - 1)) :]):
-        first = draw(st.integers(1 - size, 2))
-        sizes += [first, draw(st.integers(1 - size - min(first, 0), 2))]
-    return (x, sizes), {}
-
-
 def _selected(draw: st.DrawFn, x: Any) -> Arguments:
     dim = _dim(draw, x)
     return (x, dim, draw(st.integers(-x.shape[dim], x.shape[dim] - 1))), {}
@@ -280,7 +272,6 @@ CASES: Final[dict[str, Draw]] = {
     "aten._reshape_alias.default": _skip,
     "aten._to_copy.default": lambda draw, x: ((x,), {"dtype": draw(DTYPES)}),
     "aten.add.Tensor": _scaled,
-    "aten.constant_pad_nd.default": _padded,
     "aten.clamp.Tensor": lambda draw, x: ((x, _other(draw, x), _other(draw, x)), {}),
     "aten.clamp.default": lambda draw, x: (draw(BOUNDS)(x), {}),
     "aten.clip.default": lambda draw, x: (draw(BOUNDS)(x), {}),

@@ -1,0 +1,142 @@
+"""GPT-2 (medium) beside StreamTensor's on a board (arXiv 2509.13694v2, section 6).
+
+Time to first token is that of reading the whole prompt; the speed is that of a decode step behind a
+cache of the mean length, the prompt and half of what is generated; latency is the first plus the
+output divided by the second, as StreamTensor has it. Each is 24 times a layer and once embedding,
+last norm and head, one after the other.
+
+What a simulated fabric can say about that board: which bytes have to move, what share of the
+memory's peak a dataflow graph of such units reaches, and what it comes to with the board's clock.
+What it cannot: how fast the board's kernels are. Their tiles, unrolling and channels are not
+published, nor is the traffic. Two things that are assumed decide by a factor of ten, so both ways
+are run: a unit moves 64 bytes a cycle and its loads hand over one request a cycle, as in the paper
+of the STeP fabric (``narrow``), or 1,024 bytes and 16 requests (``wide``). And these differ:
+
+* Numbers are of eight bits; StreamTensor's weights are of four, half the bytes.
+* There is one unit for each operator: see ``allocated_flops_per_cycle``. The board has 98,000
+  operations a cycle in all.
+* Layers wait for each other; nothing of the next one is loaded before the last one has ended.
+* A prompt is read for its keys, values and the logits of its last token. Whether StreamTensor's is
+  read so is not said: its time to first token is about one token's time for each of the prompt.
+* Joules are the board's 150 W for as long as it takes, an upper bound.
+
+Needs the extra torch.
+
+Run: python -m fabric study programs/studies/streamtensor_gpt2.py -o streamtensor_gpt2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from paper.tables import PROGRAMS, rows
+from whole.parts import Setting, joined, parts_of, total
+
+from fabric import Claim, Findings, Judgement, Study, Verdict
+
+MODEL: Final = "gpt2"
+SIZES: Final = (32, 64, 128, 256)
+"""Tokens of the prompt, and as many that are generated."""
+
+FABRICS: Final[dict[str, Setting]] = {
+    "narrow": {"hardware.on_chip.bytes_per_cycle": 64, "hardware.hbm.requests_per_bundle": 1},
+    "wide": {"hardware.on_chip.bytes_per_cycle": 1024, "hardware.hbm.requests_per_bundle": 16},
+}
+
+WATTS: Final = 150
+"""Of the board: ``programs/hardware/u55c_like.toml``."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """What a prompt and as many generated tokens take.
+
+    Attributes:
+        first_ms: to the first token.
+        speed: tokens a second, from then on.
+        latency_ms: of all.
+        tokens_per_joule: while tokens are generated.
+    """
+
+    first_ms: float
+    speed: float
+    latency_ms: float
+    tokens_per_joule: float
+
+
+def study() -> Study:
+    """Return the study."""
+    return Study(
+        program=PROGRAMS / "torch_model.py",
+        hardware=PROGRAMS / "hardware/u55c_like.toml",
+        question="How fast is GPT-2 on a fabric with the clock and the memory of a U55C?",
+        fixed={
+            "model": MODEL,
+            "size": "full",
+            "batch": 1,
+            "dtype": "float8_e4m3fn",
+            "tile_cols": 256,
+        },
+        space=joined(
+            fabric | step | part
+            for fabric in FABRICS.values()
+            for size in SIZES
+            for step in (_prefill(size), _decode(size))
+            for part, _ in parts_of(MODEL)
+        ),
+        claims=tuple(
+            Claim(
+                f"{what} of {size} tokens in and {size} out",
+                "section 6, table of GPT-2",
+                f"{published} {unit}",
+                partial(_judged, size, attribute, unit),
+            )
+            for size in SIZES
+            for what, attribute, unit, published in _published(size)
+        ),
+    )
+
+
+def times(findings: Findings, fabric: str, size: int) -> Times:
+    """Return what ``size`` tokens in and as many out take on a fabric."""
+    seconds = partial(total, findings, "seconds", MODEL)
+    first = seconds(FABRICS[fabric] | _prefill(size))
+    token = seconds(FABRICS[fabric] | _decode(size))
+    return Times(1e3 * first, 1 / token, 1e3 * (first + size * token), 1 / (token * WATTS))
+
+
+def _prefill(size: int) -> Setting:
+    return {"phase": "prefill", "context": size}
+
+
+def _decode(size: int) -> Setting:
+    return {"phase": "decode", "context": size + size // 2}
+
+
+def _published(size: int) -> list[tuple[str, str, str, str]]:
+    """Return what is published of StreamTensor: what it is, our attribute, its unit, its number."""
+    (row,) = (
+        each
+        for each in rows("streamtensor_gpt2.csv")
+        if each["system"] == "streamtensor_u55c_w4a8" and each["input_tokens"] == str(size)
+    )
+    return [
+        ("Time to first token", "first_ms", "ms", row["ttft_ms"]),
+        ("Tokens a second", "speed", "tokens/s", row["tokens_per_second"]),
+        ("Latency", "latency_ms", "ms", row["latency_ms"]),
+    ]
+
+
+def _judged(size: int, attribute: str, unit: str, findings: Findings) -> Judgement:
+    """Say what ours comes to, narrow and wide."""
+    found = {fabric: times(findings, fabric, size) for fabric in FABRICS}
+    numbers = " to ".join(f"{getattr(each, attribute):.4g}" for each in found.values())
+    energy = " and ".join(f"{each.tokens_per_joule:.3g}" for each in found.values())
+    return Judgement(
+        f"{numbers} {unit}",
+        Verdict.UNPUBLISHED,
+        "Narrow units to wide ones, eight-bit weights; the board's tiles, unrolling and channels "
+        f"are not public. {energy} tokens per joule at {WATTS} W.",
+    )

@@ -1,0 +1,96 @@
+"""Six language models of PyTorch, whole ones, on the paper's fabric with a clock and prices.
+
+A model reads prompts of 512 tokens, or makes a token for each of 16 requests behind caches of 512.
+Each takes its layers one after the other, those that are alike run once and multiplied, and once
+embedding, last norm and head. Weights and activations are of bfloat16. Experts are those of
+recorded layers.
+
+Needs the extra torch.
+
+Run: python -m fabric study programs/studies/torch_models.py -o torch_models
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from paper.tables import PROGRAMS, routing
+from whole.parts import PARTS, Setting, joined, parts_of, total
+
+from fabric import Findings, Picture, Study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLES: Final = {
+    "gpt2": "GPT-2 (medium)",
+    "llama": "TinyLlama 1.1B",
+    "qwen3": "Qwen3 0.6B",
+    "gemma3": "Gemma 3 1B",
+    "qwen3-moe": "Qwen3-30B-A3B",
+    "mixtral": "Mixtral-8x7B",
+}
+
+STEPS: Final[dict[str, Setting]] = {
+    "prefill": {"phase": "prefill", "batch": 1, "context": 512},
+    "decode": {"phase": "decode", "batch": 16, "context": 512},
+}
+
+ROUTING: Final = {
+    "qwen3-moe": routing("qwen_b1024/022_016.npz"),
+    "mixtral": routing("mixtral_b1024/019_009.npz"),
+}
+
+
+def study() -> Study:
+    """Return the study."""
+    return Study(
+        program=PROGRAMS / "torch_model.py",
+        hardware=PROGRAMS / "hardware/paper_priced.toml",
+        question="How many tokens a second, and for a joule, do whole models make on this fabric?",
+        fixed={"size": "full", "tile_cols": 128, "attention_regions": 4},
+        space=joined(
+            {"model": model, "routing": ROUTING.get(model)} | step | part
+            for model in PARTS
+            for step in STEPS.values()
+            for part, _ in parts_of(model)
+        ),
+        pictures=(
+            Picture(
+                "models",
+                "Whole models: layers and ends, one after the other",
+                draw,
+                "Layers that are alike were run once and are multiplied by their number.",
+            ),
+        ),
+    )
+
+
+def rates(findings: Findings, model: str, step: str) -> tuple[float, float]:
+    """Return tokens a second and for a joule, of all requests together."""
+    setting = {"model": model} | STEPS[step]
+    batch, context = setting["batch"], setting["context"]
+    assert isinstance(batch, int)
+    assert isinstance(context, int)
+    tokens = batch * (context if step == "prefill" else 1)
+    return (
+        tokens / total(findings, "seconds", model, setting),
+        tokens / total(findings, "joules", model, setting),
+    )
+
+
+def draw(findings: Findings, figure: Figure) -> None:
+    """Draw tokens a second of every model, with both numbers beside."""
+    figure.set_size_inches(8, 6.4)
+    for axes, step in zip(figure.subplots(len(STEPS)), STEPS, strict=True):
+        found = [rates(findings, model, step) for model in PARTS]
+        bars = axes.barh([TITLES[model] for model in PARTS], [speed for speed, _ in found])
+        axes.bar_label(
+            bars, [f" {speed:,.0f} tokens/s, {joule:,.1f} tokens/J" for speed, joule in found]
+        )
+        axes.set_xscale("log")
+        axes.margins(x=0.6)
+        axes.invert_yaxis()
+        axes.set_title(step)
+    axes.set_xlabel("tokens a second, all requests together")
+    figure.set_layout_engine("constrained")

@@ -1,0 +1,51 @@
+"""Whole models of ``torch_model.py``, which are run in parts, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from operator import add
+from typing import Final, TypeAlias
+
+from paper.claims import number
+
+from fabric import Findings, Space, grid
+
+__all__ = ["PARTS", "Setting", "joined", "parts_of", "total"]
+
+Setting: TypeAlias = dict[str, str | int | float | bool | None]
+
+PARTS: Final[dict[str, dict[int, int]]] = {
+    "gpt2": {0: 24},
+    "llama": {0: 22},
+    "qwen3": {0: 28},
+    "gemma3": {0: 22, 5: 4},
+    "qwen3-moe": {0: 48},
+    "mixtral": {0: 32},
+}
+"""The layers of each model that are unlike others, by their numbers, and how many are like them."""
+
+
+def parts_of(model: str) -> list[tuple[Setting, int]]:
+    """Return the parts of a model, and how often each is run for a step of it."""
+    ends: Setting = {"part": "ends", "first_layer": 0}
+    layers: list[tuple[Setting, int]] = [
+        ({"part": "layers", "first_layer": first}, count) for first, count in PARTS[model].items()
+    ]
+    return [(ends, 1), *layers]
+
+
+def joined(settings: Iterable[Setting]) -> Space:
+    """Return one setting after the other."""
+    return reduce(add, (grid({name: (value,) for name, value in one.items()}) for one in settings))
+
+
+def total(findings: Findings, metric: str, model: str, setting: Setting) -> float:
+    """Return what all parts of a model take, one after the other.
+
+    Raises:
+        ConfigurationError: one did not complete, or there is none, or several.
+    """
+    return sum(
+        times * number(findings, metric, **setting, **part) for part, times in parts_of(model)
+    )

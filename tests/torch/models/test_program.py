@@ -1,0 +1,181 @@
+"""``programs/torch_model.py``: its parts, parameters and sizes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import layers.torch_parts  # noqa: F401 - one test takes it away
+import numpy as np
+import pytest
+from layers.torch_sizes import FAMILIES, FULL, TINY, ModelName, alike, layers_of
+from layers.torch_weights import model_of
+from safetensors.torch import save_model
+
+from fabric import ConfigurationError, Cost, Report, simulate
+from tests.programs.loading import DATA, program
+
+TRACES = DATA / "traces"
+
+
+def run(mode: str, **parameters: object) -> Report:
+    """Run a model."""
+    return simulate(program("torch_model", **parameters), mode=mode)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"model": "gpt2", "phase": "decode", "part": "ends"},
+        {"model": "gemma3", "part": "layers", "context": 9},
+        {"model": "gemma3", "part": "layers", "first_layer": 1, "phase": "decode", "context": 9},
+        {"model": "llama", "batch": 1, "context": 1, "layers": 1},
+        {"model": "qwen3", "batch": 1, "context": 1, "phase": "decode", "part": "layers"},
+        {"model": "mixtral", "batch": 1, "context": 1, "part": "layers"},
+        {"model": "qwen3-moe", "batch": 3, "context": 5, "part": "layers", "ragged": "static"},
+    ],
+    ids=str,
+)
+def test_parts(parameters: dict[str, Any]) -> None:
+    """A part computes what PyTorch does, and takes as many cycles without data."""
+    computed, timed = run("functional", **parameters), run("timing", **parameters)
+
+    assert computed.verified, computed.verification
+    assert computed.cycles == timed.cycles
+
+
+def test_lengths_of_caches(tmp_path: Path) -> None:
+    """Keys and values are read of as many tokens as a request has, in whole tiles."""
+    lengths = np.array([1, 30, 7, 64])
+    file = tmp_path / "lengths.npy"
+    np.save(file, lengths)
+    given: dict[str, Any] = {"model": "llama", "phase": "decode", "part": "layers", "batch": 4}
+    tile = {"tile_keys": 8, "dtype": "float32"}
+
+    ragged = run("functional", kv=file, **given, **tile)
+    longest = run("timing", context=64, **given, **tile)
+
+    assert ragged.verified
+    # Two heads of 8 columns, of keys and of values, of 4 bytes. Where a request begins within a
+    # tile, each head reads which keys of the tile there are, a byte each.
+    unread = sum((64 - length) // 8 * 8 for length in lengths)
+    masks = 8 * sum(length % 8 > 0 for length in lengths)
+    saved = longest.off_chip_traffic_bytes - ragged.off_chip_traffic_bytes
+    assert unread * 2 * 8 * 2 * 4 - masks * 2 == saved
+
+
+def test_weights_of_a_file(tmp_path: Path) -> None:
+    """What a layer computes with weights of a file is what PyTorch computes with them."""
+    file = tmp_path / "weights.safetensors"
+    model = model_of("llama", TINY["llama"], range(2), "bfloat16", weights=None, seed=5)
+    save_model(model, file)
+
+    report = run("functional", model="llama", part="layers", first_layer=1, weights=file)
+
+    assert report.verified
+
+
+class TestRouting:
+    def test_all_to_the_same(self, tmp_path: Path) -> None:
+        """In timing mode a file says which experts work; those that get no rows load nothing."""
+        file = tmp_path / "routing.npz"
+        np.savez(file, data=np.tile([3, 0], (6, 1)))
+        given: dict[str, Any] = {"model": "mixtral", "part": "layers", "batch": 6, "context": 1}
+
+        two = run("timing", **given, routing=file)
+        np.savez(file, data=[[3, 0], [0, 1], [1, 2], [2, 3], [3, 1], [0, 2]])
+        four = run("timing", **given, routing=file)
+
+        # Three matrices of 32 x 48 of two bytes for each of the two idle experts.
+        assert 2 * 3 * 32 * 48 * 2 == four.off_chip_traffic_bytes - two.off_chip_traffic_bytes
+
+    def test_of_a_trace(self) -> None:
+        """A full layer of Qwen3-30B-A3B with the experts of a recorded one."""
+        report = run(
+            "timing",
+            model="qwen3-moe",
+            size="full",
+            part="layers",
+            phase="decode",
+            batch=64,
+            context=64,
+            routing=TRACES / "expert_routing/qwen_b64/032_012.npz",
+        )
+
+        assert "completed" == report.status
+        assert 48 == report.stands_for_runs
+        assert 64 == report.tokens
+
+    def test_without_experts(self, tmp_path: Path) -> None:
+        """A model without experts takes none."""
+        with pytest.raises(ConfigurationError, match="expected none for a model without experts"):
+            program("torch_model", model="llama", routing=tmp_path / "routing.npz")
+
+
+def test_a_whole_model() -> None:
+    """A full model is its ends and its layers: reading its weights alone takes the bytes it has."""
+    given: dict[str, Any] = {"model": "qwen3", "size": "full", "phase": "decode", "batch": 1}
+
+    cost = Cost.of(*(run("timing", part=part, context=1, **given) for part in ("ends", "layers")))
+
+    # The head, 151,936 x 1,024, is tied to the embedding; all of it and of the layers is read.
+    read = 2 * (595_776_000 + 1024)
+    assert [1, 28] == [each.runs for each in cost.parts]
+    assert 1 == cost.tokens
+    assert read == pytest.approx(cost.off_chip_traffic_bytes, rel=0.02)
+    assert cost.off_chip_traffic_bytes >= 2 * 595_776_000
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_layers_that_are_alike(name: ModelName) -> None:
+    """Those that transformers configures alike."""
+    every = range(layers_of(FULL[name]))
+    whole = model_of(FAMILIES[name], FULL[name], every, "bfloat16", weights=None, seed=None)
+    types = getattr(whole.config, "layer_types", None) or ["full"] * layers_of(FULL[name])
+
+    for layer in (0, 5):
+        same = [number for number, each in enumerate(types) if each == types[layer]]
+        assert same == alike(FULL[name], layer)
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            ({"batch": 0}, "batch is 0: expected 1 to 2,147,483,647"),
+            (
+                {"context": 257},
+                "a request has 257 tokens: expected at most 256, the positions of gpt2",
+            ),
+            (
+                {"context": 256, "phase": "decode"},
+                "a request has 257 tokens: expected at most 256, the positions of gpt2",
+            ),
+            ({"part": "ends", "layers": 1}, "layers is 1: expected none with part=ends"),
+            (
+                {"part": "layers", "first_layer": 2},
+                "first_layer is 2 and layers is 1: expected layers of 2",
+            ),
+            (
+                {"dtype": "float8_e4m3fn"},
+                "dtype is float8_e4m3fn, in which PyTorch does not compute: expected a model "
+                "without weights",
+            ),
+        ],
+    )
+    def test_parameters(self, parameters: dict[str, object], message: str) -> None:
+        """Parameters that do not fit are refused before anything is traced."""
+        with pytest.raises(ConfigurationError) as refused:
+            program("torch_model", **parameters)
+
+        assert message in str(refused.value)
+
+    def test_without_torch(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Without the extra one sentence says which it is."""
+        monkeypatch.delattr("layers.torch_parts")
+        monkeypatch.delitem(sys.modules, "layers.torch_parts")
+        monkeypatch.setitem(sys.modules, "transformers.cache_utils", None)
+
+        with pytest.raises(ConfigurationError, match=r"which is not installed: expected the extra"):
+            program("torch_model")
