@@ -99,11 +99,13 @@ def study() -> Study:
     )
 
 
-def times(findings: Findings, fabric: str, size: int) -> Times:
-    """Return what ``size`` tokens in and as many out take on a fabric."""
+def times(findings: Findings, fabric: str, size: int) -> Times | None:
+    """Return what ``size`` tokens in and as many out take on a fabric; None where a run failed."""
     seconds = partial(total, findings, "seconds", MODEL)
     first = seconds(FABRICS[fabric] | _prefill(size))
     token = seconds(FABRICS[fabric] | _decode(size))
+    if first is None or token is None:
+        return None
     return Times(1e3 * first, 1 / token, 1e3 * (first + size * token), 1 / (token * WATTS))
 
 
@@ -131,9 +133,12 @@ def _published(size: int) -> list[tuple[str, str, str, str]]:
 
 def _judged(size: int, attribute: str, unit: str, findings: Findings) -> Judgement:
     """Say what ours comes to, narrow and wide."""
-    found = {fabric: times(findings, fabric, size) for fabric in FABRICS}
-    numbers = " to ".join(f"{getattr(each, attribute):.4g}" for each in found.values())
-    energy = " and ".join(f"{each.tokens_per_joule:.3g}" for each in found.values())
+    found = [times(findings, fabric, size) for fabric in FABRICS]
+    ended = [each for each in found if each is not None]
+    if len(ended) < len(found):
+        return Judgement("", Verdict.UNPUBLISHED, "A run of it did not complete.")
+    numbers = " to ".join(f"{getattr(each, attribute):.4g}" for each in ended)
+    energy = " and ".join(f"{each.tokens_per_joule:.3g}" for each in ended)
     return Judgement(
         f"{numbers} {unit}",
         Verdict.UNPUBLISHED,

@@ -3,7 +3,8 @@
 A model reads prompts of 512 tokens, or makes a token for each of 16 requests behind caches of 512.
 Each takes its layers one after the other, those that are alike run once and multiplied, and once
 embedding, last norm and head. Weights and activations are of bfloat16. Experts are those of
-recorded layers.
+recorded layers; the places of the largest scores are integers of 64 bits, which have no price yet:
+models with experts have no joules.
 
 Needs the extra torch.
 
@@ -12,6 +13,7 @@ Run: python -m fabric study programs/studies/torch_models.py -o torch_models
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from paper.tables import PROGRAMS, routing
@@ -66,31 +68,37 @@ def study() -> Study:
     )
 
 
-def rates(findings: Findings, model: str, step: str) -> tuple[float, float]:
-    """Return tokens a second and for a joule, of all requests together."""
+def rates(findings: Findings, model: str, step: str) -> tuple[float, float] | None:
+    """Return tokens a second and for a joule, of all requests together; not a number for none.
+
+    None where a run did not complete.
+    """
     setting = {"model": model} | STEPS[step]
     batch, context = setting["batch"], setting["context"]
     assert isinstance(batch, int)
     assert isinstance(context, int)
     tokens = batch * (context if step == "prefill" else 1)
-    return (
-        tokens / total(findings, "seconds", model, setting),
-        tokens / total(findings, "joules", model, setting),
-    )
+    seconds = total(findings, "seconds", model, setting)
+    joules = total(findings, "joules", model, setting)
+    return None if seconds is None else (tokens / seconds, tokens / (joules or math.nan))
 
 
 def draw(findings: Findings, figure: Figure) -> None:
     """Draw tokens a second of every model, with both numbers beside."""
     figure.set_size_inches(8, 6.4)
     for axes, step in zip(figure.subplots(len(STEPS)), STEPS, strict=True):
-        found = [rates(findings, model, step) for model in PARTS]
-        bars = axes.barh([TITLES[model] for model in PARTS], [speed for speed, _ in found])
-        axes.bar_label(
-            bars, [f" {speed:,.0f} tokens/s, {joule:,.1f} tokens/J" for speed, joule in found]
-        )
+        found = {model: rates(findings, model, step) for model in PARTS}
+        ended = {model: each for model, each in found.items() if each is not None}
+        bars = axes.barh([TITLES[each] for each in ended], [speed for speed, _ in ended.values()])
+        axes.bar_label(bars, [_label(*each) for each in ended.values()])
         axes.set_xscale("log")
         axes.margins(x=0.6)
         axes.invert_yaxis()
         axes.set_title(step)
     axes.set_xlabel("tokens a second, all requests together")
     figure.set_layout_engine("constrained")
+
+
+def _label(speed: float, for_a_joule: float) -> str:
+    priced = "no price" if math.isnan(for_a_joule) else f"{for_a_joule:,.1f} tokens/J"
+    return f" {speed:,.0f} tokens/s, {priced}"

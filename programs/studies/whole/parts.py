@@ -7,8 +7,6 @@ from functools import reduce
 from operator import add
 from typing import Final, TypeAlias
 
-from paper.claims import number
-
 from fabric import Findings, Space, grid
 
 __all__ = ["PARTS", "Setting", "joined", "parts_of", "total"]
@@ -40,12 +38,11 @@ def joined(settings: Iterable[Setting]) -> Space:
     return reduce(add, (grid({name: (value,) for name, value in one.items()}) for one in settings))
 
 
-def total(findings: Findings, metric: str, model: str, setting: Setting) -> float:
+def total(findings: Findings, metric: str, model: str, setting: Setting) -> float | None:
     """Return what all parts of a model take, one after the other.
 
-    Raises:
-        ConfigurationError: one did not complete, or there is none, or several.
+    None where one did not complete, or has no such number: joules where something has no price.
     """
-    return sum(
-        times * number(findings, metric, **setting, **part) for part, times in parts_of(model)
-    )
+    found = [(findings.value(metric, **setting, **part), times) for part, times in parts_of(model)]
+    known = [times * value for value, times in found if value is not None]
+    return sum(known) if len(known) == len(found) else None
