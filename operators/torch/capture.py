@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import torch
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind
+from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 
+from fabric import ProgramError
 from operators.torch.call import Spec
 from operators.torch.numbers import dtype_of
 from operators.torch.registry import importer_of
@@ -49,12 +50,17 @@ class Captured:
 
 
 def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Captured:
-    """Trace ``module`` for arguments like these."""
+    """Trace ``module`` for arguments like these.
+
+    Raises:
+        ProgramError: it writes to buffers of its own, or to its arguments.
+    """
     traced = _where_the_weights_are(module, (args, dict(kwargs)))
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns about itself
         exported = torch.export.export(module, *traced, strict=False)
         exported = _taken_apart(exported.run_decompositions({}))
+    _check_only_returns(module, exported)
     given = iter(torch.utils._pytree.tree_leaves((args, dict(kwargs))))
     held = {**exported.state_dict, **exported.constants}
     tensors: dict[Node, torch.Tensor] = {}
@@ -74,6 +80,17 @@ def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
     calls = tuple(node for node in exported.graph.nodes if node.op == "call_function")
     known = frozenset(data), frozenset(parameters), frozenset(inputs)
     return Captured(calls, tensors, *known, tuple(output.args[0]))
+
+
+def _check_only_returns(module: torch.nn.Module, exported: ExportedProgram) -> None:
+    """Refuse a module that does more than return tensors."""
+    specs = exported.graph_signature.output_specs
+    written = [str(each.target) for each in specs if each.kind is not OutputKind.USER_OUTPUT]
+    if written:
+        raise ProgramError(
+            f"from_torch is given {type(module).__name__}, which writes to {', '.join(written)}: "
+            "expected a module that leaves its buffers and its arguments as they are"
+        )
 
 
 def _where_the_weights_are(module: torch.nn.Module, given: Any) -> Any:

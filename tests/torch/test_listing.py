@@ -65,6 +65,28 @@ class Nothing(nn.Module):
         return torch.exp(x)[:0]
 
 
+class Counting(nn.Module):
+    """It writes to a buffer."""
+
+    def __init__(self) -> None:
+        """Begin at nothing."""
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(4, 8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Add up."""
+        self.seen += x
+        return self.seen * 2
+
+
+class Overwriting(nn.Module):
+    """It writes to its argument."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Add in place."""
+        return x.add_(1)
+
+
 def command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run the command."""
     called = [sys.executable, "-m", "operators.torch", *arguments]
@@ -96,6 +118,18 @@ def test_all_of_them() -> None:
         "aten.view_as_real.default",
     ]
     assert [each.module for each in found] == ["inner", "", "", ""]
+
+
+@pytest.mark.parametrize(("module", "written"), [(Counting(), "seen"), (Overwriting(), "x")])
+def test_modules_that_write(module: nn.Module, written: str) -> None:
+    """What a module leaves behind, other than its results, would be lost: it is refused."""
+    with pytest.raises(ProgramError) as caught:
+        from_torch(module, (torch.randn(4, 8),))
+
+    assert str(caught.value).endswith(
+        f"from_torch is given {type(module).__name__}, which writes to {written}: expected a "
+        "module that leaves its buffers and its arguments as they are"
+    )
 
 
 def test_what_would_be_needed() -> None:
