@@ -56,6 +56,7 @@ def build(
     tile_cols: int = 64,
     tile_inner: int = 64,
     tile_keys: int = 64,
+    units: int = 1,
     attention_regions: int = 1,
     order: Literal["weight", "row", "output"] = "weight",
     ragged: Literal["static", "dynamic"] = "dynamic",
@@ -83,6 +84,7 @@ def build(
         tile_cols: columns of a weight's tile.
         tile_inner: inner dimension of products that are summed tile by tile.
         tile_keys: rows of a tile of keys and values.
+        units: how many share the columns of a product with weights.
         attention_regions: how many share the work of an attention.
         order: of matrix products: what stays, ``weight``, ``row`` or ``output``.
         ragged: tiles of an expert's tokens, ``static`` or ``dynamic``.
@@ -128,6 +130,7 @@ def build(
         tile_cols=tile_cols,
         tile_inner=tile_inner,
         tile_keys=tile_keys,
+        units=units,
         attention_regions=attention_regions,
         order=order,
         ragged=ragged,

@@ -20,6 +20,9 @@ from operators.kernels.tensors import Stored, View
 
 __all__ = ["left_tiles", "linear", "tile_of"]
 
+_NARROWER = 8
+"""How many times narrower than wished tiles of weights may be for units to share them evenly."""
+
 _THINNER = 4
 """How many times fewer rows than wished tiles may have to be taken as they come."""
 
@@ -68,8 +71,12 @@ def linear(
             return Product(name, nest, x, weight, dtype, added=bias, factors=factors)
         whole = readable((x,), Layout.tiled(left.shape, (*left.tile[:-1], inner)), whole_rows=False)
         nest = Nest(whole, 0, size, size, "row")
-    cols = tile_of(size, schedule.tile_cols)
-    keeps = None
+    units = at_most(schedule.units, size)
+    cols, keeps = tile_of(size // units, schedule.tile_cols), None
+    if cols is None and units > 1:
+        # Narrower tiles, so that all units have as many: they load as many bytes in as many cycles.
+        narrow = fit(size // units, schedule.tile_cols)
+        cols = narrow if narrow * _NARROWER >= schedule.tile_cols else None
     if cols is None:
         cols = schedule.tile_cols
         if bias is None or isinstance(bias.source, Stored):
@@ -78,7 +85,7 @@ def linear(
             bias = None if bias is None else _padded(bias, -1, size)
         else:
             cols = fit(size, cols)
-    units = at_most(schedule.units, size // cols)
+        units = at_most(schedule.units, size // cols)
     nest = Nest(nest.left, 0, size, cols, nest.order, units)
     return Product(name, nest, x, weight, dtype, added=bias, factors=factors, keeps=keeps)
 

@@ -10,7 +10,7 @@ from operators.kernels.kernel import Operand
 from operators.kernels.linear import linear
 from operators.kernels.model import Model
 from operators.kernels.realise import realised
-from operators.kernels.schedule import Schedule
+from operators.kernels.schedule import Order, Schedule
 from operators.kernels.storing import Store
 from operators.kernels.tensors import Stored, View
 from operators.kernels.tuning import candidates, tuned
@@ -126,4 +126,20 @@ def test_channels_of_a_larger_program_are_as_deep_as_its_run_uses(
         for each in report.channels_counters
         if each.elements
     )
+    assert any(each.depth > 1 for each in report.channels_counters)
     assert "as deep as a run has filled them" in report.extra["schedule"]
+
+
+@pytest.mark.parametrize("order", ["weight", "row", "output"])
+def test_buffers_of_a_group_fit_or_it_is_refused(order: Order) -> None:
+    """What is left of buffers of stored tensors that are read again counts."""
+    refused = 0
+    for budget in (0, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000):
+        schedule = Schedule(order=order, tile_rows=8, tile_cols=8, on_chip_bytes=budget)
+        try:
+            program = layers(schedule)
+        except CapacityError:
+            refused += 1
+            continue
+        assert program.extra["largest_group_buffer_bytes"]() <= budget  # type: ignore[operator]
+    assert refused < 9
