@@ -97,20 +97,20 @@ class TestRouting:
         assert 2 * 3 * 32 * 48 * 2 == traffic(four) - traffic(two)
 
     def test_of_a_trace(self) -> None:
-        """A full layer of Qwen3-30B-A3B with the experts of a recorded one."""
+        """A full layer of Mixtral-8x7B with the experts of a recorded one."""
         report = run(
             "timing",
-            model="qwen3-moe",
+            model="mixtral",
             size="full",
             part="layers",
             phase="decode",
             batch=64,
             context=64,
-            routing=TRACES / "expert_routing/qwen_b64/032_012.npz",
+            routing=TRACES / "expert_routing/mixtral_b64/008_010.npz",
         )
 
         assert "completed" == report.status
-        assert 48 == report.stands_for_runs
+        assert 32 == report.stands_for_runs
         assert 64 == report.tokens
 
     def test_without_experts(self, tmp_path: Path) -> None:
