@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.transcripts import ROOT, Block, blocks, clone, happened
+from tests.docs.transcripts import ROOT, Block, blocks, clone, happened, named, skip_without_torch
 
 FILE = ROOT / "README.md"
 README = FILE.read_text(encoding="utf-8")
@@ -15,9 +15,18 @@ BLOCKS = [each for each in blocks(README) if each.text.startswith(("$ ", ">>> ")
 """Transcripts: commands after ``$`` or ``>>>``, and what they print on standard output."""
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.text.splitlines()[0][2:])
+def first_line(block: Block) -> str:
+    """Return the name of the test of a block."""
+    return named(block.text.splitlines()[0][2:], [block])
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=first_line)
 def test_transcript(block: Block, tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    """Each command prints what the README shows, 100 columns wide, in a clone with no runs yet."""
+    """Each command prints what the README shows, 100 columns wide, in a clone with no runs yet.
+
+    Those with PyTorch are skipped, visibly, where that is not installed.
+    """
+    skip_without_torch([block])
     found = happened(block, clone(tmp_path), [])
     if pytestconfig.getoption("--write-golden"):
         FILE.write_text(FILE.read_text(encoding="utf-8").replace(block.text, found), "utf-8")

@@ -11,6 +11,7 @@ from fabric.values.stream_type import TileType, shape_text
 from fabric.values.value import ADDRESS_DTYPE, row_bytes
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.operator import Node
+from fabric.wiring.stream import LaidOut
 
 __all__ = ["advice"]
 
@@ -141,8 +142,8 @@ def _undecided(plan: Plan) -> Callable[[Node], str | None]:
 def _needless(plan: Plan) -> Iterator[str]:
     for node in plan.nodes:
         for stream in node.assumed:
-            if stream.used and not stream.says_nothing:
-                continue
+            if isinstance(stream, LaidOut) or (stream.used and not stream.says_nothing):
+                continue  # a layout says nothing of the shape
             why = "is what its operators say" if stream.says_nothing else "is used by no operator"
             yield (
                 f"{stream.place}: {node.name}.{stream.port}: the assumed shape "

@@ -3,8 +3,7 @@
 A model reads prompts of 512 tokens, or makes a token for each of 16 requests behind caches of 512.
 Each takes its layers one after the other, those that are alike run once and multiplied, and once
 embedding, last norm and head. Weights and activations are of bfloat16. Experts are those of
-recorded layers; the places of the largest scores are integers of 64 bits, which have no price yet:
-models with experts have no joules.
+recorded layers.
 
 Needs the extra torch.
 

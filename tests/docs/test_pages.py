@@ -9,7 +9,7 @@ import pytest
 
 from fabric.deadlock.document import KINDS
 from tests.docs.reference import PAGES, pages
-from tests.docs.transcripts import blocks, clone, happened
+from tests.docs.transcripts import blocks, clone, happened, named, skip_without_torch
 
 GENERATED = pages()
 WRITTEN = sorted(str(file.relative_to(PAGES)) for file in PAGES.rglob("*.md"))
@@ -18,15 +18,23 @@ IMAGE = re.compile(r"!\[[^\]]*\]\(([^)]*)\)")
 LINK = re.compile(r"!?\[[^\]]*\]\((?!https?://)([^)#]*)(?:#([^)]*))?\)")
 
 
-@pytest.mark.parametrize("page", BY_HAND)
+def shown(page: str) -> str:
+    """Return the name of the test of what a page shows."""
+    return named(page, blocks((PAGES / page).read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("page", BY_HAND, ids=shown)
 def test_transcripts(page: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """What a page shows happens so, from its beginning to its end, in a clone with no runs yet.
 
-    An image of the name of a file that its commands write is that file.
+    An image of the name of a file that its commands write is that file. A page with PyTorch is
+    skipped, visibly, where that is not installed.
     """
     here, file = clone(tmp_path), PAGES / page
+    text = file.read_text(encoding="utf-8")
+    skip_without_torch(blocks(text))
     entered: list[str] = []
-    for block in blocks(text := file.read_text(encoding="utf-8")):
+    for block in blocks(text):
         found = happened(block, here, entered)
         if pytestconfig.getoption("--write-golden"):
             text = text.replace(block.text, found)

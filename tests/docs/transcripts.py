@@ -11,17 +11,23 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["ROOT", "Block", "blocks", "clone", "happened"]
+import pytest
+
+__all__ = ["ROOT", "Block", "blocks", "clone", "happened", "named", "skip_without_torch"]
 
 ROOT: Final = Path(__file__).parents[2]
 
 _BLOCK: Final = re.compile(
     r'^```(\w*)(?: title="([^"]+)")?[^\n]*\n(.*?)^```', re.MULTILINE | re.DOTALL
 )
+_COMMAND: Final = re.compile(r"^\$ ((?:.*\\\n)*.*)\n", re.MULTILINE)
+_OF_TORCH: Final = re.compile(r"torch|own_module")
+"""What a block names that needs PyTorch: the library, ``operators.torch``, programs with it."""
 
 
 class Block(NamedTuple):
@@ -41,6 +47,23 @@ class Block(NamedTuple):
 def blocks(document: str) -> Iterator[Block]:
     """Yield the blocks of a document from its beginning."""
     return (Block(*found) for found in _BLOCK.findall(document))
+
+
+def named(name: str, given: Iterable[Block]) -> str:
+    """Return the name of a test of blocks: ``-k torch`` selects those that need PyTorch."""
+    return f"{name}, with torch" if any(map(_needs_torch, given)) else name
+
+
+def skip_without_torch(given: Iterable[Block]) -> None:
+    """Skip the test of blocks that need PyTorch where it is not installed."""
+    if any(map(_needs_torch, given)) and find_spec("torch") is None:
+        pytest.skip("needs the extra torch")
+
+
+def _needs_torch(block: Block) -> bool:
+    """Whether a file imports it, or what is entered does."""
+    entered = _COMMAND.findall(block.text) if block.language == "console" else [block.text]
+    return block.language != "text" and any(map(_OF_TORCH.search, entered))
 
 
 def clone(folder: Path) -> Path:
@@ -89,7 +112,7 @@ def _run(command: list[str], here: Path) -> subprocess.CompletedProcess[str]:
 
 def _commands(text: str, here: Path) -> str:
     """Return the commands of a transcript with what each prints."""
-    found = re.findall(r"^\$ ((?:.*\\\n)*.*)\n", text, re.MULTILINE)
+    found = _COMMAND.findall(text)
     assert found
     status, printed = 0, ""
     for command in found:

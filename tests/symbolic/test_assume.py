@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fabric import Feedback, Program, ProgramError, ShapeError, Stream, simulate
+from fabric import Feedback, Layout, Program, ProgramError, ShapeError, Stream, simulate
 from fabric.symbolic.check import check
 from fabric.wiring.elaborate import elaborate
 from operators import (
@@ -93,6 +93,15 @@ class TestWiring:
         assert first.endswith(
             "partition_1.1: the assumed shape [1] is used by no operator: expected no assume(...)"
         )
+
+    def test_layout(self) -> None:
+        """A layout that is stated is no assumption about a shape, used or not."""
+        with Program("p") as program:
+            tiles = LinearOffChipLoad(np.ones((32, 32), np.float32), (16, 32))()
+            tiles.laid_out(Layout.tiled((32, 32), (16, 32)))
+            LinearOffChipStore("y")(tiles.laid_out(Layout.tiled((32, 32), (16, 32))))
+
+        assert check(program, {}, data=False).warnings == ()
 
 
 class TestRunning:
