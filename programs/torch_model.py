@@ -51,6 +51,7 @@ def build(
     first_layer: int = 0,
     dtype: Literal["float32", "bfloat16", "float8_e4m3fn"] = "bfloat16",
     weights: Path | None = None,
+    weight_dtype: Literal["int4", "int8"] | None = None,
     routing: Path | None = None,
     tile_rows: int = 16,
     tile_cols: int = 64,
@@ -80,6 +81,8 @@ def build(
         dtype: of weights and activations; PyTorch computes with the first two.
         weights: a file of safetensors, or a folder of them; drawn for tiny models where None.
         routing: an .npz file with an array data, [tokens, experts of a token], for timing mode.
+        weight_dtype: of weights in memory, of fewer bits than ``dtype``; for timing mode only. That
+            of all numbers where None.
         tile_rows: rows of an activation's tile.
         tile_cols: columns of a weight's tile.
         tile_inner: inner dimension of products that are summed tile by tile.
@@ -130,6 +133,7 @@ def build(
         tile_cols=tile_cols,
         tile_inner=tile_inner,
         tile_keys=tile_keys,
+        weight_dtype=weight_dtype,
         units=units,
         attention_regions=attention_regions,
         order=order,

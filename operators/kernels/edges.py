@@ -35,15 +35,9 @@ def joint_of(operand: Operand) -> Joint:
     Raises:
         ShapeError: not even memory can give it so.
     """
-    source, layout = operand.view.source, operand.layout
+    source = operand.view.source
     assert isinstance(source, Computed)
-    assert layout is not None
-    pulled = operand.view.pull(layout)
-    if pulled is None:
-        raise ShapeError(
-            f"{source.name} {list(source.shape)} is read as {list(operand.view.shape)} in "
-            f"{layout}: expected a walk that tiles of the tensor can make"
-        )
+    pulled = operand.pulled()
     return Joint(pulled, _convertible(source.layout, pulled.layout))
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fabric import Layout, Program, Stream
-from operators.kernels.tensors import Source, View
+from fabric import Layout, Program, ShapeError, Stream
+from operators.kernels.tensors import Pulled, Source, View
 
 __all__ = ["Kernel", "Operand", "Streams"]
 
@@ -36,6 +36,22 @@ class Operand:
     resident: bool = True
     broadcasts: bool = False
     rearranges: bool = False
+
+    def pulled(self) -> Pulled:
+        """Return what is wanted of the source.
+
+        Raises:
+            ShapeError: no walk of it gives that.
+        """
+        view, source = self.view, self.view.source
+        assert self.layout is not None
+        pulled = view.pull(self.layout)
+        if pulled is None:
+            raise ShapeError(
+                f"{source.name} {list(source.shape)} is read as {list(view.shape)} in "
+                f"{self.layout}: expected a walk that tiles of the tensor can make"
+            )
+        return pulled
 
 
 class Kernel(ABC):

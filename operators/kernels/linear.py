@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from fabric import Layout
+from fabric import Layout, dtype_named
 from operators.kernels.edges import joint_of
 from operators.kernels.kernel import Operand
 from operators.kernels.nest import Nest
@@ -58,6 +58,8 @@ def linear(
         factors: of the product, and of the bias.
     """
     size, inner = weight.shape
+    if schedule.weight_dtype is not None:
+        weight = View.of(weight.stored().retyped(dtype_named(schedule.weight_dtype)))
     order = schedule.order_of(name)
     left = left_tiles(x, 0, schedule, whole=order != "output")
     nest = Nest(left, 0, size, size, order)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fabric import Layout, ShapeError, Stream
+from fabric import Layout, Stream
 from operators.convert import Convert
 from operators.kernels.kernel import Operand
 from operators.kernels.rearranging import rearranged
@@ -20,12 +20,7 @@ def load(name: str, operand: Operand) -> Stream:
     source, layout = operand.view.source, operand.layout
     assert isinstance(source, Stored)
     assert layout is not None
-    pulled = operand.view.pull(layout)
-    if pulled is None:
-        raise ShapeError(
-            f"{source.name} {list(source.shape)} is read as {list(operand.view.shape)} in "
-            f"{layout}: expected a walk that tiles of the tensor can make"
-        )
+    pulled = operand.pulled()
     once = _once(pulled.layout) if operand.resident else _innermost_once(pulled.layout)
     stream = loaded(source.tensor, once, name=name)
     if once != pulled.layout:

@@ -10,13 +10,13 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Layout, ShapeError, Stream
+from fabric import Layout, Stream
 from operators.functions.chain import Chain, shapes
 from operators.functions.steps import Placed, Step, renumbered
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.rearranging import single
 from operators.kernels.schedule import Schedule, divisors, fit
-from operators.kernels.tensors import Computed, Pulled, View
+from operators.kernels.tensors import Computed, View
 from operators.map import Map
 from operators.streams.dimensions import redimensioned
 
@@ -90,7 +90,7 @@ def row_local(
     numbers = [*(shown[value] for value in values), *range(first, first + len(steps))]
     chained += [renumbered(step, numbers) for step in steps]
     rows, cols = result.layout.rows, result.layout.cols
-    tiles = [_pulled(each).layout for each in different]
+    tiles = [each.pulled().layout for each in different]
     found = shapes([(each.rows, each.cols) for each in tiles], chained)
     if found[-1] != (rows, cols):
         # All operands are repeated: what comes is one row or one column.
@@ -102,7 +102,7 @@ def row_local(
 
 def _placed(value: int, operand: Operand) -> Placed | None:
     """Return the step that puts an operand's elements in their places; None where they are."""
-    pulled = _pulled(operand)
+    pulled = operand.pulled()
     places = single(pulled.places) if operand.broadcasts else pulled.places
     rows, cols = places.shape
     flat, layout = places.reshape(-1), pulled.layout
@@ -111,23 +111,6 @@ def _placed(value: int, operand: Operand) -> Placed | None:
         return None
     at = None if in_order else tuple(flat.tolist())
     return Placed((value,), operand.view.dtype, rows, cols, at)
-
-
-def _pulled(operand: Operand) -> Pulled:
-    """Return what an operand is of its source.
-
-    Raises:
-        ShapeError: no walk of the source gives it.
-    """
-    view, layout = operand.view, operand.layout
-    assert layout is not None
-    pulled = view.pull(layout)
-    if pulled is None:
-        raise ShapeError(
-            f"{view.source.name} {list(view.source.shape)} is read as {list(view.shape)} in "
-            f"{layout}: expected a walk that tiles of the tensor can make"
-        )
-    return pulled
 
 
 def same_operand(one: Operand, other: Operand) -> bool:

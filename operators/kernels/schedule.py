@@ -36,6 +36,9 @@ class Schedule(Described):
         regions: how many share the groups of each ragged product; one for each group where None.
             A sequence has one number for each ragged layer.
         tile_keys: rows of a tile of keys and values.
+        weight_dtype: element type in which weights of products are stored, of fewer bits than what
+            they are multiplied with, such as int4 beside activations of 8 bits. It has to hold
+            their values, where they have any. That of the weights where None.
         units: how many share the columns of each product with weights, tile by tile in turn. A unit
             reads a tile of weights with the bandwidth of one memory unit: several read several.
         attention_regions: how many share the tasks of each attention, in turn: a task is a tile of
@@ -53,6 +56,7 @@ class Schedule(Described):
     tile_cols: Annotated[int, Bounds(1)] = 64
     tile_inner: Annotated[int, Bounds(1)] = 64
     tile_keys: Annotated[int, Bounds(1)] = 64
+    weight_dtype: Literal["int4", "int8"] | None = None
     units: Annotated[int, Bounds(1)] = 1
     attention_regions: Annotated[int, Bounds(1)] = 1
     order: Order = "weight"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import gcd
+
 from fabric import Layout, ShapeError, Stream
 from operators.convert import Convert
 from operators.through_memory import matrix_of, through_memory
@@ -22,22 +24,36 @@ def spill(stream: Stream, written: Layout, read: Layout) -> Stream:
 
 
 def _in_rectangles(layout: Layout) -> Layout:
-    """Return the same tiles, cut along their outer dimensions until memory has such."""
-    smaller = layout
-    for dim, size in enumerate(layout.tile[:-1]):
+    """Return the same tiles, cut until memory has such: to rows, and to parts of rows.
+
+    A part is as wide as rows can be cut from the tensor's edge on.
+    """
+    smaller, last = layout, len(layout.tile) - 1
+    for dim in range(last):
         if _is_rectangle(smaller):
-            break
-        if size > 1:
-            tile = (*smaller.tile[:dim], 1, *smaller.tile[dim + 1 :])
-            smaller = Layout(
-                layout.shape,
-                tile,
-                (*smaller.trips, size),
-                (*smaller.steps, 1),
-                (*smaller.map, dim),
-                smaller.start,
-            )
-    return smaller
+            return smaller
+        smaller = _cut(smaller, dim, 1)
+    if last < 0 or _is_rectangle(smaller):
+        return smaller
+    along = [loop.step for loop in layout.loops if loop.dim == last and loop.trips > 1]
+    return _cut(
+        smaller, last, gcd(layout.shape[last], layout.tile[last], layout.start[last], *along)
+    )
+
+
+def _cut(layout: Layout, dim: int, size: int) -> Layout:
+    """Return parts of tiles, ``size`` along one dimension, in place of the tiles."""
+    parts = layout.tile[dim] // size
+    if parts == 1:
+        return layout
+    return Layout(
+        layout.shape,
+        (*layout.tile[:dim], size, *layout.tile[dim + 1 :]),
+        (*layout.trips, parts),
+        (*layout.steps, size),
+        (*layout.map, dim),
+        layout.start,
+    )
 
 
 def _is_rectangle(layout: Layout) -> bool:

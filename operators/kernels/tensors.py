@@ -74,6 +74,11 @@ class Stored(Source):
         made = None if data is None else lambda: view(data())
         return Stored.of(name, shape, self.dtype, made, known=self.known)
 
+    def retyped(self, dtype: np.dtype) -> Stored:
+        """Return the tensor with elements of another type, which has to hold their values."""
+        data = self.array if self.tensor.has_data else None
+        return Stored.of(self.name, self.shape, dtype, data, known=self.known)
+
     def array(self) -> np.ndarray:
         """The data, of ``shape``."""
         return self.tensor.array.reshape(self.shape)

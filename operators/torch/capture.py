@@ -17,8 +17,9 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 
-from fabric import ProgramError
+from fabric import refuse
 from operators.torch.call import Spec
+from operators.torch.decompositions import decompositions
 from operators.torch.numbers import dtype_of
 from operators.torch.registry import importer_of
 
@@ -53,12 +54,24 @@ def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
     """Trace ``module`` for arguments like these.
 
     Raises:
-        ProgramError: it writes to buffers of its own, or to its arguments.
+        ProgramError: it is no module, ``args`` is no tuple, PyTorch cannot trace it, or it writes
+            to buffers of its own or to its arguments.
     """
+    if not isinstance(module, torch.nn.Module):
+        refuse(f"from_torch is given a {type(module).__name__}: expected a torch.nn.Module")
+    if not isinstance(args, tuple):
+        refuse(f"from_torch: args is a {type(args).__name__}: expected a tuple, such as (x,)")
     traced = _where_the_weights_are(module, (args, dict(kwargs)))
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns about itself
-        exported = torch.export.export(module, *traced, strict=False)
+        try:
+            exported = torch.export.export(module, *traced, strict=False)
+        except Exception as error:  # noqa: BLE001 - the user's module runs there
+            said = str(error).strip().split("\n")[0]
+            refuse(
+                f"torch.export cannot trace {type(module).__name__} for these arguments: "
+                f"{type(error).__name__}: {said}"
+            )
         exported = _taken_apart(exported.run_decompositions({}))
     _check_only_returns(module, exported)
     given = iter(torch.utils._pytree.tree_leaves((args, dict(kwargs))))
@@ -87,7 +100,7 @@ def _check_only_returns(module: torch.nn.Module, exported: ExportedProgram) -> N
     specs = exported.graph_signature.output_specs
     written = [str(each.target) for each in specs if each.kind is not OutputKind.USER_OUTPUT]
     if written:
-        raise ProgramError(
+        refuse(
             f"from_torch is given {type(module).__name__}, which writes to {', '.join(written)}: "
             "expected a module that leaves its buffers and its arguments as they are"
         )
@@ -109,7 +122,7 @@ def _taken_apart(exported: ExportedProgram) -> ExportedProgram:
 
     Calls on integers alone are worked out as they are.
     """
-    known = torch.export.default_decompositions()
+    known = decompositions()
     targets = _computing(exported)
     while True:
         table = {

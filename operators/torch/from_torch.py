@@ -56,8 +56,8 @@ def from_torch(
         name: of the program; the module's class where None.
 
     Raises:
-        ProgramError: a call that cannot be imported; it says which, in which module and at which
-            line, and what would be needed.
+        ProgramError: it is no module, PyTorch cannot trace it, or a call cannot be imported: which
+            one, in which module, at which line, and what would be needed.
     """
     captured = capture(module, args, kwargs or {})
     outputs: dict[str, View] = {}
@@ -109,4 +109,4 @@ def _expect(
 
     for index, (name, view) in enumerate(outputs.items()):
         expected: dict[str, Any] = {name: partial(computed, index, view)}
-        program.expect(**expected)
+        program.expect(equal_nan=True, **expected)

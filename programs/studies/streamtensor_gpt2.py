@@ -12,12 +12,15 @@ published, nor is the traffic. Two things that are assumed decide by a factor of
 are run: a unit moves 64 bytes a cycle and its loads hand over one request a cycle, as in the paper
 of the STeP fabric (``narrow``), or 1,024 bytes and 16 requests (``wide``). And these differ:
 
-* Numbers are of eight bits; StreamTensor's weights are of four, half the bytes.
+* Weights are of four bits and all else of eight, as StreamTensor's, but floating-point: GPT-2's
+  functions are not those of integers. Tables of tokens and positions are of eight bits, too.
 * There is one unit for each operator: see ``allocated_flops_per_cycle``. The board has 98,000
   operations a cycle in all.
 * Layers wait for each other; nothing of the next one is loaded before the last one has ended.
 * A prompt is read for its keys, values and the logits of its last token. Whether StreamTensor's is
   read so is not said: its time to first token is about one token's time for each of the prompt.
+* Tiles of weights have 256 columns: 64 of the prime number of 50,257 tokens come to 29, and
+  narrow tiles keep the head waiting.
 * Joules are the board's 150 W for as long as it takes, an upper bound.
 
 Needs the extra torch.
@@ -77,6 +80,7 @@ def study() -> Study:
             "size": "full",
             "batch": 1,
             "dtype": "float8_e4m3fn",
+            "weight_dtype": "int4",
             "tile_cols": 256,
         },
         space=joined(

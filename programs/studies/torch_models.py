@@ -91,7 +91,7 @@ def draw(findings: Findings, figure: Figure) -> None:
         bars = axes.barh([TITLES[each] for each in ended], [speed for speed, _ in ended.values()])
         axes.bar_label(bars, [_label(*each) for each in ended.values()])
         axes.set_xscale("log")
-        axes.margins(x=0.6)
+        axes.margins(x=1.2)
         axes.invert_yaxis()
         axes.set_title(step)
     axes.set_xlabel("tokens a second, all requests together")

@@ -231,7 +231,7 @@ def _check_remedy(network: Network, plan: Plan, report: Report, *, merges: bool)
 
 
 QUICK = settings(
-    max_examples=2_000, deadline=None, suppress_health_check=list(HealthCheck), database=None
+    max_examples=1_000, deadline=None, suppress_health_check=list(HealthCheck), database=None
 )
 LONG = settings(QUICK, max_examples=200_000)
 

@@ -8,10 +8,12 @@ from fabric import Hardware, Program
 from fabric.hardware.file import load_hardware
 from fabric.loading.program_file import load_program
 
-__all__ = ["DATA", "PROGRAMS", "program"]
+__all__ = ["DATA", "OF_TORCH", "PROGRAMS", "program"]
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
 DATA = PROGRAMS / "data"
+OF_TORCH = {"own_module", "torch_model"}
+"""Programs that need the extra torch: ``tests/torch`` is theirs."""
 
 
 def program(name: str, hardware: str | None = None, **parameters: object) -> Program:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -230,3 +231,21 @@ def test_units_take_turns(order: Order) -> None:
     assert one.cycles is not None
     assert 3 * four.cycles < one.cycles
     assert four.flops == one.flops
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_narrow_weights(order: Order) -> None:
+    """Weights of four bits are half a byte each where they lie; what is computed stays."""
+    x, weight = numbers(6, 8), numbers(12, 8)
+
+    def run(dtype: Literal["int4"] | None) -> Report:
+        schedule = Schedule(tile_rows=6, tile_cols=4, order=order, weight_dtype=dtype)
+        kernel = linear("linear", stored("x", x), stored("w", weight), None, FLOAT32, schedule)
+        return checked(program_of(kernel, schedule=schedule, expected=x @ weight.T))
+
+    wide, narrow = run(None), run("int4")
+
+    assert wide.off_chip_traffic_bytes is not None
+    assert narrow.off_chip_traffic_bytes is not None
+    saved = wide.off_chip_traffic_bytes - narrow.off_chip_traffic_bytes
+    assert saved == weight.size * 4 - weight.size // 2

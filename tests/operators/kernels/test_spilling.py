@@ -19,15 +19,16 @@ SHAPE = (3, 4, 2, 8)
 HEADS = Layout.tiled(SHAPE, (3, 2, 1, 8))
 """Two heads of one token of three requests: their rows are unevenly far apart in memory."""
 
+PART = Layout((3, 4, 2, 8), (1, 1, 1, 6), (2, 3), (1, 1), (1, 0), (0, 1, 1, 2))
+"""Six neighbours of eight, beginning behind the first two: no row of a matrix begins there."""
+
 
 @given(st.data())
 @settings(deadline=None, max_examples=25)
 def test_what_is_read_is_what_was_written(data: st.DataObject) -> None:
     """Whatever the tiles on both sides are."""
-    written, read = (
-        data.draw(st.just(HEADS) | tiles(SHAPE).flatmap(lambda tile: orders(SHAPE, tile)))
-        for _ in range(2)
-    )
+    usual = st.just(HEADS) | tiles(SHAPE).flatmap(lambda tile: orders(SHAPE, tile))
+    written, read = data.draw(usual), data.draw(st.just(PART) | usual)
     with Program("spilled", mode="functional") as program:
         stream = spill(source(written), written, read)
         LinearOffChipStore("y")(redimensioned(stream, (1, read.count, 1)))
@@ -38,5 +39,6 @@ def test_what_is_read_is_what_was_written(data: st.DataObject) -> None:
 
 def test_such_tiles_are_none_of_memory() -> None:
     """What is cut could not be written as it is."""
-    with pytest.raises(ShapeError, match="none of a matrix in memory"):
-        matrix_of(HEADS)
+    for layout in (HEADS, PART):
+        with pytest.raises(ShapeError, match="none of a matrix in memory"):
+            matrix_of(layout)
