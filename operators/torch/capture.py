@@ -21,6 +21,7 @@ from fabric import refuse
 from operators.torch.call import Spec
 from operators.torch.decompositions import decompositions
 from operators.torch.numbers import dtype_of
+from operators.torch.refusing import UnsupportedError
 from operators.torch.registry import importer_of
 
 __all__ = ["Captured", "capture", "module_of", "place_of", "specs_of", "target_of"]
@@ -157,14 +158,26 @@ def target_of(node: Node) -> str:
 
 
 def specs_of(node: Node) -> tuple[Spec, ...]:
-    """Return the tensors that a node returns."""
+    """Return the tensors that a node returns.
+
+    Raises:
+        UnsupportedError: one has elements that tiles do not have, or a size that data decide.
+    """
     found = node.meta["val"]
     tensors = found if isinstance(found, tuple | list) else (found,)
     return tuple(
-        Spec(tuple(map(int, each.shape)), dtype_of(each.dtype))
+        Spec(_sizes(each), dtype_of(each.dtype))
         for each in tensors
         if isinstance(each, torch.Tensor)
     )
+
+
+def _sizes(tensor: torch.Tensor) -> tuple[int, ...]:
+    if not all(isinstance(each, int) for each in tensor.shape):
+        raise UnsupportedError(
+            f"data decide the size of its result, {list(tensor.shape)}: expected a known one"
+        )
+    return tuple(tensor.shape)
 
 
 def module_of(node: Node) -> str:

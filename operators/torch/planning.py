@@ -115,7 +115,8 @@ class _Planning:
     def call(self, node: Node) -> None:
         """Import a call, or say that it cannot be.
 
-        Behind one that cannot be imported nobody knows, but where no such call is imported at all.
+        Behind one that cannot be imported nobody knows, but where no such call is imported at all;
+        calls that only ask for its size are no such calls.
         """
         is_behind = any(each in self.behind for each in node.all_input_nodes)
         if is_behind:
@@ -126,7 +127,8 @@ class _Planning:
                 raise UnsupportedError("it reads a result that is not computed")
             self.values[node] = imported(self.importing, call)
         except (ShapeError, UnsupportedError) as error:
-            if not is_behind or importer_of(target_of(node)) is None:
+            is_size = not isinstance(node.meta["val"], torch.Tensor | tuple | list)
+            if not is_behind or (importer_of(target_of(node)) is None and not is_size):
                 self._miss(node, str(error))
             self.behind.add(node)
             self.values[node] = _stand_in(node)
@@ -198,11 +200,11 @@ def imported(importing: Importing, call: Call) -> Result:
 def _stand_in(node: Node) -> View | tuple[View, ...] | None:
     """Return tensors in the place of what a call that cannot be imported returns.
 
-    None where it gives elements that tiles do not have.
+    None where it gives no tensor, or elements that tiles do not have.
     """
     try:
         specs = specs_of(node)
     except UnsupportedError:
         return None
     views = [View.of(Stored.of(node.name, each.shape, each.dtype, None)) for each in specs]
-    return tuple(views) if isinstance(node.meta["val"], tuple | list) else views[0]
+    return tuple(views) if isinstance(node.meta["val"], tuple | list) else next(iter(views), None)

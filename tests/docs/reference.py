@@ -151,6 +151,11 @@ def _library() -> Iterator[str]:
     for name in dir(operators):
         if name not in shown:
             yield f"::: operators.{name}\n"
+    yield "## Models of PyTorch, with the extra torch\n"
+    stub = ROOT / "operators" / "torch" / "__init__.pyi"
+    for statement in ast.parse(stub.read_text(encoding="utf-8")).body:
+        assert isinstance(statement, ast.ImportFrom)
+        yield from (f"::: operators.torch.{each.name}\n" for each in statement.names)
 
 
 def _floor(room: str) -> int:

@@ -65,6 +65,14 @@ class Nothing(nn.Module):
         return torch.exp(x)[:0]
 
 
+class Choosing(nn.Module):
+    """How much it returns is known when it runs."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Take what is positive."""
+        return torch.relu(x[x > 0]) + 1
+
+
 class Counting(nn.Module):
     """It writes to a buffer."""
 
@@ -133,12 +141,14 @@ def test_modules_that_write(module: nn.Module, written: str) -> None:
 
 
 def test_what_would_be_needed() -> None:
-    """Elements that tiles do not have, and none at all, are named."""
+    """Elements that tiles do not have, none at all, and who knows how many are named."""
     (first, *_) = unsupported_calls(Complex(), GIVEN)
     (empty,) = unsupported_calls(Nothing(), GIVEN)
+    (open_ended,) = unsupported_calls(Choosing(), GIVEN)
 
     assert first.needed.startswith("its element type is complex64: expected one of float32,")
     assert empty.needed == "it gives a tensor [0, 8]: expected one with elements"
+    assert open_ended.needed == "data decide the size of its result, [u0]: expected a known one"
 
 
 def test_nothing_is_missing() -> None:
