@@ -155,7 +155,10 @@ def _library() -> Iterator[str]:
     stub = ROOT / "operators" / "torch" / "__init__.pyi"
     for statement in ast.parse(stub.read_text(encoding="utf-8")).body:
         assert isinstance(statement, ast.ImportFrom)
-        yield from (f"::: operators.torch.{each.name}\n" for each in statement.names)
+        for name in (each.name for each in statement.names):
+            # A module of the same name would be shown in its place.
+            place = f"{name}.{name}" if name == statement.module else name
+            yield f"::: operators.torch.{place}\n"
 
 
 def _floor(room: str) -> int:
