@@ -322,9 +322,11 @@ class TestImports:
 def test_no_weight_is_made() -> None:
     """A whole layer is checked within memory that its weights would not fit in."""
     script = (
-        "import resource, sys; from fabric.shell.cli import main;"
+        "import sys; from fabric.shell.cli import main;"
         "status = main(sys.argv[1:]);"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr);"
+        # Since it began: what getrusage says counts the process that it was forked from.
+        "peak = open('/proc/self/status').read().split('VmHWM:')[1].split()[0];"
+        "print(peak, file=sys.stderr);"
         "sys.exit(status)"
     )
     command = [sys.executable, "-c", script, "check", str(PROGRAMS / "moe.py"), "--data"]
@@ -336,5 +338,5 @@ def test_no_weight_is_made() -> None:
         env={"PYTHONPATH": str(ROOT)},
     )
 
-    assert int(done.stderr) < 1_000_000  # KiB; the weights are 1.2 GB
+    assert int(done.stderr) < 500_000  # KiB; the weights are 1.2 GB
     assert "cycles of the busiest unit" in done.stdout
