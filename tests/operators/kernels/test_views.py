@@ -70,7 +70,7 @@ def _tiles(array: NDArray[np.int64], layout: Layout) -> list[NDArray[np.int64]]:
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(_viewed(), st.data())
 def test_pulled_tiles_are_those_of_the_view(
     viewed: tuple[View, NDArray[np.int64]], data: st.DataObject
@@ -90,7 +90,7 @@ def test_pulled_tiles_are_those_of_the_view(
         np.testing.assert_array_equal(one.reshape(-1)[pulled.places], other)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(_viewed(expands=False))
 def test_the_layout_of_a_view_is_what_the_stream_of_its_source_shows(
     viewed: tuple[View, NDArray[np.int64]],
