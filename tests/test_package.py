@@ -7,6 +7,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import msgspec
 
@@ -17,6 +18,8 @@ import operators
 def _classes() -> Iterator[type]:
     for package in (fabric, operators):
         for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if each.name.startswith("operators.torch") and find_spec("torch") is None:
+                continue  # the extra is not installed
             if not each.name.endswith("__main__"):
                 module = importlib.import_module(each.name)
                 members = inspect.getmembers(module, inspect.isclass)

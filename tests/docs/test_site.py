@@ -20,7 +20,7 @@ CONFIGURATION = ROOT / "docs" / "mkdocs.yml"
 FETCHED = re.compile(
     r"""<(?:script|img|iframe|source)[^>]*\bsrc=["']?(?:https?:)?//"""
     r"""|<link[^>]*\brel=["']?(?:stylesheet|preconnect|preload|icon)["']?[^>]*"""
-    r"""\bhref=["']?(?:https?:)?//|@import|url\(["']?https?://"""
+    r"""\bhref=["']?(?:https?:)?//|@import\b|url\(["']?https?://"""
 )
 
 
