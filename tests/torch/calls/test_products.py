@@ -226,7 +226,7 @@ class _FromMemory(Single):
 
 @pytest.mark.parametrize("target", sorted(CALLS))
 @given(data=st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_products(target: str, data: st.DataObject) -> None:
     """Operands come from memory or from kernels, in any order; so do results leave."""
     given = _Drawing(cast("st.DrawFn", data.draw))
@@ -237,7 +237,7 @@ def test_products(target: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("target", sorted(TABLES | CONVOLUTIONS))
 @given(data=st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_from_memory(target: str, data: st.DataObject) -> None:
     """Places of what is in memory are read from there."""
     given = _Drawing(cast("st.DrawFn", data.draw))
