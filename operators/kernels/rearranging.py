@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric import Stream, TileType
-from operators.functions.rearrange import Gather, ReshapeTile, Transpose
+from operators.functions.chain import Chain
+from operators.functions.steps import Placed
 from operators.map import Map
 
-__all__ = ["rearranged", "single"]
+__all__ = ["placed", "rearranged"]
 
 
 def rearranged(stream: Stream, places: NDArray[np.int64], *, broadcasts: bool) -> Stream:
@@ -20,22 +21,35 @@ def rearranged(stream: Stream, places: NDArray[np.int64], *, broadcasts: bool) -
         places: which element of a tile, in row-major order, each element of the result is.
         broadcasts: a single row or column that is repeated may stay single.
     """
-    if broadcasts:
-        places = single(places)
     tile = stream.value
     assert isinstance(tile, TileType)
-    before = np.arange(tile.rows * tile.cols).reshape(tile.rows, tile.cols)
-    if np.array_equal(places, before):
-        return stream
-    if np.array_equal(places, before.T):
-        return Map(Transpose())(stream)
+    step = placed(0, tile, places, broadcasts=broadcasts)
+    return stream if step is None else Map(Chain(1, (step,)))(stream)
+
+
+def placed(
+    value: int, tile: TileType, places: NDArray[np.int64], *, broadcasts: bool
+) -> Placed | None:
+    """Return the step that puts the elements of a tile in their places; None where they are.
+
+    Args:
+        value: the number of the tile in a chain.
+        tile: whose elements they are.
+        places: as in ``rearranged``.
+        broadcasts: the same.
+    """
+    if broadcasts:
+        places = _single(places)
     rows, cols = places.shape
-    if np.array_equal(places.reshape(-1), before.reshape(-1)):
-        return Map(ReshapeTile(rows, cols))(stream)
-    return Map(Gather(rows, cols, tuple(places.reshape(-1).tolist())))(stream)
+    flat = places.reshape(-1)
+    in_order = np.array_equal(flat, np.arange(tile.rows * tile.cols))
+    if in_order and (rows, cols) == (tile.rows, tile.cols):
+        return None
+    at = None if in_order else tuple(flat.tolist())
+    return Placed((value,), tile.dtype, rows, cols, at)
 
 
-def single(places: NDArray[np.int64]) -> NDArray[np.int64]:
+def _single(places: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return one row where all rows are alike, and one column where all columns are."""
     if (places == places[:1]).all():
         places = places[:1]

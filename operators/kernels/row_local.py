@@ -10,11 +10,11 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Layout, Stream
+from fabric import Layout, Stream, TileType
 from operators.functions.chain import Chain, shapes
 from operators.functions.steps import Placed, Step, renumbered
 from operators.kernels.kernel import Kernel, Operand, Streams
-from operators.kernels.rearranging import single
+from operators.kernels.rearranging import placed
 from operators.kernels.schedule import Schedule, divisors, fit
 from operators.kernels.tensors import Computed, View
 from operators.map import Map
@@ -82,9 +82,9 @@ def row_local(
     chained: list[Step] = []
     shown = list(range(len(different)))
     for value, operand in enumerate(different):
-        placed = _placed(value, operand)
-        if placed is not None:
-            chained.append(placed)
+        step = _placed(value, operand)
+        if step is not None:
+            chained.append(step)
             shown[value] = len(different) + len(chained) - 1
     first = len(different) + len(chained)
     numbers = [*(shown[value] for value in values), *range(first, first + len(steps))]
@@ -103,14 +103,8 @@ def row_local(
 def _placed(value: int, operand: Operand) -> Placed | None:
     """Return the step that puts an operand's elements in their places; None where they are."""
     pulled = operand.pulled()
-    places = single(pulled.places) if operand.broadcasts else pulled.places
-    rows, cols = places.shape
-    flat, layout = places.reshape(-1), pulled.layout
-    in_order = np.array_equal(flat, np.arange(layout.rows * layout.cols))
-    if in_order and (rows, cols) == (layout.rows, layout.cols):
-        return None
-    at = None if in_order else tuple(flat.tolist())
-    return Placed((value,), operand.view.dtype, rows, cols, at)
+    tile = TileType(pulled.layout.rows, pulled.layout.cols, operand.view.dtype)
+    return placed(value, tile, pulled.places, broadcasts=operand.broadcasts)
 
 
 def same_operand(one: Operand, other: Operand) -> bool:
