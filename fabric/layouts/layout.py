@@ -137,6 +137,11 @@ class Layout(Described):
         return math.prod(self.trips)
 
     @property
+    def rereads(self) -> bool:
+        """Whether tiles are read again by a loop of more than one trip."""
+        return any(loop.dim is None and loop.trips > 1 for loop in self.loops)
+
+    @property
     def rows(self) -> int:
         """Of one tile."""
         return math.prod(self.tile[:-1])

@@ -11,7 +11,7 @@ from fabric import Layout
 from operators.kernels.attention import Attention, heads_layout
 from operators.kernels.attention_keys import Rows
 from operators.kernels.attention_mask import Heads, Mask, Part, visits
-from operators.kernels.row_local import readable
+from operators.kernels.following import readable
 from operators.kernels.schedule import Schedule, fit
 from operators.kernels.tensors import Computed, Stored, View
 

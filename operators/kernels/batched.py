@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from fabric import Layout
+from operators.kernels.following import readable
 from operators.kernels.linear import left_tiles
 from operators.kernels.nest import Nest
 from operators.kernels.product import Product
-from operators.kernels.row_local import readable
 from operators.kernels.schedule import Schedule, fit
 from operators.kernels.tensors import Pulled, View
 

@@ -12,8 +12,8 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import Layout, Stream
+from operators.kernels.following import rows_layout
 from operators.kernels.kernel import Kernel, Operand, Streams
-from operators.kernels.row_local import rows_layout
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Computed, View
 from operators.reassemble import Reassemble

@@ -11,8 +11,8 @@ from typing_extensions import override
 
 from operators.accum import Accum
 from operators.functions.retile import RetileRow
+from operators.kernels.following import rows_layout
 from operators.kernels.kernel import Kernel, Streams
-from operators.kernels.row_local import rows_layout
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Computed, Stored
 from operators.metadata import Metadata

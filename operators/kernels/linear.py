@@ -11,10 +11,10 @@ import numpy as np
 
 from fabric import Layout, dtype_named
 from operators.kernels.edges import joint_of
+from operators.kernels.following import readable, rows_layout
 from operators.kernels.kernel import Operand
 from operators.kernels.nest import Nest
 from operators.kernels.product import Product
-from operators.kernels.row_local import readable, rows_layout
 from operators.kernels.schedule import Schedule, at_most, fit
 from operators.kernels.tensors import Stored, View
 
@@ -115,7 +115,7 @@ def left_tiles(x: View, batch: int, schedule: Schedule, *, whole: bool) -> Layou
     cols = inner if whole else tile_of(inner, schedule.tile_inner) or inner
     found = x.layout
     rows = ((1,) * batch) + rows_layout(x.shape[batch:], schedule.tile_rows, inner).tile[:-1]
-    if found is not None and None not in found.canonical().map and set(found.tile[:batch]) <= {1}:
+    if found is not None and not found.rereads and set(found.tile[:batch]) <= {1}:
         if found.rows * _THINNER < math.prod(rows):
             for wide in (cols, min(cols, found.tile[-1])):
                 layout = Layout.tiled(x.shape, (*rows, wide))

@@ -9,18 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
-from fabric import Layout
+from fabric import Layout, Loop
 from operators.kernels.schedule import Order
 
 __all__ = ["Nest"]
-
-
-class _Loop(NamedTuple):
-    trips: int
-    step: int
-    dim: int | None
 
 
 @dataclass(frozen=True)
@@ -53,18 +46,16 @@ class Nest:
         return len(self.left.shape) - 1
 
     @cached_property
-    def loops(self) -> tuple[_Loop, ...]:
+    def loops(self) -> tuple[Loop, ...]:
         """All loops, outermost first, as they move along the left operand; n reads it again."""
         batches = self._along(range(self.batch))
         rows, inner = self._along(range(self.batch, self.last)), self._along((self.last,))
-        across = (_Loop(self.size // (self.cols * self.units), 0, None),)
+        across = (Loop(self.size // (self.cols * self.units), 0, None),)
         middle = (*across, *rows) if self.order == "weight" else (*rows, *across)
         return (*batches, *middle, *inner)
 
-    def _along(self, dims: range | tuple[int, ...]) -> tuple[_Loop, ...]:
-        return tuple(
-            _Loop(*each) for each in self.left.loops if each.dim in dims and each.trips > 1
-        )
+    def _along(self, dims: range | tuple[int, ...]) -> tuple[Loop, ...]:
+        return tuple(each for each in self.left.loops if each.dim in dims and each.trips > 1)
 
     @property
     def groups(self) -> int:
@@ -102,12 +93,12 @@ class Nest:
         if not transposed:
             sizes, tile, across, inner = sizes[::-1], tile[::-1], inner, across
 
-        def moved(loop: _Loop) -> _Loop:
+        def moved(loop: Loop) -> Loop:
             if loop.dim is None:
-                return _Loop(loop.trips, self.cols, across)
+                return Loop(loop.trips, self.cols, across)
             if loop.dim == self.last:
                 return loop._replace(dim=inner)
-            return loop if loop.dim < self.batch else _Loop(loop.trips, 0, None)
+            return loop if loop.dim < self.batch else Loop(loop.trips, 0, None)
 
         loops = _trimmed(tuple(map(moved, self.loops)))
         return _layout((*batches, *sizes), ((1,) * count) + tile, loops)
@@ -115,7 +106,7 @@ class Nest:
     @property
     def result(self) -> Layout:
         """Of the result, ``[*B, *M, N]``; units take turns."""
-        turns = (_Loop(self.units, self.cols, self.last),) if self.units > 1 else ()
+        turns = (Loop(self.units, self.cols, self.last),) if self.units > 1 else ()
         across = self._across(self.cols * self.units)
         return self._given((*across, *turns), self.size, self.cols)
 
@@ -124,10 +115,10 @@ class Nest:
         """Of what one unit gives, as a tensor of its own columns."""
         return self._given(self._across(self.cols), self.size // self.units, self.cols)
 
-    def _across(self, step: int) -> tuple[_Loop, ...]:
+    def _across(self, step: int) -> tuple[Loop, ...]:
         """Return a unit's loops over the result."""
         return tuple(
-            _Loop(each.trips, step, self.last) if each.dim is None else each
+            Loop(each.trips, step, self.last) if each.dim is None else each
             for each in self.loops
             if each.dim != self.last
         )
@@ -137,11 +128,11 @@ class Nest:
         loops = (each for each in self.loops if each.dim not in {None, self.last})
         return self._given(tuple(loops), cols, cols)
 
-    def _given(self, loops: tuple[_Loop, ...], size: int, cols: int) -> Layout:
+    def _given(self, loops: tuple[Loop, ...], size: int, cols: int) -> Layout:
         return _layout((*self.left.shape[:-1], size), (*self.left.tile[:-1], cols), loops)
 
 
-def _trimmed(loops: tuple[_Loop, ...]) -> tuple[_Loop, ...]:
+def _trimmed(loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
     """Leave out the innermost loops that are along no dimension."""
     kept = len(loops)
     while kept and loops[kept - 1].dim is None:
@@ -149,7 +140,7 @@ def _trimmed(loops: tuple[_Loop, ...]) -> tuple[_Loop, ...]:
     return loops[:kept]
 
 
-def _layout(shape: tuple[int, ...], tile: tuple[int, ...], loops: tuple[_Loop, ...]) -> Layout:
+def _layout(shape: tuple[int, ...], tile: tuple[int, ...], loops: tuple[Loop, ...]) -> Layout:
     return Layout(
         shape,
         tile,

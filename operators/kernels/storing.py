@@ -10,8 +10,8 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import Layout, Stream, dtype_name
+from operators.kernels.following import followed, readable, rows_layout
 from operators.kernels.kernel import Kernel, Operand, Streams
-from operators.kernels.row_local import followed, readable, rows_layout
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import View
 from operators.linear_off_chip_store import LinearOffChipStore

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
-from fractions import Fraction
 from typing import Final
 
 from fabric import Layout, Program, Stream
@@ -16,6 +14,7 @@ from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.loading import load
 from operators.kernels.model import Model
 from operators.kernels.rearranging import rearranged
+from operators.kernels.sizes import number_of
 from operators.kernels.spilling import spill
 from operators.kernels.tensors import Computed, Opaque, Pulled, Source, Stored
 from operators.kernels.wired import Wired
@@ -112,7 +111,7 @@ class _Joints:
         first = len(nodes)
         result = _converted(stream, source, pulled, through=through)
         self._wired.bringing[operand] = range(first, len(nodes))
-        if None not in pulled.layout.canonical().map:
+        if not pulled.layout.rereads:
             self._converted[key] = result, self._wired.bringing[operand]
         return result
 
@@ -146,8 +145,6 @@ def _deepen_forks(program: Program) -> None:
             source = stream.resolve()
             if readers[source.node, source.port] < 2:
                 continue
-            count = source.type.count
-            if not isinstance(count, int):
-                count = count.with_sizes(program.sizes)
-            if isinstance(count, int | Fraction):
-                program.deepen(f"{node.name}.{index}", max(1, math.ceil(count)))
+            count = number_of(program, source.type.count)
+            if count is not None:
+                program.deepen(f"{node.name}.{index}", max(1, count))

@@ -13,16 +13,11 @@ from operators.functions.chain import shapes
 from operators.functions.row_steps import Reduced, Variance
 from operators.functions.steps import Cut, Joined, Step
 from operators.kernels.concatenate import Concatenate
+from operators.kernels.following import followed, followed_rows, followed_whole, with_cols
 from operators.kernels.kernel import Kernel, Operand
 from operators.kernels.model import Model
 from operators.kernels.routing import Choice, Routing
-from operators.kernels.row_local import (
-    followed,
-    followed_rows,
-    followed_whole,
-    row_local,
-    with_cols,
-)
+from operators.kernels.row_local import row_local
 from operators.kernels.schedule import Schedule
 from operators.kernels.steps import Reshaped
 from operators.kernels.tensors import Computed, Opaque, Source, Stored, View

@@ -1,4 +1,4 @@
-"""Selectors as numbers, which can be buffered, and back."""
+"""Selectors as numbers, which can be buffered."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing_extensions import override
 from fabric import Selector, SelectorType, ShapeError, Tile, TileType, ValueType
 from operators import INTEGER, Function, integer
 
-__all__ = ["NumberOf", "OneHot"]
+__all__ = ["NumberOf"]
 
 
 @dataclass(frozen=True)
@@ -37,24 +37,3 @@ class NumberOf(Function):
     def apply(self, *inputs: Selector) -> Tile:
         (number,) = inputs[0].hits
         return integer(number)
-
-
-@dataclass(frozen=True)
-class OneHot(Function):
-    """The one-hot selector of a number; one cycle, in both modes."""
-
-    width: int
-
-    @property
-    @override
-    def fixed_cycles(self) -> int | None:
-        return 1
-
-    @override
-    def infer(self, *_: TileType) -> SelectorType:
-        return SelectorType(self.width, hits=1)
-
-    @override
-    def apply(self, *inputs: Tile) -> Selector:
-        assert inputs[0].data is not None
-        return Selector((int(inputs[0].data.item()),), self.width)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functions.numbers import NumberOf, OneHot
+from functions.numbers import NumberOf
 
 from fabric import Stream
-from operators import Bufferize, Map, Streamify
+from operators import Bufferize, Map, OneHot, Streamify
 
 __all__ = ["kept", "kept_numbers", "selectors_of"]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fabric import Layout
-from operators.kernels.row_local import followed, readable, rows_layout
+from operators.kernels.following import followed, readable, rows_layout
 from operators.kernels.schedule import Schedule, divisors, fit
 from operators.kernels.tensors import Computed, Stored, View
 

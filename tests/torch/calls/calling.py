@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 import operators.torch.calls  # noqa: F401 - registers the importers
 from fabric import Layout, Program, simulate
 from operators.functions.steps import Pointwise
+from operators.kernels.following import rows_layout
 from operators.kernels.kernel import Operand
 from operators.kernels.merging import merge_chains
-from operators.kernels.row_local import row_local, rows_layout
+from operators.kernels.row_local import row_local
 from operators.kernels.schedule import Schedule, divisors
 from operators.kernels.storing import Store, matrix_shape
 from operators.kernels.tensors import Computed, Stored, View
