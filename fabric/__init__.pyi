@@ -4,7 +4,6 @@ from .arguments.described import checked as checked
 from .arguments.described import refuse as refuse
 from .engine.channel import Channel as Channel
 from .engine.hop import Hop as Hop
-from .engine.memories import register_memory as register_memory
 from .engine.observer import Observer as Observer
 from .engine.observer import Watched as Watched
 from .engine.off_chip import Burst as Burst
@@ -45,6 +44,7 @@ from .layouts.views import expanded_back as expanded_back
 from .layouts.views import permuted as permuted
 from .layouts.views import sliced as sliced
 from .layouts.views import sliced_back as sliced_back
+from .memories.registry import register_memory as register_memory
 from .runs.completing import assert_completes as assert_completes
 from .runs.cost import Cost as Cost
 from .runs.cost import CostPart as CostPart

@@ -21,7 +21,7 @@ def pytest_configure() -> None:
     would the commands under test.
     """
     from fabric.compiled.kernel import go_on
-    from fabric.engine.flat_kernel import advance
+    from fabric.memories.flat_kernel import advance
 
     advance.link()
     go_on.link()

@@ -16,9 +16,9 @@ from fabric.compiled.region import Region
 from fabric.compiled.tables import Tables
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
-from fabric.engine.flat_memory import FlatMemory
 from fabric.engine.off_chip import StandIn
 from fabric.engine.ports import Sink
+from fabric.memories.flat import FlatMemory
 from fabric.values.stream_type import BoolType, SelectorType, TileType, TupleType, ValueType
 
 if TYPE_CHECKING:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
+from fabric.engine.memory_counters import MemoryCounters
 from fabric.engine.unit import Unit
 
-__all__ = ["Burst", "OffChip", "Region", "StandIn"]
+__all__ = ["Burst", "Counting", "OffChip", "Region", "StandIn", "counters_of"]
 
 
 class Burst(NamedTuple):
@@ -97,6 +98,20 @@ class OffChip(Protocol):
         ...
 
 
+@runtime_checkable
+class Counting(Protocol):
+    """What a memory besides does that knows what became of its bandwidth."""
+
+    def counters(self) -> MemoryCounters | None:
+        """Return what it has counted so far."""
+        ...
+
+
+def counters_of(memory: OffChip) -> MemoryCounters | None:
+    """Return what became of the bandwidth so far; None where the model does not count it."""
+    return memory.counters() if isinstance(memory, Counting) else None
+
+
 class StandIn:
     """Stands for a memory and says what that says; what differs is told by who extends it.
 
@@ -126,3 +141,7 @@ class StandIn:
     def served(self, unit: Unit) -> int:
         """See ``OffChip``."""
         return self.memory.served(unit)
+
+    def counters(self) -> MemoryCounters | None:
+        """Return what became of the bandwidth so far; None where the model does not count it."""
+        return counters_of(self.memory)

@@ -12,7 +12,6 @@ from fabric.engine.checked_unit import CheckedUnit, unit_class
 from fabric.engine.clock import VirtualClock
 from fabric.engine.discard import Discard
 from fabric.engine.hop import ONE_CYCLE, Hop
-from fabric.engine.memories import memory_of
 from fabric.engine.observer import Observer
 from fabric.engine.off_chip import OffChip, Region
 from fabric.engine.on_chip import OnChipMemory
@@ -23,6 +22,7 @@ from fabric.machine.checked_memory import CheckedMemory
 from fabric.machine.checked_ports import checked_ports
 from fabric.machine.failures import Failures
 from fabric.machine.machine import Machine
+from fabric.memories.registry import memory_of
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.place import is_own
 from fabric.telling.wording import close_to

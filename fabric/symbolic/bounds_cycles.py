@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from fabric.engine.flat_memory import SHUTDOWN_CYCLES
 from fabric.hardware.description import FlatDescription
+from fabric.memories.flat import SHUTDOWN_CYCLES
 from fabric.symbolic.graph import Graph
 from fabric.symbolic.least import Least
 from fabric.telling.causes import Cause

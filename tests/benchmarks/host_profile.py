@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from fabric import Hardware, simulate
-from fabric.engine.flat_memory import FlatMemory
 from fabric.engine.unit import Unit
 from fabric.hardware.file import load_hardware
 from fabric.loading.program_file import load_program
 from fabric.machine.runtime import Runtime
+from fabric.memories.flat import FlatMemory
 from fabric.wiring.operator import Node
 from tests.benchmarks.points import Point
 

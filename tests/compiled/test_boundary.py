@@ -15,9 +15,10 @@ import trio
 
 from fabric import Program, simulate
 from fabric.compiled import arrays
-from fabric.engine import conductor, memories
-from fabric.engine.flat_memory import FlatMemory
+from fabric.engine import conductor
 from fabric.machine import assembly
+from fabric.memories import registry
+from fabric.memories.flat import FlatMemory
 from fabric.terminal.progress import Snapshot
 from operators import Broadcast, Consumer, EagerMerge, Flatten, Metadata, Promote, Repeat, Zip
 from tests.compiled.both import both, run
@@ -109,7 +110,7 @@ def other_memory() -> Iterator[list[Any]]:
             bursts.append((unit.name, burst))
             super().submit(unit, burst)
 
-    native = memories.memory_of
+    native = registry.memory_of
 
     def made(description: Any, *arguments: Any, **named: Any) -> Any:
         memory = native(description, *arguments, **named)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from fabric.arguments.described import checked
-from fabric.engine.flat_memory import FlatMemory
 from fabric.engine.off_chip import OffChip
 from fabric.engine.unit import Unit
 from fabric.hardware.description import FlatDescription, OffChipDescription
 from fabric.hardware.models import add_model
+from fabric.memories.flat import FlatMemory
 from fabric.telling.errors import ConfigurationError
 
 __all__ = ["memory_of", "register_memory"]

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabric import Program, simulate
-from fabric.engine.flat_memory import MOST_REQUESTS, REQUESTS_PER_CALL, FlatMemory
 from fabric.engine.off_chip import Burst
 from fabric.engine.unit import MemoryUnit
 from fabric.hardware.description import FlatDescription
+from fabric.memories.flat import MOST_REQUESTS, REQUESTS_PER_CALL, FlatMemory
 from fabric.telling.place import Place
 from operators import Consumer, LinearOffChipLoad, Tensor
 
@@ -149,8 +149,8 @@ class TestLoop:
         """In the middle of a burst that takes hours."""
         script = (
             "import signal\n"
-            "import fabric.engine.flat_kernel\n"
-            "from tests.fabric.test_flat_memory import FlatDescription, _advanced\n"
+            "import fabric.memories.flat_kernel\n"
+            "from tests.memories.test_flat import FlatDescription, _advanced\n"
             "signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
             "signal.setitimer(signal.ITIMER_REAL, 0.2)\n"
             "try:\n"

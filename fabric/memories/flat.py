@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from fabric.engine.flat_kernel import advance
+from fabric.memories.flat_kernel import advance
 from fabric.telling.errors import Refusal
 
 if TYPE_CHECKING:

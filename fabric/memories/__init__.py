@@ -1,0 +1,3 @@
+"""Models of off-chip memory: which there are, and when each has answered a burst."""
+
+from __future__ import annotations

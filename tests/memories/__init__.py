@@ -1,0 +1,1 @@
+"""Models of off-chip memory against independent ones and published measurements."""
