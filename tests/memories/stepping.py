@@ -155,7 +155,10 @@ class _Channel:
             case "activate":
                 self._activate(command, bank, pseudo)
             case "precharge":
-                self._precharge(command, bank)
+                self._holds(bank.row is not None, "row closed", command)
+                self._precharge(command, [bank])
+            case "precharge all":
+                self._precharge(command, self._banks.values())
             case "read":
                 self._read(command, bank, pseudo)
             case "write":
@@ -193,17 +196,18 @@ class _Channel:
         bank.activated = pseudo.activated[group] = cycle
         pseudo.activations.append(cycle)
 
-    def _precharge(self, command: Command, bank: _Bank) -> None:
-        """Close the row of a bank, which has one, when it was open and unused for long enough."""
+    def _precharge(self, command: Command, banks: Iterable[_Bank]) -> None:
+        """Close the rows of ``banks`` that were open and unused for long enough."""
         timing, cycle = self._timing, command.cycle
         self._takes(self._row_slots, (cycle,), "row slot", command)
-        self._holds(bank.row is not None, "row closed", command)
-        self._after(cycle, bank.activated, timing.ras_cycles, "ras", command)
-        self._after(cycle, bank.read, timing.rtp_cycles, "rtp", command)
-        self._after(cycle, bank.written, timing.wr_cycles, "wr", command)
         self._rested(cycle, command)
-        bank.row = None
-        bank.precharged = cycle
+        for bank in banks:
+            if bank.row is not None:
+                self._after(cycle, bank.activated, timing.ras_cycles, "ras", command)
+                self._after(cycle, bank.read, timing.rtp_cycles, "rtp", command)
+                self._after(cycle, bank.written, timing.wr_cycles, "wr", command)
+                bank.row = None
+                bank.precharged = cycle
 
     def _read(self, command: Command, bank: _Bank, pseudo: _PseudoChannel) -> None:
         """Read a burst of the open row; the bus has had time to turn since the last write."""
