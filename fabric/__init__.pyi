@@ -17,6 +17,7 @@ from .engine.unit import ComputeUnit as ComputeUnit
 from .engine.unit import MemoryUnit as MemoryUnit
 from .engine.unit import Unit as Unit
 from .engine.unit import Wait as Wait
+from .hardware.banked import BankedDescription as BankedDescription
 from .hardware.description import ChannelDescription as ChannelDescription
 from .hardware.description import ComputeDescription as ComputeDescription
 from .hardware.description import FlatDescription as FlatDescription
