@@ -59,17 +59,14 @@ class Region(NamedTuple):
     band_pitch_bytes: int = 1
     row_pitch_bytes: int | None = None
 
-    def address(self, number: int) -> int:
-        """Return where tile ``number`` begins."""
-        band, place = divmod(number, self.tiles_across)
-        return self.first_address + band * self.band_pitch_bytes + place * self.tile_pitch_bytes
-
     def burst(self, rows: int, row_bytes: int, number: int) -> Burst:
         """Return the burst that moves ``rows`` of ``row_bytes``, from tile ``number`` on."""
-        pitch_bytes = self.row_pitch_bytes
-        if pitch_bytes is None:
-            pitch_bytes = row_bytes
-        return Burst(self.address(number), rows, row_bytes, pitch_bytes, self.write)
+        first_address, _, write, across, tile_pitch_bytes, band_pitch_bytes, pitch_bytes = self
+        address = (
+            first_address + number // across * band_pitch_bytes + number % across * tile_pitch_bytes
+        )
+        pitch_bytes = row_bytes if pitch_bytes is None else pitch_bytes
+        return Burst(address, rows, row_bytes, pitch_bytes, write)
 
 
 class OffChip(Protocol):
