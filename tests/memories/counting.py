@@ -27,7 +27,7 @@ from fabric import (
 from fabric.wiring.program import hardware_scope
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, Mul, Tensor
 
-__all__ = ["PERIOD_CYCLES", "CountingDescription", "CountingMemory"]
+__all__ = ["PERIOD_CYCLES", "CountingDescription", "CountingMemory", "loads"]
 
 PERIOD_CYCLES: Final = 64
 _USES: Final = tuple(each.name for each in fields(BusCycles))
