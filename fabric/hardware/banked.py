@@ -9,12 +9,17 @@ from typing import Annotated, ClassVar, Literal, TypeAlias, TypeVar
 from typing_extensions import override
 
 from fabric.arguments.checks import Bounds
+from fabric.arguments.described import refuse
+from fabric.hardware.address_bits import Widths, address_bits
 from fabric.hardware.description import OffChipDescription
 from fabric.hardware.dram_timing import PRESETS, DramOrganization, DramTiming
+from fabric.telling.errors import ConfigurationError
 
 __all__ = ["BankedDescription"]
 
 Count: TypeAlias = Annotated[int, Bounds(1, 2**20)]
+Channels: TypeAlias = Annotated[int, Bounds(1, 2**16)]
+Banks: TypeAlias = Annotated[int, Bounds(1, 2**5)]
 Cycles: TypeAlias = Annotated[int, Bounds(0, 2**20)]
 Part = TypeVar("Part", DramOrganization, DramTiming)
 Percent: TypeAlias = Annotated[int, Bounds(0, 100)]
@@ -32,7 +37,7 @@ class BankedDescription(OffChipDescription):
         request_bytes: moved by one request, all of it in one row: one burst or several.
         requests_per_bundle: what one client hands over in one cycle.
         mapping: which bits of an address say what, by name or as a list of fields from the lowest
-            bit on; see ``fabric.memories.address_mapping``.
+            bit on; see ``fabric.hardware.address_bits``.
         scheduler: which request of the window has its turn: the one whose next command can go
             first (first ready, first come: FR-FCFS), or the oldest one.
         refreshes: whether rows are refreshed.
@@ -45,7 +50,7 @@ class BankedDescription(OffChipDescription):
     model: ClassVar[str] = "banked"
 
     preset: Literal["HBM2 2000 Mbps", "HBM3 6400 Mbps"] = "HBM2 2000 Mbps"
-    channels: Count = 32
+    channels: Channels = 32
     request_bytes: Count = 64
     requests_per_bundle: Annotated[int, Bounds(1, 2**16)] = 1
     mapping: str | tuple[str, ...] = "interleaved with hash"
@@ -55,9 +60,9 @@ class BankedDescription(OffChipDescription):
     write_window_requests: Annotated[int, Bounds(1, 64)] = 16
     write_high_percent: Percent = 80
     write_low_percent: Percent = 20
-    pseudo_channels: Count | None = None
-    bank_groups: Count | None = None
-    banks: Count | None = None
+    pseudo_channels: Banks | None = None
+    bank_groups: Banks | None = None
+    banks: Banks | None = None
     row_bytes: Count | None = None
     burst_bytes: Count | None = None
     burst_cycles: Count | None = None
@@ -80,6 +85,14 @@ class BankedDescription(OffChipDescription):
     rfc_cycles: Cycles | None = None
     refi_cycles: Count | None = None
 
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            address_bits(self.mapping, self.widths)
+        except ConfigurationError as error:
+            refuse(f"{type(self).__name__}: {error.message}", ConfigurationError)
+
     @property
     def organization(self) -> DramOrganization:
         """What a channel is made of."""
@@ -89,6 +102,34 @@ class BankedDescription(OffChipDescription):
     def timing(self) -> DramTiming:
         """The cycles between commands."""
         return _stated(PRESETS[self.preset].timing, self)
+
+    @property
+    def widths(self) -> Widths:
+        """The bits of each field of an address but the row; a column is a request in a row.
+
+        Raises:
+            ConfigurationError: there is no whole number of them.
+        """
+        made_of = self.organization
+        counts = {
+            "channel": ("channels", self.channels),
+            "pseudo_channel": ("pseudo_channels", made_of.pseudo_channels),
+            "bank_group": ("bank_groups", made_of.bank_groups),
+            "bank": ("banks", made_of.banks),
+            "request": ("request_bytes", self.request_bytes),
+            "row": ("row_bytes", made_of.row_bytes),
+        }
+        for key, count in counts.values():
+            if count & (count - 1):
+                raise ConfigurationError(f"{key} is {count}: expected a power of two")
+        if self.request_bytes > made_of.row_bytes:
+            raise ConfigurationError(
+                f"request_bytes is {self.request_bytes}: expected at most {made_of.row_bytes}, "
+                "those of a row"
+            )
+        widths = {field: count.bit_length() - 1 for field, (_, count) in counts.items()}
+        widths["column"] = widths.pop("row") - widths.pop("request")
+        return widths
 
     @property
     @override

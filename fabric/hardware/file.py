@@ -125,4 +125,9 @@ def _section(
             raise ConfigurationError(
                 f"[{name}] {key} is {value!r}: expected {expected}", file=file
             ) from None
-    return section(**values)
+    try:
+        return section(**values)
+    except ConfigurationError as error:
+        # What fits each key, and not the others.
+        what = error.message.removeprefix(f"{section.__name__}: ")
+        raise ConfigurationError(f"[{name}] {what}", file=file) from None

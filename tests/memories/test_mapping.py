@@ -1,0 +1,331 @@
+"""Mappings of addresses against their definition, bit by bit, and the named ones in words."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import NamedTuple
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from fabric.hardware.banked import BankedDescription
+from fabric.memories.address_mapping import AddressMapping, Location
+from fabric.telling.errors import ConfigurationError
+
+FIELDS = ("channel", "pseudo_channel", "bank_group", "bank", "column")
+NAMES = ("interleaved", "interleaved with hash", "row-bank-rank-column-channel")
+SMALL = {"channels": 4, "pseudo_channels": 2, "bank_groups": 4, "banks": 2, "row_bytes": 256}
+BITS = dict(zip(FIELDS, (2, 1, 2, 1, 2), strict=True))
+"""Of ``SMALL``, with requests of 64 bytes."""
+
+Bits = list[int]
+"""The lowest one first."""
+
+
+class _Piece(NamedTuple):
+    field: str
+    width: int
+    text: str
+    xored: tuple[str, int] | None
+    """With the bits of a field from one on; of ``above``, with all."""
+
+
+def _bits(number: int, count: int) -> Bits:
+    return [number >> bit & 1 for bit in range(count)]
+
+
+def _number(bits: Bits) -> int:
+    return sum(bit << place for place, bit in enumerate(bits))
+
+
+def _defined(pieces: list[_Piece], number: int) -> dict[str, int]:
+    """Return the fields of request ``number`` by the meaning of ``pieces``."""
+    address = _bits(number, 56)
+    starts = list(accumulate((piece.width for piece in pieces), initial=0))
+    taken = [
+        (piece, address[start : start + piece.width], start)
+        for piece, start in zip(pieces, starts, strict=False)
+    ]
+    dropped = [
+        start + bit
+        for piece, _, start in taken
+        if piece.field == "unused"
+        for bit in range(piece.width)
+    ]
+    end = starts[-1]
+    plain: dict[str, Bits] = {}
+    for piece, bits, _ in taken:
+        plain[piece.field] = plain.get(piece.field, []) + bits
+    found: dict[str, Bits] = {}
+    for piece, bits, start in taken:
+        own = list(bits)
+        if piece.xored is not None and piece.width:
+            field, first = piece.xored
+            if field == "above":
+                places = [each for each in range(start + piece.width, end) if each not in dropped]
+                for nth, place in enumerate(places):
+                    own[nth % piece.width] ^= address[place]
+            else:
+                others = plain[field][first : first + piece.width]
+                own = [bit ^ other for bit, other in zip(own, others, strict=True)]
+        found[piece.field] = found.get(piece.field, []) + own
+    found.pop("unused", None)
+    return {field: _number(bits) for field, bits in found.items()}
+
+
+@st.composite
+def _mappings(draw: st.DrawFn) -> list[_Piece]:
+    """Fields in any order, split anywhere, xored with anything."""
+    parts = []
+    for field, bits in [*BITS.items(), ("row", draw(st.integers(0, 3)))]:
+        while bits:
+            width = draw(st.integers(1, bits))
+            parts.append((field, width))
+            bits -= width  # noqa: PLW2901 - what is left of them
+    parts += [("unused", width) for width in draw(st.lists(st.integers(1, 3), max_size=2))]
+    lower = draw(st.permutations(parts))
+    pieces = []
+    for field, width in lower:
+        xored: tuple[str, int] | None = None
+        text = f"{field}:{width}"
+        if field != "unused" and draw(st.booleans()):
+            other = draw(st.sampled_from(["above", "row", *FIELDS]))
+            most = 10 if other == "row" else BITS.get(other, 10) - width
+            if most >= 0:
+                xored = other, draw(st.integers(0, most))
+                first, end = xored[1], xored[1] + width
+                text += " ^ above" if other == "above" else f" ^ {other}[{first}:{end}]"
+        pieces.append(_Piece(field, width, text, xored))
+    below = sum(width for field, width in lower)
+    rows = sum(width for field, width in lower if field == "row")
+    return [*pieces, _Piece("row", min(31 - rows, 56 - below), "row", None)]
+
+
+def _described(pieces: list[_Piece]) -> BankedDescription | None:
+    """Return a memory with that mapping; None where its xors cancel out."""
+    try:
+        return BankedDescription(mapping=tuple(piece.text for piece in pieces), **SMALL)  # type: ignore[arg-type]
+    except ConfigurationError as error:
+        assert "follows from those of other fields" in str(error)  # noqa: PT017 - others are fine
+        return None
+
+
+def _of_tables(mapping: AddressMapping, description: BankedDescription, address: int) -> Location:
+    """Return what the tables say; of the column, which they do not say, 0."""
+    number, packed = address >> mapping.request_shift, 0
+    for byte in range(7):
+        packed ^= int(mapping.tables[byte * 256 + (number >> 8 * byte & 255)])
+    made_of = description.organization
+    groups, bank = divmod(packed >> 16 & 0xFFFF, made_of.banks)
+    pseudo_channel, group = divmod(groups, made_of.bank_groups)
+    return Location(packed & 0xFFFF, pseudo_channel, group, bank, packed >> 32, 0)
+
+
+@given(pieces=_mappings(), number=st.integers(0, 2**56 - 1), offset=st.integers(0, 63))
+def test_definition(pieces: list[_Piece], number: int, offset: int) -> None:
+    """Places and tables are those of the definition."""
+    description = _described(pieces)
+    assume(description is not None)
+    assert description is not None
+    mapping = AddressMapping(description)
+    expected = Location(**_defined(pieces, number))
+
+    assert expected == mapping.locate(number * 64 + offset)
+    assert expected._replace(column=0) == _of_tables(mapping, description, number * 64 + offset)
+
+
+@given(pieces=_mappings())
+def test_every_place_once(pieces: list[_Piece]) -> None:
+    """A mapping is taken where no two addresses have one place, and only there.
+
+    Bits of the row above those of its pieces are as they stand: 8 rows or so say it for all.
+    """
+    pieces = [piece for piece in pieces if piece.field != "unused"]
+    numbers = range(2 ** (sum(BITS.values()) + 3))
+    places = {Location(**_defined(pieces, number)) for number in numbers}
+    description = _described(pieces)
+
+    assert (description is None) == (len(places) < len(numbers))
+    if description is not None:
+        mapping = AddressMapping(description)
+        assert places == {mapping.locate(64 * number) for number in numbers}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(
+    logs=st.tuples(*[st.integers(0, 4)] * 5),
+    numbers=st.lists(st.integers(0, 2**48 - 1), min_size=1, max_size=20),
+)
+def test_named(name: str, logs: tuple[int, ...], numbers: list[int]) -> None:
+    """The order of the fields, and what is xored, for fields of any width."""
+    channels, pseudo, groups, banks, columns = (2**log for log in logs)
+    description = BankedDescription(
+        mapping=name,
+        channels=channels,
+        pseudo_channels=pseudo,
+        bank_groups=groups,
+        banks=banks,
+        row_bytes=64 * columns,
+    )
+    mapping = AddressMapping(description)
+    for number in numbers:
+        rest, channel = divmod(number, channels)
+        above = rest
+        if name == "row-bank-rank-column-channel":
+            rest, column = divmod(rest, columns)
+            rest, rank = divmod(rest, pseudo)
+            rest, group = divmod(rest, groups)
+        else:
+            rest, rank = divmod(rest, pseudo)
+            rest, group = divmod(rest, groups)
+            rest, column = divmod(rest, columns)
+        row, bank = divmod(rest, banks)
+        row %= 2**31
+        if name != "row-bank-rank-column-channel":
+            group ^= row % groups
+            bank ^= row // groups % banks
+            rank ^= row // groups // banks % pseudo
+        if name == "interleaved with hash":
+            above %= pseudo * groups * columns * banks * 2**31
+            while above and channels > 1:
+                above, low = divmod(above, channels)
+                channel ^= low
+        expected = Location(channel, rank, group, bank, row, column)
+        assert expected == mapping.locate(64 * number)
+        assert expected._replace(column=0) == _of_tables(mapping, description, 64 * number)
+
+
+def test_interleaved_of_hbm2() -> None:
+    """Bits by hand: 5 channel, 1 pseudo channel, 2 group, 4 column, 2 bank; row 0b10110 xors."""
+    address = (0b10110 << 14 | 0b01 << 12 | 0b1010 << 8 | 0b11 << 6 | 0b1 << 5 | 0b01101) * 64
+
+    found = AddressMapping(BankedDescription(mapping="interleaved")).locate(address)
+
+    assert found == Location(0b01101, 0b1 ^ 0b1, 0b11 ^ 0b10, 0b01 ^ 0b01, 0b10110, 0b1010)
+
+
+def test_split_with_xor() -> None:
+    """MOP4CLXOR: 4 bursts of a row in turn, the rest of the column above the banks, columns xor."""
+    description = BankedDescription(
+        channels=8,
+        request_bytes=32,
+        mapping=(
+            "channel:3 ^ column[0:3]",
+            "column:2",
+            "pseudo_channel ^ column[3:4]",
+            "bank_group",
+            "bank",
+            "column",
+            "row",
+        ),
+    )
+    mapping = AddressMapping(description)
+    per_row = [mapping.locate(32 * number) for number in range(8 * 32 * 2 * 16)]
+
+    assert {(each.row, each.column) for each in per_row} == {(0, column) for column in range(32)}
+    assert len(set(per_row)) == len(per_row)
+    assert [0, 1, 2, 3] == [mapping.locate(32 * 8 * number).column for number in range(4)]
+    assert mapping.locate(32 << 3) == Location(1, 0, 0, 0, 0, 1)
+    assert mapping.locate(32 << 3 + 2 + 1 + 2 + 2) == Location(4, 0, 0, 0, 0, 4)
+    assert mapping.locate(32 << 3 + 2 + 1 + 2 + 2 + 1) == Location(0, 1, 0, 0, 0, 8)
+
+
+def test_end() -> None:
+    """Where rows are used up, places come again."""
+    mapping = AddressMapping(BankedDescription())
+    end = mapping.end_address
+
+    assert end == 64 * 2 ** (5 + 1 + 2 + 4 + 2 + 31)
+    assert mapping.locate(end - 64).row == 2**31 - 1
+    assert mapping.locate(end) == mapping.locate(0) != mapping.locate(end // 2)
+
+
+BANKS = ["channel", "pseudo_channel", "bank_group", "bank"]
+
+
+@pytest.mark.parametrize(
+    ("mapping", "message"),
+    [
+        (
+            "interleave",
+            "mapping is 'interleave': expected a list of bit fields, or one of 'interleaved', "
+            "'interleaved with hash', 'row-bank-rank-column-channel' (did you mean 'interleaved'?)",
+        ),
+        ((), "mapping is empty: expected bit fields, the last one row"),
+        (
+            ("row", "channel"),
+            "mapping ends with 'channel': expected row, which takes the bits above",
+        ),
+        (
+            (*BANKS, "colum:4", "row"),
+            "mapping has no field colum (found 'colum:4'): expected one of channel, "
+            "pseudo_channel, bank_group, bank, column, row, unused (did you mean column?)",
+        ),
+        ((*BANKS, "row"), "mapping drops 4 bits of column: found 0 in all, expected 4"),
+        ((*BANKS, "column:3", "row"), "mapping drops 1 bit of column: found 3 in all, expected 4"),
+        (
+            (*BANKS, "column:3", "column:2", "row"),
+            "mapping repeats 1 bit of column: found 5 in all, expected 4",
+        ),
+        (
+            (*BANKS, "column", "column", "row"),
+            "mapping has column 2 times without a number of bits: expected one that takes what "
+            "the others leave",
+        ),
+        (
+            (*BANKS, "column-4", "row"),
+            "mapping has 'column-4': expected FIELD:BITS or FIELD, as in column:4 and row, and "
+            "what it is xored with",
+        ),
+        (
+            (*BANKS, "column", "unused", "row"),
+            "mapping has 'unused': expected how many bits are unused, as in unused:3",
+        ),
+        (
+            (*BANKS, "column", "unused:42", "row"),
+            "mapping has 56 bits below the row: expected fewer than 56",
+        ),
+        (
+            (*BANKS, "column ^ row", "row"),
+            "mapping has 'column ^ row', xor 'row': expected above, or bits of a field, as in "
+            "row[0:2]",
+        ),
+        (
+            (*BANKS, "column ^ row[0:2]", "row"),
+            "mapping has 'column ^ row[0:2]', 4 bits xor 2: expected as many",
+        ),
+        (
+            (*BANKS, "column ^ row[30:34]", "row"),
+            "mapping has 'column ^ row[30:34]': expected bits of the 31 of row",
+        ),
+        (
+            (*BANKS[:2], "bank_group ^ bank[0:2]", "bank ^ bank_group[0:2]", "column", "row"),
+            "mapping repeats a bit: bit 0 of bank follows from those of other fields by what they "
+            "are xored with",
+        ),
+    ],
+)
+def test_refused(mapping: str | tuple[str, ...], message: str) -> None:
+    """One sentence, with the piece and what was expected."""
+    with pytest.raises(ConfigurationError) as raised:
+        BankedDescription(mapping=mapping)
+
+    assert f"BankedDescription: {message}" == raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"channels": 24}, "channels is 24: expected a power of two"),
+        ({"banks": 3}, "banks is 3: expected a power of two"),
+        ({"request_bytes": 96}, "request_bytes is 96: expected a power of two"),
+        ({"request_bytes": 2048}, "request_bytes is 2048: expected at most 1024, those of a row"),
+    ],
+)
+def test_no_logarithm(keys: dict[str, int], message: str) -> None:
+    """Bits of an address count powers of two."""
+    with pytest.raises(ConfigurationError) as raised:
+        BankedDescription(**keys)  # type: ignore[arg-type]
+
+    assert f"BankedDescription: {message}" == raised.value.message
