@@ -39,10 +39,13 @@ OTHERS: Final = {
     ("hardware/description.py", "hbm"),
     ("hardware/file.py", "hbm"),
     ("runs/pricing.py", "hbm"),
+    ("runs/report.py", "hbm"),
     ("runs/totals.py", "hbm"),
     ("telling/vocabulary.py", "idle"),
+    ("trace/reading/reader.py", "hbm"),
+    ("trace/recording/recorder.py", "hbm"),
 }
-"""Spelled like a cause: sections of hardware and energy, and an event of the trace."""
+"""Spelled like a cause: sections of hardware and energy, what a memory counts, a trace's event."""
 
 
 def _texts(module: Path) -> Iterator[tuple[int, str]]:
