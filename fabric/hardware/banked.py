@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal, TypeAlias, TypeVar
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias, TypeVar
 
 from typing_extensions import override
 
@@ -21,8 +21,35 @@ Count: TypeAlias = Annotated[int, Bounds(1, 2**20)]
 Channels: TypeAlias = Annotated[int, Bounds(1, 2**16)]
 Banks: TypeAlias = Annotated[int, Bounds(1, 2**5)]
 Cycles: TypeAlias = Annotated[int, Bounds(0, 2**20)]
+PresetName: TypeAlias = Literal[
+    "HBM2 1600 Mbps", "HBM2 2000 Mbps", "HBM2 2400 Mbps", "HBM3 6400 Mbps"
+]
 Part = TypeVar("Part", DramOrganization, DramTiming)
 Percent: TypeAlias = Annotated[int, Bounds(0, 100)]
+
+_POWERS: Final = (
+    "channels",
+    "pseudo_channels",
+    "bank_groups",
+    "banks",
+    "row_bytes",
+    "request_bytes",
+    "burst_bytes",
+)
+
+_AT_LEAST: Final = {
+    "request_bytes": ("burst_bytes",),
+    "row_bytes": ("request_bytes",),
+    "rc_cycles": ("ras_cycles", "rp_cycles"),
+    "ccd_l_cycles": ("ccd_s_cycles",),
+    "rrd_l_cycles": ("rrd_s_cycles",),
+    "wtr_l_cycles": ("wtr_s_cycles",),
+    "faw_cycles": ("rrd_s_cycles",),
+    # A row can be opened and closed between two refreshes.
+    "refi_cycles": ("rfc_cycles", "rc_cycles"),
+    "write_high_percent": ("write_low_percent",),
+}
+"""What each is no less than: others together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +68,7 @@ class BankedDescription(OffChipDescription):
         scheduler: which request of the window has its turn: the one whose next command can go
             first (first ready, first come: FR-FCFS), or the oldest one.
         refreshes: whether rows are refreshed.
-        read_window_requests, write_window_requests: of a channel, among which it chooses; others
+        read_window_bursts, write_window_bursts: of a channel, among which it chooses; others
             wait behind these.
         write_high_percent, write_low_percent: a channel turns to writing when its write window is
             filled above the one, or when no read waits, and back when it is below the other.
@@ -49,15 +76,15 @@ class BankedDescription(OffChipDescription):
 
     model: ClassVar[str] = "banked"
 
-    preset: Literal["HBM2 2000 Mbps", "HBM3 6400 Mbps"] = "HBM2 2000 Mbps"
+    preset: PresetName = "HBM2 2000 Mbps"
     channels: Channels = 32
     request_bytes: Count = 64
     requests_per_bundle: Annotated[int, Bounds(1, 2**16)] = 1
     mapping: str | tuple[str, ...] = "interleaved with hash"
     scheduler: Literal["first ready", "first come"] = "first ready"
     refreshes: bool = True
-    read_window_requests: Annotated[int, Bounds(1, 64)] = 19
-    write_window_requests: Annotated[int, Bounds(1, 64)] = 16
+    read_window_bursts: Annotated[int, Bounds(1, 256)] = 32
+    write_window_bursts: Annotated[int, Bounds(1, 256)] = 32
     write_high_percent: Percent = 80
     write_low_percent: Percent = 20
     pseudo_channels: Banks | None = None
@@ -89,7 +116,7 @@ class BankedDescription(OffChipDescription):
     def __post_init__(self) -> None:
         super().__post_init__()
         try:
-            address_bits(self.mapping, self.widths)
+            self._check()
         except ConfigurationError as error:
             refuse(f"{type(self).__name__}: {error.message}", ConfigurationError)
 
@@ -105,38 +132,38 @@ class BankedDescription(OffChipDescription):
 
     @property
     def widths(self) -> Widths:
-        """The bits of each field of an address but the row; a column is a request in a row.
-
-        Raises:
-            ConfigurationError: there is no whole number of them.
-        """
+        """The bits of each field of an address but the row; a column is a request in a row."""
         made_of = self.organization
         counts = {
-            "channel": ("channels", self.channels),
-            "pseudo_channel": ("pseudo_channels", made_of.pseudo_channels),
-            "bank_group": ("bank_groups", made_of.bank_groups),
-            "bank": ("banks", made_of.banks),
-            "request": ("request_bytes", self.request_bytes),
-            "row": ("row_bytes", made_of.row_bytes),
+            "channel": self.channels,
+            "pseudo_channel": made_of.pseudo_channels,
+            "bank_group": made_of.bank_groups,
+            "bank": made_of.banks,
+            "column": made_of.row_bytes // self.request_bytes,
         }
-        for key, count in counts.values():
-            if count & (count - 1):
-                raise ConfigurationError(f"{key} is {count}: expected a power of two")
-        if self.request_bytes > made_of.row_bytes:
-            raise ConfigurationError(
-                f"request_bytes is {self.request_bytes}: expected at most {made_of.row_bytes}, "
-                "those of a row"
-            )
-        widths = {field: count.bit_length() - 1 for field, (_, count) in counts.items()}
-        widths["column"] = widths.pop("row") - widths.pop("request")
-        return widths
+        return {field: count.bit_length() - 1 for field, count in counts.items()}
 
     @property
     @override
     def peak_bytes_per_cycle(self) -> Fraction:
         made_of, timing = self.organization, self.timing
-        cycles = max(timing.burst_cycles, timing.ccd_s_cycles)
-        return Fraction(self.channels * made_of.pseudo_channels * made_of.burst_bytes, cycles)
+        # A channel has a bus for each pseudo channel, and one slot for column commands.
+        apart = Fraction(max(timing.burst_cycles, timing.ccd_s_cycles), made_of.pseudo_channels)
+        return self.channels * made_of.burst_bytes / max(apart, Fraction(1))
+
+    def _check(self) -> None:
+        """Refuse values that fit their keys, and not each other."""
+        values = {**vars(self), **vars(self.organization), **vars(self.timing)}
+        for key in _POWERS:
+            if values[key] & (values[key] - 1):
+                raise ConfigurationError(f"{key} is {values[key]}: expected a power of two")
+        for key, others in _AT_LEAST.items():
+            least = sum(values[each] for each in others)
+            if values[key] < least and (self.refreshes or key != "refi_cycles"):
+                raise ConfigurationError(
+                    f"{key} is {values[key]}: expected at least {least}, {' + '.join(others)}"
+                )
+        address_bits(self.mapping, self.widths)
 
 
 def _stated(part: Part, stated: BankedDescription) -> Part:

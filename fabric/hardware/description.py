@@ -167,12 +167,18 @@ class Hardware(_Part):
     def as_dict(self) -> dict[str, dict[str, object]]:
         """Return every key with its value, as a hardware file would state them.
 
-        Of the clock and of energy it is what is stated: what has no price has no key.
+        Of the off-chip memory, the clock and energy it is what is stated: what is left to a preset
+        or has no price has no key.
         """
         sections: dict[str, dict[str, object]] = asdict(self)
-        for name in ("clock", "energy"):
-            stated = {key: value for key, value in sections[name].items() if value is not None}
+        sections["hbm"] = {"model": self.hbm.model, **sections["hbm"]}
+        for name in ("hbm", "clock", "energy"):
+            stated = {
+                key: list(value) if isinstance(value, tuple) else value
+                for key, value in sections[name].items()
+                if value is not None
+            }
             sections[name] = stated
             if not stated:
                 del sections[name]
-        return sections | {"hbm": {"model": self.hbm.model, **sections["hbm"]}}
+        return sections

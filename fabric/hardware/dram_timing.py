@@ -89,9 +89,38 @@ class DramPreset:
     timing: DramTiming
 
 
+_HBM2: Final = DramOrganization(
+    pseudo_channels=2, bank_groups=4, banks=4, row_bytes=1024, burst_bytes=32
+)
+
 PRESETS: Final = {
+    "HBM2 1600 Mbps": DramPreset(
+        _HBM2,
+        # 800 MHz: a cycle is 1.25 nanoseconds.
+        DramTiming(
+            burst_cycles=2,
+            cl_cycles=10,
+            cwl_cycles=4,
+            rcd_read_cycles=10,
+            rcd_write_cycles=8,
+            rp_cycles=10,
+            ras_cycles=24,
+            rc_cycles=34,
+            wr_cycles=12,
+            rtp_cycles=4,
+            ccd_s_cycles=2,
+            ccd_l_cycles=4,
+            rrd_s_cycles=4,
+            rrd_l_cycles=4,
+            wtr_s_cycles=5,
+            wtr_l_cycles=6,
+            faw_cycles=12,
+            rfc_cycles=280,
+            refi_cycles=3120,
+        ),
+    ),
     "HBM2 2000 Mbps": DramPreset(
-        DramOrganization(pseudo_channels=2, bank_groups=4, banks=4, row_bytes=1024, burst_bytes=32),
+        _HBM2,
         # 1 GHz: a cycle is a nanosecond.
         DramTiming(
             burst_cycles=2,
@@ -115,6 +144,31 @@ PRESETS: Final = {
             refi_cycles=3900,
         ),
     ),
+    "HBM2 2400 Mbps": DramPreset(
+        _HBM2,
+        # 1.2 GHz: a cycle is 0.833 nanoseconds.
+        DramTiming(
+            burst_cycles=2,
+            cl_cycles=17,
+            cwl_cycles=6,
+            rcd_read_cycles=17,
+            rcd_write_cycles=14,
+            rp_cycles=17,
+            ras_cycles=40,
+            rc_cycles=57,
+            wr_cycles=19,
+            rtp_cycles=6,
+            ccd_s_cycles=2,
+            ccd_l_cycles=4,
+            rrd_s_cycles=5,
+            rrd_l_cycles=5,
+            wtr_s_cycles=8,
+            wtr_l_cycles=10,
+            faw_cycles=19,
+            rfc_cycles=421,
+            refi_cycles=4682,
+        ),
+    ),
     "HBM3 6400 Mbps": DramPreset(
         # Two stack identifiers, which are bank groups of their own here: 4 groups in each.
         DramOrganization(pseudo_channels=2, bank_groups=8, banks=4, row_bytes=1024, burst_bytes=32),
@@ -129,7 +183,7 @@ PRESETS: Final = {
             ras_cycles=45,
             rc_cycles=72,
             wr_cycles=33,
-            rtp_cycles=5,
+            rtp_cycles=9,
             ccd_s_cycles=2,
             ccd_l_cycles=4,
             rrd_s_cycles=4,

@@ -6,12 +6,13 @@ from dataclasses import MISSING, fields
 from typing import Final, NoReturn
 
 from fabric.arguments.described import refuse
+from fabric.hardware.banked import BankedDescription
 from fabric.hardware.description import FlatDescription, OffChipDescription
 from fabric.telling.errors import ConfigurationError
 
 __all__ = ["MODELS", "add_model"]
 
-_OWN: Final = (FlatDescription,)
+_OWN: Final = (FlatDescription, BankedDescription)
 
 MODELS: Final[dict[str, type[OffChipDescription]]] = {each.model: each for each in _OWN}
 """Each model's description; the first one is where a file names none."""

@@ -112,7 +112,7 @@ def _holds_results(node: Node, hardware: Hardware) -> bool:
     if operator.kind != "compute":
         return False
     elsewhere = (False,) * len(node.inputs)
-    rates = Rates(0, hardware.on_chip.bytes_per_cycle, hardware.hbm, elsewhere)
+    rates = Rates(0, hardware.on_chip.bytes_per_cycle, hardware.hbm, None, elsewhere)
     work = work_of(operator, node.input_types, node.output_types, rates)
     return work is not None and work.in_memory
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from fabric.arguments.described import checked
 from fabric.compiled.likeness import Likeness
-from fabric.hardware.description import FlatDescription
 from fabric.symbolic.bounds_cycles import Bound, bounds_of_cycles
 from fabric.symbolic.certain import Certain, certain_sizes
 from fabric.symbolic.graph import graph_of
 from fabric.symbolic.least import Least, leasts
 from fabric.symbolic.metrics import Metrics, metrics_of
+from fabric.telling.place import is_own
 from fabric.values.dims import Dim, Symbol
 from fabric.values.expression import Product, Sum
 from fabric.values.rounding import AtLeastOne, CeilDiv
@@ -119,7 +119,7 @@ def _moved_bytes(plan: Plan, least: list[Least]) -> tuple[int, bool]:
         for node, its in zip(plan.nodes, least, strict=True)
         if node.operator.off_chip is not None
     ]
-    if type(hbm) is not FlatDescription:
+    if not is_own(hbm):
         return 0, not clients
     moved = sum(requests or 0 for requests in clients) * hbm.request_bytes
     return moved, None not in clients

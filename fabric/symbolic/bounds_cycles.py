@@ -5,7 +5,7 @@ Each function has a proof in its docstring. All rest on the cycle rules:
 * what is sent in cycle t is visible in t + 1 at the earliest, whatever the channel;
 * a unit's clock never goes back, and in the end it is no earlier than the end of any stream that
   its operator reads;
-* a run lasts as long as its largest final clock, and as the off-chip memory, which stops
+* a run lasts as long as its largest final clock, and as the off-chip memory: the flat one stops
   ``SHUTDOWN_CYCLES`` after its last client.
 
 Nothing rests on depths: a full channel holds a unit up, and lets none go on earlier.
@@ -17,12 +17,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from fabric.hardware.description import FlatDescription
+from fabric.hardware.least_cycles import least_shared_cycles
 from fabric.memories.flat import SHUTDOWN_CYCLES
 from fabric.symbolic.graph import Graph
 from fabric.symbolic.least import Least
 from fabric.telling.causes import Cause
 from fabric.wiring.elaborate import Plan
-from fabric.wiring.work import answer_cycles, queue_cycles
 
 __all__ = ["Bound", "bounds_of_cycles"]
 
@@ -141,33 +141,30 @@ def busiest_units(
 def shared_memory(
     plan: Plan, least: Sequence[Least], starts: Sequence[int], rests: Sequence[int]
 ) -> Bound | None:
-    """Return the bound by all that the off-chip memory moves; None where it is a user's.
+    """Return the bound by all that the off-chip memory moves; None where none is known.
 
     Proof. Take any of its clients. None of them hands a request over before the earliest of their
-    ``starts``; a channel starts one every interval, and one of the channels has at least its share
-    of their requests (``queue_cycles``). Whose request is the last to start sees that complete
-    ``answer_cycles`` and the queue after that earliest start at the soonest, has not sent its last
-    element before, and the run goes on for the least of their ``rests`` after that. Requests of
-    others only make the queue longer. It holds for all clients, for those that start late and for
-    those after which much is to be done: the largest of these counts.
+    ``starts``, and one of them sees its last one complete ``least_shared_cycles`` of all their
+    requests after that at the soonest. It has not sent its last element before, and the run goes on
+    for the least of their ``rests`` after that. Requests of others only make the queue longer. It
+    holds for all clients, for those that start late and for those after which much is to be done:
+    the largest of these counts.
     """
     memory = plan.program.hardware.hbm
-    if type(memory) is not FlatDescription:
-        return None
     clients = [
-        (start, rest, its.requests)
-        for its, start, rest in zip(least, starts, rests, strict=True)
+        (start, rest, its.requests, node.operator.off_chip == "write")
+        for node, its, start, rest in zip(plan.nodes, least, starts, rests, strict=True)
         if its.requests
     ]
-    if not clients:
-        return None
     most = 0
     for key in (0, 1):
         clients.sort(key=lambda client: client[key], reverse=True)
-        requests, start, rest = 0, clients[0][0], clients[0][1]
-        for its_start, its_rest, its_requests in clients:
-            requests += its_requests
+        reads, writes = 0, 0
+        start, rest = max(starts, default=0), max(rests, default=0)
+        for its_start, its_rest, its_requests, is_write in clients:
+            reads += 0 if is_write else its_requests
+            writes += its_requests if is_write else 0
             start, rest = min(start, its_start), min(rest, its_rest)
-            cycles = start + answer_cycles(memory) + queue_cycles(memory, requests) + rest
-            most = max(most, cycles)
-    return Bound(most, Cause.HBM.value)
+            shared = least_shared_cycles(memory, reads, writes)
+            most = max(most, start + shared + rest if shared else 0)
+    return Bound(most, Cause.HBM.value) if most else None

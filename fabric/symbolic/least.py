@@ -153,7 +153,8 @@ class _Declared:
             flops_per_cycle = operator.flops_per_cycle or program.flops_per_cycle
         hardware = program.hardware
         bytes_per_cycle = hardware.on_chip.bytes_per_cycle
-        return Rates(flops_per_cycle, bytes_per_cycle, hardware.hbm, in_memory)
+        memory = hardware.hbm
+        return Rates(flops_per_cycle, bytes_per_cycle, memory, operator.off_chip, in_memory)
 
 
 def _requests(work: Work, rates: Rates) -> int | None:

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
-from fabric.hardware.description import FlatDescription, OffChipDescription
+from fabric.hardware.description import OffChipDescription
+from fabric.hardware.least_cycles import least_burst_cycles
 from fabric.telling.place import is_own
 from fabric.values.dims import Dim
 from fabric.values.stream_type import StreamType, TileType, ValueType
 from fabric.values.value import row_bytes
 
-__all__ = ["NEEDS", "WORK_NUMBERS", "Costed", "Rates", "Work", "answer_cycles", "queue_cycles"]
+__all__ = ["NEEDS", "WORK_NUMBERS", "Costed", "Rates", "Work"]
 
 NEEDS: TypeAlias = Literal["all", "any", "none"]
 
@@ -83,12 +84,14 @@ class Rates:
         flops_per_cycle: of its compute unit; 0 where it has no arithmetic.
         bytes_per_cycle: of each port between its unit and an on-chip memory.
         memory: the off-chip memory.
+        off_chip: what the operator does with it, as ``Operator.off_chip`` says.
         in_memory: of each input, whether all its tiles are in a memory unit.
     """
 
     flops_per_cycle: int
     bytes_per_cycle: int
     memory: OffChipDescription
+    off_chip: Literal["read", "write"] | None
     in_memory: tuple[bool, ...]
 
     def is_ours(self, function: object) -> bool:
@@ -131,18 +134,12 @@ class Rates:
     def burst(self, tile: TileType) -> int:
         """Return the cycles from handing a tile to the off-chip memory to seeing it complete.
 
-        In cycle t + 1 the first of its bundles is taken, and one a cycle from there on: its last
-        request starts in cycle t + bundles + 1 at the earliest. A channel starts its first request
-        in cycle t + 2 at the earliest, and the channel that has most of them starts its last one so
-        many intervals later. What has started is ready after start-up and latency, and seen in the
-        cycle after that. 0 where the size is not known, or the memory is a user's.
+        0 where the size is not known, or the memory is a user's.
         """
-        memory = self.memory
         requests = self.requests(tile)
-        if not requests or type(memory) is not FlatDescription:
+        if not requests:
             return 0
-        bundles = -(-requests // memory.requests_per_bundle)
-        return answer_cycles(memory) + max(bundles - 1, queue_cycles(memory, requests))
+        return least_burst_cycles(self.memory, requests, write=self.off_chip == "write")
 
     def bursts(self, tiles: StreamType, *, in_memory: bool = False) -> Work:
         """Return the work of who hands tiles to the off-chip memory, one after the other.
@@ -161,16 +158,3 @@ class Rates:
             bursts=tiles.count,
             in_memory=in_memory,
         )
-
-
-def answer_cycles(memory: FlatDescription) -> int:
-    """Return the cycles from handing over one request to seeing it complete."""
-    return 3 + memory.startup_cycles + memory.latency_cycles
-
-
-def queue_cycles(memory: FlatDescription, requests: int) -> int:
-    """Return the cycles between the first and the last start of ``requests``, at least 1 of them.
-
-    One of the channels has at least a channel's share of them.
-    """
-    return (-(-requests // memory.channels) - 1) * memory.initiation_interval_cycles

@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 
 from fabric import simulate
+from fabric.hardware.banked import BankedDescription
 from fabric.hardware.description import (
     ChannelDescription,
     FlatDescription,
     Hardware,
+    OffChipDescription,
     OnChipDescription,
     TileDescription,
 )
-from fabric.hardware.file import load_hardware
+from fabric.hardware.file import load_hardware, varied_hardware
 from fabric.hardware.models import MODELS
 from fabric.hardware.prices import ClockDescription, EnergyDescription
 from fabric.telling.errors import ConfigurationError
@@ -29,6 +31,7 @@ HBM_KEYS = (
     "model, channels, request_bytes, latency_cycles, initiation_interval_cycles, startup_cycles, "
     "requests_per_bundle"
 )
+MAPPING = ("channel ^ above", "column:2", "pseudo_channel", "bank_group", "bank", "column", "row")
 
 
 def refused(folder: Path, text: str) -> str:
@@ -101,16 +104,27 @@ class TestFiles:
         with pytest.raises(AttributeError, match=r"^cannot assign to field 'channels'$"):
             FlatDescription().channels = 3  # type: ignore[misc]
 
-    def test_as_dict(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(
+        "hbm",
+        [
+            FlatDescription(channels=4),
+            BankedDescription(),
+            BankedDescription(preset="HBM3 6400 Mbps", cl_cycles=0, mapping=MAPPING),
+        ],
+    )
+    def test_as_dict(self, hbm: OffChipDescription, tmp_path: Path) -> None:
         """What ``run --json`` prints under ``hardware`` is a hardware file of the same fabric."""
         hardware = Hardware(
-            hbm=FlatDescription(channels=4),
+            hbm=hbm,
             on_chip=OnChipDescription(capacity_bytes=1024),
             clock=ClockDescription(frequency_hz=2.5e8),
             energy=EnergyDescription(hop_picojoules_per_byte=0.5, static_watts=0),
         )
 
         assert hardware == load_hardware(_written(hardware, tmp_path))
+        printed = json.loads(json.dumps(hardware.as_dict()))
+        assert hardware.as_dict() == printed
+        assert None not in printed["hbm"].values()
 
 
 def _written(hardware: Hardware, folder: Path) -> Path:
@@ -122,6 +136,22 @@ def _written(hardware: Hardware, folder: Path) -> Path:
         lines += [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
+
+
+class TestVaried:
+    def test_keys(self) -> None:
+        """Studies vary keys of any model; what is None is that of the preset."""
+        keys = {"model": "banked", "mapping": list(MAPPING), "cl_cycles": None, "banks": 8}
+        varied = varied_hardware(None, {f"hbm.{key}": value for key, value in keys.items()})
+
+        assert varied.hbm == BankedDescription(mapping=MAPPING, banks=8)
+
+    def test_refused(self) -> None:
+        """What they do not fit is told without a file."""
+        with pytest.raises(
+            ConfigurationError, match=r"^\[hbm\] rc_cycles is 40: expected at least 48, ras_cycles"
+        ):
+            varied_hardware(None, {"hbm.model": "banked", "hbm.rc_cycles": 40})
 
 
 class TestRefused:
@@ -197,6 +227,52 @@ class TestRefused:
     def test_value(self, tmp_path: Path, text: str, message: str) -> None:
         """The file, the key, what was found and what was expected, in one sentence."""
         assert f"/fabric.toml: {message}" == refused(tmp_path, text)
+
+    @pytest.mark.parametrize(
+        ("keys", "message"),
+        [
+            ("banks = 0", "banks is 0: expected an integer from 1 to 32"),
+            ("bank_groups = 6", "bank_groups is 6: expected a power of two"),
+            ("burst_bytes = 48", "burst_bytes is 48: expected a power of two"),
+            (
+                "request_bytes = 16",
+                "request_bytes is 16: expected at least 32, burst_bytes",
+            ),
+            ("row_bytes = 32", "row_bytes is 32: expected at least 64, request_bytes"),
+            ("rc_cycles = 47", "rc_cycles is 47: expected at least 48, ras_cycles + rp_cycles"),
+            ("ras_cycles = 35", "rc_cycles is 48: expected at least 49, ras_cycles + rp_cycles"),
+            ("ccd_l_cycles = 1", "ccd_l_cycles is 1: expected at least 2, ccd_s_cycles"),
+            ("rrd_s_cycles = 5", "rrd_l_cycles is 4: expected at least 5, rrd_s_cycles"),
+            ("wtr_l_cycles = 5", "wtr_l_cycles is 5: expected at least 6, wtr_s_cycles"),
+            ("faw_cycles = 3", "faw_cycles is 3: expected at least 4, rrd_s_cycles"),
+            (
+                "refi_cycles = 397",
+                "refi_cycles is 397: expected at least 398, rfc_cycles + rc_cycles",
+            ),
+            (
+                "write_low_percent = 81",
+                "write_high_percent is 80: expected at least 81, write_low_percent",
+            ),
+            (
+                "preset = 'HBM2'",
+                "preset is 'HBM2': expected one of HBM2 1600 Mbps, HBM2 2000 Mbps, "
+                "HBM2 2400 Mbps, HBM3 6400 Mbps",
+            ),
+            ("mapping = ['row']", "mapping drops 5 bits of channel: found 0 in all, expected 5"),
+            ("mapping = 3", "mapping is 3: expected text or a tuple of texts"),
+        ],
+    )
+    def test_banked(self, tmp_path: Path, keys: str, message: str) -> None:
+        """What does not fit the other keys is told with them."""
+        found = refused(tmp_path, f"[hbm]\nmodel = 'banked'\n{keys}")
+        assert f"/fabric.toml: [hbm] {message}" == found
+
+    def test_without_refresh(self, tmp_path: Path) -> None:
+        """Cycles between refreshes do not matter where there are none."""
+        path = tmp_path / "fabric.toml"
+        path.write_text("[hbm]\nmodel = 'banked'\nrefreshes = false\nrefi_cycles = 1", "utf-8")
+        expected = BankedDescription(refreshes=False, refi_cycles=1)
+        assert expected == load_hardware(path).hbm
 
     @pytest.mark.parametrize(
         ("model", "hint"), [("'flatt'", " (did you mean flat?)"), ("3", ""), ("[]", "")]

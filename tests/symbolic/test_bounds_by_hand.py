@@ -8,6 +8,7 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
+    BankedDescription,
     Costs,
     Feedback,
     FlatDescription,
@@ -17,6 +18,7 @@ from fabric import (
     StreamType,
     TileType,
     hardware_scope,
+    lower_bounds,
 )
 from fabric.values.dims import symbol
 from operators import (
@@ -89,6 +91,19 @@ class TestByHand:
         known, report = compared(built)
 
         assert 2 + 7 * 40 + 16 + 1 + 3 == cycles(known)["hbm"] == report.cycles
+
+    def test_banked(self) -> None:
+        """Rows of 4 bursts, 2 cycles each on the bus, and 14 more of the way of a read."""
+        hbm = BankedDescription(channels=1, pseudo_channels=1)
+        with hardware_scope(Hardware(hbm=hbm)), Program("p") as built:
+            LinearOffChipStore("y")(load())
+        known = lower_bounds(built)
+
+        read, write = 2 + 14 + 4 * 2 + 1, 2 + 3 * 2 + 1
+        assert 4 * read + 1 + write == cycles(known)["memory"]
+        # 32 bursts of both together; the last one is a write, which is ready with its command.
+        assert 2 + 31 * 2 + 1 == cycles(known)["hbm"]
+        assert 16 * 64 == known.exact["hbm_bytes_moved"]
 
     def test_late_clients(self) -> None:
         """What waits for the first load has its requests after that."""

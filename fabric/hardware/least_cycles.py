@@ -1,0 +1,101 @@
+"""The least cycles in which an off-chip memory of the fabric's answers, whatever else there is.
+
+They are what lower bounds rest on before anything runs. Of a user's memory nothing is known, nor of
+one that extends one of the fabric's: it may do otherwise.
+"""
+
+from __future__ import annotations
+
+from fabric.hardware.banked import BankedDescription
+from fabric.hardware.description import FlatDescription, OffChipDescription
+
+__all__ = ["least_burst_cycles", "least_shared_cycles"]
+
+
+def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool) -> int:
+    """Return the cycles from handing a burst over to seeing it complete.
+
+    Handed over in cycle t, its first bundle is taken in t + 1, and one a cycle from there on.
+
+    * Flat: its last request starts in cycle t + bundles + 1 at the earliest. A channel starts its
+      first request in cycle t + 2 at the earliest, and the one that has most of them starts its
+      last one so many intervals later. What has started is ready after start-up and latency.
+    * With banks: the column commands of its last request, ``ccd_l_cycles`` apart, begin in cycle
+      t + bundles + 1 at the earliest; the pseudo channel, or the channel, that has most of them has
+      its first one in t + 2. The last one is that of a write that is ready, and has the data of a
+      read after it.
+
+    What is ready is seen a cycle later.
+
+    Args:
+        memory: of any model.
+        requests: of the burst, at least 1.
+        write: to the memory; else from it.
+    """
+    if type(memory) is FlatDescription:
+        bundles = -(-requests // memory.requests_per_bundle)
+        queue = _flat_queue_cycles(memory, requests)
+        answer = memory.startup_cycles + memory.latency_cycles
+        return 2 + max(bundles - 1, queue) + answer + 1
+    if type(memory) is BankedDescription:
+        timing = memory.timing
+        bundles = -(-requests // memory.requests_per_bundle)
+        of_last = (
+            memory.request_bytes // memory.organization.burst_bytes - 1
+        ) * timing.ccd_l_cycles
+        queue = _banked_queue_cycles(
+            memory, requests, max(timing.ccd_s_cycles, timing.burst_cycles)
+        )
+        data = 0 if write else timing.cl_cycles + timing.burst_cycles
+        return 2 + max(bundles - 1 + of_last, queue) + data + 1
+    return 0
+
+
+def least_shared_cycles(memory: OffChipDescription, reads: int, writes: int) -> int:
+    """Return the cycles in which all clients see requests complete, from when one has some.
+
+    That is from the cycle in which the first of them may be handed over, to that in which one who
+    asked sees the last one complete; 0 where clients do not share anything that is known.
+
+    * Flat: one of the channels has at least its share of them, and its last one starts so many
+      intervals after its first.
+    * With banks: one of the pseudo channels has at least its share. Its bus carries the data of one
+      burst after the other, from ``cl_cycles`` or ``cwl_cycles`` after the first command on. A
+      read is ready with its data, and a write no earlier than these without the way there. Where
+      there are only reads, or only writes, column commands are ``ccd_s_cycles`` apart besides.
+
+    Args:
+        memory: of any model.
+        reads: requests of all clients that read.
+        writes: requests of those that write; at least 1 of either.
+    """
+    requests = reads + writes
+    if type(memory) is FlatDescription:
+        answer = memory.startup_cycles + memory.latency_cycles
+        return 2 + _flat_queue_cycles(memory, requests) + answer + 1
+    if type(memory) is BankedDescription:
+        timing = memory.timing
+        if reads and writes:
+            way = min(timing.cl_cycles - timing.cwl_cycles, 0)
+            return 2 + max(_banked_queue_cycles(memory, requests, timing.burst_cycles) + way, 0) + 1
+        apart = max(timing.ccd_s_cycles, timing.burst_cycles)
+        data = 0 if writes else timing.cl_cycles + timing.burst_cycles
+        return 2 + _banked_queue_cycles(memory, requests, apart) + data + 1
+    return 0
+
+
+def _flat_queue_cycles(memory: FlatDescription, requests: int) -> int:
+    """Return the cycles between the first and the last start of the channel that has most."""
+    return (-(-requests // memory.channels) - 1) * memory.initiation_interval_cycles
+
+
+def _banked_queue_cycles(memory: BankedDescription, requests: int, apart_cycles: int) -> int:
+    """Return the cycles between the first and the last column command of who has most.
+
+    Those of a pseudo channel are ``apart_cycles`` apart, those of a channel one.
+    """
+    made_of = memory.organization
+    bursts = memory.request_bytes // made_of.burst_bytes
+    of_channel = -(-requests // memory.channels)
+    of_pseudo_channel = -(-requests // (memory.channels * made_of.pseudo_channels))
+    return max((of_pseudo_channel * bursts - 1) * apart_cycles, of_channel * bursts - 1)
