@@ -47,10 +47,10 @@ class Command(NamedTuple):
 def commands(memory: BankedMemory, organization: DramOrganization) -> list[Command]:
     """Return all commands that ``memory`` has given, of which it has kept the log."""
     # No command goes in cycle 0: those are the rows that are free still.
-    kept = [row for row in memory.log.tolist() if row[c.LOG_CYCLE] > 0]
+    kept = memory.log[memory.log[:, c.LOG_CYCLE] > 0]
     assert len(kept) < len(memory.log), "the log is too short"
     found = []
-    for row in kept:
+    for row in kept.tolist():
         group, bank = divmod(row[c.LOG_BANK], organization.banks)
         pseudo, group = divmod(group, organization.bank_groups)
         what = _WHAT[row[c.LOG_WHAT]]

@@ -34,7 +34,7 @@ _FIELDS = ("channel", "pseudo_channel", "bank_group", "bank", "column")
 @st.composite
 def descriptions(draw: st.DrawFn) -> BankedDescription:
     """A memory of a preset, or with timing and organization of its own."""
-    shape = {
+    shape: dict[str, Any] = {
         "channels": draw(st.sampled_from([1, 1, 2, 4])),
         "mapping": draw(
             st.sampled_from(_NAMED) | st.permutations(_FIELDS).map(lambda each: (*each, "row"))
@@ -68,16 +68,18 @@ def _organized(draw: st.DrawFn) -> dict[str, Any]:
             "rp": (0, 20),
             "ras": (0, 40),
             "wr": (0, 30),
-            "rtp": (0, 12),
+            "rtp": (1, 12),
             "ccd_s": (1, 5),
             "rrd_s": (1, 8),
             "wtr_s": (0, 10),
-            "faw": (0, 60),
+            "faw": (8, 60),
             "rfc": (0, 200),
         }.items()
     }
     for name in ("ccd", "rrd", "wtr"):
         cycles[f"{name}_l"] = cycles[f"{name}_s"] + draw(st.integers(0, 4))
+    # As in all chips: data written is on the bus no later than data read would be.
+    cycles["cwl"] = min(cycles["cwl"], cycles["cl"])
     cycles["rc"] = cycles["ras"] + cycles["rp"] + draw(st.integers(0, 8))
     # The longest that a request can take, and a refresh, are over before the next one is due.
     cycles["refi"] = 400 + cycles["rfc"] + draw(st.integers(0, 400))

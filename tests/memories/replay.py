@@ -35,7 +35,7 @@ class Answers:
 
     Attributes:
         memory: that answered them.
-        arrived: cycle in which the first request of each was in the memory.
+        arrived: cycle in which the first request of each was with its channel.
         ready: cycle in which the last one was done: a cycle before its client sees that.
         writes: which were.
         burst_bytes: each of them has.
@@ -90,7 +90,7 @@ class _Driven:
         address, write = request
         unit.now = clock
         self._latest[unit.index] = len(self._arrived)
-        self._arrived.append(clock + 1)
+        self._arrived.append(clock + 2)
         self._ready.append(-1)
         self._writes.append(write)
         self.memory.submit(unit, Burst(address, 1, self._burst_bytes, self._burst_bytes, write))

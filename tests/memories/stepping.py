@@ -66,8 +66,7 @@ def violations(
     timing: DramTiming,
     organization: DramOrganization,
     *,
-    refreshed_until: int = 0,
-    drain_cycles: int = 0,
+    drain_cycles: int | None = None,
 ) -> list[Violation]:
     """Return what is wrong with a log of ``commands``, in whatever order it comes.
 
@@ -75,18 +74,18 @@ def violations(
         commands: of all channels.
         timing: that they have to keep.
         organization: of each channel.
-        refreshed_until: a channel is refreshed as often as it is due before this cycle.
-        drain_cycles: a refresh may begin so long after it is due.
+        drain_cycles: a refresh may begin so long after it is due; None: none is expected. After
+            the last command of a channel none is.
     """
     found = []
     in_order = sorted(commands, key=attrgetter("channel", "cycle"))
     for number, of_channel in groupby(in_order, attrgetter("channel")):
         channel = _Channel(number, timing, organization)
         at = {cycle: tuple(each) for cycle, each in groupby(of_channel, attrgetter("cycle"))}
-        for cycle in range(max(*at, refreshed_until) + 1):
+        for cycle in range(max(at) + 1):
             for command in at.get(cycle, ()):
                 channel.take(command)
-            if cycle < refreshed_until:
+            if drain_cycles is not None:
                 channel.expect_refresh(cycle - drain_cycles)
         found += channel.found
     return found

@@ -121,13 +121,8 @@ class TestBanked:
         """Whatever is asked of whichever memory; and refreshes come as often as they are due."""
         log = _run(hbm, script).log
         timing = hbm.timing
-        found = violations(
-            log,
-            timing,
-            hbm.organization,
-            refreshed_until=max((each.cycle for each in log), default=0) if hbm.refreshes else 0,
-            drain_cycles=_drain_cycles(timing),
-        )
+        drain = _drain_cycles(timing) if hbm.refreshes else None
+        found = violations(log, timing, hbm.organization, drain_cycles=drain)
         assert [] == found
 
     @settings(max_examples=200)

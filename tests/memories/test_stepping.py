@@ -169,14 +169,14 @@ def test_what_is_apart() -> None:
 
 def test_refreshes_that_are_due() -> None:
     """One in every 100 cycles, 7 later at most; one that is missing is told once."""
-    log = [_refresh(107), _refresh(200), _refresh(300)]
-    due = partial(violations, timing=_SHORT, organization=_ORGANIZATION, refreshed_until=400)
+    log = [_refresh(107), _refresh(200), _refresh(300), _act(399)]
+    due = partial(violations, timing=_SHORT, organization=_ORGANIZATION)
     assert [] == due(log, drain_cycles=7)
-    late = Command(106, 0, "refresh")
-    assert [("refi", late._replace(cycle=100))] == due(log, drain_cycles=6)
-    assert [("refi", late._replace(cycle=200))] == due(
-        [_refresh(107), _refresh(300)], drain_cycles=7
-    )
+    assert [] == due([_act(399)])
+    first = _refresh(100)
+    assert [("refi", first)] == due(log, drain_cycles=6)
+    missing = [log[0], log[2], log[3]]
+    assert [("refi", first._replace(cycle=200))] == due(missing, drain_cycles=7)
 
 
 def test_every_rule_is_broken_here() -> None:
