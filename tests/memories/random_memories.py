@@ -48,8 +48,8 @@ def descriptions(draw: st.DrawFn) -> BankedDescription:
     low, high = sorted(draw(st.tuples(st.integers(0, 100), st.integers(0, 100))))
     shape |= {"write_low_percent": low, "write_high_percent": high}
     own = draw(st.booleans())
-    preset = draw(st.sampled_from(["HBM2 2000 Mbps", "HBM3 6400 Mbps"]))
-    return BankedDescription(preset=preset, **shape, **(draw(_organized()) if own else {}))
+    shape["preset"] = draw(st.sampled_from(["HBM2 2000 Mbps", "HBM3 6400 Mbps"]))
+    return BankedDescription(**shape, **(draw(_organized()) if own else {}))
 
 
 @st.composite

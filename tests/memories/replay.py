@@ -52,11 +52,11 @@ class Answers:
         """Cycles from arriving to ready."""
         return self.ready - self.arrived
 
-    def bytes_per_cycle(self, first_cycle: int = 0, end_cycle: int | None = None) -> float:
-        """Return what was ready on the average of the cycles given, of all if none are."""
-        end = int(self.ready.max()) if end_cycle is None else end_cycle
-        inside = (self.ready > first_cycle) & (self.ready <= end)
-        return float(inside.sum()) * self.burst_bytes / (end - first_cycle)
+    def bytes_per_cycle(self, first_cycle: int, end_cycle: int) -> float:
+        """Return what came in those cycles; of a burst evenly from arriving to ready."""
+        inside = np.minimum(self.ready, end_cycle) - np.maximum(self.arrived, first_cycle)
+        bursts = float((np.maximum(inside, 0) / self.latencies).sum())
+        return bursts * self.burst_bytes / (end_cycle - first_cycle)
 
 
 class _Driven:
