@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fabric.hardware.banked import BankedDescription
 from fabric.hardware.description import FlatDescription, OffChipDescription
+from fabric.hardware.fixed import FixedDescription
 
 __all__ = ["least_burst_cycles", "least_shared_cycles"]
 
@@ -25,7 +26,7 @@ def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool
       its first one in t + 2. The last one is that of a write that is ready, and has the data of a
       read after it.
 
-    What is ready is seen a cycle later.
+    What is ready is seen a cycle later; a fixed memory says when that is.
 
     Args:
         memory: of any model.
@@ -48,6 +49,8 @@ def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool
         )
         data = 0 if write else timing.cl_cycles + timing.burst_cycles
         return 2 + max(bundles - 1 + of_last, queue) + data + 1
+    if type(memory) is FixedDescription:
+        return memory.burst_cycles(requests)
     return 0
 
 

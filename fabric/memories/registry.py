@@ -9,7 +9,9 @@ from fabric.arguments.described import checked
 from fabric.engine.off_chip import OffChip
 from fabric.engine.unit import Unit
 from fabric.hardware.description import FlatDescription, OffChipDescription
+from fabric.hardware.fixed import FixedDescription
 from fabric.hardware.models import add_model
+from fabric.memories.fixed import FixedMemory
 from fabric.memories.flat import FlatMemory
 from fabric.telling.errors import ConfigurationError
 
@@ -19,7 +21,8 @@ Description = TypeVar("Description", bound=OffChipDescription)
 
 
 _MAKERS: Final[dict[type[OffChipDescription], Callable[..., OffChip]]] = {
-    FlatDescription: FlatMemory
+    FixedDescription: FixedMemory,
+    FlatDescription: FlatMemory,
 }
 
 
