@@ -4,6 +4,10 @@ from .arguments.described import checked as checked
 from .arguments.described import refuse as refuse
 from .engine.channel import Channel as Channel
 from .engine.hop import Hop as Hop
+from .engine.memory_counters import BusCycles as BusCycles
+from .engine.memory_counters import ChannelTraffic as ChannelTraffic
+from .engine.memory_counters import ClientTraffic as ClientTraffic
+from .engine.memory_counters import MemoryCounters as MemoryCounters
 from .engine.observer import Observer as Observer
 from .engine.observer import Watched as Watched
 from .engine.off_chip import Burst as Burst

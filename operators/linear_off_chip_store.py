@@ -25,6 +25,7 @@ from fabric import (
     TileType,
     Wiring,
     Work,
+    is_static,
     product,
     row_bytes,
 )
@@ -103,7 +104,7 @@ class LinearOffChipStore(Operator):
         assert isinstance(tile, TileType)
         rows = product((*source.shape[:-1], tile.rows))
         width = product((source.shape[-1], tile.cols))
-        return OffChipTensor((rows, width), tile.dtype, output=self.output)
+        return OffChipTensor((rows, width), tile.dtype, output=self.output, tile=_cut(source))
 
     @override
     def work(
@@ -115,14 +116,14 @@ class LinearOffChipStore(Operator):
     async def run(self, ports: Ports) -> None:
         source, unit = ports.source, ports.unit
         rows: list[list[Any]] = [[]]
-        places = _Places(self.off_chip_tensor(ports.input_types, ()))
+        places = _Places(ports.input_types[0])
         while (element := await source.peek()) is not None:
             tile, stop = element
             if isinstance(tile, Tile):
                 size_bytes = tile.size_bytes
                 await ports.on_chip.allocate(unit, size_bytes, "a tile")
                 width_bytes = row_bytes(tile.cols, tile.dtype)
-                await ports.burst(tile.rows, width_bytes, *places.take(tile.rows, width_bytes))
+                await ports.burst(tile.rows, width_bytes, places.take(tile.rows, width_bytes))
                 ports.on_chip.release(unit, size_bytes, unit.now)
                 if ports.functional:
                     rows[-1].append(tile.data)
@@ -137,32 +138,44 @@ class LinearOffChipStore(Operator):
             ports.stored[self.output] = _matrix(ports, rows, tile_type)
 
 
+def _cut(source: StreamType) -> tuple[int, int] | None:
+    """Return the tiles that the matrix is cut into; None where data decide how wide it is.
+
+    Where data decide how many rows tiles have, these are rows of tiles.
+    """
+    tile = source.value
+    assert isinstance(tile, TileType)
+    if not (is_static(source.shape[-1]) and is_static(tile.cols) and tile.cols):
+        return None
+    return max(1, tile.rows) if is_static(tile.rows) else 1, tile.cols
+
+
 class _Places:
     """Where tiles go in the matrix; one after the other where data decide how wide it is."""
 
-    def __init__(self, matrix: OffChipTensor) -> None:
+    def __init__(self, source: StreamType) -> None:
         """Begin at its first byte."""
-        width = matrix.shape[-1]
-        self._pitch_bytes = row_bytes(width, matrix.dtype) if isinstance(width, int) else None
-        self._top_bytes = 0
-        self._left_bytes = 0
+        self._cut = _cut(source)
+        self._across = source.shape[-1]
+        self._next = 0
+        self._left = 0
         self._rows = 0
 
-    def take(self, rows: int, width_bytes: int) -> tuple[int, int]:
-        """Return where the next tile begins and how far apart its rows are."""
-        offset_bytes = self._top_bytes + self._left_bytes
-        if self._pitch_bytes is None:
-            self._top_bytes += rows * width_bytes
-            return offset_bytes, width_bytes
-        self._left_bytes += width_bytes
-        self._rows = max(self._rows, rows)
-        return offset_bytes, self._pitch_bytes
+    def take(self, rows: int, width_bytes: int) -> int:
+        """Return the number of the next tile's place, or of its first byte."""
+        number: int = self._next + self._left
+        if self._cut is None:
+            self._next += rows * width_bytes
+        else:
+            self._left += 1
+            self._rows = max(self._rows, rows)
+        return number
 
     def close_row(self) -> None:
         """Begin the next row of tiles."""
-        if self._pitch_bytes is not None:
-            self._top_bytes += self._rows * self._pitch_bytes
-            self._left_bytes = self._rows = 0
+        if self._cut is not None:
+            self._next += self._rows // self._cut[0] * self._across
+            self._left = self._rows = 0
 
 
 def _row(ports: Ports, number: int, tiles: list[Any]) -> Any:

@@ -134,8 +134,9 @@ class RandomOffChipStore(Operator):
         tile = inputs[1].value
         assert isinstance(tile, TileType)
         if isinstance(self.tensor, Scratch):
-            return OffChipTensor(self.tensor.base.shape, tile.dtype, source=self.tensor.base)
-        return OffChipTensor(self.tensor.shape, tile.dtype, output=self.output)
+            base, width = self.tensor.base, self.tensor.shape[-1]
+            return OffChipTensor(base.shape, tile.dtype, source=base, tile=self.tile, width=width)
+        return OffChipTensor(self.tensor.shape, tile.dtype, output=self.output, tile=self.tile)
 
     @override
     def work(
@@ -157,10 +158,7 @@ class RandomOffChipStore(Operator):
             place = grid.checked(address, ports)
             size_bytes = tile.size_bytes
             await ports.on_chip.allocate(unit, size_bytes, "a tile")
-            offset_bytes = grid.offset_bytes(place, tile.dtype)
-            pitch_bytes = grid.pitch_bytes(tile.dtype)
-            width_bytes = row_bytes(tile.cols, tile.dtype)
-            await ports.burst(tile.rows, width_bytes, offset_bytes, pitch_bytes)
+            await ports.burst(tile.rows, row_bytes(tile.cols, tile.dtype), place)
             ports.on_chip.release(unit, size_bytes, unit.now)
             if matrix is not None and ports.stored.stays(written, place, unit):
                 matrix[grid.slices(place)] = tile.data

@@ -12,7 +12,9 @@ from typing import Final
 
 import pytest
 
+from fabric.engine.memory_counters import BusCycles
 from fabric.runs.counters import UnitCounters
+from fabric.telling.bus import BusUse
 from fabric.telling.causes import SHOWN, STUCK, Cause, Operation
 
 ROOT: Final = Path(__file__).parents[1]
@@ -37,10 +39,13 @@ OTHERS: Final = {
     ("hardware/description.py", "hbm"),
     ("hardware/file.py", "hbm"),
     ("runs/pricing.py", "hbm"),
+    ("runs/report.py", "hbm"),
     ("runs/totals.py", "hbm"),
     ("telling/vocabulary.py", "idle"),
+    ("trace/reading/reader.py", "hbm"),
+    ("trace/recording/recorder.py", "hbm"),
 }
-"""Spelled like a cause: sections of hardware and energy, and an event of the trace."""
+"""Spelled like a cause: sections of hardware and energy, what a memory counts, a trace's event."""
 
 
 def _texts(module: Path) -> Iterator[tuple[int, str]]:
@@ -98,6 +103,16 @@ class TestColours:
         faint = [cause for cause in Cause if _on_white(cause.colour) < 3]
         assert [Cause.IDLE] == faint
 
+    def test_uses_of_buses(self) -> None:
+        """Nor do two uses of a memory's bus; but for idleness, they look like no cause."""
+        found = {use.value: use.colour for use in BusUse if use is not BusUse.IDLE}
+        others = {f"cause {cause}": cause.colour for cause in Cause} | {"stuck": STUCK}
+        for (one, first), (other, second) in combinations({**found, **others}.items(), 2):
+            pairs = zip(_lab(first), _lab(second), strict=True)
+            assert sum((a - b) ** 2 for a, b in pairs) ** 0.5 > 25, (one, other)
+        assert not [use for use, colour in found.items() if _on_white(colour) < 3]
+        assert BusUse.IDLE.colour == Cause.IDLE.colour
+
     def test_alike(self) -> None:
         """A cause has one colour in the page, in the graph and in the picture of a deadlock."""
         box = r'<rect [^>]*fill="(#\w+)"/>\n?<text [^>]*>(\w+)</text>'
@@ -150,6 +165,10 @@ class TestWords:
         """A report has a counter for every cause, in their order."""
         counters = [each.name for each in fields(UnitCounters) if each.name.endswith("_cycles")]
         assert [cause.column for cause in Cause] == counters
+
+    def test_uses_of_buses(self) -> None:
+        """A memory that counts has a counter for every use of its buses, in their order."""
+        assert [use.value for use in BusUse] == [each.name for each in fields(BusCycles)]
 
     def test_operations(self) -> None:
         """A wait counts under what it waits for; one for a turn is told apart by its channels."""

@@ -18,6 +18,7 @@ from fabric.compiled.tables import Array, Rows, Tables
 if TYPE_CHECKING:
     from fabric.engine.assumed_sink import AssumedSink
     from fabric.engine.channel import Channel
+    from fabric.engine.off_chip import Region
     from fabric.engine.unit import Unit
 
 __all__ = ["Arrays", "Joint", "Stage"]
@@ -46,12 +47,14 @@ class Stage(NamedTuple):
         automaton: what it does.
         inputs: its channels.
         outputs: likewise; None where nobody reads.
+        region: of the memory off chip, where it has its tensor; None where it has none.
     """
 
     unit: Unit
     automaton: Automaton
     inputs: tuple[Channel, ...]
     outputs: tuple[Channel | None, ...]
+    region: Region | None
 
 
 class Joint(NamedTuple):
@@ -108,7 +111,7 @@ class Arrays:
         self._build_stages()
         self.control: Final[Array] = np.zeros(c.CONTROLS, np.int64)
         self.control[c.LIVE] = self.control[c.READY_COUNT] = len(stages)
-        self.submitted: Final[Array] = np.zeros(2 * len(stages), np.int64)
+        self.submitted: Final[Array] = np.zeros((len(stages), c.SUBMITTED_COLUMNS), np.int64)
         self.ledger: Final[Array] = np.zeros(_LEDGER, np.int64)
         self.journal: Final[Array] = np.zeros(_JOURNAL if recorded else 0, np.int64)
         self._ready = np.zeros(1 << (len(stages) + 1).bit_length(), np.int64)
@@ -197,7 +200,7 @@ class Arrays:
             empties=empties,
             ready=self._ready,
             ledger=self.ledger,
-            submitted=self.submitted,
+            submitted=self.submitted.reshape(-1),
             journal=self.journal,
             control=self.control,
         )

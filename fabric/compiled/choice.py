@@ -18,13 +18,12 @@ from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
 from fabric.engine.off_chip import StandIn
 from fabric.engine.ports import Sink
-from fabric.memories.flat import FlatMemory
+from fabric.telling.place import is_own
 from fabric.values.stream_type import BoolType, SelectorType, TileType, TupleType, ValueType
 
 if TYPE_CHECKING:
     from fabric.engine.ports import Ports
     from fabric.wiring.elaborate import Plan
-    from fabric.wiring.operator import Operator
 
 __all__ = ["region_of"]
 
@@ -44,7 +43,7 @@ def region_of(
     known: dict[Hashable, Automaton | None] = {}
     chosen: dict[int, Automaton] = {}
     for node, its, may in zip(plan.nodes, ports, conducted, strict=True):
-        if not (may and likeness.turns(node.operator) and _is_fit(node.operator, its)):
+        if not (may and likeness.turns(node.operator) and _is_fit(its)):
             continue
         key = likeness.of(node.operator, its)
         if key not in known:
@@ -77,6 +76,7 @@ def region_of(
             automaton,
             ports[index].inputs,
             tuple(map(_channel, ports[index].outputs)),
+            ports[index].region,
         )
         for index, automaton in chosen.items()
     ]
@@ -88,7 +88,12 @@ def region_of(
         return None
 
     def ours() -> bool:
-        return all(likeness.is_ours(node.operator) for node in plan.nodes)
+        memory: object = first.off_chip
+        while isinstance(memory, StandIn):
+            memory = memory.memory
+        return (memory is None or is_own(memory)) and all(
+            likeness.is_ours(node.operator) for node in plan.nodes
+        )
 
     journal = Journal(stages, tables, codes) if recorded else None
     return Region(first.clock, first.on_chip, first.off_chip, arrays, ours, journal)
@@ -100,14 +105,8 @@ def _channel(sink: Sink) -> Channel | None:
     return sink if isinstance(sink, Channel) else None
 
 
-def _is_fit(operator: Operator, ports: Ports) -> bool:
-    """Whether the behaviour of ``operator``, which turns, can be a table."""
-    # Other memories may look at the addresses, which are not kept.
-    memory: object = ports.off_chip
-    if isinstance(memory, StandIn):
-        memory = memory.memory
-    if operator.off_chip is not None and type(memory) is not FlatMemory:
-        return False
+def _is_fit(ports: Ports) -> bool:
+    """Whether what an operator, which turns, receives and sends can be written in a table."""
     return all(_is_coded(each.value) for each in (*ports.input_types, *ports.output_types))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from operator import index
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -17,11 +18,10 @@ from fabric.compiled.columns import (
     NUMBER_MASK,
     NUMBER_SHIFT,
 )
-from fabric.engine.off_chip import Burst
 from fabric.values.fit import SentTile
 from fabric.values.value import Element, Empty, Selector, Tile, Value, items_of
 
-__all__ = ["Codes", "LookedError", "OpaqueTile", "UncodedError"]
+__all__ = ["Codes", "LookedError", "OpaqueNumber", "OpaqueTile", "UncodedError"]
 
 Key: TypeAlias = Hashable
 """What equal values share; a nest of tuples that can be hashed."""
@@ -74,19 +74,36 @@ class OpaqueTile(Tile):
         raise LookedError
 
 
+class OpaqueNumber:
+    """The number in a tile that nobody may look at."""
+
+    __slots__ = ("tile",)
+
+    def __init__(self, tile: OpaqueTile) -> None:
+        """Stand for the number in ``tile``."""
+        self.tile: Final = tile
+
+    def _refuse(self, _: object = None) -> bool:
+        """Refuse to be compared: it is any number."""
+        raise LookedError
+
+    __eq__ = __bool__ = _refuse
+    __hash__ = None  # type: ignore[assignment]
+
+
 class Codes:
     """A number for every kind of value that a run has.
 
     Attributes:
         empties: by kind, which dimension a bare stop stands for.
-        bursts: to and from the HBM, by their numbers.
+        bursts: rows and bytes of each, of tiles that are moved to and from the HBM; by number.
     """
 
     def __init__(self) -> None:
         """Know none."""
         self.empties = np.zeros(64, np.int64)
-        self.bursts: list[Burst] = []
-        self._numbers: dict[Burst, int] = {}
+        self.bursts: list[tuple[int, int]] = []
+        self._numbers: dict[tuple[int, int], int] = {}
         self._kinds: dict[Key, int] = {}
         self._values: list[Value] = []
         self._made: dict[int, Value] = {}
@@ -144,8 +161,9 @@ class Codes:
             return ("any", tile.port, *_shape(tile))
         return self.code((tile, 0))
 
-    def burst(self, burst: Burst) -> int:
-        """Return a number for ``burst``; see ``bursts``."""
+    def burst(self, rows: int, row_bytes: int) -> int:
+        """Return a number for bursts of this size; see ``bursts``."""
+        burst = index(rows), index(row_bytes)
         number = self._numbers.setdefault(burst, len(self.bursts))
         if number == len(self.bursts):
             self.bursts.append(burst)

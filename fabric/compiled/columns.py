@@ -156,6 +156,9 @@ GROWS: Final = 3
 RECORDS: Final = 4
 FAILS: Final = 5
 
+# A burst: of which stage, its size (see ``Codes.bursts``), the number of its tile.
+SUBMITTED_COLUMNS: Final = 3
+
 # A row of the journal: a stage, and which transition it took.
 STAGE_SHIFT: Final = 32
 

@@ -76,7 +76,7 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
         empties: by kind of value, which dimension a bare stop stands for.
         ready: a ring of the stages that can go on.
         ledger: filled with the changes of on-chip use: cycle and bytes.
-        submitted: filled with stages and the number of the burst that each waits for.
+        submitted: filled with stages, and with size and tile of the burst that each waits for.
         journal: filled with the transitions that stages take; of no size where nobody records.
         control: see ``columns``.
         pace: a stage whose clock is so far does not send.
@@ -155,7 +155,7 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
                 elif what == c.HOLD:
                     reason = hold(now, amount, ledger, control)
                 else:
-                    submit(s, amount, submitted, control)
+                    submit(s, first, row, operations, seen, submitted, control)
                     status = c.OFF_CHIP
                 if reason == c.AT_REST and status in (c.READY, c.OFF_CHIP):
                     pc += 1

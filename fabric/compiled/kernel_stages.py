@@ -183,11 +183,24 @@ def write(s: int, transition: int, journal: Counters, control: Counters) -> int:
     return c.AT_REST
 
 
-def submit(s: int, burst: int, submitted: Counters, control: Counters) -> None:
-    """Note that a stage waits for a burst."""
-    at = control[c.SUBMITTED] * 2
+def submit(
+    s: int,
+    first: int,
+    operation: int,
+    operations: Counters,
+    seen: Counters,
+    submitted: Counters,
+    control: Counters,
+) -> None:
+    """Note that a stage waits for a burst, and of which tile."""
+    at = control[c.SUBMITTED] * c.SUBMITTED_COLUMNS
+    port = operations[operation + c.FROM]
+    number = operations[operation + c.SENDS]
+    if port >= 0:
+        number = (seen[first + port] & c.NUMBER_MASK) >> c.NUMBER_SHIFT
     submitted[at] = s
-    submitted[at + 1] = burst
+    submitted[at + 1] = operations[operation + c.AMOUNT]
+    submitted[at + 2] = number
     control[c.SUBMITTED] += 1
 
 

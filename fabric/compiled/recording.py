@@ -5,12 +5,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from itertools import groupby
+from operator import index
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from fabric.compiled import columns as c
-from fabric.compiled.codes import Codes, OpaqueTile
+from fabric.compiled.codes import Codes, OpaqueNumber, OpaqueTile
 from fabric.values.value import Element, Tile
 
 __all__ = ["Awaited", "Input", "Recording", "UnfitError"]
@@ -72,8 +73,17 @@ class Recording:
     def note(self, what: int, at: int = 0, amount: int = 0) -> None:
         """Note an operation without an element."""
         self._append([what, at, 0, -1, amount, -1])
-        if what in (c.CHARGE, c.UNTIL, c.RESERVE, c.BURST):
+        if what in (c.CHARGE, c.UNTIL, c.RESERVE):
             self.moved()
+
+    def burst(self, rows: int, row_bytes: int, number: int | OpaqueNumber) -> None:
+        """Note that a tile is moved to or from the HBM, wherever the operator's tensor is."""
+        port = -1
+        if isinstance(number, OpaqueNumber):
+            self.check_shown(number.tile)
+            port, number = number.tile.port, 0
+        self._append([c.BURST, 0, index(number), port, self.codes.burst(rows, row_bytes), -1])
+        self.moved()
 
     def _append(self, operation: list[int]) -> None:
         self.operations.append(operation)

@@ -20,7 +20,6 @@ from fabric.compiled.recording import UnfitError
 from fabric.engine.strand import Strand
 from fabric.engine.unit import Wait
 from fabric.telling.causes import Operation
-from fabric.telling.errors import Refusal
 
 if TYPE_CHECKING:
     from fabric.compiled.journal import Journal
@@ -146,7 +145,7 @@ class Region:
                 self._boundary.emit()
                 if not self._boundary.arm():
                     break
-        except (UnfitError, UncodedError, OverflowError, Refusal):
+        except (UnfitError, UncodedError, OverflowError):
             self.gave_up = True
             clock.stopping = True
         self._rest()
@@ -200,13 +199,19 @@ class Region:
             return
         assert self._off_chip is not None
         arrays.control[c.SUBMITTED] = 0
-        asked = arrays.submitted[: 2 * count].tolist()
         bursts, rows = arrays.codes.bursts, arrays.rows
-        for number, burst_number in zip(asked[::2], asked[1::2], strict=True):
-            unit, burst = arrays.stages[number].unit, bursts[burst_number]
+        for number, size, tile in arrays.submitted[:count].tolist():
+            stage = arrays.stages[number]
+            unit, region = stage.unit, stage.region
+            assert region is not None
+            burst = region.burst(*bursts[size], tile)
             unit.now = rows.item(number, c.NOW)
+            try:
+                self._off_chip.submit(unit, burst)
+            except Exception as error:
+                # Tasks get as far, and say whose it is.
+                raise UnfitError from error
             unit.off_chip_bytes += burst.rows * burst.row_bytes
-            self._off_chip.submit(unit, burst)
 
     def _rest(self) -> None:
         """Count the stages that were woken as waiting."""

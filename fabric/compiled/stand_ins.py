@@ -8,18 +8,16 @@ from __future__ import annotations
 import types
 from collections.abc import Awaitable, Generator, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
 
 from fabric.compiled import columns as c
-from fabric.compiled.codes import OpaqueTile
+from fabric.compiled.codes import OpaqueNumber, OpaqueTile
 from fabric.compiled.recording import Awaited, Input, Recording, UnfitError
 from fabric.engine.discard import DONE, Discard
-from fabric.engine.off_chip import Burst
 from fabric.engine.ports import Arrivals, Ports
 from fabric.engine.unit import ComputeUnit, Unit, Wait
-from fabric.telling.causes import Operation
 from fabric.values.value import Element, Empty, Tile
 
 if TYPE_CHECKING:
@@ -146,22 +144,10 @@ class _RecordedMemory:
         self._recording.note(c.HOLD, amount=-size_bytes)
 
 
-class _RecordedOffChip:
-    """Notes what is moved to and from the HBM, wherever it is there."""
-
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
-
-    def submit(self, _unit: Unit, burst: Burst) -> None:
-        self._recording.note(c.BURST, amount=self._recording.codes.burst(burst))
-
-
 class _RecordedClock:
-    """Lets an operator wait: for a burst, or for what never comes."""
+    """Lets an operator wait for what never comes."""
 
     async def park(self, _unit: Unit, wait: Wait) -> None:
-        if wait.operation is Operation.OFF_CHIP:
-            return
         (source,) = wait.channels
         assert isinstance(source, _RecordedSource)
         await _answer(Awaited(c.STARVE, source.port, wait.stops))
@@ -194,6 +180,10 @@ class _RecordedArrivals(Arrivals):
         self._recording.note(c.UNTIL, amount=cycles)
 
 
+_SOMEWHERE: Final = object()
+"""A region of the off-chip memory, none of whose addresses is known."""
+
+
 @dataclass(frozen=True)
 class _RecordedPorts(Ports):
     """An operator's view of a machine that notes what it does."""
@@ -213,10 +203,19 @@ class _RecordedPorts(Ports):
             for port, sink in enumerate(ports.outputs)
         )
         parts["clock"] = _RecordedClock()
-        parts["off_chip"] = _RecordedOffChip(recording)
+        # Operators that are alike have tensors in places of their own.
+        parts["off_chip"] = None
+        parts["region"] = None if ports.region is None else _SOMEWHERE
         parts["on_chip"] = _RecordedMemory(recording)
         parts["observation"] = None
         return cls(**parts)
+
+    @override
+    async def burst(self, rows: int, row_bytes: int, number: int = 0) -> None:
+        if rows and row_bytes:
+            if self.region is None:
+                raise UnfitError
+            self.recording.burst(rows, row_bytes, number)
 
     @override
     def turn(self, *memory: object) -> None:
@@ -228,11 +227,11 @@ class _RecordedPorts(Ports):
             yield from self.recording.repeated(count)
 
     @override
-    def number(self, tile: Tile, below: int) -> int | None:
+    def number(self, tile: Tile, below: int) -> Any:
         if isinstance(tile, OpaqueTile):
             self.recording.check_shown(tile)
             self.recording.note(c.CHECK, tile.port, below)
-            return 0
+            return OpaqueNumber(tile)
         return super().number(tile, below)
 
     @override

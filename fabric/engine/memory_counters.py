@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 __all__ = ["BusCycles", "ChannelTraffic", "ClientTraffic", "MemoryCounters"]
 
@@ -27,6 +27,11 @@ class BusCycles:
     conflict: int
     idle: int
 
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return sum(getattr(self, each.name) for each in fields(self))
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelTraffic:
@@ -46,6 +51,11 @@ class ChannelTraffic:
     row_misses: int
     row_conflicts: int
     bus: BusCycles
+
+    @property
+    def requests(self) -> int:
+        """Served, of both kinds."""
+        return self.reads + self.writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +96,16 @@ class MemoryCounters:
     clients: tuple[ClientTraffic, ...] = field(repr=False)
     period_cycles: int
     periods: tuple[BusCycles, ...] = field(repr=False)
+
+    @property
+    def bus(self) -> BusCycles:
+        """Of all channels."""
+        buses = [channel.bus for channel in self.channels]
+        return BusCycles(
+            *(sum(getattr(bus, each.name) for bus in buses) for each in fields(BusCycles))
+        )
+
+    @property
+    def requests(self) -> int:
+        """Served by all channels."""
+        return sum(channel.requests for channel in self.channels)

@@ -36,17 +36,37 @@ class Burst(NamedTuple):
 
 
 class Region(NamedTuple):
-    """Where the tensor of an off-chip operator is in the program's address space.
+    """Where the tensor of an off-chip operator is in the program's address space, tile by tile.
+
+    The operator's tiles are numbered row-major: band by band of tiles side by side. Where it does
+    not say which tiles it has, numbers count bytes, and rows are one behind the other.
 
     Attributes:
         first_address: of its first byte.
         size_bytes: room for it.
         write: the operator writes it; else it reads it.
+        tiles_across: in a band.
+        tile_pitch_bytes: from a tile to the next one of its band.
+        band_pitch_bytes: from the first tile of a band to that of the next.
+        row_pitch_bytes: from a row of a tile to the next; None for what the row has.
     """
 
     first_address: int
     size_bytes: int
     write: bool
+    tiles_across: int = 1
+    tile_pitch_bytes: int = 1
+    band_pitch_bytes: int = 1
+    row_pitch_bytes: int | None = None
+
+    def burst(self, rows: int, row_bytes: int, number: int) -> Burst:
+        """Return the burst that moves ``rows`` of ``row_bytes``, from tile ``number`` on."""
+        first_address, _, write, across, tile_pitch_bytes, band_pitch_bytes, pitch_bytes = self
+        address = (
+            first_address + number // across * band_pitch_bytes + number % across * tile_pitch_bytes
+        )
+        pitch_bytes = row_bytes if pitch_bytes is None else pitch_bytes
+        return Burst(address, rows, row_bytes, pitch_bytes, write)
 
 
 class OffChip(Protocol):

@@ -12,7 +12,6 @@ from fabric.engine.channel import Channel
 from fabric.engine.checked_sink import CheckedSink
 from fabric.engine.discard import Discard
 from fabric.engine.later_sink import LaterSink
-from fabric.engine.off_chip import Burst
 from fabric.engine.reading import START
 from fabric.engine.unit import ComputeUnit, Unit, Wait
 from fabric.telling.causes import Operation
@@ -106,16 +105,14 @@ class Ports:
         assert isinstance(self.unit, ComputeUnit)
         return self.unit
 
-    async def burst(
-        self, rows: int, row_bytes: int, offset_bytes: int = 0, pitch_bytes: int | None = None
-    ) -> None:
+    async def burst(self, rows: int, row_bytes: int, number: int = 0) -> None:
         """Move a tile to or from off-chip memory; the unit's clock ends when all is answered.
 
         Args:
             rows: of the tile; nothing is moved where there are none, or none with bytes.
             row_bytes: of one row.
-            offset_bytes: from where the operator's tensor begins to where the tile does.
-            pitch_bytes: from one row to the next; ``row_bytes`` where None.
+            number: of the tile in the operator's tensor; of its first byte where the operator's
+                ``off_chip_tensor`` does not say which tiles there are.
 
         Raises:
             Refusal: the memory cannot serve it.
@@ -125,9 +122,7 @@ class Ports:
         off_chip, region, unit = self.off_chip, self.region, self.unit
         assert off_chip is not None
         assert region is not None
-        address = region.first_address + offset_bytes
-        pitch_bytes = row_bytes if pitch_bytes is None else pitch_bytes
-        off_chip.submit(unit, Burst(address, rows, row_bytes, pitch_bytes, region.write))
+        off_chip.submit(unit, region.burst(rows, row_bytes, number))
         unit.off_chip_bytes += rows * row_bytes
         await self.clock.park(unit, Wait(_OFF_CHIP, (), unit.now))
 

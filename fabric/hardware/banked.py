@@ -68,7 +68,7 @@ class BankedDescription(OffChipDescription):
         scheduler: which request of the window has its turn: the one whose next command can go
             first (first ready, first come: FR-FCFS), or the oldest one.
         refreshes: whether rows are refreshed.
-        read_window_requests, write_window_requests: of a channel, among which it chooses; others
+        read_window_bursts, write_window_bursts: of a channel, among which it chooses; others
             wait behind these.
         write_high_percent, write_low_percent: a channel turns to writing when its write window is
             filled above the one, or when no read waits, and back when it is below the other.
@@ -83,8 +83,8 @@ class BankedDescription(OffChipDescription):
     mapping: str | tuple[str, ...] = "interleaved with hash"
     scheduler: Literal["first ready", "first come"] = "first ready"
     refreshes: bool = True
-    read_window_requests: Annotated[int, Bounds(1, 64)] = 19
-    write_window_requests: Annotated[int, Bounds(1, 64)] = 16
+    read_window_bursts: Annotated[int, Bounds(1, 256)] = 32
+    write_window_bursts: Annotated[int, Bounds(1, 256)] = 32
     write_high_percent: Percent = 80
     write_low_percent: Percent = 20
     pseudo_channels: Banks | None = None

@@ -220,7 +220,7 @@ def _off_chip(
     description = plan.program.hardware.hbm
     memory = memory_of(description, readers, writers)
     if memory is not None and not is_own(memory):
-        memory = CheckedMemory(memory, description.model, failures.keep_of_memory)
+        memory = CheckedMemory(memory, description.model, len(units), failures.keep_of_memory)
     if memory is None or observation is None:
         return memory
     return observation.off_chip(memory, description.request_bytes)

@@ -7,8 +7,10 @@ from typing import Final
 
 from typing_extensions import override
 
+from fabric.engine.memory_counters import MemoryCounters
 from fabric.engine.off_chip import Burst, OffChip, StandIn
 from fabric.engine.unit import Unit
+from fabric.state.memory_document import as_document, counters_in
 from fabric.telling.errors import FabricError, ProgramError, Refusal, said
 from fabric.telling.place import defining_place, raising_place
 from fabric.values.fit import MOST_CYCLES, described, whole
@@ -20,13 +22,18 @@ class CheckedMemory(StandIn):
     """Stands for a memory until it fails; then nothing is answered any more, and the run ends."""
 
     def __init__(
-        self, memory: OffChip, model: str, keep: Callable[[FabricError, int], None]
+        self, memory: OffChip, model: str, units: int, keep: Callable[[FabricError, int], None]
     ) -> None:
-        """Stand for ``memory``; ``keep`` is told what went wrong, and at which cycle."""
+        """Stand for ``memory`` of a program of so many units.
+
+        ``keep`` is told what went wrong, and at which cycle.
+        """
         super().__init__(memory)
         self._model: Final = model
+        self._units: Final = units
         self._keep: Final = keep
         self._asked: dict[Unit, tuple[int, int]] = {}
+        self._answered_cycle = 0
         self._failed = False
 
     @property
@@ -53,10 +60,27 @@ class CheckedMemory(StandIn):
             for unit in done:
                 self._check(unit)
         except Exception as error:  # noqa: BLE001 - whatever the user's code raises
-            self._failed = True
-            self._keep(self._error(error, cycle), cycle)
+            self._fail(error, "advance", cycle)
             return []
         return done
+
+    @override
+    def counters(self) -> MemoryCounters | None:
+        """Return what the memory says; None where that cannot be, and the run ends."""
+        if self._failed:
+            return None
+        try:
+            found = super().counters()
+            if found is None:
+                return None
+            if not isinstance(found, MemoryCounters):
+                raise Refusal(
+                    f"counters() returns {described(found)}: expected MemoryCounters or None"
+                )
+            return counters_in(as_document(found), self._units)
+        except Exception as error:  # noqa: BLE001 - whatever the user's code raises
+            self._fail(error, "counters", self._answered_cycle)
+            return None
 
     def _check(self, unit: object) -> None:
         if not isinstance(unit, Unit) or unit not in self._asked:
@@ -73,10 +97,15 @@ class CheckedMemory(StandIn):
                 "asked, or a later one"
             )
         unit.answered(cycle)
+        self._answered_cycle = max(self._answered_cycle, cycle)
 
-    def _error(self, error: Exception, cycle: int) -> ProgramError:
+    def _fail(self, error: Exception, method: str, cycle: int) -> None:
+        self._failed = True
+        self._keep(self._error(error, method, cycle), cycle)
+
+    def _error(self, error: Exception, method: str, cycle: int) -> ProgramError:
         what = str(error) if isinstance(error, Refusal) else said(error)
-        place = raising_place(error) or defining_place(getattr(self.memory, "advance", None))
+        place = raising_place(error) or defining_place(getattr(self.memory, method, None))
         file, line = place or (None, None)
         return ProgramError(
             f"memory {self._model!r}: {what}, at cycle {cycle:,}", file=file, line=line

@@ -33,25 +33,25 @@ class CheckedPorts(Ports):
     calls: Calls = field(kw_only=True)
 
     @override
-    async def burst(
-        self, rows: int, row_bytes: int, offset_bytes: int = 0, pitch_bytes: int | None = None
-    ) -> None:
+    async def burst(self, rows: int, row_bytes: int, number: int = 0) -> None:
         self.calls.check_task()
-        if self.region is None:
+        region = self.region
+        if region is None:
             raise Refusal(
                 "a burst is asked for: expected an operator whose off_chip is 'read' or 'write'"
             )
         rows = whole(rows, "rows are moved")
         row_bytes = whole(row_bytes, "bytes of a row are moved")
-        offset_bytes = whole(offset_bytes, "bytes is the offset of a burst")
-        pitch_bytes = row_bytes if pitch_bytes is None else whole(pitch_bytes, "bytes is the pitch")
-        end = offset_bytes + (rows - 1) * pitch_bytes + row_bytes
-        if rows and row_bytes and end > self.region.size_bytes:
+        number = whole(number, "is the number of what is moved")
+        burst = region.burst(rows, row_bytes, number)
+        begin = burst.address - region.first_address
+        end = begin + (rows - 1) * burst.pitch_bytes + row_bytes
+        if rows and row_bytes and end > region.size_bytes:
             raise Refusal(
-                f"bytes {offset_bytes:,} to {end - 1:,} of its tensor are moved: "
-                f"expected a burst inside of its {self.region.size_bytes:,} bytes"
+                f"bytes {begin:,} to {end - 1:,} of its tensor are moved: "
+                f"expected a burst inside of its {region.size_bytes:,} bytes"
             )
-        await super().burst(rows, row_bytes, offset_bytes, pitch_bytes)
+        await super().burst(rows, row_bytes, number)
 
     @override
     def finish(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fabric.engine.off_chip import counters_of
 from fabric.state.memory_use import MemoryUse
 from fabric.state.run_state import ChannelState, OnChipState, RunState, UnitState, WaitState
 
@@ -37,6 +38,7 @@ def state_of(machine: Machine) -> RunState:
         channels=tuple([_channel(fixed, channel) for fixed, channel in channels]),
         on_chip=_on_chip(machine.on_chip),
         hbm_bytes_moved=0 if off_chip is None else off_chip.bytes_moved,
+        hbm=None if off_chip is None else counters_of(off_chip),
     )
 
 

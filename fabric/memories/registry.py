@@ -8,9 +8,11 @@ from typing import Final, TypeVar
 from fabric.arguments.described import checked
 from fabric.engine.off_chip import OffChip
 from fabric.engine.unit import Unit
+from fabric.hardware.banked import BankedDescription
 from fabric.hardware.description import FlatDescription, OffChipDescription
 from fabric.hardware.fixed import FixedDescription
 from fabric.hardware.models import add_model
+from fabric.memories.banked import BankedMemory
 from fabric.memories.fixed import FixedMemory
 from fabric.memories.flat import FlatMemory
 from fabric.telling.errors import ConfigurationError
@@ -21,8 +23,9 @@ Description = TypeVar("Description", bound=OffChipDescription)
 
 
 _MAKERS: Final[dict[type[OffChipDescription], Callable[..., OffChip]]] = {
-    FixedDescription: FixedMemory,
     FlatDescription: FlatMemory,
+    BankedDescription: BankedMemory,
+    FixedDescription: FixedMemory,
 }
 
 

@@ -173,7 +173,7 @@ class Execution:
         if self._recorder is not None:
             completed = status == "completed"
             shutdown_cycles = shutdown_cycles_of(self.machine) if completed else None
-            self._recorder.finish(status, self.state.cycles, shutdown_cycles)
+            self._recorder.finish(status, self.state, shutdown_cycles)
         return status
 
     def _execute(self) -> Ending:
@@ -197,6 +197,9 @@ class Execution:
                 raise
         self.wall_seconds = time.perf_counter() - start
         self.state = state_of(self.machine)
+        if ending == "completed" and self.machine.failures.first is not None:
+            # A user's memory that does not say what it has counted.
+            ending = "error"
         self.counters = accounting.unit_counters(self.state)
         self._log_finished(self.state, lambda: self.counters)
         return "interrupted" if interrupts.seen else ending

@@ -16,6 +16,7 @@ from fabric.runs.exit_status import ExitStatus
 from fabric.runs.outputs import Outputs
 from fabric.runs.pricing import Spending
 from fabric.runs.verification import Verification
+from fabric.state.memory_document import as_document
 from fabric.telling.errors import (
     ConfigurationError,
     Deadlock,
@@ -28,6 +29,7 @@ from fabric.wiring.token_count import TokenPhase
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
+    from fabric.engine.memory_counters import MemoryCounters
     from fabric.runs.folders import RunFolder
     from fabric.trace.opened import Trace
 
@@ -70,6 +72,7 @@ _BESIDE_THE_TABLE: Final = frozenset(
         "signal",
         "outputs",
         "traced_in",
+        "hbm",
     }
 )
 
@@ -98,6 +101,8 @@ class Report:
         tokens_per_second, tokens_per_joule: of all the runs it stands for: their seconds and joules
             are this run's, multiplied.
         time_to_first_token_seconds: of all these runs; of a prefill only.
+        hbm: what the off-chip memory has counted; None where its model counts nothing. ``run
+            --json`` has it of those that do, with clients by their names.
         outputs: what it stored, by name; none where it did not complete.
         units, channels_counters: in node and edge order.
         comparison: what was known before the run beside what it measured.
@@ -145,6 +150,7 @@ class Report:
     failure: Failure | None = None
     extra: JsonObject = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    hbm: MemoryCounters | None = None
     name: str = ""
     units: tuple[UnitCounters, ...] = ()
     channels_counters: tuple[ChannelCounters, ...] = ()
@@ -273,7 +279,15 @@ class Report:
         }
         if self.verification is not None:
             known["verification"] = self.verification.as_json()
+        if self.hbm is not None:
+            known["hbm"] = self._hbm(self.hbm)
         return known | {"warnings": list(self.warnings)}
+
+    def _hbm(self, counters: MemoryCounters) -> JsonObject:
+        document = as_document(counters)
+        for client in document["clients"]:
+            client["unit"] = self.units[client["unit"]].name
+        return document
 
 
 def _same(one: object, other: object) -> bool:

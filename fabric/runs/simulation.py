@@ -294,6 +294,7 @@ def _report(
         off_chip_traffic_artifact_bytes=totals.off_chip_traffic_artifact_bytes,
         on_chip_requirement_artifact_bytes=totals.on_chip_requirement_artifact_bytes,
         hbm_bytes_moved=totals.hbm_bytes_moved,
+        hbm=state.hbm,
         flops=totals.flops,
         allocated_flops_per_cycle=totals.allocated_flops_per_cycle,
         compute_utilization=totals.compute_utilization,

@@ -13,11 +13,14 @@ from rich.text import Text
 from fabric.runs.counters import UnitCounters
 from fabric.runs.report import Failure, Report
 from fabric.runs.totals import spent, totals
+from fabric.state.bandwidth import bus_shares, row_outcomes, uneven_channels
 from fabric.telling.causes import COUNTED, Cause
 from fabric.telling.wording import outcome, visible
+from fabric.terminal.output import print_line
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
+    from fabric.engine.memory_counters import MemoryCounters
 
 __all__ = ["render"]
 
@@ -36,6 +39,8 @@ def render(report: Report, console: Console) -> None:
         _deadlock(report.explained, console)
     else:
         console.print(_totals(report))
+        if report.hbm is not None:
+            _hbm(report.hbm, console)
         if report.spent:
             _energy(report, console)
         if report.comparison.totals:
@@ -73,6 +78,22 @@ def _totals(report: Report) -> Table:
         if value is not None:
             table.add_row(name, value, unit)
     return table
+
+
+def _hbm(counters: MemoryCounters, console: Console) -> None:
+    """Print what became of the bandwidth of the HBM."""
+    if not counters.requests:
+        return
+    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
+    table.add_column("cycles of HBM buses")
+    table.add_column("%", justify="right")
+    for use, share in bus_shares(counters.bus):
+        table.add_row(use.label, f"{share:.1f}")
+    console.print()
+    console.print(table)
+    for line in (row_outcomes(counters), uneven_channels(counters)):
+        if line is not None:
+            print_line(console, Text(line))
 
 
 def _energy(report: Report, console: Console) -> None:

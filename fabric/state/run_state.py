@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from fabric.engine.memory_counters import MemoryCounters
 from fabric.engine.unit import UnitKind
 from fabric.telling.causes import Operation
 from fabric.telling.place import Place
@@ -145,6 +146,8 @@ class RunState:
         channels: in edge order.
         on_chip: the on-chip memory.
         hbm_bytes_moved: by the HBM, whole requests each; 0 where there is none.
+        hbm: what it has counted; None where its model counts nothing, and of a run that goes on,
+            where only its memory knows.
     """
 
     program: str
@@ -153,6 +156,7 @@ class RunState:
     channels: tuple[ChannelState, ...] = field(repr=False)
     on_chip: OnChipState
     hbm_bytes_moved: int
+    hbm: MemoryCounters | None = field(repr=False)
 
     @property
     def elements(self) -> int:

@@ -34,7 +34,7 @@ def state_at(ledger: Ledger, machine: Machine, cycle: int) -> RunState:
     A unit that works has come to ``cycle``; one that waits stands where it began to, and the wait
     counts once it is over. What is to come is not known: a unit that takes what comes first, of
     several streams, waits for all that are open; who holds room on chip is not known in between,
-    nor what a unit has computed before it has ended.
+    nor what a unit has computed before it has ended, nor what the HBM has counted.
     """
     return _Moment(ledger, machine, cycle).state()
 
@@ -77,6 +77,8 @@ class _Moment:
                 () if on_chip.capacity_bytes is None else None,
             ),
             hbm_bytes_moved=self._ledger.requests * request_bytes,
+            # The memory has gone on with what units handed over later.
+            hbm=None,
         )
 
     def _ended_wait(self, wait: Waited) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from fabric.engine.off_chip import Region
+from fabric.values.value import row_bytes
 from fabric.wiring.mistakes import off_chip_tensor_of
 from fabric.wiring.off_chip_tensor import OffChipTensor
 from fabric.wiring.operator import Node
@@ -42,40 +43,48 @@ class MemoryMap:
         tensors: by address; of each kind in the order of the first node that uses it.
     """
 
-    def __init__(self, tensors: Sequence[Placed]) -> None:
-        """Know where each of ``tensors`` is."""
+    def __init__(self, tensors: Sequence[Placed], regions: Mapping[Node, Region]) -> None:
+        """Know where each of ``tensors`` is, and its tiles by who uses them."""
         self.tensors: Final = tuple(tensors)
-        self._regions: Final = dict(self._by_node())
+        self._regions: Final = regions
 
     def region(self, node: Node) -> Region | None:
         """Return where the tensor of ``node`` is; None where it is no off-chip operator."""
         return self._regions.get(node)
 
-    def _by_node(self) -> Iterator[tuple[Node, Region]]:
-        for nodes, _, first_address, size_bytes in self.tensors:
-            room_bytes = _ROOM_BYTES if size_bytes is None else size_bytes
-            for node in nodes:
-                write = node.operator.off_chip == "write"
-                yield node, Region(first_address, room_bytes, write)
-
 
 def memory_map_of(nodes: Sequence[Node]) -> MemoryMap:
     """Return where the tensors of ``nodes``, all those of a program in their order, are."""
-    found: dict[object, tuple[list[Node], OffChipTensor | None]] = {}
+    found: dict[object, dict[Node, OffChipTensor | None]] = {}
     for node in nodes:
         if node.operator.off_chip is not None:
             tensor = off_chip_tensor_of(node)
-            found.setdefault(_key(node, tensor), ([], tensor))[0].append(node)
-    sizes = {key: _size_bytes(tensor) for key, (_, tensor) in found.items()}
-    tensors = []
+            found.setdefault(_key(node, tensor), {})[node] = tensor
+    placed, regions = [], {}
     address = 0
-    for key in sorted(found, key=lambda each: sizes[each] is None):
-        users, tensor = found[key]
-        size_bytes = sizes[key]
-        tensors.append(Placed(tuple(users), tensor, address, size_bytes))
+    ordered = [(_size_bytes(next(iter(users.values()))), users) for users in found.values()]
+    for size_bytes, users in sorted(ordered, key=lambda each: each[0] is None):
         room_bytes = _ROOM_BYTES if size_bytes is None else size_bytes
+        placed.append(Placed(tuple(users), next(iter(users.values())), address, size_bytes))
+        for node, tensor in users.items():
+            write = node.operator.off_chip == "write"
+            regions[node] = _cut(Region(address, room_bytes, write), tensor)
         address += -(-room_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
-    return MemoryMap(tensors)
+    return MemoryMap(placed, regions)
+
+
+def _cut(region: Region, tensor: OffChipTensor | None) -> Region:
+    """Return ``region`` with the tiles that an operator cuts its tensor into, row-major."""
+    if tensor is None or tensor.tile is None:
+        return region
+    rows, cols = tensor.tile
+    pitch_bytes = row_bytes(tensor.columns, tensor.dtype)
+    return region._replace(
+        tiles_across=max(1, tensor.columns // cols),
+        tile_pitch_bytes=row_bytes(cols, tensor.dtype),
+        band_pitch_bytes=rows * pitch_bytes,
+        row_pitch_bytes=pitch_bytes,
+    )
 
 
 def _key(node: Node, tensor: OffChipTensor | None) -> object:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Final
 
 import numpy as np
 from typing_extensions import override
@@ -116,18 +115,6 @@ class Grid:
         top, left = number // across * rows, number % across * cols
         return slice(top, top + rows), slice(left, left + cols)
 
-    def offset_bytes(self, number: int, dtype: np.dtype) -> int:
-        """Return where tile ``number`` begins in the tensor, of elements of ``dtype``."""
-        rows, cols = self.tile
-        across = self.shape[-1]
-        top, left = number // across * rows, number % across * cols
-        return top * self.pitch_bytes(dtype) + row_bytes(left, dtype)
-
-    def pitch_bytes(self, dtype: np.dtype) -> int:
-        """Return how far apart the rows of a tile are."""
-        pitch: int = row_bytes(self.tensor.shape[-1], dtype)
-        return pitch
-
     def element_type(self, hardware: Hardware) -> np.dtype:
         """Return the element type of the tiles: the tensor's own, or that of ``hardware``.
 
@@ -194,17 +181,12 @@ class Grid:
 
 
 class Tiles:
-    """Tiles by number, each made once; without data they are all the same one.
-
-    Attributes:
-        pitch_bytes: how far apart the rows of a tile are in memory.
-    """
+    """Tiles by number, each made once; without data they are all the same one."""
 
     def __init__(self, grid: Grid, ports: Ports, elements: Elements | None) -> None:
         """Make tiles of ``grid`` for the operator of ``ports``, with ``elements`` as their data."""
         tile_type = ports.output_types[0].value
         assert isinstance(tile_type, TileType)
-        self.pitch_bytes: Final = grid.pitch_bytes(tile_type.dtype)
         self._grid = grid
         self._ports = ports
         self._dtype = tile_type.dtype
@@ -230,10 +212,6 @@ class Tiles:
             return None
         matrix = self._grid.matrix(self._ports, self._elements, self._dtype)
         return matrix[self._grid.slices(number)]
-
-    def offset_bytes(self, number: int) -> int:
-        """Return where tile ``number`` begins in the tensor."""
-        return self._grid.offset_bytes(number, self._dtype)
 
 
 class _ScratchTiles(Tiles):

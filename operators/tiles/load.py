@@ -49,7 +49,8 @@ class Load(Operator):
         assert isinstance(tile, TileType)
         # Views of one tensor are in one place.
         base = self.tensor.base if isinstance(self.tensor, Tensor) else self.tensor
-        return OffChipTensor(base.shape, tile.dtype, source=base)
+        width = self.tensor.shape[-1]
+        return OffChipTensor(base.shape, tile.dtype, source=base, tile=self.tile, width=width)
 
 
 async def hand_out(ports: Ports, tiles: Tiles, number: int, stop: int) -> None:
@@ -57,7 +58,6 @@ async def hand_out(ports: Ports, tiles: Tiles, number: int, stop: int) -> None:
     tile = tiles[number]
     unit, size_bytes = ports.unit, tile.size_bytes
     await ports.on_chip.allocate(unit, size_bytes, "a tile")
-    width_bytes = row_bytes(tile.cols, tile.dtype)
-    await ports.burst(tile.rows, width_bytes, tiles.offset_bytes(number), tiles.pitch_bytes)
+    await ports.burst(tile.rows, row_bytes(tile.cols, tile.dtype), number)
     await ports.sink.send((tile, stop))
     ports.on_chip.release(unit, size_bytes, unit.now)

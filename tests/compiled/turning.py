@@ -133,4 +133,19 @@ async def _looks_at_a_number(ports: Ports, _: int, tile: Tile) -> None:
     ports.unit.charge(int(tile.data.item()))
 
 
-GIVE_UP["looks at a number it carries"] = Carrying(_looks_at_a_number)
+async def _adds_to_a_number(ports: Ports, _: int, tile: Tile) -> None:
+    ports.unit.charge((ports.number(tile, 10) or 0) + 1)
+
+
+async def _compares_a_number(ports: Ports, _: int, tile: Tile) -> None:
+    ports.unit.charge(7 if ports.number(tile, 10) == 1 else 1)
+
+
+async def _keeps_a_number(ports: Ports, _: int, tile: Tile) -> object:
+    return ports.number(tile, 10)
+
+
+GIVE_UP |= {
+    does.__name__.strip("_").replace("_", " "): Carrying(does)
+    for does in (_looks_at_a_number, _adds_to_a_number, _compares_a_number, _keeps_a_number)
+}

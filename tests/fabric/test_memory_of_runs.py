@@ -10,6 +10,7 @@ import pytest
 
 from fabric import simulate
 from fabric.machine.machine import Machine
+from fabric.state.run_state import RunState
 from fabric.trace.recording.options import TraceOptions
 from fabric.trace.recording.recorder import Recorder
 from fabric.wiring.collector import only_young_garbage
@@ -69,9 +70,11 @@ def test_buffers_are_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     recorders = []
     finish = Recorder.finish
 
-    def remember(recorder: Recorder, status: str, cycles: int, shutdown_cycles: int | None) -> None:
+    def remember(
+        recorder: Recorder, status: str, state: RunState, shutdown_cycles: int | None
+    ) -> None:
         recorders.append(recorder)
-        finish(recorder, status, cycles, shutdown_cycles)
+        finish(recorder, status, state, shutdown_cycles)
 
     monkeypatch.setattr(Recorder, "finish", remember)
     simulate(chain(("s0",), ("r0",), elements=5), log_dir=tmp_path, trace=TraceOptions())

@@ -49,6 +49,8 @@ UNCALLED: Final = {
     *("CostPart", "Spending"),
     # the answer of sizing
     "Sizing",
+    # answers of a memory: what is wrong in a user's is the memory's
+    *("BusCycles", "ChannelTraffic", "ClientTraffic", "MemoryCounters"),
     # answers of a trace
     *("CriticalPath", "Moment", "Stalls", "TraceDiff", "TraceSummary"),
     # answers about layouts

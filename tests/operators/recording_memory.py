@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fabric import Burst, Hardware, OffChipDescription, Unit, hardware_scope, register_memory
 
-__all__ = ["Bursts", "bytes_of", "recorded"]
+__all__ = ["RECORDING", "Bursts", "bytes_of", "recorded"]
 
 Bursts = dict[str, list[Burst]]
 """By operator, in the order in which it handed them over."""
@@ -58,11 +58,14 @@ class _Recorder:
 
 register_memory(_Recording, _Recorder)
 
+RECORDING = Hardware(hbm=_Recording())
+"""A fabric with such a memory."""
+
 
 @contextmanager
 def recorded() -> Iterator[Bursts]:
     """Give programs made inside such a memory; the bursts of the latest run are what is given."""
-    with hardware_scope(Hardware(hbm=_Recording())):
+    with hardware_scope(RECORDING):
         yield _bursts
 
 

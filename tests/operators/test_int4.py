@@ -18,8 +18,10 @@ from fabric import (
     hardware_scope,
     simulate,
 )
+from fabric.wiring.elaborate import elaborate
 from operators import (
     Accum,
+    Consumer,
     Flatten,
     LinearOffChipLoad,
     LinearOffChipStore,
@@ -31,7 +33,6 @@ from operators import (
     Tensor,
 )
 from operators.tiles.conversion import ValueChangedError, converted
-from operators.tiles.grid import Grid
 
 INT4 = np.dtype(ml_dtypes.int4)
 BYTEWISE = Hardware(hbm=FlatDescription(request_bytes=1))
@@ -76,10 +77,16 @@ class TestBytes:
 
     def test_places(self) -> None:
         """Tiles of a tensor lie in its bytes: a row of 8 columns is 4 bytes."""
-        grid = Grid("load", Tensor((4, 8), dtype="int4"), (2, 4))
+        with Program("places") as program:
+            Consumer()(LinearOffChipLoad(Tensor((4, 8), dtype="int4"), (2, 4))())
+        plan = elaborate(program)
+        region = plan.memory_map.region(plan.nodes[0])
 
-        assert [0, 2, 8, 10] == [grid.offset_bytes(number, INT4) for number in range(4)]
-        assert grid.pitch_bytes(INT4) == 4
+        assert region is not None
+        bursts = [region.burst(2, 2, number) for number in range(4)]
+        assert [(0, 4), (2, 4), (8, 4), (10, 4)] == [
+            (each.address, each.pitch_bytes) for each in bursts
+        ]
         assert [6, 10] == [Tile(2, cols, INT4).size_bytes for cols in (5, 10)]
 
     def test_middle_of_a_byte(self) -> None:

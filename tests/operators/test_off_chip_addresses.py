@@ -36,6 +36,7 @@ from fabric import (
 from fabric.wiring.elaborate import elaborate
 from fabric.wiring.memory_map import ALIGNMENT_BYTES, Placed
 from operators import (
+    Accum,
     Consumer,
     LinearOffChipLoad,
     LinearOffChipStore,
@@ -43,6 +44,8 @@ from operators import (
     RaggedIntegers,
     RandomOffChipLoad,
     RandomOffChipStore,
+    Reshape,
+    RetileRow,
     Tensor,
 )
 from tests.operators.recording_memory import bytes_of, recorded
@@ -59,7 +62,7 @@ def tiles_of(shape: tuple[int, ...], tile: tuple[int, int], itemsize: int) -> Of
     return cut.swapaxes(1, 2).reshape(-1, rows, cols * itemsize)
 
 
-def same(bursts: list[Any], expected: Offsets, first_address: int) -> bool:
+def same(bursts: list[Any], expected: Offsets | list[Offsets], first_address: int) -> bool:
     """Whether burst n moves the bytes of tile n, row by row."""
     found = [bytes_of(burst) - first_address for burst in bursts]
     return len(found) == len(expected) and all(map(np.array_equal, found, expected))
@@ -179,6 +182,20 @@ class TestStores:
         found = [bytes_of(burst).ravel().tolist() for burst in bursts["store"]]
         assert [list(range(first + 6 * n, first + 6 * n + 6)) for n in range(5)] == found
 
+    def test_linear_of_unknown_height(self) -> None:
+        """Where data decide how high tiles are, a row of tiles is as high as its highest."""
+        with recorded() as bursts, Program("store") as program:
+            ragged = RaggedIntegers([[0, 1], [0, 1, 2], [0], [3, 4]])()
+            rows = RandomOffChipLoad(Tensor((9, 3), dtype="int8"), (1, 3))(ragged)
+            tiles, _ = Reshape(chunk=2)(Accum(RetileRow())(rows))
+            LinearOffChipStore("y", name="store")(tiles)
+            completed(program)
+
+        first = places(program)["store"].first_address
+        matrix = first + np.arange(5 * 6).reshape(5, 6)
+        expected = [matrix[:2, :3], matrix[:3, 3:], matrix[3:4, :3], matrix[3:5, 3:]]
+        assert same(bursts["store"], expected, 0)
+
     @given(st.data(), _cut(), _dtypes)
     def test_random(
         self, data: st.DataObject, cut: tuple[tuple[int, ...], tuple[int, int]], dtype: str
@@ -270,6 +287,7 @@ class _Corners(Operator):
 
     bursts: tuple[tuple[int, ...], ...]
     describes: bool = True
+    tile: tuple[int, int] | None = None
 
     def __call__(self) -> Stream:
         """Return a number."""
@@ -287,7 +305,9 @@ class _Corners(Operator):
     def off_chip_tensor(
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
     ) -> OffChipTensor | None:
-        return OffChipTensor((4, 8), np.dtype("int8"), source=self) if self.describes else None
+        if not self.describes:
+            return None
+        return OffChipTensor((4, 8), np.dtype("int8"), source=self, tile=self.tile)
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -297,16 +317,30 @@ class _Corners(Operator):
 
 
 class TestUsers:
-    def test_offset_and_pitch(self) -> None:
-        """They are of the operator's own tensor; without them a burst is at its beginning."""
+    def test_no_tiles(self) -> None:
+        """Numbers are of bytes of the operator's own tensor; without one it is the first."""
         with recorded() as bursts, Program("corners") as program:
             LinearOffChipStore("y", name="y")(LinearOffChipLoad(Tensor((2, 2)), (2, 2))())
-            Consumer()(_Corners(((2, 3, 13, 8), (1, 8), (0, 8), (4, 8)), name="corners")())
+            Consumer()(_Corners(((2, 3, 13), (1, 8), (0, 8), (4, 8)), name="corners")())
             completed(program)
 
         first = places(program)["corners"].first_address
         assert first > 0
-        assert [(first + 13, 2, 3, 8), (first, 1, 8, 8), (first, 4, 8, 8)] == [
+        assert [(first + 13, 2, 3, 3), (first, 1, 8, 8), (first, 4, 8, 8)] == [
+            burst[:-1] for burst in bursts["corners"]
+        ]
+
+    def test_tiles(self) -> None:
+        """Numbers are of tiles, whose rows are those of the tensor; a burst may move a part."""
+        with recorded() as bursts, Program("corners") as program:
+            LinearOffChipStore("y", name="y")(LinearOffChipLoad(Tensor((2, 2)), (2, 2))())
+            corners = ((2, 4, 3), (2, 4), (1, 3, 2))
+            Consumer()(_Corners(corners, tile=(2, 4), name="corners")())
+            completed(program)
+
+        first = places(program)["corners"].first_address
+        assert first > 0
+        assert [(first + 20, 2, 4, 8), (first, 2, 4, 8), (first + 16, 1, 3, 8)] == [
             burst[:-1] for burst in bursts["corners"]
         ]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fabric.trace.analysis.path import CriticalPath, WaitRoot, named_path, named_root
+from fabric.trace.analysis.slow_memory import SlowMemory, slow_memory_of
 from fabric.trace.analysis.stalls import Accounts
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class Stalls:
             traced.
         roots: what stalled cycles were really waiting for, the most first.
         critical_path: what the run went through.
+        hbm: why the HBM was slow for those that waited for it; None where its model counts nothing.
         verdict: a sentence: what bounds the run, or what became of it.
     """
 
@@ -103,6 +105,7 @@ class Stalls:
     units: tuple[StalledUnit, ...] = field(repr=False)
     roots: tuple[ChargedRoot, ...] = field(repr=False)
     critical_path: CriticalPath = field(repr=False)
+    hbm: SlowMemory | None = field(repr=False)
     verdict: str
 
     @property
@@ -124,6 +127,7 @@ def stalls_of(trace: RecordedRun) -> Stalls:
             ChargedRoot(named_root(names, root), cycles, stalled[root]) for root, cycles in ranked
         ),
         critical_path=named_path(names, accounts.timelines, accounts.path, accounts.status),
+        hbm=slow_memory_of(trace.hbm, accounts),
         verdict=accounts.verdict(),
     )
 

@@ -1,7 +1,8 @@
 """The trace as Perfetto's protobuf: a track a unit, counters for channels and the HBM.
 
-Arrows lead from each wait to where the unit at the other end ended it. 1 cycle is written as 1 ns,
-and the root track says so.
+Where the HBM's model counts, counters say what became of the cycles of its buses. Arrows lead from
+each wait to where the unit at the other end ended it. 1 cycle is written as 1 ns, and the root
+track says so.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMessage
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, TrackEvent
 
+from fabric.telling.bus import BusUse
 from fabric.telling.causes import Cause
 from fabric.telling.whole_file import output_file
 from fabric.trace.analysis.slices import Level, bandwidth, occupancy, slices
@@ -21,13 +23,15 @@ from fabric.trace.analysis.timeline import timelines
 from fabric.trace.reading.wording import Names
 
 if TYPE_CHECKING:
+    from fabric.engine.memory_counters import MemoryCounters
+    from fabric.trace.analysis.timeline import Timelines
     from fabric.trace.reading.reader import RecordedRun
 
 __all__ = ["write_perfetto"]
 
 _SEQUENCE: Final = 1
 _PACKETS: Final = 10_000
-_ROOT, _UNITS, _CHANNELS, _HBM = 1, 2, 3, 4
+_ROOT, _UNITS, _CHANNELS, _HBM, _BUSES = 1, 2, 3, 4, 5
 _FIRST_UNIT: Final = 16
 _BINS: Final = 1_000
 
@@ -123,5 +127,24 @@ def write_perfetto(trace: RecordedRun, output: Path) -> int:
         width = max(1, (lines.last - lines.first) // _BINS)
         writer.track(_HBM, f"{Cause.HBM.label}: bytes in {width:,} cycles", _ROOT, "bytes")
         writer.levels(_HBM, [*bandwidth(trace, width), Level(lines.last, 0)])
+        if trace.hbm is not None:
+            _buses(writer, trace.hbm, lines)
         writer.flush()
     return writer.events
+
+
+def _buses(writer: _Writer, counters: MemoryCounters, lines: Timelines) -> None:
+    """Write how many cycles of data buses each use had, for each period of the memory's."""
+    width = counters.period_cycles
+    starts = [
+        (max(number * width, lines.first), period)
+        for number, period in enumerate(counters.periods)
+        if number * width < lines.last and (number + 1) * width > lines.first
+    ]
+    title = f"{Cause.HBM.label}: cycles of its data buses in {width:,} cycles"
+    writer.track(_BUSES, title, _ROOT)
+    for number, use in enumerate(BusUse):
+        if getattr(counters.bus, use):
+            writer.track(_BUSES + 1 + number, use.label, _BUSES, "cycles")
+            levels = [Level(start, getattr(period, use)) for start, period in starts]
+            writer.levels(_BUSES + 1 + number, [*levels, Level(lines.last, 0)])

@@ -15,6 +15,7 @@ from fabric.telling.whole_file import output_file
 from fabric.telling.wording import visible
 from fabric.trace.analysis.stalls import Accounts
 from fabric.trace.analysis.stuck import analysed
+from fabric.trace.pages.buses import buses
 from fabric.trace.pages.detail import detail_of
 from fabric.trace.pages.figures import AT_CHANNELS, figures, steps
 from fabric.trace.pages.graph import graphs
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["write_page"]
 
 _SCRIPTS: Final = (
-    "common", "watching", "view", "data", "unit", "strip", "lanes", "bands", "charts", "graph",
-    "details", "table", "tables", "main",
+    "common", "watching", "view", "data", "unit", "strip", "lanes", "bands", "charts", "buses",
+    "graph", "details", "table", "tables", "main",
 )  # fmt: skip
 _UPLOT_VERSION: Final = "1.6.32"
 _LETTERS: Final = 1_900_000
@@ -99,6 +100,9 @@ def _data(trace: RecordedRun, accounts: Accounts, report: DeadlockReport | None,
         "memory": memory(trace, accounts.cycles),
         "held": most_held(trace, waited[:_OCCUPANCY], at),
     }
+    used = buses(trace, accounts)
+    if used is not None:
+        told["buses"] = used
     columns = {"states": mostly.reshape(-1), **path}
     rest = room - len(packed(told, columns))
     ranked = told["units"]["ranked"]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from fabric.trace.analysis.path import CriticalPath
+    from fabric.trace.analysis.slow_memory import SlowMemory
     from fabric.trace.analysis.stalled import Stalls
 
 __all__ = ["print_stalls"]
@@ -26,6 +27,8 @@ def print_stalls(stalls: Stalls, console: Console, shown: int) -> None:
     _print_units(stalls, console, shown)
     _print_roots(stalls, console, shown)
     _print_path(stalls.critical_path, console, shown)
+    if stalls.hbm is not None:
+        _print_memory(stalls.hbm, console, shown)
     console.print()
     print_line(console, Text(stalls.verdict, "bold"))
 
@@ -57,6 +60,27 @@ def _print_roots(stalls: Stalls, console: Console, shown: int) -> None:
     note = f", {stalled:,} stalled cycles of all units, each charged to the end of its chain"
     print_title(console, "Whom they were waiting for", note)
     print_table(console, ("root", "cycles", "%", "units stalled"), rows, shown, spare=())
+
+
+def _print_memory(slow: SlowMemory, console: Console, shown: int) -> None:
+    rows = [
+        (
+            each.name,
+            each.hbm_cycles,
+            each.requests,
+            f"{each.queued_cycles:,.1f}",
+            f"{each.waiting_cycles:,.1f}",
+            f"{each.serving_cycles:,.1f}",
+            f"{each.conflict_percent:.1f}",
+        )
+        for each in slow.units
+    ]
+    note = ", cycles of a request on average: outside of the window, in it, and being served"
+    print_title(console, "Why the HBM was slow", note)
+    titles = ("unit", Cause.HBM.label, "requests", "outside", "in it", "served", "conflicts, %")
+    print_table(console, titles, rows, shown, spare=("requests", Cause.HBM.label))
+    for sentence in slow.findings:
+        print_line(console, Text(sentence))
 
 
 def _print_path(path: CriticalPath, console: Console, shown: int) -> None:

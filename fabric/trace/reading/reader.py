@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import duckdb
 
 from fabric.retiming.rows import LONG_COLUMNS, OPERATION_COLUMNS
+from fabric.state.memory_document import counters_in
+from fabric.telling.errors import Refusal
 from fabric.telling.plain import JsonObject
 from fabric.telling.shown import shown
 from fabric.telling.vocabulary import SCHEMA_VERSION, TABLES
@@ -22,6 +24,8 @@ from fabric.trace.reading.whole import is_number, is_whole
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from fabric.engine.memory_counters import MemoryCounters
 
 __all__ = ["RecordedRun"]
 
@@ -47,6 +51,8 @@ class RecordedRun:
         shutdown_cycles: so long after its last client the off-chip memory stopped; None where the
             run does not say.
         priced: rows of text about seconds and joules, by table; none where nothing has a price.
+        hbm: what its off-chip memory has counted in the whole run; None where the model counts
+            nothing, or where the run did not say how it ended.
         explained: what the run itself wrote about a deadlock or a livelock; None for nothing.
     """
 
@@ -100,12 +106,13 @@ class RecordedRun:
             self.problems.append(
                 "the run did not say how it ended: this is what it wrote until then"
             )
-        self.damaged: Final = len(self.problems) > told
         shutdown_cycles = end.get("shutdown_cycles")
         self.shutdown_cycles: Final[int | None] = (
             shutdown_cycles if is_number(shutdown_cycles) else None
         )
         self.priced: Final = _rows_of(end.get("priced"))
+        self.hbm: Final = self._counters(end.get("hbm"))
+        self.damaged: Final = len(self.problems) > told
         window = self.meta.get("window")
         start, end_cycle = (0, self.cycles) if window is None else (window[0], window[1] + 1)
         self.window: Final[tuple[int, int]] = (min(start, self.cycles), min(end_cycle, self.cycles))
@@ -146,6 +153,17 @@ class RecordedRun:
     def _repr_html_(self) -> str | None:
         """What a notebook shows of it: what was recorded, what bounds the run, who was stalled."""
         return shown(self)
+
+    def _counters(self, found: object) -> MemoryCounters | None:
+        if found is None:
+            return None
+        try:
+            return counters_in(found, len(self.unit_names()))
+        except Refusal as error:
+            self.problems.append(
+                f"end.json is damaged, what the HBM has counted is left out: {error}"
+            )
+            return None
 
     def _meta(self, run: Path) -> JsonObject:
         meta = self._json("meta.json")

@@ -1,7 +1,8 @@
 """The state that a recorded run had at a cycle, as the engine has it of a machine.
 
 A trace has the stamps of all that happened, and what only a machine knows at the end: not recorded,
-and None before that, are the operations of units and who holds room on chip; and at any cycle, when
+and None before that, are the operations of units, who holds room on chip and what the HBM has
+counted, which is recorded of a run that said how it ended; and at any cycle, when
 streams were ended that no unit waits for in the end. Of a window, or of some channels, there is
 what was recorded: until a unit's last cycle, what is no recorded wait counts as work.
 """
@@ -157,6 +158,7 @@ def state_in(trace: RecordedRun, cycle: int | None = None) -> RunState:
         channels=tuple(ChannelState(*row) for row in trace.rows(_CHANNELS, cut=cut)),
         on_chip=_on_chip(trace, cut),
         hbm_bytes_moved=moved_bytes,
+        hbm=trace.hbm if cut >= trace.cycles else None,
     )
 
 

@@ -16,6 +16,7 @@ import trio
 
 from fabric.machine.state_of import clients_of
 from fabric.retiming.watcher import Watcher
+from fabric.state.memory_document import as_document
 from fabric.telling.causes import Operation
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.plain import JsonObject, json_text
@@ -110,18 +111,23 @@ class Recorder:
                 self._snapshot()
                 seconds = max(_SNAPSHOT_SECONDS, _SHARE * (time.perf_counter() - start))
 
-    def finish(self, status: str, cycles: int, shutdown_cycles: int | None) -> None:
+    def finish(self, status: str, state: RunState, shutdown_cycles: int | None) -> None:
         """Write the rest.
 
         Args:
             status: how the run ended.
-            cycles: of it.
+            state: to which it came.
             shutdown_cycles: so long after its last client the off-chip memory stopped; None where
                 the run did not complete.
         """
         self.observer.finish()
         self._snapshot()
-        self._end = {"status": status, "cycles": cycles, "shutdown_cycles": shutdown_cycles}
+        self._end = {
+            "status": status,
+            "cycles": state.cycles,
+            "shutdown_cycles": shutdown_cycles,
+            "hbm": None if state.hbm is None else as_document(state.hbm),
+        }
         self._spool.attempt("its end", lambda: self._json("end", self._end))
         self._spool.close()
 

@@ -150,8 +150,8 @@ def compare(found: RunState, expected: RunState, cycle: int, draining: set[int])
         assert _recorded(channel, wanted) == wanted, f"cycle {cycle}"
     assert found.on_chip == expected.on_chip or expected.on_chip.held is not None
     assert found.on_chip.requests == expected.on_chip.requests
-    assert (found.program, found.cycles, found.hbm_bytes_moved) == (
-        expected.program, expected.cycles, expected.hbm_bytes_moved,
+    assert (found.program, found.cycles, found.hbm_bytes_moved, found.hbm) == (
+        expected.program, expected.cycles, expected.hbm_bytes_moved, expected.hbm,
     )  # fmt: skip
 
 

@@ -203,6 +203,7 @@ def _state(
             held=end.on_chip.held if over or end.on_chip.capacity_bytes is None else None,
         ),
         hbm_bytes_moved=end.hbm_bytes_moved if over else moved_bytes,
+        hbm=end.hbm if over else None,
     )
 
 

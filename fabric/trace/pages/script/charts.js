@@ -70,28 +70,33 @@ const stepped = (options) => uPlot.paths.stepped(options);
 /** Steps from each edge on; the last value is repeated at the end of the run. */
 const overEdges = (edges, values) => [edges, [...values, values[values.length - 1] ?? 0]];
 
-/** Which part of all units was busy, waited and so on: areas one on the other. */
-function makeOverview() {
-  const { edges, shares } = data;
+/** Areas one on the other, which add up to 100 %; colourOf(n) is that of the n-th of `things`. */
+function makeStack(place, { edges, shares, things, colourOf }) {
   const bins = edges.length - 1;
-  const order = data.causes.map((_, state) => state);
+  const order = things.map((_, n) => n);
   const tops = order.map(() => new Float64Array(bins + 1));
   for (let bin = 0; bin <= bins; bin++) {
     const at = Math.min(bin, bins - 1);
     let top = 0;
-    for (const state of order) {
-      top += shares[state][at];
-      tops[state][bin] = top;
+    for (const n of order) {
+      top += shares[n][at];
+      tops[n][bin] = top;
     }
   }
-  const series = [...order].reverse().map((state) => ({
-    label: data.causes[state].label,
-    stroke: () => colours[state], fill: () => colours[state], width: 0,
+  const series = [...order].reverse().map((n) => ({
+    label: things[n].label,
+    stroke: () => colourOf(n), fill: () => colourOf(n), width: 0,
     paths: stepped({ align: 1 }), points: { show: false },
-    value: (_, value, __, bin) => (bin === null || bin === undefined ? "–" : `${shares[state][Math.min(bin, bins - 1)].toFixed(1)} %`),
+    value: (_, value, __, bin) => (bin === null || bin === undefined ? "–" : `${shares[n][Math.min(bin, bins - 1)].toFixed(1)} %`),
   }));
-  const columns = [edges, ...[...order].reverse().map((state) => tops[state])];
-  makeChart(byId("overview"), { height: 190, series, values: () => columns, most: () => 100, digits: (share) => `${share} %` });
+  const columns = [edges, ...[...order].reverse().map((n) => tops[n])];
+  makeChart(place, { height: 190, series, values: () => columns, most: () => 100, digits: (share) => `${share} %` });
+}
+
+/** Which part of all units was busy, waited and so on. */
+function makeOverview() {
+  const { edges, shares, causes } = data;
+  makeStack(byId("overview"), { edges, shares, things: causes, colourOf: (state) => colours[state] });
 }
 
 function makeMemory() {

@@ -49,11 +49,12 @@ const luminance = (colour) => {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 };
 
-/** The colours of causes; on dark ground dark ones are lightened, and idleness recedes. */
-function coloursOf(dark) {
-  return data.causes.map(({ colour }, state) => {
+/** The colours of causes or of uses; on dark ground dark ones are lightened, and idleness recedes. */
+function coloursOf(dark, things = data.causes) {
+  const idle = data.causes[IDLE].colour;
+  return things.map(({ colour }) => {
     if (!dark) return colour;
-    if (state === IDLE) return mixed(colour, css("--ground"), 0.84);
+    if (colour === idle) return mixed(colour, css("--ground"), 0.84);
     let lighter = colour;
     for (let share = 0; luminance(lighter) < 0.14; share += 0.05) lighter = mixed(colour, "#ffffff", share);
     return lighter;

@@ -93,6 +93,7 @@ async function begin() {
   makeBands();
   makeOverview();
   makeMemory();
+  makeBuses();
   makeOccupancy();
   watchCharts();
   makeTables();

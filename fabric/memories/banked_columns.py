@@ -1,0 +1,197 @@
+"""What stands where in the arrays of the banked memory's compiled loop: one row for each thing."""
+
+from __future__ import annotations
+
+from typing import Final
+
+FAR: Final = 1 << 60
+"""Later than any cycle."""
+
+WORD: Final = 32
+WORD_BITS: Final = 5
+WORD_MASK: Final = (1 << WORD) - 1
+"""Cycles of a bus, one bit each, that stand in one integer."""
+
+# A location: a number for where a request is.
+CHANNEL_MASK: Final = (1 << 16) - 1
+BANK_SHIFT: Final = 16
+BANK_MASK: Final = (1 << 16) - 1
+ROW_SHIFT: Final = 32
+LOCATION_BYTES: Final = 7
+"""Of the number of a request in the address space."""
+
+# A client.
+NEXT_BUNDLE: Final = 0
+LEFT: Final = 1
+OPEN: Final = 2
+READY: Final = 3
+WRITE: Final = 4
+ROW_ADDRESS: Final = 5
+PITCH: Final = 6
+ROW_REQUESTS: Final = 7
+IN_ROW: Final = 8
+REQUESTS: Final = 9
+HITS: Final = 10
+MISSES: Final = 11
+CONFLICTS: Final = 12
+QUEUED: Final = 13
+WAITED: Final = 14
+SERVED: Final = 15
+CLIENT_COLUMNS: Final = 16
+
+# A channel. Cycles before CLOCKED are accounted for, and no command goes before it.
+CLOCKED: Final = 0
+NEXT: Final = 1
+MODE: Final = 2
+NEXT_REFRESH: Final = 3
+RESUME: Final = 4
+WAITS_SINCE: Final = 5
+QUEUES_SINCE: Final = 6
+REFRESH_MASK: Final = 7
+WAIT_MASK: Final = 8
+QUEUE_MASK: Final = 9
+SEQUENCE: Final = 10
+READS: Final = 11
+WRITES: Final = 12
+READ_HEAD: Final = 13
+WRITE_HEAD: Final = 14
+READ_TAIL: Final = 15
+WRITE_TAIL: Final = 16
+SERVED_READS: Final = 17
+SERVED_WRITES: Final = 18
+ROW_HITS: Final = 19
+ROW_MISSES: Final = 20
+ROW_CONFLICTS: Final = 21
+QUEUED_READS: Final = 22
+QUEUED_WRITES: Final = 23
+MODE_FROM: Final = 24
+HELD: Final = 25
+FREE_READ_ENTRIES: Final = 26
+FREE_WRITE_ENTRIES: Final = 27
+FIRST_READ_ENTRY: Final = 28
+FIRST_WRITE_ENTRY: Final = 29
+BUS: Final = 30
+CHANNEL_COLUMNS: Final = 36
+
+# What becomes of a cycle of a data bus; in this order in a channel, from BUS on, and in a period.
+DATA: Final = 0
+REFRESH: Final = 1
+TURNAROUND: Final = 2
+WINDOW: Final = 3
+CONFLICT: Final = 4
+IDLE: Final = 5
+FATES: Final = 6
+
+# A bank; where its pseudo channel and its bank group are, and their lanes.
+OPEN_ROW: Final = 0
+READ_FROM: Final = 1
+WRITE_FROM: Final = 2
+PRECHARGE_FROM: Final = 3
+ACTIVATE_FROM: Final = 4
+PSEUDO: Final = 5
+GROUP: Final = 6
+PSEUDO_LANE: Final = 7
+GROUP_LANE: Final = 8
+BANK_COLUMNS: Final = 9
+
+NO_ROW: Final = -1
+
+# A pseudo channel, and a bank group, of which only the last write counts.
+LAST_WRITE: Final = 0
+LAST_READ: Final = 1
+PSEUDO_COLUMNS: Final = 2
+
+# A request in a window; its bound, before which its next command does not go, stands apart.
+BANK: Final = 0
+ROW: Final = 1
+CLIENT: Final = 2
+ARRIVED: Final = 3
+ADMITTED: Final = 4
+AGE: Final = 5
+PUT_OFF: Final = 6
+REQUEST_COLUMNS: Final = 7
+
+# A request outside of the window: a list for reads and one for writes, of each channel.
+NODE_ARRIVED: Final = 0
+NODE_PLACE: Final = 1
+NODE_CLIENT: Final = 2
+NODE_NEXT: Final = 3
+NODE_COLUMNS: Final = 4
+NONE: Final = -1
+
+# Lanes of the buses: of a channel, of each of its pseudo channels, of each bank group of these.
+ROW_SLOTS: Final = 0
+COLUMN_SLOTS: Final = 1
+CHANNEL_LANES: Final = 2
+NO_COLUMN: Final = 0
+CARRIES: Final = 1
+TURNS: Final = 2
+NO_ACTIVATION: Final = 3
+ACTIVATED: Final = 4
+PSEUDO_LANES: Final = 5
+GROUP_LANES: Final = 2
+GROUP_NO_ACTIVATION: Final = 1
+
+# Settings: what the description says.
+BURSTS: Final = 0
+BURST_CYCLES: Final = 1
+PSEUDO_GAP: Final = 2
+GROUP_GAP: Final = 3
+CL: Final = 4
+CWL: Final = 5
+RCD_READ: Final = 6
+RCD_WRITE: Final = 7
+RP: Final = 8
+RAS: Final = 9
+RC: Final = 10
+WR: Final = 11
+RTP: Final = 12
+RRD_S: Final = 13
+RRD_L: Final = 14
+WTR_S: Final = 15
+WTR_L: Final = 16
+FAW: Final = 17
+RFC: Final = 18
+REFI: Final = 19
+READ_WINDOW: Final = 20
+WRITE_WINDOW: Final = 21
+ENTRIES: Final = 22
+WRITE_ENTRIES: Final = 23
+WRITE_HIGH: Final = 24
+WRITE_LOW: Final = 25
+FIRST_COME: Final = 26
+CHANNELS: Final = 27
+CHANNEL_BANKS: Final = 28
+PSEUDO_CHANNELS: Final = 29
+LANES: Final = 30
+RING_WORDS: Final = 31
+PER_BUNDLE: Final = 32
+REQUEST_BITS: Final = 33
+PERIODS: Final = 34
+LOGS: Final = 35
+SETTINGS: Final = 36
+
+# What the loop remembers between two calls.
+CYCLE: Final = 0
+UNSERVED: Final = 1
+UNSERVED_WRITES: Final = 2
+FREE_NODE: Final = 3
+PERIOD_BITS: Final = 4
+LOGGED: Final = 5
+FREE_NODES: Final = 6
+CONTROLS: Final = 7
+
+# A row of the log of commands.
+LOG_CYCLE: Final = 0
+LOG_CHANNEL: Final = 1
+LOG_WHAT: Final = 2
+LOG_BANK: Final = 3
+LOG_ROW: Final = 4
+LOG_COLUMNS: Final = 5
+
+ACTIVATES: Final = 0
+PRECHARGES: Final = 1
+READS_COLUMN: Final = 2
+WRITES_COLUMN: Final = 3
+REFRESHES: Final = 4
+PRECHARGES_ALL: Final = 5

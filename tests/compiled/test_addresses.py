@@ -1,0 +1,344 @@
+"""Compiled operators hand a memory the very same bursts as tasks do, whatever the memory is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typing_extensions import override
+
+from fabric import (
+    Burst,
+    Hardware,
+    OffChipDescription,
+    OffChipTensor,
+    Ports,
+    Program,
+    StreamType,
+    Unit,
+    hardware_scope,
+    register_memory,
+)
+from fabric.loading.program_file import load_program
+from operators import (
+    Consumer,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Metadata,
+    Promote,
+    RandomOffChipLoad,
+    RandomOffChipStore,
+    Repeat,
+    Tensor,
+)
+from tests.compiled.both import both, run
+from tests.compiled.test_both_engines import wired
+from tests.compiled.turning import Turning
+from tests.fabric.retiming.test_compiled import check, compiled
+from tests.operators.cases import CASES
+from tests.operators.driving import Choices
+from tests.operators.recording_memory import RECORDING, Bursts, recorded
+from tests.programs.loading import PROGRAMS
+
+QUICK = settings(
+    max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), database=None
+)
+
+Build = Callable[[], Program]
+
+
+def same_bursts(build: Build, folder: Path) -> tuple[Bursts, int]:
+    """Return the bursts of a program, the same by tasks and compiled, and how much was compiled."""
+    with recorded() as bursts:
+        tasks = run(build, "tasks", folder)
+        of_tasks = {name: list(each) for name, each in bursts.items()}
+        found = run(build, "compiled", folder)
+        assert of_tasks == bursts
+    assert tasks.state == found.state
+    assert not found.gave_up
+    return of_tasks, found.compiled
+
+
+def shipped(name: str, hardware: Hardware, parameters: dict[str, Any]) -> Program:
+    """Return a program of ``programs/``."""
+    given = [f"{key}={value}" for key, value in parameters.items()]
+    return load_program(PROGRAMS / f"{name}.py", given, hardware).program
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("moe", {"batch": 4, "tile_n": 4}),
+        ("moe", {"batch": 4, "tiling": "dynamic"}),
+        ("attention", {"requests": 8, "strategy": "dynamic"}),
+        ("attention", {"requests": 6, "strategy": "interleaved", "regions": 2}),
+        ("decoder", {"model": "tiny", "batch": 3, "regions": 2}),
+        ("breadth_first_search", {}),
+        ("ragged_attention", {}),
+        ("sparse_matrix", {"columns": 3}),
+    ],
+)
+def test_shipped(name: str, parameters: dict[str, Any], tmp_path: Path) -> None:
+    """As many operators are compiled as with the flat memory, clients of the memory among them."""
+    bursts, count = same_bursts(lambda: shipped(name, RECORDING, parameters), tmp_path)
+
+    flat = run(lambda: shipped(name, Hardware(), parameters), "compiled", tmp_path)
+    assert 0 < flat.compiled == count
+    addresses = {each.address for its in bursts.values() for each in its}
+    assert len(addresses) > len(bursts)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "OffChip" in name])
+def test_operators(name: str, tmp_path: Path) -> None:
+    """Every off-chip operator on drawn streams, which tasks feed."""
+
+    def build() -> Program:
+        source = random.Random(name)
+        with Program("cases", mode="timing") as made:
+            for _ in range(12):
+                wired(CASES[name](Choices(source.randbytes(48))), [])
+        return made
+
+    bursts, _ = same_bursts(build, tmp_path)
+    assert len({each.address for its in bursts.values() for each in its}) > 3
+
+
+_cuts = st.tuples(*[st.integers(1, 4)] * 4)
+"""Tiles down and across, rows and columns of each."""
+
+
+@st.composite
+def _programs(draw: st.DrawFn) -> Build:
+    """Return what wires loads and stores, some of them alike but for their tensors."""
+    kinds = st.sampled_from(["whole", "view", "referred", "random", "store", "number"])
+    parts = []
+    for _ in range(draw(st.integers(1, 4))):
+        down, across, rows, cols = draw(_cuts)
+        count = down * across
+        numbers = draw(st.lists(st.integers(0, count - 1), min_size=1, max_size=6))
+        stride = draw(st.integers(0, max(1, count // 3)))
+        size = 1 if not stride else 1 + (count - 1) // stride
+        shape = (down * rows, across * cols)
+        parts.append((draw(kinds), shape, (rows, cols), numbers, size, stride))
+    times = draw(st.integers(1, 3))
+
+    def build() -> Program:
+        with Program("loads", mode="timing") as program:
+            for number, (kind, shape, tile, numbers, size, stride) in enumerate(parts):
+                for copy in range(times):
+                    tensor = Tensor(shape, dtype="float32")
+                    # Behind operators that pass numbers on, so that they are in the loop, too.
+                    addresses = Promote(0)(Repeat(2)(Metadata(np.array(numbers))()))
+                    if kind == "whole":
+                        tiles = LinearOffChipLoad(tensor, tile)()
+                        Consumer()(addresses)
+                    elif kind == "view":
+                        tiles = LinearOffChipLoad(tensor, tile, (size,), (stride,))()
+                        Consumer()(addresses)
+                    elif kind == "referred":
+                        tiles = LinearOffChipLoad(tensor, tile)(addresses)
+                    elif kind == "number":
+                        count = shape[0] * shape[1] // tile[0] // tile[1]
+                        data = np.arange(count)[::-1].reshape(1, -1).copy()
+                        linked = RandomOffChipLoad(data, (1, 1))(addresses)
+                        tiles = RandomOffChipLoad(tensor, tile)(linked)
+                    else:
+                        tiles = RandomOffChipLoad(tensor, tile)(addresses)
+                    if kind == "store":
+                        name = f"y{number}_{copy}"
+                        tiles = RandomOffChipStore(name, Tensor(shape), tile)(addresses, tiles)
+                    Consumer()(tiles)
+        return program
+
+    return build
+
+
+@QUICK
+@given(build=_programs())
+def test_random(build: Build, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Loads and stores, alike ones with tensors of their own."""
+    folder = tmp_path_factory.mktemp("random")
+    with hardware_scope(RECORDING):
+        _, count = same_bursts(build, folder)
+    assert count
+
+
+def both_ways() -> Program:
+    """Return a program that reads and writes tiles as addresses say."""
+    with Program("both ways", mode="timing") as program:
+        numbers = Metadata(np.array([5, 0, 7, 2, 2]))()
+        tiles = RandomOffChipLoad(Tensor((8, 16)), (2, 8), name="load")(numbers)
+        stored = RandomOffChipStore("y", Tensor((8, 16)), (2, 8), name="store")(numbers, tiles)
+        Consumer()(stored)
+        LinearOffChipStore("z")(LinearOffChipLoad(Tensor((8, 16)), (2, 8), name="linear")())
+    return program
+
+
+def test_recorded(tmp_path: Path) -> None:
+    """Reports, traces and records of runs on a user's memory are the same by both engines."""
+    with hardware_scope(RECORDING):
+        found = both(both_ways, tmp_path)
+        execution = check(both_ways)
+
+    assert not found.gave_up
+    assert {"load", "store", "linear"} <= names_of(execution)
+    assert compiled(execution) == found.compiled
+
+
+def names_of(execution: Any) -> set[str]:
+    """Return the names of compiled operators."""
+    return {execution.machine.units[index].name for index in execution.machine.region.indices}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Failing(OffChipDescription):
+    model: ClassVar[str] = "failing"
+    request_bytes: int = 1
+    peak_bytes_per_cycle: int = 1
+    method: Literal["submit", "advance"] = "submit"
+
+
+class _FailingMemory:
+    bytes_moved = 0
+    final_cycle = None
+
+    def __init__(self, description: _Failing, _readers: list[Unit], _writers: list[Unit]) -> None:
+        self._method = description.method
+        self._under_way: list[Unit] = []
+        self._left = 6
+
+    @property
+    def pending(self) -> bool:
+        return bool(self._under_way)
+
+    def _count(self, method: str) -> None:
+        self._left -= method == self._method
+        if not self._left:
+            raise ValueError("out of order")
+
+    def submit(self, unit: Unit, _: Burst) -> None:
+        self._count("submit")
+        self._under_way.append(unit)
+
+    def advance(self, _: int) -> list[Unit]:
+        self._count("advance")
+        done, self._under_way = self._under_way, []
+        for unit in done:
+            unit.answered(unit.now + 30)
+        return done
+
+    def served(self, _: Unit) -> int:
+        return 0
+
+
+register_memory(_Failing, _FailingMemory)
+
+
+@pytest.mark.parametrize("method", ["submit", "advance"])
+def test_failing(method: Literal["submit", "advance"], tmp_path: Path) -> None:
+    """A user's memory that raises is told of as it is where all operators are tasks."""
+
+    def build() -> Program:
+        with Program("failing", mode="timing") as program:
+            numbers = Metadata(np.array([5, 0, 7, 2, 2, 1, 6, 6]))()
+            Consumer()(RandomOffChipLoad(Tensor((8, 16)), (2, 8), name="load")(numbers))
+        return program
+
+    with hardware_scope(Hardware(hbm=_Failing(method=method))):
+        found = both(build, tmp_path)
+
+    error = found.said["report"].error
+    assert "out of order" in error["message"]
+    assert "test_addresses.py" in error["file"]
+    assert found.gave_up is (method == "submit")
+
+
+@dataclass(frozen=True)
+class Reading(Turning):
+    """Reads a tile off chip for each element."""
+
+    off_chip: ClassVar[Literal["read", "write"] | None] = "read"
+    conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+    carries_numbers: ClassVar[bool] = True
+
+    tile: tuple[int, int] | None = (2, 4)
+
+    @override
+    def off_chip_tensor(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
+    ) -> OffChipTensor | None:
+        return OffChipTensor((8, 16), np.dtype("int8"), source=self, tile=self.tile)
+
+
+def reading(does: Any, folder: Path, tile: tuple[int, int] | None = (2, 4)) -> tuple[Bursts, bool]:
+    """Return what a user's operator reads for each of a few numbers, and whether compiled."""
+
+    def build() -> Program:
+        with Program("reading", mode="timing") as program:
+            operator = Reading(does, tile, name="reading")
+            Consumer()(operator(Metadata(np.array([3, 1, 4, 1, 5]))()))
+        return program
+
+    with recorded() as bursts:
+        tasks = run(build, "tasks", folder)
+        of_tasks = {name: list(each) for name, each in bursts.items()}
+        found = run(build, "compiled", folder)
+        assert tasks.state == found.state
+        assert of_tasks == bursts
+    return of_tasks, not found.gave_up
+
+
+class TestUsers:
+    def test_number(self, tmp_path: Path) -> None:
+        """The number in a tile is that of the tile which is read."""
+
+        async def does(ports: Ports, _: int, tile: Any) -> None:
+            number = ports.number(tile, 16)
+            assert number is not None
+            await ports.burst(2, 4, number)
+
+        bursts, is_compiled = reading(does, tmp_path)
+        addresses = [burst.address for burst in bursts["reading"]]
+        assert addresses == [12, 4, 32, 4, 36]
+        assert is_compiled
+
+    def test_bytes(self, tmp_path: Path) -> None:
+        """Where it says no tiles, numbers are bytes, and a fixed one may be any."""
+
+        async def does(ports: Ports, _: int, __: Any) -> None:
+            await ports.burst(1, 4)
+            await ports.burst(2, 8, 100)
+
+        bursts, is_compiled = reading(does, tmp_path, None)
+        assert [(0, 4), (100, 8)] * 5 == [(at, pitch) for at, _, _, pitch, _ in bursts["reading"]]
+        assert is_compiled
+
+    def test_calculated(self, tmp_path: Path) -> None:
+        """What is calculated from a number in a tile is left to tasks."""
+
+        async def does(ports: Ports, _: int, tile: Any) -> None:
+            number = ports.number(tile, 16)
+            assert number is not None
+            await ports.burst(2, 4, number + 1)
+
+        bursts, is_compiled = reading(does, tmp_path)
+        assert [burst.address for burst in bursts["reading"]] == [32, 8, 36, 8, 40]
+        assert not is_compiled
+
+    def test_looks_where_it_is(self, tmp_path: Path) -> None:
+        """An operator that asks where its tensor is does not share what it does: it is a task."""
+
+        async def does(ports: Ports, _: int, __: Any) -> None:
+            assert ports.region is not None
+            ports.unit.charge(ports.region.first_address + 1)
+
+        _, is_compiled = reading(does, tmp_path)
+        assert not is_compiled

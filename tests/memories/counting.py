@@ -1,0 +1,156 @@
+"""A user's memory that counts: every burst takes the same time, and what it counts is made up.
+
+What became of each cycle of each of its buses is written down one by one and added up, so that
+sums, periods and shares can be looked at whatever shows them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Annotated, Final, Literal
+
+import numpy as np
+
+from fabric import (
+    Bounds,
+    Burst,
+    BusCycles,
+    ChannelTraffic,
+    ClientTraffic,
+    Hardware,
+    MemoryCounters,
+    OffChipDescription,
+    Program,
+    Unit,
+    register_memory,
+)
+from fabric.wiring.program import hardware_scope
+from operators import LinearOffChipLoad, LinearOffChipStore, Map, Mul, Tensor
+
+__all__ = ["PERIOD_CYCLES", "CountingDescription", "CountingMemory", "loads"]
+
+PERIOD_CYCLES: Final = 64
+_USES: Final = tuple(each.name for each in fields(BusCycles))
+_DATA, _REFRESH, _TURNAROUND, _IDLE = map(_USES.index, ("data", "refresh", "turnaround", "idle"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountingDescription(OffChipDescription):
+    """Of a memory with two or more channels.
+
+    Attributes:
+        lost_to: what most cycles without data are counted as.
+        conflict_percent: of requests find another row open.
+    """
+
+    model = "counting"
+    channels: Annotated[int, Bounds(1)] = 2
+    latency_cycles: Annotated[int, Bounds(1)] = 100
+    request_bytes: Annotated[int, Bounds(1)] = 64
+    peak_bytes_per_cycle: Annotated[int, Bounds(1)] = 64
+    lost_to: Literal["window", "conflict", "refresh", "turnaround"] = "window"
+    conflict_percent: Annotated[int, Bounds(0, 100)] = 50
+
+
+class CountingMemory:
+    """Answers each burst after the latency; requests go to the channels in turn, by address."""
+
+    final_cycle = None
+
+    def __init__(
+        self, description: CountingDescription, readers: list[Unit], writers: list[Unit]
+    ) -> None:
+        """Serve these units."""
+        self.description: Final = description
+        self.bytes_moved = 0
+        self._clients: Final = [*readers, *writers]
+        self._under_way: Final[dict[Unit, Burst]] = {}
+        self._answered: Final[list[tuple[int, int, Burst]]] = []
+
+    @property
+    def pending(self) -> bool:
+        """Whether a burst is under way."""
+        return bool(self._under_way)
+
+    def served(self, unit: Unit) -> int:
+        """Return the requests of the burst of ``unit``: all are taken at once."""
+        return self._under_way[unit].requests(self.description.request_bytes)
+
+    def submit(self, unit: Unit, burst: Burst) -> None:
+        """Take a burst."""
+        self._under_way[unit] = burst
+        self.bytes_moved += self.served(unit) * self.description.request_bytes
+
+    def advance(self, _horizon_cycle: int) -> list[Unit]:
+        """Answer all of them."""
+        done = sorted(self._under_way, key=self._clients.index)
+        for unit in done:
+            unit.answered(unit.now + self.description.latency_cycles)
+            self._answered.append((unit.now, unit.index, self._under_way.pop(unit)))
+        return done
+
+    def counters(self) -> MemoryCounters:
+        """Return what the answered bursts come to, in whatever order they were."""
+        last = max((end for end, *_ in self._answered), default=0)
+        uses = np.full((self.description.channels, last), _IDLE)
+        rows = np.zeros((self.description.channels, 5), int)
+        clients = {unit.index: [0] * 7 for unit in self._clients}
+        for end, unit, burst in sorted(self._answered):
+            self._count(end, burst, uses, rows, clients[unit])
+        uses[:, ::50] = _REFRESH
+        periods = [uses[:, at : at + PERIOD_CYCLES] for at in range(0, last, PERIOD_CYCLES)]
+        channels = zip(rows.tolist(), uses, strict=True)
+        return MemoryCounters(
+            tuple(_traffic(row, bus) for row, bus in channels),
+            tuple(ClientTraffic(unit, *counted) for unit, counted in clients.items()),
+            PERIOD_CYCLES,
+            tuple(map(_counted, periods)),
+        )
+
+    def _count(
+        self, end: int, burst: Burst, uses: np.ndarray, rows: np.ndarray, client: list[int]
+    ) -> None:
+        description = self.description
+        requests = burst.requests(description.request_bytes)
+        cycles = np.arange(end - description.latency_cycles, end)
+        lost = _USES.index(description.lost_to)
+        conflicts = requests * description.conflict_percent // 100
+        outcomes = (requests - conflicts - (requests - conflicts) // 4, (requests - conflicts) // 4)
+        sums = (requests, *outcomes, conflicts, 7 * requests, 5 * requests, 3 * requests)
+        client[:] = [one + other for one, other in zip(client, sums, strict=True)]
+        # The first channel has all that does not go round.
+        for channel in range(description.channels):
+            share = [each // description.channels for each in (*outcomes, conflicts)]
+            if channel == 0:
+                total = (*outcomes, conflicts)
+                share = [
+                    all_ - each * (description.channels - 1)
+                    for all_, each in zip(total, share, strict=True)
+                ]
+            rows[channel, 1 if burst.write else 0] += sum(share)
+            rows[channel, 2:] += share
+            its = cycles[channel:]
+            uses[channel, its] = np.where(its % 4 < 2, _DATA, lost)
+            if burst.write:
+                uses[channel, its[its % 8 == 7]] = _TURNAROUND
+
+
+def _counted(uses: np.ndarray) -> BusCycles:
+    return BusCycles(*np.bincount(uses.reshape(-1), minlength=len(_USES)).tolist())
+
+
+def _traffic(row: list[int], uses: np.ndarray) -> ChannelTraffic:
+    reads, writes, hits, misses, conflicts = row
+    return ChannelTraffic(reads, writes, hits, misses, conflicts, _counted(uses))
+
+
+register_memory(CountingDescription, CountingMemory)
+
+
+def loads(hbm: OffChipDescription) -> Program:
+    """Two streams from the HBM of unequal tiles, a product, and a store."""
+    with hardware_scope(Hardware(hbm=hbm)), Program("loads") as program:
+        left = LinearOffChipLoad(Tensor((64, 64)), (16, 64), name="left")()
+        right = LinearOffChipLoad(Tensor((64, 64)), (16, 64), name="right")()
+        LinearOffChipStore("y", name="store")(Map(Mul(), name="product")(left, right))
+    return program

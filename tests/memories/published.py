@@ -1,0 +1,156 @@
+"""The banked memory beside the published measurements of a reference simulator.
+
+``python -m tests.memories.published`` prints all of them: what was measured there and here.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from fabric.engine.off_chip import counters_of
+from fabric.hardware.banked import BankedDescription
+from tests.memories.replay import Answers, Request, at_rate, clients, saturated
+from tests.memories.traffic import (
+    DRAM,
+    aligned_starts,
+    published_starts,
+    random_tiles,
+    starts,
+    streams,
+)
+
+__all__ = ["LISTS", "Compared", "Row", "compared", "description", "one_channel", "replayed", "rows"]
+
+Row: TypeAlias = Mapping[str, str]
+"""A line of a published table."""
+
+WARM_UP_CYCLES: Final = 2_000
+MEASURED_CYCLES: Final = 19_500
+"""As the reference was measured: five intervals of refresh."""
+
+OUTSTANDING: Final = 64
+"""Of a channel."""
+
+SEEDS: Final = (1, 2, 3)
+
+LISTS: Final = ("stream-1", "stream-2", "stream-8", "stream-64", "stream-384", "rand64-64")
+"""The published lists of addresses, of 8,000 requests each."""
+
+_MAPPINGS: Final = {
+    "interleaved+hash": "interleaved with hash",
+    "interleaved": "interleaved",
+    "RoBaRaCoCh": "row-bank-rank-column-channel",
+}
+_PRESETS: Final[dict[str, Literal["HBM2 2000 Mbps", "HBM3 6400 Mbps"]]] = {
+    "HBM2": "HBM2 2000 Mbps",
+    "HBM3": "HBM3 6400 Mbps",
+}
+
+
+class Compared(NamedTuple):
+    """What was measured there and here, in bytes a cycle, or cycles."""
+
+    reference: float
+    measured: float
+
+    @property
+    def error(self) -> float:
+        """Return how much more is measured here, as a fraction."""
+        return self.measured / self.reference - 1
+
+
+def rows(table: str, **stated: str) -> list[Row]:
+    """Return the lines of a published table in which those keys say that."""
+    with (DRAM / f"{table}.csv").open(encoding="utf-8", newline="") as lines:
+        return [
+            row for row in csv.DictReader(lines) if all(row[key] == stated[key] for key in stated)
+        ]
+
+
+def description(row: Row) -> BankedDescription:
+    """Return the memory that a line was measured with."""
+    return BankedDescription(
+        preset=_PRESETS[row["standard"]],
+        channels=int(row["channels"]),
+        mapping=_MAPPINGS[row["mapping"]],
+        refreshes=row["refresh"] != "none",
+        read_window_bursts=int(row["buffer"]),
+        write_window_bursts=int(row["buffer"]),
+        requests_per_bundle=int(row["requests_per_cycle"] or 1),
+    )
+
+
+def requests(row: Row, seed: int) -> Iterator[Request]:
+    """Yield the requests of a line, its places and writes by ``seed``: 1 for published places."""
+    number, tile_bytes = int(row["streams"]), int(row["tile_bytes"])
+    writes = float(row["write_fraction"])
+    if row["pattern"] == "stream":
+        return streams(places(row, seed), tile_bytes=tile_bytes, write_fraction=writes, seed=seed)
+    return random_tiles(number, tile_bytes, write_fraction=writes, seed=seed)
+
+
+def places(row: Row, seed: int) -> list[int]:
+    """Return where the streams of a line begin."""
+    number = int(row["streams"])
+    if row["aligned"] == "1":
+        return aligned_starts(number)
+    return published_starts(number) if seed == 1 else starts(number, seed)
+
+
+def replayed(row: Row, seed: int) -> Answers:
+    """Drive a memory as a line says that the reference was."""
+    hbm = description(row)
+    until_cycle = WARM_UP_CYCLES + MEASURED_CYCLES
+    if row["mode"] == "saturated":
+        outstanding = int(row["outstanding_per_channel"]) * hbm.channels
+        return saturated(hbm, requests(row, seed), outstanding, until_cycle=until_cycle)
+    if row["mode"] == "fabric clients":
+        tile_bytes = int(row["tile_bytes"])
+        return clients(hbm, places(row, seed), tile_bytes, until_cycle=until_cycle)
+    peak = float(hbm.peak_bytes_per_cycle) / hbm.request_bytes
+    rate = float(row["offered"]) * peak
+    return at_rate(hbm, requests(row, seed), rate, until_cycle=until_cycle, most_waiting=4096)
+
+
+def compared(row: Row, seeds: Sequence[int] = SEEDS) -> Compared:
+    """Return the bandwidth of a line, here on the average of ``seeds``, in bytes a cycle."""
+    end = WARM_UP_CYCLES + MEASURED_CYCLES
+    measured = fmean(replayed(row, seed).bytes_per_cycle(WARM_UP_CYCLES, end) for seed in seeds)
+    return Compared(float(row["bytes_per_cycle"]), measured)
+
+
+def one_channel(name: str, *, refreshes: bool) -> tuple[Compared, Compared]:
+    """Return bandwidth and controller latency of a published list of addresses.
+
+    What the reference says is of a longer run, without its first 2,000 cycles: here it is of whole
+    intervals between refreshes after these, as many as there are.
+    """
+    pattern, number = name.split("-")
+    refresh = "allbank" if refreshes else "none"
+    (row,) = rows("one_channel_reference", pattern=pattern, streams=number, refresh=refresh)
+    with np.load(DRAM / "one_channel_addresses.npz") as lists:
+        addresses = lists[name].tolist()
+    hbm = BankedDescription(channels=1, refreshes=refreshes)
+    answers = saturated(hbm, ((address, False) for address in addresses), OUTSTANDING)
+    interval = hbm.timing.refi_cycles
+    # From when the last one arrives, fewer and fewer are under way.
+    intervals = (int(answers.arrived.max()) - WARM_UP_CYCLES) // interval
+    end = WARM_UP_CYCLES + intervals * interval
+    bandwidth = answers.bytes_per_cycle(WARM_UP_CYCLES, end)
+    return (
+        Compared(float(row["bytes_per_cycle"]), bandwidth),
+        Compared(float(row["controller_latency_cycles"]), controller_latency(answers)),
+    )
+
+
+def controller_latency(answers: Answers) -> float:
+    """Return cycles from a request's coming into the window to its being ready, on the average."""
+    counters = counters_of(answers.memory)
+    assert counters is not None
+    cycles = sum(each.waiting_cycles + each.serving_cycles for each in counters.clients)
+    return cycles / sum(each.requests for each in counters.clients)

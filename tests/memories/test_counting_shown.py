@@ -1,0 +1,193 @@
+"""What is told of a memory that counts: the report's text and the sentences of ``trace stalls``."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from fabric import (
+    BusCycles,
+    ChannelTraffic,
+    ClientTraffic,
+    FlatDescription,
+    MemoryCounters,
+    Stalls,
+    simulate,
+)
+from fabric.shell.render import render
+from fabric.trace.opened import Trace
+from fabric.trace.printing.stalls import print_stalls
+from tests.fabric.trace.recording import record
+from tests.memories.counting import CountingDescription, CountingMemory, loads
+
+HBM = CountingDescription()
+QUIET = BusCycles(data=800, refresh=0, turnaround=0, window=0, conflict=0, idle=200)
+
+SENTENCES = {
+    "window": "Window full",
+    "commands": "Rows and commands",
+    "conflicts": "Row conflicts",
+    "channels": "Channels",
+    "turnaround": "Turnaround",
+    "refresh": "Refresh",
+    "idle": "Idle",
+}
+
+
+def counted(
+    bus: BusCycles = QUIET, conflicts: int = 0, served: tuple[int, ...] = (100, 100)
+) -> MemoryCounters:
+    """Return counters of channels that served so many requests, with the bus of the first."""
+    nothing = BusCycles(0, 0, 0, 0, 0, 0)
+    channels = [ChannelTraffic(each, 0, each - conflicts, 0, conflicts, nothing) for each in served]
+    channels[0] = replace(channels[0], bus=bus)
+    clients = (
+        ClientTraffic(0, 80, 70, 4, 6, 1000, 40, 2000),
+        ClientTraffic(1, 0, 0, 0, 0, 0, 0, 0),
+        ClientTraffic(3, 4, 1, 1, 2, 0, 6, 88),
+    )
+    return MemoryCounters(tuple(channels), clients, 1000, (bus,))
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """Return that of a run in which three units wait for the HBM."""
+    return record(loads(HBM), tmp_path_factory.mktemp("run"))[1]
+
+
+@pytest.fixture
+def stalls(request: pytest.FixtureRequest, trace: Trace, monkeypatch: pytest.MonkeyPatch) -> Stalls:
+    """Return the stalls of the run as if its memory had counted this."""
+    monkeypatch.setattr(trace, "hbm", request.param)
+    return trace.stalls()
+
+
+def bus(**cycles: int) -> BusCycles:
+    """Return a bus of 1,000 cycles, the rest of which carried data."""
+    return replace(QUIET, **({"idle": 0, "data": 1000 - sum(cycles.values())} | cycles))
+
+
+@pytest.mark.parametrize(
+    ("stalls", "said"),
+    [
+        (counted(), ()),
+        (counted(bus(window=99)), ()),
+        (counted(bus(window=100)), ("window",)),
+        (counted(bus(conflict=99)), ()),
+        (counted(bus(conflict=100)), ("commands",)),
+        (counted(bus(window=100), 19), ("window",)),
+        (counted(bus(window=100), 20), ("window", "conflicts")),
+        (counted(bus(conflict=100), 20), ("commands", "conflicts")),
+        (counted(bus(conflict=99), 100), ()),
+        (counted(bus(turnaround=49, refresh=49)), ()),
+        (counted(bus(turnaround=50)), ("turnaround",)),
+        (counted(bus(refresh=50)), ("refresh",)),
+        (counted(bus(idle=499)), ()),
+        (counted(bus(idle=500)), ("idle",)),
+        (counted(served=(149, 50, 100)), ()),
+        (counted(served=(150, 50, 100)), ("channels",)),
+        (counted(served=(99, 0, 0)), ()),
+        (counted(served=(1000,)), ()),
+    ],
+    indirect=["stalls"],
+)
+def test_what_decides_it(stalls: Stalls, said: tuple[str, ...]) -> None:
+    """A sentence only where the figures say so; two always say what the figures are."""
+    assert stalls.hbm is not None
+    figures, requests, *sentences = stalls.hbm.findings
+    assert figures.startswith("Cycles of its buses: data ")
+    assert requests.startswith("Of its requests: row hits ")
+    assert [SENTENCES[each] for each in said] == [each.split(":")[0] for each in sentences]
+
+
+@pytest.mark.parametrize("stalls", [counted()], indirect=True)
+def test_units_that_waited(stalls: Stalls) -> None:
+    """Means over the requests of a unit; a client without requests has none."""
+    assert stalls.hbm is not None
+    left, store = stalls.hbm.units
+    waited = {unit.name: unit.hbm_cycles for unit in stalls.units}
+
+    assert (left.name, left.requests, left.hbm_cycles) == ("left", 80, waited["left"])
+    assert (12.5, 0.5, 25.0, 7.5) == (
+        left.queued_cycles, left.waiting_cycles, left.serving_cycles, left.conflict_percent,
+    )  # fmt: skip
+    assert (store.name, store.requests, store.serving_cycles) == ("store", 4, 22.0)
+    assert _printed(stalls, 120).splitlines()[1:4] == [
+        "unit   HBM  requests  outside  in it  served  conflicts, %",
+        "left   400        80     12.5    0.5    25.0           7.5",
+        "store  400         4      0.0    1.5    22.0          50.0",
+    ]
+
+
+@pytest.mark.parametrize("stalls", [counted(bus(window=500), served=(0, 0))], indirect=True)
+def test_nothing_served(stalls: Stalls) -> None:
+    """A memory that has served nothing has no shares of it."""
+    assert stalls.hbm is not None
+    assert stalls.hbm.findings[1] == (
+        "Of its requests: row hits 0 (0.0 %), misses 0 (0.0 %), conflicts 0 (0.0 %)."
+    )
+    assert ["Window full"] == [each.split(":")[0] for each in stalls.hbm.findings[2:]]
+
+
+def test_narrow_stalls(trace: Trace) -> None:
+    """At 44 columns nothing is cut."""
+    text = _printed(trace.stalls(), 44)
+    assert max(map(len, text.splitlines())) <= 44
+    assert "window full 42.7 %" in " ".join(text.split())
+
+
+def test_flat_stalls(tmp_path: Path) -> None:
+    """A model that counts nothing has no such section."""
+    stalls = record(loads(FlatDescription()), tmp_path)[1].stalls()
+    assert stalls.hbm is None
+    assert not _printed(stalls, 100)
+
+
+class TestReport:
+    """The text of ``run``."""
+
+    def test_section(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Percent of the buses' cycles, then rows and uneven channels; zeros are left out."""
+        found = counted(bus(window=250, refresh=50), 25, (300, 100, 50))
+        monkeypatch.setattr(CountingMemory, "counters", lambda _: found)
+        assert _section(100) == [
+            "cycles of HBM buses    %",
+            "data                70.0",
+            "refresh              5.0",
+            "window full         25.0",
+            "row hits 375 (83.3 %), misses 0 (0.0 %), conflicts 75 (16.7 %)",
+            "channel 0 served 300 requests, 2.0 times the mean; channel 2 the fewest, 50",
+        ]
+
+    def test_narrow(self) -> None:
+        """At 30 columns, too."""
+        section = _section(30)
+        assert max(map(len, section)) <= 30
+        assert "data" in section[1]
+
+    def test_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Where nothing was counted there is nothing to say."""
+        monkeypatch.setattr(CountingMemory, "counters", lambda _: counted(served=(0, 0)))
+        assert _section(100) == []
+
+
+def _section(width: int) -> list[str]:
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    render(simulate(loads(HBM)), console)
+    assert isinstance(console.file, io.StringIO)
+    text = "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
+    found = re.search(r"\n\n(cycles of HBM buses.*?)\n\n", text, re.DOTALL)
+    return [] if found is None else found[1].splitlines()
+
+
+def _printed(stalls: Stalls, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    print_stalls(stalls, console, 10)
+    assert isinstance(console.file, io.StringIO)
+    text = "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
+    return text[text.index("Why the HBM was slow") :] if "Why the" in text else ""
