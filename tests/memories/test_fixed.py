@@ -131,4 +131,6 @@ def test_engines(name: str, tmp_path: Path) -> None:
         return load_program(PROGRAMS / f"{name}.py", given, hardware).program
 
     expected = told_under_every_schedule(build, tmp_path, mode="timing", engine="tasks")
-    assert expected["json"] == both(build, tmp_path).said["json"]
+    compiled = both(build, tmp_path)
+    assert compiled.compiled > 0
+    assert expected["json"] == compiled.said["json"]
