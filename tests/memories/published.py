@@ -50,9 +50,6 @@ _PRESETS: Final[dict[str, Literal["HBM2 2000 Mbps", "HBM3 6400 Mbps"]]] = {
     "HBM2": "HBM2 2000 Mbps",
     "HBM3": "HBM3 6400 Mbps",
 }
-_READ_WINDOWS: Final = {"32": 19, "64": 38}
-_WRITE_WINDOWS: Final = {"32": 16, "64": 32}
-"""Of requests of 64 bytes; the reference's buffers hold so many of 32, and rows being opened."""
 
 
 class Compared(NamedTuple):
@@ -82,8 +79,8 @@ def description(row: Row) -> BankedDescription:
         channels=int(row["channels"]),
         mapping=_MAPPINGS[row["mapping"]],
         refreshes=row["refresh"] != "none",
-        read_window_requests=_READ_WINDOWS[row["buffer"]],
-        write_window_requests=_WRITE_WINDOWS[row["buffer"]],
+        read_window_bursts=int(row["buffer"]),
+        write_window_bursts=int(row["buffer"]),
         requests_per_bundle=int(row["requests_per_cycle"] or 1),
     )
 
