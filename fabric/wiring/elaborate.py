@@ -114,7 +114,8 @@ def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -
                 edges.append(Edge(node, port, *found[0]))
     for index, node in enumerate(nodes):
         node.index = index
-    return Plan(program, tuple(nodes), tuple(edges), memory_map_of(nodes))
+    memory_map = memory_map_of(nodes, program.hardware.placement)
+    return Plan(program, tuple(nodes), tuple(edges), memory_map)
 
 
 def _check_useful(node: Node, readers: Mapping[tuple[Node, int], object]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from fabric.hardware.description import (
 )
 from fabric.hardware.file import load_hardware, varied_hardware
 from fabric.hardware.models import MODELS
+from fabric.hardware.placement import PlacementDescription
 from fabric.hardware.prices import ClockDescription, EnergyDescription
 from fabric.telling.errors import ConfigurationError
 from tests.programs.loading import program
@@ -52,7 +53,7 @@ class TestFiles:
         """Whoever copies ``paper.toml`` sees every key; the unlimited capacity is a comment."""
         stated = tomllib.loads((HARDWARE / "paper.toml").read_text(encoding="utf-8"))
 
-        expected = Hardware().as_dict()
+        expected = Hardware().as_dict() | {"placement": asdict(PlacementDescription())}
         del expected["on_chip"]["capacity_bytes"]
         assert expected == stated
 
@@ -119,6 +120,7 @@ class TestFiles:
             on_chip=OnChipDescription(capacity_bytes=1024),
             clock=ClockDescription(frequency_hz=2.5e8),
             energy=EnergyDescription(hop_picojoules_per_byte=0.5, static_watts=0),
+            placement=PlacementDescription(tiles="contiguous", stagger_bytes=256),
         )
 
         assert hardware == load_hardware(_written(hardware, tmp_path))
@@ -214,7 +216,7 @@ class TestRefused:
             (
                 "[hmb]\nchannels = 3",
                 "[hmb] is not a section: expected one of hbm, on_chip, channel, compute, tile, "
-                "clock, energy (did you mean hbm?)",
+                "clock, energy, placement (did you mean hbm?)",
             ),
             ("hbm = 3", "hbm is 3: expected a section, [hbm] with keys"),
             (
