@@ -14,6 +14,7 @@ from typing_extensions import override
 from fabric import (
     ARTIFACT_BYTES,
     Costs,
+    Dim,
     OffChipTensor,
     Operator,
     Ports,
@@ -138,16 +139,13 @@ class LinearOffChipStore(Operator):
             ports.stored[self.output] = _matrix(ports, rows, tile_type)
 
 
-def _cut(source: StreamType) -> tuple[int, int] | None:
-    """Return the tiles that the matrix is cut into; None where data decide how wide it is.
-
-    Where data decide how many rows tiles have, these are rows of tiles.
-    """
+def _cut(source: StreamType) -> tuple[Dim, int] | None:
+    """Return the tiles that the matrix is cut into; None where data decide how wide it is."""
     tile = source.value
     assert isinstance(tile, TileType)
     if not (is_static(source.shape[-1]) and is_static(tile.cols) and tile.cols):
         return None
-    return max(1, tile.rows) if is_static(tile.rows) else 1, tile.cols
+    return tile.rows or 1, tile.cols
 
 
 class _Places:
@@ -155,7 +153,10 @@ class _Places:
 
     def __init__(self, source: StreamType) -> None:
         """Begin at its first byte."""
-        self._cut = _cut(source)
+        cut = _cut(source)
+        self._is_cut = cut is not None
+        # Numbers are of tiles of one row where data decide how many rows these have.
+        self._high = cut[0] if cut is not None and is_static(cut[0]) else 1
         self._across = source.shape[-1]
         self._next = 0
         self._left = 0
@@ -164,17 +165,17 @@ class _Places:
     def take(self, rows: int, width_bytes: int) -> int:
         """Return the number of the next tile's place, or of its first byte."""
         number: int = self._next + self._left
-        if self._cut is None:
-            self._next += rows * width_bytes
-        else:
+        if self._is_cut:
             self._left += 1
             self._rows = max(self._rows, rows)
+        else:
+            self._next += rows * width_bytes
         return number
 
     def close_row(self) -> None:
         """Begin the next row of tiles."""
-        if self._cut is not None:
-            self._next += self._rows // self._cut[0] * self._across
+        if self._is_cut:
+            self._next += self._rows // self._high * self._across
             self._left = self._rows = 0
 
 

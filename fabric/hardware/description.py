@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import Described
+from fabric.hardware.placement import PlacementDescription
 from fabric.hardware.prices import ClockDescription, EnergyDescription
 from fabric.telling.errors import ConfigurationError, FabricError
 
@@ -76,6 +77,10 @@ class OffChipDescription(_Part):
     def peak_bytes_per_cycle(self) -> int | Fraction:
         """What it can move at most in one cycle, on the average."""
         raise NotImplementedError
+
+    def peak_for(self, clients: int) -> Fraction:  # noqa: ARG002 - a default
+        """Return what it can move at most in one cycle for ``clients`` operators, at least 1."""
+        return Fraction(self.peak_bytes_per_cycle)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,12 +168,13 @@ class Hardware(_Part):
     tile: TileDescription = TileDescription()
     clock: ClockDescription = ClockDescription()  # noqa: RUF009 - it cannot be changed
     energy: EnergyDescription = EnergyDescription()  # noqa: RUF009 - the same
+    placement: PlacementDescription = PlacementDescription()  # noqa: RUF009 - the same
 
     def as_dict(self) -> dict[str, dict[str, object]]:
         """Return every key with its value, as a hardware file would state them.
 
         Of the off-chip memory, the clock and energy it is what is stated: what is left to a preset
-        or has no price has no key.
+        or has no price has no key. Where tensors are is said if it is not left as it is.
         """
         sections: dict[str, dict[str, object]] = asdict(self)
         sections["hbm"] = {"model": self.hbm.model, **sections["hbm"]}
@@ -181,4 +187,6 @@ class Hardware(_Part):
             sections[name] = stated
             if not stated:
                 del sections[name]
+        if self.placement == PlacementDescription():
+            del sections["placement"]
         return sections

@@ -32,6 +32,9 @@ REQUESTS_PER_CALL: Final = 1 << 17
 MOST_REQUESTS: Final = 1 << 28
 """Of one tile: more than ten gigabytes of the host's memory while they wait."""
 
+_ROOM: Final = 256
+"""For requests that wait outside of a window, at first."""
+
 _PERIODS: Final = 512
 """Into which a run is cut at most."""
 
@@ -133,10 +136,8 @@ class BankedMemory:
         finished = 0
         while control[c.CYCLE] < horizon_cycle:
             # Between two calls Python looks whether there was a signal.
-            finished, horizon_cycle, short = self._advance(
-                horizon_cycle, self.requests_per_call, finished
-            )
-            if short:
+            finished, horizon_cycle = self._advance(horizon_cycle, self.requests_per_call, finished)
+            if control[c.SHORT]:
                 self._grow()
         self._bursts -= finished
         done = []
@@ -147,11 +148,17 @@ class BankedMemory:
         return done
 
     def _grow(self) -> None:
-        """Make room for as many requests again that wait outside of the windows."""
-        nodes = self._made["nodes"]
-        rows = len(nodes) // c.NODE_COLUMNS
-        self._made["nodes"] = np.concatenate([nodes, np.zeros_like(nodes)])
-        _free(self._made, rows, 2 * rows)
+        """Make room for twice as many requests that wait outside of a window."""
+        made, room = self._made, int(self._made["control"][c.ROOM])
+        old = made["queues"].reshape(-1, room, c.QUEUED_COLUMNS)
+        new = np.zeros((len(old), 2 * room, c.QUEUED_COLUMNS), np.int64)
+        heads = self._channels[:, [c.READ_HEAD, c.WRITE_HEAD]].reshape(-1)
+        for queue, head in enumerate(heads.tolist()):
+            new[queue, :room] = np.roll(old[queue], -(head % room), axis=0)
+        self._channels[:, [c.READ_HEAD, c.WRITE_HEAD]] = 0
+        made["queues"] = new.reshape(-1)
+        made["control"][c.ROOM] = 2 * room
+        made["control"][c.SHORT] = 0
         self._link()
 
     def counters(self) -> MemoryCounters:
@@ -262,7 +269,6 @@ def _tables(
     of_channel = np.zeros((channels, c.CHANNEL_COLUMNS), np.int64)
     of_channel[:, [c.NEXT, c.WAITS_SINCE, c.QUEUES_SINCE]] = c.FAR
     of_channel[:, c.NEXT_REFRESH] = settings[c.REFI]
-    of_channel[:, [c.READ_HEAD, c.WRITE_HEAD, c.READ_TAIL, c.WRITE_TAIL]] = c.NONE
     groups = pseudos * made_of.bank_groups
     in_channel = np.arange(groups * made_of.banks)
     banks = np.zeros((channels, len(in_channel), c.BANK_COLUMNS), np.int64)
@@ -277,8 +283,8 @@ def _tables(
     banks[:, :, c.GROUP_LANE] = group_lanes + group * c.GROUP_LANES
     of_channel[:, c.FREE_READ_ENTRIES] = description.read_window_bursts
     of_channel[:, c.FREE_WRITE_ENTRIES] = description.write_window_bursts
+    room = max(_ROOM, 1 << (2 * description.requests_per_bundle).bit_length())
     windows = channels * int(settings[c.READ_WINDOW] + settings[c.WRITE_WINDOW])
-    nodes = 1024
     made = {
         "clients": np.zeros(clients * c.CLIENT_COLUMNS, np.int64),
         "channels": of_channel.reshape(-1),
@@ -288,7 +294,7 @@ def _tables(
         "windows": np.zeros(windows * c.REQUEST_COLUMNS, np.int64),
         "bounds": np.full(windows, c.FAR),
         "entries": np.full(channels * 2 * int(settings[c.ENTRIES]), _NEVER),
-        "nodes": np.zeros(nodes * c.NODE_COLUMNS, np.int64),
+        "queues": np.zeros(channels * 2 * room * c.QUEUED_COLUMNS, np.int64),
         "buses": np.zeros(channels * int(settings[c.RING_WORDS] * settings[c.LANES]), np.int64),
         "periods": np.zeros(_PERIODS * c.FATES, np.int64),
         "mapping": AddressMapping(description).tables,
@@ -298,16 +304,6 @@ def _tables(
         "control": np.zeros(c.CONTROLS, np.int64),
         "settings": settings,
     }
-    made["control"][c.FREE_NODE] = c.NONE
     made["control"][c.PERIOD_BITS] = c.WORD_BITS
-    _free(made, 0, nodes)
+    made["control"][c.ROOM] = room
     return made
-
-
-def _free(made: dict[str, Table], first: int, end: int) -> None:
-    """Let the nodes from ``first`` to ``end`` - 1 be free."""
-    rows, control = made["nodes"].reshape(-1, c.NODE_COLUMNS), made["control"]
-    rows[first:end, c.NODE_NEXT] = np.arange(first + 1, end + 1)
-    rows[end - 1, c.NODE_NEXT] = control[c.FREE_NODE]
-    control[c.FREE_NODE] = first
-    control[c.FREE_NODES] += end - first

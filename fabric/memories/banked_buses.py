@@ -8,7 +8,15 @@ from __future__ import annotations
 from fabric.engine.machine_code import Counters
 from fabric.memories import banked_columns as c
 
-__all__ = ["account", "fill", "free_activation", "free_column", "free_slot", "keep_four"]
+__all__ = [
+    "account",
+    "fill",
+    "fill_one",
+    "free_activation",
+    "free_column",
+    "free_slot",
+    "keep_four",
+]
 
 
 def _at(ch: int, cycle: int, settings: Counters) -> int:
@@ -28,6 +36,11 @@ def fill(
         cycles = min(last - cycle + 1, c.WORD - start)
         buses[_at(ch, cycle, s) + lane] |= ((1 << cycles) - 1) << start
         cycle += cycles
+
+
+def fill_one(ch: int, lane: int, cycle: int, buses: Counters, s: Counters) -> None:
+    """Take a cycle that is not accounted for yet."""
+    buses[_at(ch, cycle, s) + lane] |= 1 << (cycle & (c.WORD - 1))
 
 
 def free_slot(ch: int, lane: int, cycle: int, buses: Counters, s: Counters) -> int:
@@ -138,7 +151,7 @@ def account(
             channels[row + c.WAIT_MASK] |= waits
         if end > channels[row + c.QUEUES_SINCE]:
             queues = bits & ~_before(channels[row + c.QUEUES_SINCE] - now + start)
-            channels[row + c.QUEUE_MASK] |= queues
+            buses[_at(ch, now, s) + c.QUEUES] |= queues
         now = end
         if now & (c.WORD - 1) == 0:
             _retire(ch, now - c.WORD, channels, buses, periods, control, s)
@@ -177,7 +190,7 @@ def _retire(
             elif fate == c.TURNAROUND:
                 mask = buses[lane + c.TURNS]
             elif fate == c.WINDOW:
-                mask = channels[row + c.QUEUE_MASK]
+                mask = buses[at + c.QUEUES]
             elif fate == c.CONFLICT:
                 mask = channels[row + c.WAIT_MASK]
             else:
@@ -188,7 +201,6 @@ def _retire(
             periods[period + fate] += cycles
     channels[row + c.REFRESH_MASK] = 0
     channels[row + c.WAIT_MASK] = 0
-    channels[row + c.QUEUE_MASK] = 0
     for lane in range(at, at + s[c.LANES]):
         buses[lane] = 0
 

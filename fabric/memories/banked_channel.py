@@ -9,9 +9,15 @@ from __future__ import annotations
 
 from fabric.engine.machine_code import Counters
 from fabric.memories import banked_columns as c
-from fabric.memories.banked_buses import account, fill, free_activation, free_column, free_slot
+from fabric.memories.banked_buses import (
+    account,
+    fill_one,
+    free_activation,
+    free_column,
+    free_slot,
+)
 from fabric.memories.banked_commands import activate, column_from, note, read_or_write, refresh
-from fabric.memories.banked_windows import admitted, leave, turn
+from fabric.memories.banked_windows import admit, coming, leave, turn
 
 __all__ = ["serve"]
 
@@ -28,7 +34,7 @@ def serve(
     windows: Counters,
     bounds: Counters,
     entries: Counters,
-    nodes: Counters,
+    queues: Counters,
     buses: Counters,
     periods: Counters,
     done: Counters,
@@ -44,21 +50,22 @@ def serve(
     row = ch * c.CHANNEL_COLUMNS
     while channels[row + c.NEXT] <= until:
         slot, cycle = _next(ch, channels, pseudos, groups, banks, windows, bounds, buses, s)
-        if admitted(
-            ch,
-            min(cycle - 1, until),
-            channels,
-            windows,
-            bounds,
-            entries,
-            nodes,
-            buses,
-            periods,
-            control,
-            s,
-        ):
-            continue
-        channels[row + c.NEXT] = cycle
+        comes, write = coming(ch, channels, entries, queues, control, s)
+        # Who comes in before may go before.
+        while comes < cycle - 1 and comes < until:
+            new = admit(ch, comes, write, channels, windows, bounds, queues, buses, control, s)
+            mode = channels[row + c.MODE]
+            turn(ch, comes + 1, channels, entries, s)
+            if channels[row + c.MODE] != mode or s[c.FIRST_COME]:
+                slot, cycle = _next(ch, channels, pseudos, groups, banks, windows, bounds, buses, s)
+            elif write == mode:
+                bound = _bound(
+                    ch, new, write, channels, pseudos, groups, banks, windows, bounds, buses, s
+                )
+                if bound < cycle:
+                    slot, cycle = new, bound
+            comes, write = coming(ch, channels, entries, queues, control, s)
+        channels[row + c.NEXT] = min(cycle, comes + 1)
         if cycle <= until:
             if cycle >= channels[row + c.NEXT_REFRESH]:
                 refresh(ch, channels, banks, buses, periods, log, control, s)
@@ -225,7 +232,7 @@ def _commit(  # noqa: PLR0915 - one request, command after command
         met = c.MISSES
         if opened != c.NO_ROW:
             met = c.CONFLICTS
-            fill(ch, c.ROW_SLOTS, cycle, cycle, channels, buses, s)
+            fill_one(ch, c.ROW_SLOTS, cycle, buses, s)
             note(ch, c.PRECHARGES, cycle, number, opened, log, control, s)
         activate(ch, bank, activation, channels, banks, buses, s)
         leave(ch, write, activation + 1, channels, entries, s)

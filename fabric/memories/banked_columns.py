@@ -15,8 +15,8 @@ WORD_MASK: Final = (1 << WORD) - 1
 # A location: a number for where a request is.
 CHANNEL_MASK: Final = (1 << 16) - 1
 BANK_SHIFT: Final = 16
-BANK_MASK: Final = (1 << 16) - 1
-ROW_SHIFT: Final = 32
+BANK_BITS: Final = 16
+BANK_MASK: Final = (1 << BANK_BITS) - 1
 LOCATION_BYTES: Final = 7
 """Of the number of a request in the address space."""
 
@@ -49,29 +49,26 @@ WAITS_SINCE: Final = 5
 QUEUES_SINCE: Final = 6
 REFRESH_MASK: Final = 7
 WAIT_MASK: Final = 8
-QUEUE_MASK: Final = 9
-SEQUENCE: Final = 10
-READS: Final = 11
-WRITES: Final = 12
-READ_HEAD: Final = 13
-WRITE_HEAD: Final = 14
-READ_TAIL: Final = 15
-WRITE_TAIL: Final = 16
-SERVED_READS: Final = 17
-SERVED_WRITES: Final = 18
-ROW_HITS: Final = 19
-ROW_MISSES: Final = 20
-ROW_CONFLICTS: Final = 21
-QUEUED_READS: Final = 22
-QUEUED_WRITES: Final = 23
-MODE_FROM: Final = 24
-HELD: Final = 25
-FREE_READ_ENTRIES: Final = 26
-FREE_WRITE_ENTRIES: Final = 27
-FIRST_READ_ENTRY: Final = 28
-FIRST_WRITE_ENTRY: Final = 29
-BUS: Final = 30
-CHANNEL_COLUMNS: Final = 36
+SEQUENCE: Final = 9
+READS: Final = 10
+WRITES: Final = 11
+READ_HEAD: Final = 12
+WRITE_HEAD: Final = 13
+SERVED_READS: Final = 14
+SERVED_WRITES: Final = 15
+ROW_HITS: Final = 16
+ROW_MISSES: Final = 17
+ROW_CONFLICTS: Final = 18
+QUEUED_READS: Final = 19
+QUEUED_WRITES: Final = 20
+MODE_FROM: Final = 21
+HELD: Final = 22
+FREE_READ_ENTRIES: Final = 23
+FREE_WRITE_ENTRIES: Final = 24
+FIRST_READ_ENTRY: Final = 25
+FIRST_WRITE_ENTRY: Final = 26
+BUS: Final = 27
+CHANNEL_COLUMNS: Final = 33
 
 # What becomes of a cycle of a data bus; in this order in a channel, from BUS on, and in a period.
 DATA: Final = 0
@@ -111,18 +108,20 @@ AGE: Final = 5
 PUT_OFF: Final = 6
 REQUEST_COLUMNS: Final = 7
 
-# A request outside of the window: a list for reads and one for writes, of each channel.
-NODE_ARRIVED: Final = 0
-NODE_PLACE: Final = 1
-NODE_CLIENT: Final = 2
-NODE_NEXT: Final = 3
-NODE_COLUMNS: Final = 4
+# A request outside of the window: when it arrived and whose it is, and where it goes to.
+QUEUED_WHEN: Final = 0
+QUEUED_WHERE: Final = 1
+QUEUED_COLUMNS: Final = 2
+CLIENT_BITS: Final = 20
+CLIENT_MASK: Final = (1 << CLIENT_BITS) - 1
+
 NONE: Final = -1
 
 # Lanes of the buses: of a channel, of each of its pseudo channels, of each bank group of these.
 ROW_SLOTS: Final = 0
 COLUMN_SLOTS: Final = 1
-CHANNEL_LANES: Final = 2
+QUEUES: Final = 2
+CHANNEL_LANES: Final = 3
 NO_COLUMN: Final = 0
 CARRIES: Final = 1
 TURNS: Final = 2
@@ -175,11 +174,12 @@ SETTINGS: Final = 36
 CYCLE: Final = 0
 UNSERVED: Final = 1
 UNSERVED_WRITES: Final = 2
-FREE_NODE: Final = 3
-PERIOD_BITS: Final = 4
-LOGGED: Final = 5
-FREE_NODES: Final = 6
-CONTROLS: Final = 7
+PERIOD_BITS: Final = 3
+LOGGED: Final = 4
+ROOM: Final = 5
+LONGEST: Final = 6
+SHORT: Final = 7
+CONTROLS: Final = 8
 
 # A row of the log of commands.
 LOG_CYCLE: Final = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fabric.engine.machine_code import Counters
 from fabric.memories import banked_columns as c
-from fabric.memories.banked_buses import account, fill, free_column, keep_four
+from fabric.memories.banked_buses import account, fill, fill_one, free_column, keep_four
 from fabric.memories.banked_windows import leave
 
 __all__ = ["activate", "column_from", "note", "read_or_write", "refresh"]
@@ -54,7 +54,7 @@ def activate(
         in_group = banks[bank + c.GROUP_LANE] + c.GROUP_NO_ACTIVATION
         fill(ch, in_group, counts - long, counts + long, channels, buses, s)
     if s[c.FAW] > 4 * s[c.RRD_S]:
-        fill(ch, pseudo_lane + c.ACTIVATED, counts, counts, channels, buses, s)
+        fill_one(ch, pseudo_lane + c.ACTIVATED, counts, buses, s)
         keep_four(ch, pseudo_lane, counts, channels, buses, s)
     banks[bank + c.READ_FROM] = counts + s[c.RCD_READ]
     banks[bank + c.WRITE_FROM] = counts + s[c.RCD_WRITE]
@@ -94,7 +94,7 @@ def read_or_write(
     for burst in range(s[c.BURSTS]):
         if burst:
             last = free_column(ch, pseudo_lane, group_lane, last + s[c.GROUP_GAP], buses, s)
-        fill(ch, c.COLUMN_SLOTS, last, last, channels, buses, s)
+        fill_one(ch, c.COLUMN_SLOTS, last, buses, s)
         fill(ch, pseudo_lane + c.NO_COLUMN, last - near, last + near, channels, buses, s)
         barred = group_lane + c.NO_COLUMN
         fill(ch, barred, last - near_in_group, last + near_in_group, channels, buses, s)

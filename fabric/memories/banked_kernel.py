@@ -32,7 +32,7 @@ def advance(  # noqa: C901 - one loop over all there is
     windows: Counters,
     bounds: Counters,
     entries: Counters,
-    nodes: Counters,
+    queues: Counters,
     buses: Counters,
     periods: Counters,
     mapping: Counters,
@@ -41,7 +41,7 @@ def advance(  # noqa: C901 - one loop over all there is
     log: Counters,
     control: Counters,
     settings: Counters,
-) -> tuple[int, int, int]:
+) -> tuple[int, int]:
     """Run up to ``horizon``, or to the first cycle in which a client sees its burst complete.
 
     It may return earlier, between two cycles: after so many requests that the host's signals have
@@ -59,7 +59,7 @@ def advance(  # noqa: C901 - one loop over all there is
         windows: requests among which channels choose.
         bounds: of these, the cycle before which the next command does not go; FAR: there is none.
         entries: of windows, one for each burst: rings of the cycles from which on they are free.
-        nodes: requests that wait outside of the windows, and room for more.
+        queues: rings of the requests that wait outside of the windows.
         buses: a ring of words of lanes, of each channel.
         periods: what became of the data buses, one period of the run after the other.
         mapping: tables of the address mapping.
@@ -70,8 +70,8 @@ def advance(  # noqa: C901 - one loop over all there is
         settings: the description.
 
     Returns:
-        How many clients are done; the last cycle to process; whether nodes have run out. While
-        less than that has been processed, there is more to do.
+        How many clients are done; the last cycle to process: while less than that has been
+        processed, there is more to do.
     """
     number = clients.size // c.CLIENT_COLUMNS
     count = 0
@@ -83,8 +83,7 @@ def advance(  # noqa: C901 - one loop over all there is
     of_writes = (settings[c.BURSTS] - 1) * settings[c.GROUP_GAP] + 2
     of_reads = of_writes + settings[c.CL] + settings[c.BURST_CYCLES]
     cycle = control[c.CYCLE]
-    short = 0
-    while cycle < horizon and budget > 0 and not short:
+    while cycle < horizon and budget > 0 and not control[c.SHORT]:
         following = horizon
         writing = control[c.UNSERVED_WRITES]
         for at in range(count):
@@ -94,44 +93,48 @@ def advance(  # noqa: C901 - one loop over all there is
         if control[c.UNSERVED] == 0:
             cycle = max(cycle, following)
         end = min(horizon, cycle + (of_writes if writing else of_reads))
-        if count * settings[c.PER_BUNDLE] * (end - cycle) > control[c.FREE_NODES]:
-            short = 1
-        else:
-            before = control[c.UNSERVED]
-            while cycle < end:
-                cycle += 1
-                count = _gather(
-                    count, cycle, active, clients, channels, nodes, mapping, control, settings
+        control[c.LONGEST] = 0
+        for ch in range(settings[c.CHANNELS]):
+            row = ch * c.CHANNEL_COLUMNS
+            queued = max(channels[row + c.QUEUED_READS], channels[row + c.QUEUED_WRITES])
+            control[c.LONGEST] = max(control[c.LONGEST], queued)
+        before = control[c.UNSERVED]
+        while cycle < end and not control[c.SHORT]:
+            cycle += 1
+            count = _gather(
+                count, cycle, active, clients, channels, queues, mapping, control, settings
+            )
+        # Whoever had no room hands over in the same cycle when there is.
+        cycle -= control[c.SHORT]
+        budget -= max(1, control[c.UNSERVED] - before)
+        for ch in range(settings[c.CHANNELS]):
+            if channels[ch * c.CHANNEL_COLUMNS + c.NEXT] <= cycle + 2:
+                budget -= 1
+                finished = serve(
+                    ch,
+                    cycle + 2,
+                    finished,
+                    clients,
+                    channels,
+                    pseudos,
+                    groups,
+                    banks,
+                    windows,
+                    bounds,
+                    entries,
+                    queues,
+                    buses,
+                    periods,
+                    done,
+                    log,
+                    control,
+                    settings,
                 )
-            budget -= max(1, control[c.UNSERVED] - before)
-            for ch in range(settings[c.CHANNELS]):
-                if channels[ch * c.CHANNEL_COLUMNS + c.NEXT] <= cycle + 2:
-                    budget -= 1
-                    finished = serve(
-                        ch,
-                        cycle + 2,
-                        finished,
-                        clients,
-                        channels,
-                        pseudos,
-                        groups,
-                        banks,
-                        windows,
-                        bounds,
-                        entries,
-                        nodes,
-                        buses,
-                        periods,
-                        done,
-                        log,
-                        control,
-                        settings,
-                    )
-            for at in range(finished):
-                ready = clients[done[at] * c.CLIENT_COLUMNS + c.READY]
-                horizon = min(horizon, ready + 1)
+        for at in range(finished):
+            ready = clients[done[at] * c.CLIENT_COLUMNS + c.READY]
+            horizon = min(horizon, ready + 1)
     control[c.CYCLE] = cycle
-    return finished, horizon, short
+    return finished, horizon
 
 
 def _gather(
@@ -140,7 +143,7 @@ def _gather(
     active: Counters,
     clients: Counters,
     channels: Counters,
-    nodes: Counters,
+    queues: Counters,
     mapping: Counters,
     control: Counters,
     settings: Counters,
@@ -150,8 +153,10 @@ def _gather(
     for at in range(count):
         client = active[at]
         row = client * c.CLIENT_COLUMNS
-        if clients[row + c.NEXT_BUNDLE] <= cycle:
-            _hand_over(client, cycle, clients, channels, nodes, mapping, control, settings)
+        if control[c.LONGEST] + settings[c.PER_BUNDLE] > control[c.ROOM]:
+            control[c.SHORT] = 1
+        elif clients[row + c.NEXT_BUNDLE] <= cycle:
+            _hand_over(client, cycle, clients, channels, queues, mapping, control, settings)
         active[kept] = client
         if clients[row + c.LEFT] > 0:
             kept += 1
@@ -163,7 +168,7 @@ def _hand_over(
     cycle: int,
     clients: Counters,
     channels: Counters,
-    nodes: Counters,
+    queues: Counters,
     mapping: Counters,
     control: Counters,
     settings: Counters,
@@ -188,7 +193,7 @@ def _hand_over(
             block >>= 8
             at += 256
         ch = place & c.CHANNEL_MASK
-        take(ch, cycle + 1, place, client, write, channels, nodes, control)
+        take(ch, cycle + 1, place, client, write, channels, queues, control)
 
 
 @partial(MachineCode, uses=(c, banked_buses))

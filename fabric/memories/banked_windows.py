@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from fabric.engine.machine_code import Counters
 from fabric.memories import banked_columns as c
-from fabric.memories.banked_buses import account
+from fabric.memories.banked_buses import fill
 
-__all__ = ["admitted", "leave", "take", "turn"]
+__all__ = ["admit", "coming", "leave", "take", "turn"]
 
 
 def take(
@@ -20,98 +20,106 @@ def take(
     client: int,
     write: int,
     channels: Counters,
-    nodes: Counters,
+    queues: Counters,
     control: Counters,
 ) -> None:
     """Put a request behind the others that wait to come to the window of a channel."""
     row = ch * c.CHANNEL_COLUMNS
+    queued = channels[row + c.QUEUED_READS + write]
+    at = _queued(ch, write, queued, channels, control)
+    queues[at + c.QUEUED_WHEN] = arrived << c.CLIENT_BITS | client
+    queues[at + c.QUEUED_WHERE] = place >> c.BANK_SHIFT
+    if queued == 0:
+        # Behind others it changes nothing before they have come in.
+        channels[row + c.QUEUES_SINCE] = min(channels[row + c.QUEUES_SINCE], arrived + 1)
+        channels[row + c.NEXT] = min(channels[row + c.NEXT], arrived + 1)
+    channels[row + c.QUEUED_READS + write] = queued + 1
+    control[c.LONGEST] = max(control[c.LONGEST], queued + 1)
     control[c.UNSERVED] += 1
     control[c.UNSERVED_WRITES] += write
-    node = control[c.FREE_NODE]
-    at = node * c.NODE_COLUMNS
-    control[c.FREE_NODE] = nodes[at + c.NODE_NEXT]
-    control[c.FREE_NODES] -= 1
-    nodes[at + c.NODE_ARRIVED] = arrived
-    nodes[at + c.NODE_PLACE] = place
-    nodes[at + c.NODE_CLIENT] = client
-    if channels[row + c.QUEUED_READS + write] == 0:
-        channels[row + c.READ_HEAD + write] = node
-        channels[row + c.QUEUES_SINCE] = min(channels[row + c.QUEUES_SINCE], arrived + 1)
-    else:
-        tail = channels[row + c.READ_TAIL + write]
-        nodes[tail * c.NODE_COLUMNS + c.NODE_NEXT] = node
-    channels[row + c.READ_TAIL + write] = node
-    channels[row + c.QUEUED_READS + write] += 1
-    channels[row + c.NEXT] = min(channels[row + c.NEXT], arrived + 1)
 
 
-def admitted(
+def _queued(ch: int, write: int, number: int, channels: Counters, control: Counters) -> int:
+    """Return where the request is that has so many before it in a queue."""
+    room: int = control[c.ROOM]
+    at: int = channels[ch * c.CHANNEL_COLUMNS + c.READ_HEAD + write] + number
+    return ((ch * 2 + write) * room + (at & (room - 1))) * c.QUEUED_COLUMNS
+
+
+def coming(
     ch: int,
-    before: int,
     channels: Counters,
-    windows: Counters,
-    bounds: Counters,
     entries: Counters,
-    nodes: Counters,
-    buses: Counters,
-    periods: Counters,
+    queues: Counters,
     control: Counters,
     s: Counters,
-) -> bool:
-    """Let the request that comes first to a window come, if that is earlier than ``before``.
+) -> tuple[int, int]:
+    """Return when the next request comes to a window, and whether it writes; FAR: none does.
 
-    It needs an entry for each of its bursts; it comes with the first of them.
+    It needs an entry for each of its bursts, and comes with the first of them.
     """
     row = ch * c.CHANNEL_COLUMNS
     size = s[c.ENTRIES]
-    kind = c.NONE
-    earliest = before
+    earliest = c.FAR
+    kind = 0
     for write in range(2):
         if channels[row + c.QUEUED_READS + write] and (
             channels[row + c.FREE_READ_ENTRIES + write] >= s[c.BURSTS]
         ):
-            head = channels[row + c.READ_HEAD + write] * c.NODE_COLUMNS
+            head = _queued(ch, write, 0, channels, control)
             entry = channels[row + c.FIRST_READ_ENTRY + write] & (size - 1)
             free = entries[(ch * 2 + write) * size + entry]
-            cycle = max(nodes[head + c.NODE_ARRIVED], free)
+            cycle = max(queues[head + c.QUEUED_WHEN] >> c.CLIENT_BITS, free)
             if cycle < earliest:
                 earliest = cycle
                 kind = write
-    if kind == c.NONE:
-        return False
-    account(ch, earliest + 1, channels, buses, periods, control, s)
-    channels[row + c.FIRST_READ_ENTRY + kind] += s[c.BURSTS]
-    channels[row + c.FREE_READ_ENTRIES + kind] -= s[c.BURSTS]
-    slot = ch * (s[c.READ_WINDOW] + s[c.WRITE_WINDOW]) + kind * s[c.READ_WINDOW]
+    return earliest, kind
+
+
+def admit(
+    ch: int,
+    cycle: int,
+    write: int,
+    channels: Counters,
+    windows: Counters,
+    bounds: Counters,
+    queues: Counters,
+    buses: Counters,
+    control: Counters,
+    s: Counters,
+) -> int:
+    """Let the first one that waits outside of a window come in; return its slot."""
+    row = ch * c.CHANNEL_COLUMNS
+    channels[row + c.FIRST_READ_ENTRY + write] += s[c.BURSTS]
+    channels[row + c.FREE_READ_ENTRIES + write] -= s[c.BURSTS]
+    slot: int = ch * (s[c.READ_WINDOW] + s[c.WRITE_WINDOW]) + write * s[c.READ_WINDOW]
     while bounds[slot] < c.FAR:
         slot += 1
-    node = channels[row + c.READ_HEAD + kind]
-    head = node * c.NODE_COLUMNS
     at = slot * c.REQUEST_COLUMNS
-    windows[at + c.BANK] = (nodes[head + c.NODE_PLACE] >> c.BANK_SHIFT) & c.BANK_MASK
-    windows[at + c.ROW] = nodes[head + c.NODE_PLACE] >> c.ROW_SHIFT
-    windows[at + c.CLIENT] = nodes[head + c.NODE_CLIENT]
-    windows[at + c.ARRIVED] = nodes[head + c.NODE_ARRIVED]
-    windows[at + c.ADMITTED] = earliest
+    head = _queued(ch, write, 0, channels, control)
+    when = queues[head + c.QUEUED_WHEN]
+    where = queues[head + c.QUEUED_WHERE]
+    windows[at + c.BANK] = where & c.BANK_MASK
+    windows[at + c.ROW] = where >> c.BANK_BITS
+    windows[at + c.CLIENT] = when & c.CLIENT_MASK
+    windows[at + c.ARRIVED] = when >> c.CLIENT_BITS
+    windows[at + c.ADMITTED] = cycle
     windows[at + c.PUT_OFF] = c.NONE
     windows[at + c.AGE] = channels[row + c.SEQUENCE]
-    bounds[slot] = earliest + 1
+    bounds[slot] = cycle + 1
     channels[row + c.SEQUENCE] += 1
-    channels[row + c.READ_HEAD + kind] = nodes[head + c.NODE_NEXT]
-    channels[row + c.QUEUED_READS + kind] -= 1
-    channels[row + c.READS + kind] += 1
-    channels[row + c.WAITS_SINCE] = min(channels[row + c.WAITS_SINCE], earliest + 1)
-    channels[row + c.QUEUES_SINCE] = c.FAR
+    channels[row + c.READ_HEAD + write] += 1
+    channels[row + c.QUEUED_READS + write] -= 1
+    channels[row + c.READS + write] += 1
+    channels[row + c.WAITS_SINCE] = min(channels[row + c.WAITS_SINCE], cycle + 1)
+    fill(ch, c.QUEUES, channels[row + c.QUEUES_SINCE], cycle, channels, buses, s)
+    since = c.FAR
     for each in range(2):
         if channels[row + c.QUEUED_READS + each]:
-            first = channels[row + c.READ_HEAD + each] * c.NODE_COLUMNS
-            since = nodes[first + c.NODE_ARRIVED] + 1
-            channels[row + c.QUEUES_SINCE] = min(channels[row + c.QUEUES_SINCE], since)
-    nodes[head + c.NODE_NEXT] = control[c.FREE_NODE]
-    control[c.FREE_NODE] = node
-    control[c.FREE_NODES] += 1
-    turn(ch, earliest + 1, channels, entries, s)
-    return True
+            head = _queued(ch, each, 0, channels, control)
+            since = min(since, (queues[head + c.QUEUED_WHEN] >> c.CLIENT_BITS) + 1)
+    channels[row + c.QUEUES_SINCE] = since
+    return slot
 
 
 def leave(
@@ -150,4 +158,3 @@ def turn(ch: int, cycle: int, channels: Counters, entries: Counters, s: Counters
     if mode != channels[row + c.MODE]:
         channels[row + c.MODE] = mode
         channels[row + c.MODE_FROM] = cycle
-        channels[row + c.NEXT] = cycle

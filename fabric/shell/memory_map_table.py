@@ -9,7 +9,7 @@ from fabric.telling.wording import merged_text
 from fabric.terminal.output import print_line
 from fabric.values.stream_type import shape_text
 from fabric.values.value import dtype_name
-from fabric.wiring.memory_map import ALIGNMENT_BYTES, MemoryMap, Placed
+from fabric.wiring.memory_map import MemoryMap, Placed
 
 __all__ = ["print_memory_map"]
 
@@ -26,7 +26,12 @@ def print_memory_map(memory_map: MemoryMap, console: Console) -> None:
     for (address, size), tail in zip(heads, tails, strict=True):
         line = f"{address:>{widths[0]}} {size:>{widths[1]}}  {tail}"
         print_line(console, Text(line, style="dim" if tail == tails[0] else ""), 4)
-    console.print(f"Each begins at a multiple of {ALIGNMENT_BYTES:,} bytes.")
+    placement = memory_map.placement
+    further = ""
+    if placement.stagger_bytes:
+        further = f", and {placement.stagger_bytes:,} further for each before it"
+    begin = f"Each begins at a multiple of {placement.alignment_bytes:,} bytes{further}."
+    print_line(console, Text(begin), 0)
 
 
 def _numbers(placed: Placed) -> tuple[str, str]:
@@ -37,8 +42,21 @@ def _numbers(placed: Placed) -> tuple[str, str]:
 def _tensor(placed: Placed) -> str:
     """Return what a tensor is called: an output by its name, all by the operators that use them."""
     users = merged_text([node.name for node in placed.nodes])
-    tensor = placed.tensor
+    tensor, layout = placed.tensor, _layout(placed)
     if tensor is None:
-        return users
+        return f"{users}{layout}"
     name = users if tensor.output is None else f"{tensor.output} of {users}"
-    return f"{name}  {shape_text(tensor.shape)} {dtype_name(tensor.dtype)}"
+    return f"{name}  {shape_text(tensor.shape)} {dtype_name(tensor.dtype)}{layout}"
+
+
+def _layout(placed: Placed) -> str:
+    """Return what is not as it usually is, or not as the hardware wants it."""
+    layout, tensor = placed.layout, placed.tensor
+    if layout.contiguous:
+        assert tensor is not None
+        assert tensor.tile is not None
+        rows, cols = tensor.tile
+        return f", tiles of {rows}x{cols} one behind the other"
+    free = layout.padding_bytes
+    padded = f", {free:,} bytes free behind each row" if free else ""
+    return padded if layout.reason is None else f"{padded}, row-major: {layout.reason}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from fabric.symbolic.crowded import Crowded
 from fabric.telling.wording import merged_text
 from fabric.values.dims import product, short_text
 from fabric.values.stream_type import TileType, shape_text
@@ -26,14 +27,15 @@ def advice(plan: Plan, groups: Iterable[tuple[Node, ...]]) -> tuple[str, ...]:
         plan: the program.
         groups: its repeated operators.
     """
-    useful = _useful(plan)
+    useful, crowded = _useful(plan), Crowded(plan)
     checks: tuple[Callable[[Node], str | None], ...] = (
         lambda node: _wasted_requests(node, plan),
         _read_per_row,
         lambda node: None if node in useful else "no stored output depends on it",
         _undecided(plan),
+        crowded.of,
     )
-    return (*_shallow(plan), *_told(groups, checks), *_needless(plan))
+    return (*_shallow(plan), *crowded.together(), *_told(groups, checks), *_needless(plan))
 
 
 def _told(

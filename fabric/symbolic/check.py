@@ -129,6 +129,9 @@ def _placed(placed: Placed) -> dict[str, object]:
         "dtype": None if tensor is None else dtype_name(tensor.dtype),
         "shape": None if tensor is None else [shown(dim) for dim in tensor.shape],
         "output": None if tensor is None else tensor.output,
+        "tiles": "contiguous" if placed.layout.contiguous else "row-major",
+        "row_padding_bytes": placed.layout.padding_bytes,
+        "reason": placed.layout.reason,
         "operators": [node.name for node in placed.nodes],
     }
 

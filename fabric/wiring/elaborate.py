@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from fractions import Fraction
 from itertools import count
 from typing import NamedTuple
 
@@ -62,6 +63,12 @@ class Plan(NamedTuple):
     edges: tuple[Edge, ...]
     memory_map: MemoryMap
 
+    @property
+    def peak_bytes_per_cycle(self) -> Fraction:
+        """What the off-chip memory can move at most in one cycle for these operators."""
+        clients = sum(node.operator.off_chip is not None for node in self.nodes)
+        return self.program.hardware.hbm.peak_for(max(clients, 1))
+
 
 def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -> Plan:
     """Order the nodes, resolve feedback, check that all is read, infer Broadcasts, place tensors.
@@ -107,7 +114,8 @@ def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -
                 edges.append(Edge(node, port, *found[0]))
     for index, node in enumerate(nodes):
         node.index = index
-    return Plan(program, tuple(nodes), tuple(edges), memory_map_of(nodes))
+    memory_map = memory_map_of(nodes, program.hardware.placement)
+    return Plan(program, tuple(nodes), tuple(edges), memory_map)
 
 
 def _check_useful(node: Node, readers: Mapping[tuple[Node, int], object]) -> None:

@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from fabric.engine.off_chip import Region
-from fabric.values.value import row_bytes
+from fabric.hardware.placement import PlacementDescription
 from fabric.wiring.mistakes import off_chip_tensor_of
 from fabric.wiring.off_chip_tensor import OffChipTensor
 from fabric.wiring.operator import Node
+from fabric.wiring.tensor_layout import TensorLayout, layout_of
 
-__all__ = ["ALIGNMENT_BYTES", "MemoryMap", "Placed", "memory_map_of"]
-
-ALIGNMENT_BYTES: Final = 4096
-"""Every tensor begins at a multiple of this."""
+__all__ = ["MemoryMap", "Placed", "memory_map_of"]
 
 _ROOM_BYTES: Final = 1 << 50
 """For a tensor whose size data decide: more than a run of a day moves."""
@@ -27,13 +25,15 @@ class Placed(NamedTuple):
         nodes: the operators that read or write it, in node order.
         tensor: what they say of it; None where an operator says nothing.
         first_address: of its first byte.
-        size_bytes: of the tensor; None where data decide.
+        size_bytes: that it takes; None where data decide.
+        layout: what is behind what in it.
     """
 
     nodes: tuple[Node, ...]
     tensor: OffChipTensor | None
     first_address: int
     size_bytes: int | None
+    layout: TensorLayout
 
 
 class MemoryMap:
@@ -41,11 +41,18 @@ class MemoryMap:
 
     Attributes:
         tensors: by address; of each kind in the order of the first node that uses it.
+        placement: what the hardware says of their places.
     """
 
-    def __init__(self, tensors: Sequence[Placed], regions: Mapping[Node, Region]) -> None:
+    def __init__(
+        self,
+        tensors: Sequence[Placed],
+        regions: Mapping[Node, Region],
+        placement: PlacementDescription,
+    ) -> None:
         """Know where each of ``tensors`` is, and its tiles by who uses them."""
         self.tensors: Final = tuple(tensors)
+        self.placement: Final = placement
         self._regions: Final = regions
 
     def region(self, node: Node) -> Region | None:
@@ -53,38 +60,33 @@ class MemoryMap:
         return self._regions.get(node)
 
 
-def memory_map_of(nodes: Sequence[Node]) -> MemoryMap:
+def memory_map_of(nodes: Sequence[Node], placement: PlacementDescription) -> MemoryMap:
     """Return where the tensors of ``nodes``, all those of a program in their order, are."""
     found: dict[object, dict[Node, OffChipTensor | None]] = {}
     for node in nodes:
         if node.operator.off_chip is not None:
             tensor = off_chip_tensor_of(node)
             found.setdefault(_key(node, tensor), {})[node] = tensor
-    placed, regions = [], {}
-    address = 0
-    ordered = [(_size_bytes(next(iter(users.values()))), users) for users in found.values()]
-    for size_bytes, users in sorted(ordered, key=lambda each: each[0] is None):
+    unplaced = []
+    for users in found.values():
+        said = tuple(users.values())
+        layout = layout_of(said, placement)
+        unplaced.append((users, layout, layout.size_bytes(said[0])))
+    tensors, regions = [], {}
+    end_address = 0
+    alignment_bytes = placement.alignment_bytes
+    for number, (users, layout, size_bytes) in enumerate(
+        sorted(unplaced, key=lambda each: each[-1] is None)
+    ):
         room_bytes = _ROOM_BYTES if size_bytes is None else size_bytes
-        placed.append(Placed(tuple(users), next(iter(users.values())), address, size_bytes))
+        address = end_address + number * placement.stagger_bytes
+        first = next(iter(users.values()))
+        tensors.append(Placed(tuple(users), first, address, size_bytes, layout))
         for node, tensor in users.items():
-            write = node.operator.off_chip == "write"
-            regions[node] = _cut(Region(address, room_bytes, write), tensor)
-        address += -(-room_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
-    return MemoryMap(placed, regions)
-
-
-def _cut(region: Region, tensor: OffChipTensor | None) -> Region:
-    """Return ``region`` with the tiles that an operator cuts its tensor into, row-major."""
-    if tensor is None or tensor.tile is None:
-        return region
-    rows, cols = tensor.tile
-    pitch_bytes = row_bytes(tensor.columns, tensor.dtype)
-    return region._replace(
-        tiles_across=max(1, tensor.columns // cols),
-        tile_pitch_bytes=row_bytes(cols, tensor.dtype),
-        band_pitch_bytes=rows * pitch_bytes,
-        row_pitch_bytes=pitch_bytes,
-    )
+            region = Region(address, room_bytes, node.operator.off_chip == "write")
+            regions[node] = layout.cut(region, tensor)
+        end_address += -(-room_bytes // alignment_bytes) * alignment_bytes
+    return MemoryMap(tensors, regions, placement)
 
 
 def _key(node: Node, tensor: OffChipTensor | None) -> object:
@@ -94,8 +96,3 @@ def _key(node: Node, tensor: OffChipTensor | None) -> object:
     if tensor.output is not None:
         return tensor.output
     return id(tensor.source), tensor.shape, tensor.dtype
-
-
-def _size_bytes(tensor: OffChipTensor | None) -> int | None:
-    size_bytes = None if tensor is None else tensor.size_bytes
-    return size_bytes if isinstance(size_bytes, int) else None

@@ -8,7 +8,7 @@ import numpy as np
 from typing_extensions import override
 
 from fabric.arguments.described import Described, refuse
-from fabric.values.dims import Dim, is_static, product
+from fabric.values.dims import Dim, dim_text, is_static, product
 from fabric.values.value import row_bytes
 
 __all__ = ["OffChipTensor"]
@@ -25,7 +25,8 @@ class OffChipTensor(Described):
             type, find it in one place.
         output: the name of what is written: operators that write to one output share its place.
         tile: rows and columns of the tiles that ``ports.burst`` is told the numbers of, row-major;
-            it is told the first byte of each burst where None.
+            where data decide how many rows they have, it is told the numbers of tiles of one row;
+            where None, the first byte of each burst.
         width: columns of the matrix that is cut into these tiles, where it is not the last
             dimension of ``shape``.
     """
@@ -34,7 +35,7 @@ class OffChipTensor(Described):
     dtype: np.dtype
     source: object = None
     output: str | None = None
-    tile: tuple[int, int] | None = None
+    tile: tuple[Dim, int] | None = None
     width: int | None = None
 
     @override
@@ -49,9 +50,10 @@ class OffChipTensor(Described):
             return
         rows, cols = self.tile
         width = self.columns
-        if rows < 1 or cols < 1 or not is_static(width) or width % cols:
+        if rows == 0 or cols < 1 or not is_static(width) or width % cols:
             refuse(
-                f"OffChipTensor: rows of {width} columns are cut into tiles of {rows}x{cols}: "
+                f"OffChipTensor: rows of {dim_text(width)} columns are cut into tiles of "
+                f"{dim_text(rows)}x{cols}: "
                 "expected a number of columns that tiles divide"
             )
 

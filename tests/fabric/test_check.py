@@ -57,6 +57,20 @@ LAYOUT_TEXT = """
 Each begins at a multiple of 4,096 bytes.
 """
 
+PLACED_TEXT = """
+        address   bytes  tensor
+            0x0     256  linear_off_chip_load_1  [4, 32]
+    bfloat16, tiles of 1x32 one behind the other
+          0x280 by data  y0 of linear_off_chip_store_1
+    [1, 32*D_route[0]] bfloat16, row-major: its operator
+    names bytes, not tiles
+0x4000000000300 by data  y1 of linear_off_chip_store_2
+    [1, 32*D_route[1]] bfloat16, row-major: its operator
+    names bytes, not tiles
+Each begins at a multiple of 512 bytes, and 128 further for
+each before it.
+"""
+
 
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,8 +229,24 @@ class TestJson:
             "dtype": "bfloat16",
             "shape": [1, "32*D_route[0]"],
             "output": "y0",
+            "tiles": "row-major",
+            "row_padding_bytes": 0,
+            "reason": None,
             "operators": ["linear_off_chip_store_1"],
         }
+
+    def test_placement(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Where tensors begin, and which of them are not row-major, or had to stay so."""
+        placement = 'tiles = "contiguous"\nstagger_bytes = 128\nalignment_bytes = 512'
+        Path("placed.toml").write_text(f"[placement]\n{placement}", encoding="utf-8")
+        found = checked(capsys, "--hardware", "placed.toml")["memory_map"]
+        _, out, _ = run(capsys, "check", "small.py", "--memory-map", "--hardware", "placed.toml")
+
+        assert out.endswith(PLACED_TEXT)
+        assert [0, 512 + 128] == [each["first_address"] for each in found[:2]]
+        assert ("contiguous", None) == (found[0]["tiles"], found[0]["reason"])
+        assert ("row-major", 0) == (found[1]["tiles"], found[1]["row_padding_bytes"])
+        assert found[1]["reason"] == "its operator names bytes, not tiles"
 
     def test_set(self, capsys: pytest.CaptureFixture[str]) -> None:
         """A chosen size replaces its symbol, and counts more than the program's own."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from fabric.hardware.description import (
 )
 from fabric.hardware.file import load_hardware, varied_hardware
 from fabric.hardware.models import MODELS
+from fabric.hardware.placement import PlacementDescription
 from fabric.hardware.prices import ClockDescription, EnergyDescription
 from fabric.telling.errors import ConfigurationError
 from tests.programs.loading import program
@@ -52,7 +53,7 @@ class TestFiles:
         """Whoever copies ``paper.toml`` sees every key; the unlimited capacity is a comment."""
         stated = tomllib.loads((HARDWARE / "paper.toml").read_text(encoding="utf-8"))
 
-        expected = Hardware().as_dict()
+        expected = Hardware().as_dict() | {"placement": asdict(PlacementDescription())}
         del expected["on_chip"]["capacity_bytes"]
         assert expected == stated
 
@@ -119,6 +120,7 @@ class TestFiles:
             on_chip=OnChipDescription(capacity_bytes=1024),
             clock=ClockDescription(frequency_hz=2.5e8),
             energy=EnergyDescription(hop_picojoules_per_byte=0.5, static_watts=0),
+            placement=PlacementDescription(tiles="contiguous", stagger_bytes=256),
         )
 
         assert hardware == load_hardware(_written(hardware, tmp_path))
@@ -214,7 +216,7 @@ class TestRefused:
             (
                 "[hmb]\nchannels = 3",
                 "[hmb] is not a section: expected one of hbm, on_chip, channel, compute, tile, "
-                "clock, energy (did you mean hbm?)",
+                "clock, energy, placement (did you mean hbm?)",
             ),
             ("hbm = 3", "hbm is 3: expected a section, [hbm] with keys"),
             (
@@ -246,8 +248,22 @@ class TestRefused:
             ("wtr_l_cycles = 5", "wtr_l_cycles is 5: expected at least 6, wtr_s_cycles"),
             ("faw_cycles = 3", "faw_cycles is 3: expected at least 4, rrd_s_cycles"),
             (
-                "refi_cycles = 397",
-                "refi_cycles is 397: expected at least 398, rfc_cycles + rc_cycles",
+                "refi_cycles = 399",
+                "refi_cycles is 399: expected at least 400, in which a refresh and a request to a "
+                "closed row fit",
+            ),
+            (
+                "refi_cycles = 503\nrequest_bytes = 1024",
+                "refi_cycles is 503: expected at least 504, in which a refresh and a request to a "
+                "closed row fit",
+            ),
+            (
+                "read_window_bursts = 1",
+                "read_window_bursts is 1: expected at least 2, those of a request",
+            ),
+            (
+                "request_bytes = 1024\nwrite_window_bursts = 31",
+                "write_window_bursts is 31: expected at least 32, those of a request",
             ),
             (
                 "write_low_percent = 81",

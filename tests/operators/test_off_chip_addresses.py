@@ -33,8 +33,9 @@ from fabric import (
     hardware_scope,
     simulate,
 )
+from fabric.hardware.placement import PlacementDescription
 from fabric.wiring.elaborate import elaborate
-from fabric.wiring.memory_map import ALIGNMENT_BYTES, Placed
+from fabric.wiring.memory_map import Placed
 from operators import (
     Accum,
     Consumer,
@@ -49,6 +50,8 @@ from operators import (
     Tensor,
 )
 from tests.operators.recording_memory import bytes_of, recorded
+
+ALIGNMENT_BYTES = PlacementDescription().alignment_bytes
 
 Offsets = NDArray[np.int64]
 """Of the bytes of tiles: tile, row, byte of the row."""

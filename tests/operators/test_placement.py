@@ -1,0 +1,215 @@
+"""Tensors lie in memory as the hardware says: where numpy has the same bytes, laid out likewise."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from fabric import Hardware, PlacementDescription, Program, hardware_scope, simulate
+from fabric.wiring.elaborate import elaborate
+from fabric.wiring.memory_map import MemoryMap
+from operators import (
+    Accum,
+    Consumer,
+    Flatten,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Metadata,
+    RaggedIntegers,
+    RandomOffChipLoad,
+    RandomOffChipStore,
+    Reshape,
+    RetileRow,
+    Tensor,
+)
+from tests.operators.recording_memory import RECORDING, bytes_of, recorded
+
+CONTIGUOUS = PlacementDescription(tiles="contiguous")
+
+
+def moved(program: Program) -> tuple[dict[str, list[NDArray[np.int64]]], MemoryMap]:
+    """Return which bytes of its tensor each operator moves, burst by burst, and the memory map."""
+    report = simulate(program)
+    assert report.status == "completed", report.error
+    memory_map = elaborate(program).memory_map
+    first = {node.name: each.first_address for each in memory_map.tensors for node in each.nodes}
+    with recorded() as bursts:
+        return {
+            name: [bytes_of(burst) - first[name] for burst in its] for name, its in bursts.items()
+        }, memory_map
+
+
+def placed(placement: PlacementDescription) -> Any:
+    """Give programs made inside a recording memory with tensors placed so."""
+    return hardware_scope(Hardware(hbm=RECORDING.hbm, placement=placement))
+
+
+def same(found: list[NDArray[np.int64]], expected: Any) -> bool:
+    """Whether bursts move the bytes that are expected."""
+    return len(found) == len(expected) and all(map(np.array_equal, found, expected))
+
+
+_sizes = {"int8": 1, "bfloat16": 2, "float32": 4}
+_cuts = st.tuples(*[st.integers(1, 4)] * 4)
+"""Tiles down and across, rows and columns of each."""
+
+
+class TestContiguous:
+    @given(_cuts, st.sampled_from(list(_sizes)), st.data())
+    def test_tiles(self, cut: tuple[int, int, int, int], dtype: str, data: st.DataObject) -> None:
+        """Tile n begins where tile n - 1 ends, for whoever reads or writes it."""
+        down, across, rows, cols = cut
+        count, tile, shape = down * across, (rows, cols), (down * rows, across * cols)
+        chosen = data.draw(st.lists(st.integers(0, count - 1), min_size=1, max_size=5))
+        with placed(CONTIGUOUS), Program("tiles") as program:
+            tensor = Tensor(shape, dtype=dtype)
+            LinearOffChipStore("y", name="store")(LinearOffChipLoad(tensor, tile, name="load")())
+            places = Metadata(np.array(chosen))()
+            some = RandomOffChipLoad(tensor, tile, name="some")(places)
+            Consumer()(RandomOffChipStore("z", Tensor(shape), tile, name="put")(places, some))
+        found, memory_map = moved(program)
+
+        size = rows * cols * _sizes[dtype]
+        tiles = np.arange(count * size).reshape(count, rows, cols * _sizes[dtype])
+        assert same(found["load"], tiles)
+        assert same(found["store"], tiles)
+        assert same(found["some"], tiles[chosen])
+        assert same(found["put"], tiles[chosen])
+        assert all(each.layout.contiguous for each in memory_map.tensors)
+        assert {each.size_bytes for each in memory_map.tensors} == {count * size}
+
+    def test_two_tilings(self) -> None:
+        """A tensor that is cut in two ways stays row-major for both."""
+        x = Tensor((4, 8), dtype="int8")
+        with placed(CONTIGUOUS), Program("tiles") as program:
+            Consumer()(LinearOffChipLoad(x, (2, 4), name="small")())
+            Consumer()(LinearOffChipLoad(x.viewed((2, 16)), (1, 8), name="view")())
+        found, memory_map = moved(program)
+
+        matrix = np.arange(32).reshape(4, 8)
+        cut = [matrix[top : top + 2, left : left + 4] for top in (0, 2) for left in (0, 4)]
+        assert same(found["small"], cut)
+        assert same(found["view"], np.arange(32).reshape(4, 1, 8))
+        (tensor,) = memory_map.tensors
+        assert tensor.layout.reason == (
+            "it is cut into tiles of 2x4 of rows of 8 and 1x8 of rows of 16"
+        )
+
+    def test_decided_by_data(self) -> None:
+        """Tiles of as many rows as data say, and rows as wide as they say, stay as they are."""
+        with placed(CONTIGUOUS), Program("ragged") as program:
+            ragged = RaggedIntegers([[0, 1], [0, 1, 2], [0], [3, 4]])()
+            rows = RandomOffChipLoad(Tensor((9, 3), dtype="int8"), (1, 3), name="load")(ragged)
+            tiles, _ = Reshape(chunk=2)(Accum(RetileRow())(rows))
+            LinearOffChipStore("y", name="high")(tiles)
+            LinearOffChipStore("z", name="wide")(rows)
+        found, memory_map = moved(program)
+
+        matrix = np.arange(5 * 6).reshape(5, 6)
+        assert same(
+            found["high"], [matrix[:2, :3], matrix[:3, 3:], matrix[3:4, :3], matrix[3:5, 3:]]
+        )
+        assert same(found["wide"], np.arange(8 * 3).reshape(8, 1, 3))
+        assert {each.nodes[0].name: each.layout.reason for each in memory_map.tensors} == {
+            "load": None,
+            "high": "data decide how many rows its tiles have",
+            "wide": "its operator names bytes, not tiles",
+        }
+
+    def test_odd_int4(self) -> None:
+        """Tiles that end in the middle of a byte have no bytes of their own."""
+        with placed(CONTIGUOUS), Program("odd") as program:
+            x = LinearOffChipLoad(Tensor((6, 3), dtype="int4"), (2, 3))()
+            LinearOffChipStore("y", name="store")(Flatten(0, 1)(x))
+        _, memory_map = moved(program)
+
+        reasons = [each.layout.reason for each in memory_map.tensors]
+        assert sorted(reasons, key=str) == [None, "its tiles begin in the middle of a byte"]
+
+    def test_cycles_of_the_flat_model(self) -> None:
+        """To channels without banks it is all one; data are where they were."""
+        x = np.arange(64.0).reshape(8, 8)
+        reports = []
+        for placement in (PlacementDescription(), CONTIGUOUS):
+            with hardware_scope(Hardware(placement=placement)), Program("copy") as program:
+                LinearOffChipStore("y")(LinearOffChipLoad(x, (2, 4))())
+            program.expect(y=lambda: x)
+            reports.append(simulate(program, mode="functional"))
+        assert reports[0].cycles == reports[1].cycles
+        assert reports[1].verified
+        assert "placement" not in reports[0].as_json()["hardware"]
+        assert reports[1].as_json()["hardware"]["placement"]["tiles"] == "contiguous"
+
+
+class TestPadded:
+    @given(_cuts, st.sampled_from([1, 3, 16, 64]), st.sampled_from(list(_sizes)))
+    def test_rows(self, cut: tuple[int, int, int, int], padding: int, dtype: str) -> None:
+        """Rows of a power of two of bytes are so much further apart, others are not."""
+        down, across, rows, cols = cut
+        shape, itemsize = (down * rows, across * cols), _sizes[dtype]
+        placement = PlacementDescription(row_padding_bytes=padding)
+        with placed(placement), Program("rows") as program:
+            Consumer()(LinearOffChipLoad(Tensor(shape, dtype=dtype), (rows, cols), name="load")())
+        found, memory_map = moved(program)
+
+        row = across * cols * itemsize
+        free = padding if row in (1, 2, 4, 8, 16, 32, 64, 128) and row > padding else 0
+        matrix = np.arange(shape[0] * (row + free)).reshape(shape[0], row + free)
+        width = cols * itemsize
+        expected = [
+            matrix[top * rows : (top + 1) * rows, left * width : (left + 1) * width]
+            for top in range(down)
+            for left in range(across)
+        ]
+        assert same(found["load"], expected)
+        assert memory_map.tensors[0].size_bytes == matrix.size
+
+    def test_views(self) -> None:
+        """A tensor that is read with rows of two lengths has none of them padded."""
+        x = Tensor((4, 8), dtype="int8")
+        with placed(PlacementDescription(row_padding_bytes=2)), Program("rows") as program:
+            Consumer()(LinearOffChipLoad(x, (4, 8), name="rows")())
+            Consumer()(LinearOffChipLoad(x.viewed((2, 16)), (2, 16), name="view")())
+        found, _ = moved(program)
+
+        assert same(found["rows"], [np.arange(32).reshape(4, 8)])
+        assert same(found["view"], [np.arange(32).reshape(2, 16)])
+
+
+class TestPlaces:
+    @given(
+        st.lists(st.integers(1, 40), min_size=1, max_size=6),
+        st.sampled_from([1, 16, 100]),
+        st.sampled_from([0, 7, 64]),
+    )
+    def test_begin(self, sizes: list[int], alignment: int, stagger: int) -> None:
+        """Tensor i is at a multiple of the alignment and i times the stagger, behind the last."""
+        placement = PlacementDescription(alignment_bytes=alignment, stagger_bytes=stagger)
+        with placed(placement), Program("places") as program:
+            for size in sizes:
+                Consumer()(LinearOffChipLoad(Tensor((1, size), dtype="int8"), (1, size))())
+        tensors = elaborate(program).memory_map.tensors
+
+        aligned = [each.first_address - i * stagger for i, each in enumerate(tensors)]
+        ends = [0, *np.cumsum([math.ceil(size / alignment) * alignment for size in sizes])]
+        assert aligned == ends[:-1]
+        for before, after in pairwise(tensors):
+            assert before.first_address + (before.size_bytes or 0) <= after.first_address
+
+
+@pytest.mark.parametrize("engine", ["compiled", "tasks"])
+def test_both_engines(engine: Literal["compiled", "tasks"]) -> None:
+    """Compiled operators know the layout, too."""
+    with placed(CONTIGUOUS), Program("tiles", mode="timing") as program:
+        places = Metadata(np.array([3, 0, 2]))()
+        Consumer()(RandomOffChipLoad(Tensor((4, 8), dtype="int8"), (2, 4), name="load")(places))
+    assert simulate(program, engine=engine).status == "completed"
+    with recorded() as bursts:
+        assert [24, 0, 16] == [burst.address for burst in bursts["load"]]
