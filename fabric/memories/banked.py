@@ -72,7 +72,6 @@ class BankedMemory:
         self._settings: Final = settings_of(description, logged)
         self._made: Final = _tables(description, self._settings, len(self._clients), logged)
         self._ports: Final = self._made["clients"].reshape(-1, c.CLIENT_COLUMNS)
-        self._channels: Final = self._made["channels"].reshape(-1, c.CHANNEL_COLUMNS)
         self.log: Final = self._made["log"].reshape(-1, c.LOG_COLUMNS)
         self._link()
         self._asked = [0] * len(self._clients)
@@ -166,12 +165,14 @@ class BankedMemory:
         made = self._made
         latest = int(self._ports[:, c.READY].max(initial=0))
         cycle = -(-max(latest, int(made["control"][c.CYCLE])) // c.WORD) * c.WORD
-        tables = {name: made[name] for name in ("channels", "buses", "periods", "control")}
+        # Settled are copies: commands of a run that goes on may still come in cycles before.
+        tables = {name: made[name].copy() for name in ("channels", "buses", "periods", "control")}
         settle.over(**tables, settings=self._settings)(cycle)
-        period_bits = int(made["control"][c.PERIOD_BITS])
-        periods = made["periods"].reshape(-1, c.FATES)[: -(-cycle >> period_bits) or 1]
+        channels = tables["channels"].reshape(-1, c.CHANNEL_COLUMNS)
+        period_bits = int(tables["control"][c.PERIOD_BITS])
+        periods = tables["periods"].reshape(-1, c.FATES)[: -(-cycle >> period_bits) or 1]
         return MemoryCounters(
-            tuple(_channel(row) for row in self._channels.tolist()),
+            tuple(_channel(row) for row in channels.tolist()),
             tuple(_client(*each) for each in zip(self._clients, self._ports.tolist(), strict=True)),
             1 << period_bits,
             tuple(BusCycles(*row) for row in periods.tolist()),
