@@ -96,15 +96,11 @@ class Program:
             )
         self.name: Final = visible(name)
         self.mode: Final = mode
-        hardware = _hardware.get() or Hardware()
-        self.hardware: Final = (
-            hardware if placement is None else replace(hardware, placement=placement)
-        )
+        self.hardware: Final = (_hardware.get() or Hardware()).placed(placement)
         self.place: Final = calling_place()
         self.leaves_depth_open: Final = channel_depth is None
-        self.channel_depth: Final = self._at_least_one(
-            "channel_depth", channel_depth, self.hardware.channel.depth
-        )
+        depth = self.hardware.channel.depth
+        self.channel_depth: Final = self._at_least_one("channel_depth", channel_depth, depth)
         self.flops_per_cycle: Final = self._at_least_one(
             "flops_per_cycle", flops_per_cycle, self.hardware.compute.flops_per_cycle
         )
