@@ -30,6 +30,7 @@ from .hardware.description import OffChipDescription as OffChipDescription
 from .hardware.description import OnChipDescription as OnChipDescription
 from .hardware.description import TileDescription as TileDescription
 from .hardware.file import load_hardware as load_hardware
+from .hardware.fixed import FixedDescription as FixedDescription
 from .hardware.placement import PlacementDescription as PlacementDescription
 from .hardware.prices import ClockDescription as ClockDescription
 from .hardware.prices import EnergyDescription as EnergyDescription

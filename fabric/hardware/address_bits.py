@@ -2,7 +2,8 @@
 
 A list has the fields from the lowest bit on that is above those within a request::
 
-    ["channel:5 ^ above", "bank_group:2 ^ row[0:2]", "column:1", "bank", "column", "row"]
+    ["channel ^ above", "column:1", "pseudo_channel", "bank_group:2 ^ row[0:2]", "bank", "column",
+     "row"]
 
 * ``column:1`` are so many of the bits of a field, the lowest ones that stand nowhere before;
   ``column`` alone are all that are left of it. The last one is the row, which has 31 bits.

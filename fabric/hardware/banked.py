@@ -45,8 +45,6 @@ _AT_LEAST: Final = {
     "rrd_l_cycles": ("rrd_s_cycles",),
     "wtr_l_cycles": ("wtr_s_cycles",),
     "faw_cycles": ("rrd_s_cycles",),
-    # A row can be opened and closed between two refreshes.
-    "refi_cycles": ("rfc_cycles", "rc_cycles"),
     "write_high_percent": ("write_low_percent",),
 }
 """What each is no less than: others together."""
@@ -159,10 +157,24 @@ class BankedDescription(OffChipDescription):
                 raise ConfigurationError(f"{key} is {values[key]}: expected a power of two")
         for key, others in _AT_LEAST.items():
             least = sum(values[each] for each in others)
-            if values[key] < least and (self.refreshes or key != "refi_cycles"):
+            if values[key] < least:
                 raise ConfigurationError(
                     f"{key} is {values[key]}: expected at least {least}, {' + '.join(others)}"
                 )
+        bursts = self.request_bytes // values["burst_bytes"]
+        for key in ("read_window_bursts", "write_window_bursts"):
+            if values[key] < bursts:
+                raise ConfigurationError(
+                    f"{key} is {values[key]}: expected at least {bursts}, those of a request"
+                )
+        columns = (bursts - 1) * max(values["ccd_l_cycles"], values["burst_cycles"])
+        opened = max(values["rcd_read_cycles"], values["rcd_write_cycles"]) + columns
+        least = values["rfc_cycles"] + values["rp_cycles"] + max(values["ras_cycles"], opened) + 2
+        if self.refreshes and values["refi_cycles"] < least:
+            raise ConfigurationError(
+                f"refi_cycles is {values['refi_cycles']}: expected at least {least}, in which a "
+                "refresh and a request to a closed row fit"
+            )
         address_bits(self.mapping, self.widths)
 
 

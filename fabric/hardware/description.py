@@ -78,6 +78,10 @@ class OffChipDescription(_Part):
         """What it can move at most in one cycle, on the average."""
         raise NotImplementedError
 
+    def peak_for(self, clients: int) -> Fraction:  # noqa: ARG002 - a default
+        """Return what it can move at most in one cycle for ``clients`` operators, at least 1."""
+        return Fraction(self.peak_bytes_per_cycle)
+
 
 @dataclass(frozen=True, kw_only=True)
 class FlatDescription(OffChipDescription):

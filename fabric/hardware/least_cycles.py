@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fabric.hardware.banked import BankedDescription
 from fabric.hardware.description import FlatDescription, OffChipDescription
+from fabric.hardware.fixed import FixedDescription
 
 __all__ = ["least_burst_cycles", "least_shared_cycles"]
 
@@ -20,12 +21,12 @@ def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool
     * Flat: its last request starts in cycle t + bundles + 1 at the earliest. A channel starts its
       first request in cycle t + 2 at the earliest, and the one that has most of them starts its
       last one so many intervals later. What has started is ready after start-up and latency.
-    * With banks: the column commands of its last request, ``ccd_l_cycles`` apart, begin in cycle
-      t + bundles + 1 at the earliest; the pseudo channel, or the channel, that has most of them has
-      its first one in t + 2. The last one is that of a write that is ready, and has the data of a
-      read after it.
+    * With banks: its last request comes to a channel in cycle t + bundles + 1, its first column
+      command goes in the next one at the earliest, and the others ``ccd_l_cycles`` apart. The
+      pseudo channel that has most of them goes on from column command to column command, and is
+      refreshed. The last one is that of a write that is ready, and has the data of a read after it.
 
-    What is ready is seen a cycle later.
+    What is ready is seen a cycle later; a fixed memory says when that is.
 
     Args:
         memory: of any model.
@@ -38,16 +39,13 @@ def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool
         answer = memory.startup_cycles + memory.latency_cycles
         return 2 + max(bundles - 1, queue) + answer + 1
     if type(memory) is BankedDescription:
-        timing = memory.timing
+        timing, bursts = memory.timing, memory.request_bytes // memory.organization.burst_bytes
         bundles = -(-requests // memory.requests_per_bundle)
-        of_last = (
-            memory.request_bytes // memory.organization.burst_bytes - 1
-        ) * timing.ccd_l_cycles
-        queue = _banked_queue_cycles(
-            memory, requests, max(timing.ccd_s_cycles, timing.burst_cycles)
-        )
+        last = (bursts - 1) * max(timing.ccd_l_cycles, timing.burst_cycles)
         data = 0 if write else timing.cl_cycles + timing.burst_cycles
-        return 2 + max(bundles - 1 + of_last, queue) + data + 1
+        return 3 + max(bundles - 1 + last, _banked_queue_cycles(memory, requests)) + data + 1
+    if type(memory) is FixedDescription:
+        return memory.burst_cycles(requests)
     return 0
 
 
@@ -59,10 +57,8 @@ def least_shared_cycles(memory: OffChipDescription, reads: int, writes: int) -> 
 
     * Flat: one of the channels has at least its share of them, and its last one starts so many
       intervals after its first.
-    * With banks: one of the pseudo channels has at least its share. Its bus carries the data of one
-      burst after the other, from ``cl_cycles`` or ``cwl_cycles`` after the first command on. A
-      read is ready with its data, and a write no earlier than these without the way there. Where
-      there are only reads, or only writes, column commands are ``ccd_s_cycles`` apart besides.
+    * With banks: one of the pseudo channels has at least its share, and goes on from column command
+      to column command; after the last one comes the data, where all of them are reads.
 
     Args:
         memory: of any model.
@@ -75,12 +71,8 @@ def least_shared_cycles(memory: OffChipDescription, reads: int, writes: int) -> 
         return 2 + _flat_queue_cycles(memory, requests) + answer + 1
     if type(memory) is BankedDescription:
         timing = memory.timing
-        if reads and writes:
-            way = min(timing.cl_cycles - timing.cwl_cycles, 0)
-            return 2 + max(_banked_queue_cycles(memory, requests, timing.burst_cycles) + way, 0) + 1
-        apart = max(timing.ccd_s_cycles, timing.burst_cycles)
         data = 0 if writes else timing.cl_cycles + timing.burst_cycles
-        return 2 + _banked_queue_cycles(memory, requests, apart) + data + 1
+        return 3 + _banked_queue_cycles(memory, requests) + data + 1
     return 0
 
 
@@ -89,13 +81,21 @@ def _flat_queue_cycles(memory: FlatDescription, requests: int) -> int:
     return (-(-requests // memory.channels) - 1) * memory.initiation_interval_cycles
 
 
-def _banked_queue_cycles(memory: BankedDescription, requests: int, apart_cycles: int) -> int:
+def _banked_queue_cycles(memory: BankedDescription, requests: int) -> int:
     """Return the cycles between the first and the last column command of who has most.
 
-    Those of a pseudo channel are ``apart_cycles`` apart, those of a channel one.
+    Those of a pseudo channel are as far apart as its bus and ``ccd_s_cycles`` say, those of a
+    channel one cycle. Of so many cycles as there are between two refreshes, ``rfc_cycles`` pass
+    between two commands: where the commands need some time, they need that for each whole such
+    time, too, and so on.
     """
-    made_of = memory.organization
+    made_of, timing = memory.organization, memory.timing
     bursts = memory.request_bytes // made_of.burst_bytes
     of_channel = -(-requests // memory.channels)
     of_pseudo_channel = -(-requests // (memory.channels * made_of.pseudo_channels))
-    return max((of_pseudo_channel * bursts - 1) * apart_cycles, of_channel * bursts - 1)
+    apart = max(timing.ccd_s_cycles, timing.burst_cycles)
+    cycles = needed = max((of_pseudo_channel * bursts - 1) * apart, of_channel * bursts - 1)
+    longer = max(timing.rfc_cycles - apart, 0) if memory.refreshes else 0
+    while cycles < (found := needed + cycles // timing.refi_cycles * longer):
+        cycles = found
+    return cycles

@@ -8,11 +8,12 @@ from typing import Final, NoReturn
 from fabric.arguments.described import refuse
 from fabric.hardware.banked import BankedDescription
 from fabric.hardware.description import FlatDescription, OffChipDescription
+from fabric.hardware.fixed import FixedDescription
 from fabric.telling.errors import ConfigurationError
 
 __all__ = ["MODELS", "add_model"]
 
-_OWN: Final = (FlatDescription, BankedDescription)
+_OWN: Final = (FlatDescription, BankedDescription, FixedDescription)
 
 MODELS: Final[dict[str, type[OffChipDescription]]] = {each.model: each for each in _OWN}
 """Each model's description; the first one is where a file names none."""

@@ -10,8 +10,10 @@ from fabric.engine.off_chip import OffChip
 from fabric.engine.unit import Unit
 from fabric.hardware.banked import BankedDescription
 from fabric.hardware.description import FlatDescription, OffChipDescription
+from fabric.hardware.fixed import FixedDescription
 from fabric.hardware.models import add_model
 from fabric.memories.banked import BankedMemory
+from fabric.memories.fixed import FixedMemory
 from fabric.memories.flat import FlatMemory
 from fabric.telling.errors import ConfigurationError
 
@@ -23,6 +25,7 @@ Description = TypeVar("Description", bound=OffChipDescription)
 _MAKERS: Final[dict[type[OffChipDescription], Callable[..., OffChip]]] = {
     FlatDescription: FlatMemory,
     BankedDescription: BankedMemory,
+    FixedDescription: FixedMemory,
 }
 
 

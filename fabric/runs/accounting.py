@@ -12,7 +12,6 @@ from fabric.state.open_waits import OpenWait, open_waits
 from fabric.telling.causes import Cause
 
 if TYPE_CHECKING:
-    from fabric.hardware.description import OffChipDescription
     from fabric.state.run_state import RunState
     from fabric.symbolic.metrics import Metrics
 
@@ -86,12 +85,12 @@ def channel_counters(state: RunState) -> tuple[ChannelCounters, ...]:
     )
 
 
-def totals(state: RunState, hbm: OffChipDescription, metrics: Metrics) -> Totals:
+def totals(state: RunState, peak_bytes_per_cycle: Fraction, metrics: Metrics) -> Totals:
     """Return the fields of ``run --json`` that are sums over the machine.
 
     Args:
         state: after the run.
-        hbm: of the hardware.
+        peak_bytes_per_cycle: of the off-chip memory.
         metrics: of the program, for the sizes it had.
     """
     paper, artifact = metrics.paper, metrics.artifact
@@ -99,7 +98,7 @@ def totals(state: RunState, hbm: OffChipDescription, metrics: Metrics) -> Totals
     flops = state.flops
     allocated = sum(unit.flops_per_cycle for unit in state.units)
     traffic = paper.traffic_bytes
-    peak_traffic = float(cycles * Fraction(hbm.peak_bytes_per_cycle))
+    peak_traffic = float(cycles * peak_bytes_per_cycle)
     return Totals(
         cycles=cycles,
         off_chip_traffic_bytes=traffic,

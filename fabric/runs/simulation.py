@@ -252,7 +252,7 @@ def _report(
     sizes = measured.sizes
     substitution = Substitution(sizes)
     metrics = metrics_of(plan, substitution)
-    totals = accounting.totals(state, program.hardware.hbm, metrics)
+    totals = accounting.totals(state, plan.peak_bytes_per_cycle, metrics)
     in_units: JsonObject = {}
     extra: JsonObject = {}
     outputs = Outputs({})

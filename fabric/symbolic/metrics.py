@@ -126,7 +126,7 @@ def metrics_of(plan: Plan, substitution: Substitution, likeness: Likeness | None
         found = ((getattr(costs, field), times[at]) for at, costs in different.items())
         return _whole(total(cost * count for cost, count in found))
 
-    peak = Fraction(plan.program.hardware.hbm.peak_bytes_per_cycle)
+    peak = plan.peak_bytes_per_cycle
     load_bytes = summed("load_bytes")
     carried = [substitution.stream(edge.type) for edge in plan.edges]
     slots: Counter[int] = Counter()

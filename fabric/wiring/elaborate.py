@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from fractions import Fraction
 from itertools import count
 from typing import NamedTuple
 
@@ -61,6 +62,12 @@ class Plan(NamedTuple):
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     memory_map: MemoryMap
+
+    @property
+    def peak_bytes_per_cycle(self) -> Fraction:
+        """What the off-chip memory can move at most in one cycle for these operators."""
+        clients = sum(node.operator.off_chip is not None for node in self.nodes)
+        return self.program.hardware.hbm.peak_for(max(clients, 1))
 
 
 def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -> Plan:

@@ -248,8 +248,22 @@ class TestRefused:
             ("wtr_l_cycles = 5", "wtr_l_cycles is 5: expected at least 6, wtr_s_cycles"),
             ("faw_cycles = 3", "faw_cycles is 3: expected at least 4, rrd_s_cycles"),
             (
-                "refi_cycles = 397",
-                "refi_cycles is 397: expected at least 398, rfc_cycles + rc_cycles",
+                "refi_cycles = 399",
+                "refi_cycles is 399: expected at least 400, in which a refresh and a request to a "
+                "closed row fit",
+            ),
+            (
+                "refi_cycles = 503\nrequest_bytes = 1024",
+                "refi_cycles is 503: expected at least 504, in which a refresh and a request to a "
+                "closed row fit",
+            ),
+            (
+                "read_window_bursts = 1",
+                "read_window_bursts is 1: expected at least 2, those of a request",
+            ),
+            (
+                "request_bytes = 1024\nwrite_window_bursts = 31",
+                "write_window_bursts is 31: expected at least 32, those of a request",
             ),
             (
                 "write_low_percent = 81",

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
-__all__ = ["Command", "What"]
+from fabric.hardware.dram_timing import DramOrganization
+from fabric.memories import banked_columns as c
+from fabric.memories.banked import BankedMemory
 
-What: TypeAlias = Literal["activate", "precharge", "read", "write", "refresh"]
+__all__ = ["Command", "What", "commands"]
+
+What: TypeAlias = Literal["activate", "precharge", "precharge all", "read", "write", "refresh"]
+
+_WHAT: Final[dict[int, What]] = {
+    c.ACTIVATES: "activate",
+    c.PRECHARGES: "precharge",
+    c.PRECHARGES_ALL: "precharge all",
+    c.READS_COLUMN: "read",
+    c.WRITES_COLUMN: "write",
+    c.REFRESHES: "refresh",
+}
 
 
 class Command(NamedTuple):
-    """A command to a bank; a refresh is one to the whole channel.
+    """A command to a bank; to the whole channel if all banks are closed, or refreshed.
 
     Attributes:
         cycle: of its command slot, of the second one of an activation.
@@ -29,3 +42,19 @@ class Command(NamedTuple):
     bank_group: int = 0
     bank: int = 0
     row: int = 0
+
+
+def commands(memory: BankedMemory, organization: DramOrganization) -> list[Command]:
+    """Return all commands that ``memory`` has given, of which it has kept the log."""
+    # No command goes in cycle 0: those are the rows that are free still.
+    kept = memory.log[memory.log[:, c.LOG_CYCLE] > 0]
+    assert len(kept) < len(memory.log), "the log is too short"
+    found = []
+    for row in kept.tolist():
+        group, bank = divmod(row[c.LOG_BANK], organization.banks)
+        pseudo, group = divmod(group, organization.bank_groups)
+        what = _WHAT[row[c.LOG_WHAT]]
+        found.append(
+            Command(row[c.LOG_CYCLE], row[c.LOG_CHANNEL], what, pseudo, group, bank, row[c.LOG_ROW])
+        )
+    return found

@@ -147,10 +147,11 @@ def _traffic(row: list[int], uses: np.ndarray) -> ChannelTraffic:
 register_memory(CountingDescription, CountingMemory)
 
 
-def loads(hbm: OffChipDescription) -> Program:
-    """Two streams from the HBM of unequal tiles, a product, and a store."""
+def loads(hbm: OffChipDescription, longer: int = 1) -> Program:
+    """Two streams from the HBM of so many times 4 tiles, a product, and a store."""
+    rows = 64 * longer
     with hardware_scope(Hardware(hbm=hbm)), Program("loads") as program:
-        left = LinearOffChipLoad(Tensor((64, 64)), (16, 64), name="left")()
-        right = LinearOffChipLoad(Tensor((64, 64)), (16, 64), name="right")()
+        left = LinearOffChipLoad(Tensor((rows, 64)), (16, 64), name="left")()
+        right = LinearOffChipLoad(Tensor((rows, 64)), (16, 64), name="right")()
         LinearOffChipStore("y", name="store")(Map(Mul(), name="product")(left, right))
     return program

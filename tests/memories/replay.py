@@ -35,7 +35,7 @@ class Answers:
 
     Attributes:
         memory: that answered them.
-        arrived: cycle in which the first request of each was in the memory.
+        arrived: cycle in which the first request of each was with its channel.
         ready: cycle in which the last one was done: a cycle before its client sees that.
         writes: which were.
         burst_bytes: each of them has.
@@ -52,11 +52,11 @@ class Answers:
         """Cycles from arriving to ready."""
         return self.ready - self.arrived
 
-    def bytes_per_cycle(self, first_cycle: int = 0, end_cycle: int | None = None) -> float:
-        """Return what was ready on the average of the cycles given, of all if none are."""
-        end = int(self.ready.max()) if end_cycle is None else end_cycle
-        inside = (self.ready > first_cycle) & (self.ready <= end)
-        return float(inside.sum()) * self.burst_bytes / (end - first_cycle)
+    def bytes_per_cycle(self, first_cycle: int, end_cycle: int) -> float:
+        """Return what came in those cycles; of a burst evenly from arriving to ready."""
+        inside = np.minimum(self.ready, end_cycle) - np.maximum(self.arrived, first_cycle)
+        bursts = float((np.maximum(inside, 0) / self.latencies).sum())
+        return bursts * self.burst_bytes / (end_cycle - first_cycle)
 
 
 class _Driven:
@@ -90,7 +90,7 @@ class _Driven:
         address, write = request
         unit.now = clock
         self._latest[unit.index] = len(self._arrived)
-        self._arrived.append(clock + 1)
+        self._arrived.append(clock + 2)
         self._ready.append(-1)
         self._writes.append(write)
         self.memory.submit(unit, Burst(address, 1, self._burst_bytes, self._burst_bytes, write))

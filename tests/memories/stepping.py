@@ -66,8 +66,7 @@ def violations(
     timing: DramTiming,
     organization: DramOrganization,
     *,
-    refreshed_until: int = 0,
-    drain_cycles: int = 0,
+    drain_cycles: int | None = None,
 ) -> list[Violation]:
     """Return what is wrong with a log of ``commands``, in whatever order it comes.
 
@@ -75,18 +74,18 @@ def violations(
         commands: of all channels.
         timing: that they have to keep.
         organization: of each channel.
-        refreshed_until: a channel is refreshed as often as it is due before this cycle.
-        drain_cycles: a refresh may begin so long after it is due.
+        drain_cycles: a refresh may begin so long after it is due; None: none is expected. After
+            the last command of a channel none is.
     """
     found = []
     in_order = sorted(commands, key=attrgetter("channel", "cycle"))
     for number, of_channel in groupby(in_order, attrgetter("channel")):
         channel = _Channel(number, timing, organization)
         at = {cycle: tuple(each) for cycle, each in groupby(of_channel, attrgetter("cycle"))}
-        for cycle in range(max(*at, refreshed_until) + 1):
+        for cycle in range(max(at) + 1):
             for command in at.get(cycle, ()):
                 channel.take(command)
-            if cycle < refreshed_until:
+            if drain_cycles is not None:
                 channel.expect_refresh(cycle - drain_cycles)
         found += channel.found
     return found
@@ -155,7 +154,10 @@ class _Channel:
             case "activate":
                 self._activate(command, bank, pseudo)
             case "precharge":
-                self._precharge(command, bank)
+                self._holds(bank.row is not None, "row closed", command)
+                self._precharge(command, [bank])
+            case "precharge all":
+                self._precharge(command, self._banks.values())
             case "read":
                 self._read(command, bank, pseudo)
             case "write":
@@ -193,17 +195,18 @@ class _Channel:
         bank.activated = pseudo.activated[group] = cycle
         pseudo.activations.append(cycle)
 
-    def _precharge(self, command: Command, bank: _Bank) -> None:
-        """Close the row of a bank, which has one, when it was open and unused for long enough."""
+    def _precharge(self, command: Command, banks: Iterable[_Bank]) -> None:
+        """Close the rows of ``banks`` that were open and unused for long enough."""
         timing, cycle = self._timing, command.cycle
         self._takes(self._row_slots, (cycle,), "row slot", command)
-        self._holds(bank.row is not None, "row closed", command)
-        self._after(cycle, bank.activated, timing.ras_cycles, "ras", command)
-        self._after(cycle, bank.read, timing.rtp_cycles, "rtp", command)
-        self._after(cycle, bank.written, timing.wr_cycles, "wr", command)
         self._rested(cycle, command)
-        bank.row = None
-        bank.precharged = cycle
+        for bank in banks:
+            if bank.row is not None:
+                self._after(cycle, bank.activated, timing.ras_cycles, "ras", command)
+                self._after(cycle, bank.read, timing.rtp_cycles, "rtp", command)
+                self._after(cycle, bank.written, timing.wr_cycles, "wr", command)
+                bank.row = None
+                bank.precharged = cycle
 
     def _read(self, command: Command, bank: _Bank, pseudo: _PseudoChannel) -> None:
         """Read a burst of the open row; the bus has had time to turn since the last write."""

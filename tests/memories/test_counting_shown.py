@@ -78,6 +78,8 @@ def bus(**cycles: int) -> BusCycles:
         (counted(), ()),
         (counted(bus(window=99)), ()),
         (counted(bus(window=100)), ("window",)),
+        (counted(bus(window=101, conflict=100)), ("window", "commands")),
+        (counted(bus(window=100, conflict=100)), ("commands",)),
         (counted(bus(conflict=99)), ()),
         (counted(bus(conflict=100)), ("commands",)),
         (counted(bus(window=100), 19), ("window",)),

@@ -48,6 +48,7 @@ def _command(
 
 _act = partial(_command, "activate")
 _pre = partial(_command, "precharge")
+_all = partial(_command, "precharge all")
 _read = partial(_command, "read")
 _write = partial(_command, "write")
 _refresh = partial(_command, "refresh")
@@ -89,6 +90,11 @@ _EARLIEST: Final[list[_Case]] = [
     _Case("wtr_l", {"wtr_l": 5} | _DATA, [_act(10), _write(20), _read(30)]),
     _Case("rfc", {"rfc": 30}, [_refresh(10), _act(41)]),
     _Case("rfc", {"rfc": 30}, [_refresh(10), _refresh(40)]),
+    _Case("rfc", {"rfc": 30}, [_refresh(10), _all(40)]),
+    _Case("ras", {"ras": 9}, [_act(10), _all(19)]),
+    _Case("rtp", {"rtp": 9}, [_act(10), _read(12), _all(21)]),
+    _Case("wr", {"wr": 9, "cwl": 3, "burst": 2}, [_act(10), _write(12), _all(26)]),
+    _Case("rp", {"rp": 9}, [_act(10), _all(20), _refresh(29)]),
     _Case("rp", {"rp": 9}, [_act(10), _pre(20), _refresh(29)]),
     _Case("data bus", {"burst": 4}, [_act(10), _act(12, 1), _read(20), _read(24, 1)]),
     _Case("data bus", {"burst": 4}, [_act(10), _write(20), _write(24)]),
@@ -110,6 +116,7 @@ _BROKEN: Final[list[_Case]] = [
     _Case("row closed", {}, [_pre(10)]),
     _Case("row closed", {}, [_act(10), _pre(20), _read(30)]),
     _Case("row closed", {}, [_act(10), _read(20, bank=1)]),
+    _Case("row closed", {}, [_act(10), _act(12, 1), _all(20), _read(30, 1)]),
     _Case("other row", {}, [_act(10, row=3), _read(20, row=4)]),
     _Case("other row", {}, [_act(10, row=3), _write(20, row=4)]),
     _Case("no such bank", {}, [_act(10, 4)]),
@@ -162,14 +169,14 @@ def test_what_is_apart() -> None:
 
 def test_refreshes_that_are_due() -> None:
     """One in every 100 cycles, 7 later at most; one that is missing is told once."""
-    log = [_refresh(107), _refresh(200), _refresh(300)]
-    due = partial(violations, timing=_SHORT, organization=_ORGANIZATION, refreshed_until=400)
+    log = [_refresh(107), _refresh(200), _refresh(300), _act(399)]
+    due = partial(violations, timing=_SHORT, organization=_ORGANIZATION)
     assert [] == due(log, drain_cycles=7)
-    late = Command(106, 0, "refresh")
-    assert [("refi", late._replace(cycle=100))] == due(log, drain_cycles=6)
-    assert [("refi", late._replace(cycle=200))] == due(
-        [_refresh(107), _refresh(300)], drain_cycles=7
-    )
+    assert [] == due([_act(399)])
+    first = _refresh(100)
+    assert [("refi", first)] == due(log, drain_cycles=6)
+    missing = [log[0], log[2], log[3]]
+    assert [("refi", first._replace(cycle=200))] == due(missing, drain_cycles=7)
 
 
 def test_every_rule_is_broken_here() -> None:

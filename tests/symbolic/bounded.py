@@ -11,10 +11,13 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import (
+    BankedDescription,
     ComputeUnit,
+    FixedDescription,
     FlatDescription,
     Hardware,
     KnownBefore,
+    OffChipDescription,
     OnChipDescription,
     Program,
     Report,
@@ -63,16 +66,44 @@ class Idle(RowSum):
 
 def drawn_hardware(choices: Any) -> Hardware:
     """Return hardware on which any of the bounds may be the largest."""
+    memory: Callable[[Any], OffChipDescription] = choices.pick((_flat, _flat, _banked, _fixed))
     return Hardware(
-        hbm=FlatDescription(
-            channels=choices.pick((32, 1, 2, 7)),
-            request_bytes=choices.pick((64, 4, 32)),
-            latency_cycles=choices.pick((2, 0, 9)),
-            initiation_interval_cycles=choices.pick((2, 1, 5, 40)),
-            startup_cycles=choices.pick((14, 0, 100)),
-            requests_per_bundle=choices.pick((1, 2, 16)),
-        ),
+        hbm=memory(choices),
         on_chip=OnChipDescription(bytes_per_cycle=choices.pick((64, 1, 8))),
+    )
+
+
+def _flat(choices: Any) -> OffChipDescription:
+    return FlatDescription(
+        channels=choices.pick((32, 1, 2, 7)),
+        request_bytes=choices.pick((64, 4, 32)),
+        latency_cycles=choices.pick((2, 0, 9)),
+        initiation_interval_cycles=choices.pick((2, 1, 5, 40)),
+        startup_cycles=choices.pick((14, 0, 100)),
+        requests_per_bundle=choices.pick((1, 2, 16)),
+    )
+
+
+def _banked(choices: Any) -> OffChipDescription:
+    return BankedDescription(
+        channels=choices.pick((32, 1, 2)),
+        pseudo_channels=choices.pick((2, 1, 4)),
+        request_bytes=choices.pick((64, 32, 128)),
+        requests_per_bundle=choices.pick((1, 2, 16)),
+        scheduler=choices.pick(("first ready", "first come")),
+        refreshes=choices.maybe(),
+        burst_cycles=choices.pick((None, 1, 9)),
+        ccd_s_cycles=choices.pick((None, 1, 4)),
+        cl_cycles=choices.pick((None, 0)),
+        refi_cycles=choices.pick((None, 500)),
+    )
+
+
+def _fixed(choices: Any) -> OffChipDescription:
+    return FixedDescription(
+        request_bytes=choices.pick((64, 3)),
+        latency_cycles=choices.pick((100, 0)),
+        bytes_per_cycle=choices.pick((64, 1, 500)),
     )
 
 

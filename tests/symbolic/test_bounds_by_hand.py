@@ -99,11 +99,33 @@ class TestByHand:
             LinearOffChipStore("y")(load())
         known = lower_bounds(built)
 
-        read, write = 2 + 14 + 4 * 2 + 1, 2 + 3 * 2 + 1
+        read, write = 3 + 14 + 4 * 2 + 1, 3 + 3 * 2 + 1
         assert 4 * read + 1 + write == cycles(known)["memory"]
         # 32 bursts of both together; the last one is a write, which is ready with its command.
-        assert 2 + 31 * 2 + 1 == cycles(known)["hbm"]
+        assert 3 + 31 * 2 + 1 == cycles(known)["hbm"]
         assert 16 * 64 == known.exact["hbm_bytes_moved"]
+
+    def test_banked_idle(self) -> None:
+        """A read of a closed bank: 15 cycles for its row, and then all that is known of it."""
+        with hardware_scope(Hardware(hbm=BankedDescription())), Program("p") as built:
+            Consumer()(load(1, 16, (1, 16)))
+        known, report = compared(built)
+
+        # Taken in 1, there in 2, its columns in 3 and 7, its data 16 cycles later.
+        assert 3 + 4 + 16 + 1 + 2 == known.at_least["cycles"]
+        assert known.at_least["cycles"] + 15 == report.cycles
+
+    def test_banked_saturated(self) -> None:
+        """A stream of 128 KiB through a channel: within 3 % of the bound, refreshes and all."""
+        hbm = BankedDescription(channels=1, requests_per_bundle=64)
+        with hardware_scope(Hardware(hbm=hbm)), Program("p") as built:
+            Consumer()(load(256, 128, (256, 128)))
+        known, report = compared(built)
+
+        assert report.cycles is not None
+        # A column slot for each of 4,096 bursts, and a refresh.
+        assert 3 + 4095 + 348 + 16 + 1 + 2 == known.at_least["cycles"]
+        assert 0.97 * report.cycles < known.at_least["cycles"]
 
     def test_late_clients(self) -> None:
         """What waits for the first load has its requests after that."""

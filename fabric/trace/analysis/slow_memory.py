@@ -109,7 +109,8 @@ def _findings(counters: MemoryCounters) -> Iterator[str]:
     yield f"Of its requests: {row_outcomes(counters)}."
     much = {use for use, share in shares.items() if share >= _MUCH.get(use, _NEVER)}
     conflicts = sum(each.row_conflicts for each in counters.channels)
-    if BusUse.WINDOW in much:
+    # Where most wait for rows, more of them would be seen to wait for rows.
+    if BusUse.WINDOW in much and shares[BusUse.WINDOW] > shares.get(BusUse.CONFLICT, 0):
         yield (
             "Window full: nothing in it could go, and requests waited outside, unseen. Fewer "
             "streams at once or a larger window leave fewer of them outside."

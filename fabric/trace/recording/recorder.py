@@ -84,7 +84,7 @@ class Recorder:
         # Whoever reads the trace may not know the model.
         off_chip = {
             "request_bytes": memory.request_bytes,
-            "peak_bytes_per_cycle": float(memory.peak_bytes_per_cycle),
+            "peak_bytes_per_cycle": float(plan.peak_bytes_per_cycle),
             "clients": list(clients_of(plan)),
         }
         about = {"schema_version": SCHEMA_VERSION, **head, **options, "off_chip": off_chip}

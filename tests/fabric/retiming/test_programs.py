@@ -7,14 +7,13 @@ from typing import Any, Final
 
 import pytest
 
-from fabric import Program
+from fabric import FixedDescription, Program
 from fabric.hardware.description import Hardware
 from fabric.loading.program_file import load_program
 from fabric.retiming.record import Record
 from fabric.retiming.retimer import Retimer
 from fabric.wiring.elaborate import elaborate
 from tests.fabric.retiming.real import UNBOUNDED, depths_of, recorded, run, timed
-from tests.fabric.retiming.uncontended import UNCONTENDED
 from tests.programs.loading import OF_TORCH, PROGRAMS
 
 SHIPPED: Final[dict[str, dict[str, Any]]] = {
@@ -40,6 +39,9 @@ SHIPPED: Final[dict[str, dict[str, Any]]] = {
     "top2_moe": {},
 }
 """All of ``programs/``, at sizes at which a run takes some tenths of a second."""
+
+UNCONTENDED: Final = Hardware(hbm=FixedDescription(latency_cycles=23, bytes_per_cycle=1024))
+"""How long a burst takes hangs on the burst alone."""
 
 BURSTS: Final = "the HBM serves bursts as they come"
 

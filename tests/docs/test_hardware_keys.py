@@ -1,0 +1,95 @@
+"""The tables of the hardware file's keys: every key is there, with its unit and its default."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+
+import pytest
+
+from fabric.hardware.address_bits import address_bits
+from fabric.hardware.banked import BankedDescription
+from fabric.hardware.description import Hardware, OffChipDescription
+from fabric.hardware.dram_timing import PRESETS
+from fabric.hardware.models import MODELS
+from tests.docs.reference import PAGES
+
+PAGE = (PAGES / "how-to" / "hardware-file.md").read_text(encoding="utf-8")
+OWN = [kind for name, kind in MODELS.items() if kind.__module__.startswith("fabric.")]
+UNITS = {
+    "bytes": "bytes",
+    "bursts": "bursts",
+    "bundle": "requests",
+    "cycle": "bytes/cycle",
+    "cycles": "cycles",
+    "percent": "%",
+}
+"""By the last word of a key."""
+
+
+def _rows(text: str) -> dict[str, list[str]]:
+    """Return the cells of the tables of ``text`` by what stands in their first cell as code."""
+    lines = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("| `")]
+    return {cells[0].strip(" `"): [cell.strip() for cell in cells] for cells in lines}
+
+
+def _section(model: str) -> dict[str, list[str]]:
+    (found,) = re.findall(rf"^### `{model}`.*?(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    return _rows(found)
+
+
+def _said(value: object) -> str:
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+@pytest.mark.parametrize("kind", OWN, ids=lambda kind: kind.model)
+def test_keys(kind: type[OffChipDescription]) -> None:
+    """Every key of a model stands in its tables, in order, with its unit and its default."""
+    found, default = _section(kind.model), kind()
+    assert [field.name for field in fields(kind)] == list(found)
+    for key, (_, unit, said, *_) in found.items():
+        assert UNITS.get(key.rpartition("_")[2], "") == unit
+        value = getattr(default, key)
+        if value is not None:
+            assert said in {str(value), _said(value)}
+
+
+def test_presets() -> None:
+    """What the presets say stands in their columns."""
+    rows = _section("banked")
+    (head,) = re.findall(r"^\| key \| unit \| (HBM.*) \| what \|$", PAGE, re.MULTILINE)
+    assert list(PRESETS) == head.split(" | ")
+    for column, preset in enumerate(PRESETS.values(), 2):
+        stated = {**vars(preset.organization), **vars(preset.timing)}
+        assert stated == {key: int(rows[key][column]) for key in stated}
+
+
+def test_sections() -> None:
+    """The first table has every section and key, but for those of the memory and prices."""
+    rows = _rows(PAGE[: PAGE.index("## Keys of `[hbm]`")])
+    sections = {name: type(part) for name, part in vars(Hardware()).items()}
+    assert [f"[{name}]" for name in sections] == list(rows)
+    for name in sections.keys() - {"hbm", "energy"}:
+        keys = re.findall(r"`(\w+)`", rows[f"[{name}]"][1])
+        assert [field.name for field in fields(sections[name])] == keys
+
+
+def test_named_mappings() -> None:
+    """Each name stands for its list."""
+    hbm2 = BankedDescription()
+    rows = _rows(PAGE[PAGE.index("### Which bits") :])
+    assert len(rows) == 3
+    for name, (_, listed) in rows.items():
+        mapping = tuple(re.findall(r'"([^"]+)"', listed))
+        assert address_bits(name, hbm2.widths) == address_bits(mapping, hbm2.widths)
+
+
+def test_own_memory() -> None:
+    """The page on writing one lists the three models, and the keys of those that have few."""
+    page = (PAGES / "how-to" / "own-memory.md").read_text(encoding="utf-8")
+    rows = _rows(page)
+    assert {kind.model for kind in OWN} == set(rows)
+    for kind in OWN:
+        keys = re.findall(r"`(\w+)`", rows[kind.model][2])
+        names = [field.name for field in fields(kind)]
+        assert (names == keys) if kind is not BankedDescription else set(keys) < set(names)

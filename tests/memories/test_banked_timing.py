@@ -1,0 +1,196 @@
+"""The banked memory keeps every time of its channels, and serves every request once.
+
+Its commands are walked by a channel that steps through cycles (``stepping``) and knows nothing of
+how they were chosen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import astuple
+from typing import NamedTuple
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabric.engine.off_chip import Burst
+from fabric.engine.unit import MemoryUnit, Unit
+from fabric.hardware.banked import BankedDescription
+from fabric.hardware.dram_timing import DramTiming
+from fabric.memories.address_mapping import AddressMapping
+from fabric.memories.banked import REQUESTS_PER_CALL, BankedMemory
+from fabric.telling.place import Place
+from tests.memories.commands import Command, commands
+from tests.memories.random_memories import Script, descriptions, scripts
+from tests.memories.replay import FAR
+from tests.memories.stepping import violations
+
+Where = tuple[int, int, int, int, int, str]
+"""Channel, pseudo channel, bank group, bank, row, and what is done there."""
+
+
+class _Run(NamedTuple):
+    """What became of a script.
+
+    Attributes:
+        memory: that served it.
+        answered: when each client saw each of its bursts complete.
+        log: all commands, in the order of their cycles.
+    """
+
+    memory: BankedMemory
+    answered: list[list[int]]
+    log: list[Command]
+
+
+def _run(
+    hbm: BankedDescription,
+    script: Script,
+    horizons: Sequence[int] = (FAR,),
+    requests_per_call: int = REQUESTS_PER_CALL,
+) -> _Run:
+    """Serve ``script``, of whose clients the odd ones write in the order of ports."""
+    units = [
+        MemoryUnit(f"unit{index}", index, Place("program.py", 1), bytes_per_cycle=64)
+        for index in range(len(script))
+    ]
+    memory = BankedMemory(hbm, list[Unit](units[::2]), list[Unit](units[1::2]), logged=1 << 14)
+    memory.requests_per_call = requests_per_call
+    todo = [deque(asked) for asked in script]
+    answered: list[list[int]] = [[] for _ in script]
+
+    def submit(unit: Unit) -> None:
+        if todo[unit.index]:
+            gap, burst = todo[unit.index].popleft()
+            unit.now += gap
+            memory.submit(unit, burst)
+
+    for unit in units:
+        submit(unit)
+    now = 0
+    turn = 0
+    while memory.pending:
+        horizon = now + horizons[turn % len(horizons)]
+        turn += 1
+        done = memory.advance(horizon)
+        for client in done:
+            assert client.now > now
+            answered[client.index].append(client.now)
+        now = min([horizon, *(client.now for client in done)])
+        for client in done:
+            submit(client)
+    return _Run(memory, answered, sorted(commands(memory, hbm.organization)))
+
+
+def _drain_cycles(timing: DramTiming) -> int:
+    """Return how long after it is due a refresh begins at most.
+
+    No command but that which closes the banks goes from then on: it waits for the last row that was
+    opened, read or written just before.
+    """
+    written = timing.cwl_cycles + timing.burst_cycles + timing.wr_cycles
+    return max(timing.ras_cycles, timing.rtp_cycles, written) + timing.rp_cycles
+
+
+def _places(hbm: BankedDescription, burst: Burst) -> list[Where]:
+    """Return where the requests of a burst are."""
+    mapping = AddressMapping(hbm)
+    what = "write" if burst.write else "read"
+    found: list[Where] = []
+    for row in range(burst.rows):
+        first = (burst.address + row * burst.pitch_bytes) // hbm.request_bytes
+        for number in range(first, first - -burst.row_bytes // hbm.request_bytes):
+            *place, _ = mapping.locate(number * hbm.request_bytes)
+            found.append((*place, what))  # type: ignore[arg-type]
+    return found
+
+
+def _where(command: Command) -> Where:
+    _, channel, what, *place = command
+    return (channel, *place, what)  # type: ignore[return-value]
+
+
+_horizons = st.lists(st.integers(1, 60), min_size=1, max_size=5)
+
+
+class TestBanked:
+    @settings(max_examples=200)
+    @given(descriptions(), scripts())
+    def test_no_command_is_too_early(self, hbm: BankedDescription, script: Script) -> None:
+        """Whatever is asked of whichever memory; and refreshes come as often as they are due."""
+        log = _run(hbm, script).log
+        timing = hbm.timing
+        drain = _drain_cycles(timing) if hbm.refreshes else None
+        found = violations(log, timing, hbm.organization, drain_cycles=drain)
+        assert [] == found
+
+    @settings(max_examples=200)
+    @given(descriptions(), scripts())
+    def test_every_request_is_served_once(self, hbm: BankedDescription, script: Script) -> None:
+        """By as many bursts as it has, in its row, and nothing else is; and counters agree."""
+        run = _run(hbm, script)
+        bursts = [asked.burst for asks in script for asked in asks]
+        per_request = hbm.request_bytes // hbm.organization.burst_bytes
+        asked = Counter(place for burst in bursts for place in _places(hbm, burst))
+        columns = [each for each in run.log if each.what in {"read", "write"}]
+        served = Counter(map(_where, columns))
+
+        assert {place: count * per_request for place, count in asked.items()} == served
+        assert [len(asks) for asks in script] == [len(each) for each in run.answered]
+        assert asked.total() * hbm.request_bytes == run.memory.bytes_moved
+
+    @settings(max_examples=200)
+    @given(descriptions(), scripts())
+    def test_answers_come_with_the_data(self, hbm: BankedDescription, script: Script) -> None:
+        """A client sees its burst a cycle after data was read, or the last write has gone."""
+        run = _run(hbm, script)
+        timing = hbm.timing
+        gone = {(each.cycle, _where(each)) for each in run.log}
+        for asks, answered in zip(script, run.answered, strict=True):
+            for asked, seen in zip(asks, answered, strict=True):
+                data = 0 if asked.burst.write else timing.cl_cycles + timing.burst_cycles
+                last = seen - 1 - data
+                assert any((last, place) in gone for place in _places(hbm, asked.burst))
+
+    @settings(max_examples=200)
+    @given(descriptions(), scripts())
+    def test_counters_are_those_of_the_commands(
+        self, hbm: BankedDescription, script: Script
+    ) -> None:
+        """Requests by what they met, by channel and by client; cycles of buses by what became."""
+        run = _run(hbm, script)
+        counters = run.memory.counters()
+        pseudo_channels = hbm.organization.pseudo_channels
+        bursts = hbm.request_bytes // hbm.organization.burst_bytes
+        buses = [each.bus for each in counters.channels]
+        for number, channel in enumerate(counters.channels):
+            did = Counter(each.what for each in run.log if each.channel == number)
+            assert did["read"] == channel.reads * bursts
+            assert did["write"] == channel.writes * bursts
+            assert did["precharge"] == channel.row_conflicts
+            assert did["activate"] == channel.row_misses + channel.row_conflicts
+            met = channel.row_hits + channel.row_misses + channel.row_conflicts
+            assert channel.reads + channel.writes == met
+            carried = (did["read"] + did["write"]) * hbm.timing.burst_cycles
+            assert carried == channel.bus.data
+        cycles = {sum(astuple(bus)) for bus in buses}
+        assert 1 == len(cycles)
+        assert 0 == cycles.pop() % pseudo_channels
+        whole = [sum(each) for each in zip(*map(astuple, buses), strict=True)]
+        assert whole == [sum(each) for each in zip(*map(astuple, counters.periods), strict=True)]
+        for unit in counters.clients:
+            asked = sum(each.burst.requests(hbm.request_bytes) for each in script[unit.unit])
+            assert asked == unit.requests == unit.row_hits + unit.row_misses + unit.row_conflicts
+
+    @settings(max_examples=200)
+    @given(descriptions(), scripts(), _horizons, st.sampled_from([1, 2, 7, 30]))
+    def test_where_it_stops_does_not_matter(
+        self, hbm: BankedDescription, script: Script, horizons: list[int], requests_per_call: int
+    ) -> None:
+        """The same commands and answers, whatever the horizons and the room for signals."""
+        at_once = _run(hbm, script)
+        cut = _run(hbm, script, horizons, requests_per_call)
+        assert at_once.answered == cut.answered
+        assert at_once.log == cut.log
+        assert at_once.memory.counters() == cut.memory.counters()
