@@ -72,6 +72,7 @@ class BankedMemory:
         self._settings: Final = settings_of(description, logged)
         self._made: Final = _tables(description, self._settings, len(self._clients), logged)
         self._ports: Final = self._made["clients"].reshape(-1, c.CLIENT_COLUMNS)
+        self._channels: Final = self._made["channels"].reshape(-1, c.CHANNEL_COLUMNS)
         self.log: Final = self._made["log"].reshape(-1, c.LOG_COLUMNS)
         self._link()
         self._asked = [0] * len(self._clients)
