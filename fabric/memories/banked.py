@@ -153,7 +153,8 @@ class BankedMemory:
 
     def counters(self) -> MemoryCounters:
         """Return what became of the bandwidth; cycles up to the end of a period of 32."""
-        latest = int(self._ports[:, c.READY].max(initial=0))
+        # The last burst that is written is on the bus for longer than its command takes.
+        latest = int(self._ports[:, c.READY].max(initial=0)) + int(self._state[c.BURST_CYCLES])
         cycle = -(-max(latest, int(self._state[c.CYCLE])) // c.WORD) * c.WORD
         # Settled is a copy: commands of a run that goes on may still come in cycles before.
         state = self._state.copy()

@@ -93,7 +93,7 @@ def keep_four(ch: int, pseudo_lane: int, cycle: int, m: Counters) -> None:
     """Bar a fifth activation from every stretch with four of them, of which one is in ``cycle``."""
     lane = pseudo_lane + c.ACTIVATED
     faw = m[c.FAW]
-    earliest = max(cycle - faw + 1, m[ch + c.CLOCKED])
+    earliest = max(cycle - faw + 1, 0)
     first = cycle
     found = 1
     # The earliest of the three before it, and then on to later ones, four at a time.
@@ -151,7 +151,7 @@ def _before(bit: int) -> int:
 
 
 def _retire(ch: int, cycle: int, m: Counters) -> None:
-    """Count what became of the word from ``cycle`` on, and clear it for later ones."""
+    """Count what became of the word from ``cycle`` on, and clear one that nobody asks for."""
     at = _at(ch, cycle, m)
     while (cycle >> m[c.PERIOD_BITS]) >= c.PERIODS:
         _halve(m)
@@ -178,6 +178,7 @@ def _retire(ch: int, cycle: int, m: Counters) -> None:
             m[period + fate] += cycles
     m[ch + c.REFRESH_MASK] = 0
     m[ch + c.WAIT_MASK] = 0
+    at = _at(ch, cycle - m[c.KEPT_WORDS] * c.WORD, m)
     for lane in range(at, at + m[c.LANES]):
         m[lane] = 0
 

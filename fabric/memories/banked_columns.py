@@ -57,28 +57,29 @@ RING_WORDS: Final = 31
 PER_BUNDLE: Final = 32
 REQUEST_BITS: Final = 33
 LOGS: Final = 34
+KEPT_WORDS: Final = 35
 
 # What is kept between two calls.
-CYCLE: Final = 35
-UNSERVED: Final = 36
-UNSERVED_WRITES: Final = 37
-FINISHED: Final = 38
-PERIOD_BITS: Final = 39
-LOGGED: Final = 40
-ROOM: Final = 41
-LONGEST: Final = 42
-SHORT: Final = 43
+CYCLE: Final = 36
+UNSERVED: Final = 37
+UNSERVED_WRITES: Final = 38
+FINISHED: Final = 39
+PERIOD_BITS: Final = 40
+LOGGED: Final = 41
+ROOM: Final = 42
+LONGEST: Final = 43
+SHORT: Final = 44
 
 # Where tables begin.
-CLIENTS_AT: Final = 44
-CLIENTS: Final = 45
-CHANNELS_AT: Final = 46
-PERIODS_AT: Final = 47
-MAPPING_AT: Final = 48
-ACTIVE_AT: Final = 49
-DONE_AT: Final = 50
-LOG_AT: Final = 51
-HEADER: Final = 52
+CLIENTS_AT: Final = 45
+CLIENTS: Final = 46
+CHANNELS_AT: Final = 47
+PERIODS_AT: Final = 48
+MAPPING_AT: Final = 49
+ACTIVE_AT: Final = 50
+DONE_AT: Final = 51
+LOG_AT: Final = 52
+HEADER: Final = 53
 
 # A location of a request: a number; the bits from BANK_SHIFT on are of its bank, then of its row.
 CHANNEL_MASK: Final = (1 << 16) - 1

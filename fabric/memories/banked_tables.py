@@ -100,6 +100,8 @@ def _header(description: BankedDescription, clients: int, logged: int) -> Counte
     header = np.zeros(c.HEADER, np.int64)
     for key in _TIMING:
         header[getattr(c, key.upper())] = getattr(timing, f"{key}_cycles")
+    # The slot of a precharge is none of those of the activation after it.
+    header[c.RP] = max(1, timing.rp_cycles)
     header[c.BURSTS] = bursts
     header[c.BURST_CYCLES] = timing.burst_cycles
     header[c.PSEUDO_GAP] = max(timing.ccd_s_cycles, timing.burst_cycles)
@@ -121,7 +123,9 @@ def _header(description: BankedDescription, clients: int, logged: int) -> Counte
     # Farthest ahead of a decision are the columns of a request that opens a row after all others.
     ahead = sum(vars(timing).values()) - timing.rfc_cycles - timing.refi_cycles
     ahead += window * (int(header[c.GROUP_GAP]) + timing.rrd_l_cycles + 3)
-    header[c.RING_WORDS] = 1 << (ahead // c.WORD + 2).bit_length()
+    # Activations are asked for as long as a fourth one counts.
+    header[c.KEPT_WORDS] = timing.faw_cycles // c.WORD + 1
+    header[c.RING_WORDS] = 1 << (ahead // c.WORD + 3 + int(header[c.KEPT_WORDS])).bit_length()
     header[c.PER_BUNDLE] = description.requests_per_bundle
     header[c.REQUEST_BITS] = description.request_bytes.bit_length() - 1
     header[c.LOGS] = logged

@@ -122,12 +122,15 @@ def _findings(counters: MemoryCounters) -> Iterator[str]:
         )
     if 100 * conflicts >= _MANY_CONFLICTS * counters.requests > 0 and _LOST & much:
         yield (
-            "Row conflicts: where tensors begin and how addresses are mapped decide which streams "
-            "share a bank."
+            "Row conflicts: where tensors lie ([placement]) and how addresses are mapped decide "
+            "which streams share a bank."
         )
     uneven = uneven_channels(counters)
     if uneven is not None:
-        yield (f"Channels: {uneven}. Where tensors begin and how addresses are mapped decide that.")
+        yield (
+            f"Channels: {uneven}. Where tensors lie ([placement]) and how addresses are "
+            "mapped decide that."
+        )
     if BusUse.TURNAROUND in much:
         yield "Turnaround: longer runs of reads and of writes take fewer turns."
     if BusUse.REFRESH in much:
