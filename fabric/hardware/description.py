@@ -5,7 +5,7 @@ The defaults are the evaluation fabric of Streaming Tensor Programs, arXiv 2511.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
@@ -169,6 +169,10 @@ class Hardware(_Part):
     clock: ClockDescription = ClockDescription()  # noqa: RUF009 - it cannot be changed
     energy: EnergyDescription = EnergyDescription()  # noqa: RUF009 - the same
     placement: PlacementDescription = PlacementDescription()  # noqa: RUF009 - the same
+
+    def placed(self, placement: PlacementDescription | None) -> Hardware:
+        """Return it with tensors placed so; as it is where that is None."""
+        return self if placement is None else replace(self, placement=placement)
 
     def as_dict(self) -> dict[str, dict[str, object]]:
         """Return every key with its value, as a hardware file would state them.

@@ -62,7 +62,7 @@ def load_on(
     hardware = Hardware() if hardware_file is None else load_hardware(hardware_file)
     known.update(hardware=hardware.as_dict())
     loaded = wired(module, parameters, hardware)
-    known.update(parameters=loaded.parameters)
+    known.update(parameters=loaded.parameters, hardware=loaded.program.hardware.as_dict())
     return loaded
 
 

@@ -8,77 +8,75 @@ from __future__ import annotations
 from fabric.engine.machine_code import Counters
 from fabric.memories import banked_columns as c
 
-__all__ = [
-    "account",
-    "fill",
-    "fill_one",
-    "free_activation",
-    "free_column",
-    "free_slot",
-    "keep_four",
-]
+__all__ = ["account", "fill", "free_activation", "free_column", "free_slot", "keep_four", "mark"]
 
 
-def _at(ch: int, cycle: int, settings: Counters) -> int:
+def _at(ch: int, cycle: int, m: Counters) -> int:
     """Return where the lanes of the word with ``cycle`` begin."""
-    words: int = settings[c.RING_WORDS]
-    lanes: int = settings[c.LANES]
-    return (ch * words + ((cycle >> c.WORD_BITS) & (words - 1))) * lanes
+    words: int = m[c.RING_WORDS]
+    word = (cycle >> c.WORD_BITS) & (words - 1)
+    return m[ch + c.BUSES_AT] + word * m[c.LANES]  # type: ignore[no-any-return]
 
 
-def fill(
-    ch: int, lane: int, first: int, last: int, channels: Counters, buses: Counters, s: Counters
-) -> None:
+def fill(ch: int, lane: int, first: int, last: int, m: Counters) -> None:
     """Take the cycles from ``first`` to ``last`` that are not accounted for yet."""
-    cycle = max(first, channels[ch * c.CHANNEL_COLUMNS + c.CLOCKED])
+    cycle = max(first, m[ch + c.CLOCKED])
     while cycle <= last:
         start = cycle & (c.WORD - 1)
         cycles = min(last - cycle + 1, c.WORD - start)
-        buses[_at(ch, cycle, s) + lane] |= ((1 << cycles) - 1) << start
+        m[_at(ch, cycle, m) + lane] |= ((1 << cycles) - 1) << start
         cycle += cycles
 
 
-def fill_one(ch: int, lane: int, cycle: int, buses: Counters, s: Counters) -> None:
-    """Take a cycle that is not accounted for yet."""
-    buses[_at(ch, cycle, s) + lane] |= 1 << (cycle & (c.WORD - 1))
+def mark(ch: int, lane: int, first: int, bits: int, m: Counters) -> None:
+    """Take the cycles of ``bits``, less than 32, from ``first`` on.
+
+    What is accounted for is not of the same word as what is free again.
+    """
+    early = (m[ch + c.CLOCKED] & -c.WORD) - first
+    if early > 0:
+        bits >>= early
+        first += early
+    bits <<= first & (c.WORD - 1)
+    m[_at(ch, first, m) + lane] |= bits & c.WORD_MASK
+    if bits > c.WORD_MASK:
+        m[_at(ch, first + c.WORD, m) + lane] |= bits >> c.WORD
 
 
-def free_slot(ch: int, lane: int, cycle: int, buses: Counters, s: Counters) -> int:
+def free_slot(ch: int, lane: int, cycle: int, m: Counters) -> int:
     """Return the first cycle from ``cycle`` on that is free on a lane."""
-    while (buses[_at(ch, cycle, s) + lane] >> (cycle & (c.WORD - 1))) & 1:
+    while (m[_at(ch, cycle, m) + lane] >> (cycle & (c.WORD - 1))) & 1:
         cycle += 1
     return cycle
 
 
-def free_activation(
-    ch: int, pseudo_lane: int, group_lane: int, cycle: int, buses: Counters, s: Counters
-) -> int:
+def free_activation(ch: int, bank: int, cycle: int, m: Counters) -> int:
     """Return the first cycle from ``cycle`` on in which the two slots of an activation begin.
 
     It counts from the second one on.
     """
-    row = (buses[_at(ch, cycle, s) + c.ROW_SLOTS] >> (cycle & (c.WORD - 1))) & 1
+    pseudo_lane = m[bank + c.PSEUDO_LANE] + c.NO_ACTIVATION
+    group_lane = m[bank + c.GROUP_LANE] + c.GROUP_NO_ACTIVATION
+    row = (m[_at(ch, cycle, m) + c.ROW_SLOTS] >> (cycle & (c.WORD - 1))) & 1
     while True:
         second = cycle + 1
-        at = _at(ch, second, s)
+        at = _at(ch, second, m)
         bit = second & (c.WORD - 1)
-        following = (buses[at + c.ROW_SLOTS] >> bit) & 1
-        barred = buses[at + pseudo_lane + c.NO_ACTIVATION]
-        barred |= buses[at + group_lane + c.GROUP_NO_ACTIVATION]
+        following = (m[at + c.ROW_SLOTS] >> bit) & 1
+        barred = m[at + pseudo_lane] | m[at + group_lane]
         if not (row | following | ((barred >> bit) & 1)):
             return cycle
         row = following
         cycle = second
 
 
-def free_column(
-    ch: int, pseudo_lane: int, group_lane: int, cycle: int, buses: Counters, s: Counters
-) -> int:
+def free_column(ch: int, bank: int, cycle: int, m: Counters) -> int:
     """Return the first cycle from ``cycle`` on in which a column can be read or written."""
+    pseudo_lane = m[bank + c.PSEUDO_LANE] + c.NO_COLUMN
+    group_lane = m[bank + c.GROUP_LANE] + c.NO_COLUMN
     while True:
-        at = _at(ch, cycle, s)
-        taken = buses[at + c.COLUMN_SLOTS] | buses[at + pseudo_lane + c.NO_COLUMN]
-        taken |= buses[at + group_lane + c.NO_COLUMN]
+        at = _at(ch, cycle, m)
+        taken = m[at + c.COLUMN_SLOTS] | m[at + pseudo_lane] | m[at + group_lane]
         taken >>= cycle & (c.WORD - 1)
         if taken & 1 == 0:
             return cycle
@@ -91,32 +89,31 @@ def free_column(
             return cycle
 
 
-def keep_four(
-    ch: int, pseudo_lane: int, cycle: int, channels: Counters, buses: Counters, s: Counters
-) -> None:
+def keep_four(ch: int, pseudo_lane: int, cycle: int, m: Counters) -> None:
     """Bar a fifth activation from every stretch with four of them, of which one is in ``cycle``."""
     lane = pseudo_lane + c.ACTIVATED
-    faw = s[c.FAW]
-    earliest = max(cycle - faw + 1, channels[ch * c.CHANNEL_COLUMNS + c.CLOCKED])
+    faw = m[c.FAW]
+    earliest = max(cycle - faw + 1, 0)
     first = cycle
     found = 1
     # The earliest of the three before it, and then on to later ones, four at a time.
-    for before in range(cycle - 1, earliest - 1, -1):
-        if found < 4 and (buses[_at(ch, before, s) + lane] >> (before & (c.WORD - 1))) & 1:
+    before = cycle - 1
+    while found < 4 and before >= earliest:
+        if (m[_at(ch, before, m) + lane] >> (before & (c.WORD - 1))) & 1:
             first = before
             found += 1
+        before -= 1
     while first <= cycle:
         found = 1
         second = c.FAR
         last = first
         while found < 4 and last < first + faw:
             last += 1
-            if (buses[_at(ch, last, s) + lane] >> (last & (c.WORD - 1))) & 1:
+            if (m[_at(ch, last, m) + lane] >> (last & (c.WORD - 1))) & 1:
                 found += 1
                 second = min(second, last)
         if last < first + faw:
-            barred = pseudo_lane + c.NO_ACTIVATION
-            fill(ch, barred, last - faw + 1, first + faw - 1, channels, buses, s)
+            fill(ch, pseudo_lane + c.NO_ACTIVATION, last - faw + 1, first + faw - 1, m)
         first = second
 
 
@@ -128,34 +125,24 @@ def _ones(word: int) -> int:
     return ((word * 0x01010101) & c.WORD_MASK) >> 24
 
 
-def account(
-    ch: int,
-    cycle: int,
-    channels: Counters,
-    buses: Counters,
-    periods: Counters,
-    control: Counters,
-    s: Counters,
-) -> None:
+def account(ch: int, cycle: int, m: Counters) -> None:
     """Account for all cycles of a channel before ``cycle``: nothing goes there any more."""
-    row = ch * c.CHANNEL_COLUMNS
-    now = channels[row + c.CLOCKED]
+    now = m[ch + c.CLOCKED]
     while now < cycle:
         start = now & (c.WORD - 1)
         end = min(cycle, now - start + c.WORD)
         bits = ((1 << (end - now)) - 1) << start
-        if now < channels[row + c.RESUME]:
-            channels[row + c.REFRESH_MASK] |= bits & _before(channels[row + c.RESUME] - now + start)
-        if end > channels[row + c.WAITS_SINCE]:
-            waits = bits & ~_before(channels[row + c.WAITS_SINCE] - now + start)
-            channels[row + c.WAIT_MASK] |= waits
-        if end > channels[row + c.QUEUES_SINCE]:
-            queues = bits & ~_before(channels[row + c.QUEUES_SINCE] - now + start)
-            buses[_at(ch, now, s) + c.QUEUES] |= queues
+        if now < m[ch + c.RESUME]:
+            m[ch + c.REFRESH_MASK] |= bits & _before(m[ch + c.RESUME] - now + start)
+        if end > m[ch + c.WAITS_SINCE]:
+            m[ch + c.WAIT_MASK] |= bits & ~_before(m[ch + c.WAITS_SINCE] - now + start)
+        if end > m[ch + c.QUEUES_SINCE]:
+            queues = bits & ~_before(m[ch + c.QUEUES_SINCE] - now + start)
+            m[_at(ch, now, m) + c.QUEUES] |= queues
         now = end
         if now & (c.WORD - 1) == 0:
-            _retire(ch, now - c.WORD, channels, buses, periods, control, s)
-    channels[row + c.CLOCKED] = max(channels[row + c.CLOCKED], cycle)
+            _retire(ch, now - c.WORD, m)
+    m[ch + c.CLOCKED] = max(m[ch + c.CLOCKED], cycle)
 
 
 def _before(bit: int) -> int:
@@ -163,53 +150,46 @@ def _before(bit: int) -> int:
     return (1 << min(max(bit, 0), c.WORD)) - 1
 
 
-def _retire(
-    ch: int,
-    cycle: int,
-    channels: Counters,
-    buses: Counters,
-    periods: Counters,
-    control: Counters,
-    s: Counters,
-) -> None:
-    """Count what became of the word from ``cycle`` on, and clear it for later ones."""
-    row = ch * c.CHANNEL_COLUMNS
-    at = _at(ch, cycle, s)
-    while (cycle >> control[c.PERIOD_BITS]) >= s[c.PERIODS]:
-        _halve(periods, s[c.PERIODS])
-        control[c.PERIOD_BITS] += 1
-    period = (cycle >> control[c.PERIOD_BITS]) * c.FATES
-    for pseudo in range(s[c.PSEUDO_CHANNELS]):
+def _retire(ch: int, cycle: int, m: Counters) -> None:
+    """Count what became of the word from ``cycle`` on, and clear one that nobody asks for."""
+    at = _at(ch, cycle, m)
+    while (cycle >> m[c.PERIOD_BITS]) >= c.PERIODS:
+        _halve(m)
+    period = m[c.PERIODS_AT] + (cycle >> m[c.PERIOD_BITS]) * c.FATES
+    for pseudo in range(m[c.PSEUDO_CHANNELS]):
         lane = at + c.CHANNEL_LANES + pseudo * c.PSEUDO_LANES
         left = c.WORD_MASK
         for fate in range(c.FATES):
             if fate == c.DATA:
-                mask = buses[lane + c.CARRIES]
+                mask = m[lane + c.CARRIES]
             elif fate == c.REFRESH:
-                mask = channels[row + c.REFRESH_MASK]
+                mask = m[ch + c.REFRESH_MASK]
             elif fate == c.TURNAROUND:
-                mask = buses[lane + c.TURNS]
+                mask = m[lane + c.TURNS]
             elif fate == c.WINDOW:
-                mask = buses[at + c.QUEUES]
+                mask = m[at + c.QUEUES]
             elif fate == c.CONFLICT:
-                mask = channels[row + c.WAIT_MASK]
+                mask = m[ch + c.WAIT_MASK]
             else:
                 mask = c.WORD_MASK
             cycles = _ones(left & mask)
             left &= ~mask
-            channels[row + c.BUS + fate] += cycles
-            periods[period + fate] += cycles
-    channels[row + c.REFRESH_MASK] = 0
-    channels[row + c.WAIT_MASK] = 0
-    for lane in range(at, at + s[c.LANES]):
-        buses[lane] = 0
+            m[ch + c.BUS + fate] += cycles
+            m[period + fate] += cycles
+    m[ch + c.REFRESH_MASK] = 0
+    m[ch + c.WAIT_MASK] = 0
+    at = _at(ch, cycle - m[c.KEPT_WORDS] * c.WORD, m)
+    for lane in range(at, at + m[c.LANES]):
+        m[lane] = 0
 
 
-def _halve(periods: Counters, number: int) -> None:
+def _halve(m: Counters) -> None:
     """Let each period be twice as long."""
-    for fate in range(c.FATES):
-        for at in range(number // 2):
-            both = periods[2 * at * c.FATES + fate] + periods[(2 * at + 1) * c.FATES + fate]
-            periods[at * c.FATES + fate] = both
-        for at in range(number // 2, number):
-            periods[at * c.FATES + fate] = 0
+    m[c.PERIOD_BITS] += 1
+    first = m[c.PERIODS_AT]
+    for fate in range(first, first + c.FATES):
+        for at in range(c.PERIODS // 2):
+            both = m[fate + 2 * at * c.FATES] + m[fate + (2 * at + 1) * c.FATES]
+            m[fate + at * c.FATES] = both
+        for at in range(c.PERIODS // 2, c.PERIODS):
+            m[fate + at * c.FATES] = 0

@@ -13,6 +13,7 @@ from typing import Annotated, Final, Self, TypeVar
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import called_wrongly, checked, refuse
 from fabric.hardware.description import Hardware
+from fabric.hardware.placement import PlacementDescription
 from fabric.telling.errors import ConfigurationError, ProgramError, ShapeError, said
 from fabric.telling.place import Place, calling_place, raising_place
 from fabric.telling.shown import in_short, shown
@@ -53,7 +54,7 @@ class Program:
 
     Attributes:
         name: of the program.
-        hardware: what the program leaves open.
+        hardware: what the program leaves open, and where its tensors lie.
         channel_depth: of channels that are given none.
         leaves_depth_open: it is the hardware's.
         depths: of single channels that the program knows to need another one, by
@@ -80,6 +81,7 @@ class Program:
         mode: str = "timing",
         channel_depth: int | None = None,
         flops_per_cycle: int | None = None,
+        placement: PlacementDescription | None = None,
     ) -> None:
         """Start an empty program on the hardware in scope.
 
@@ -94,12 +96,11 @@ class Program:
             )
         self.name: Final = visible(name)
         self.mode: Final = mode
-        self.hardware: Final = _hardware.get() or Hardware()
+        self.hardware: Final = (_hardware.get() or Hardware()).placed(placement)
         self.place: Final = calling_place()
         self.leaves_depth_open: Final = channel_depth is None
-        self.channel_depth: Final = self._at_least_one(
-            "channel_depth", channel_depth, self.hardware.channel.depth
-        )
+        depth = self.hardware.channel.depth
+        self.channel_depth: Final = self._at_least_one("channel_depth", channel_depth, depth)
         self.flops_per_cycle: Final = self._at_least_one(
             "flops_per_cycle", flops_per_cycle, self.hardware.compute.flops_per_cycle
         )

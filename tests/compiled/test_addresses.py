@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from fabric import (
+    BankedDescription,
     Burst,
     Hardware,
     OffChipDescription,
@@ -190,6 +191,23 @@ def test_recorded(tmp_path: Path) -> None:
     assert not found.gave_up
     assert {"load", "store", "linear"} <= names_of(execution)
     assert compiled(execution) == found.compiled
+
+
+@pytest.mark.parametrize("mapping", ["interleaved with hash", "row-bank-rank-column-channel"])
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("attention", {"requests": 8, "strategy": "dynamic"}),
+        ("decoder", {"model": "tiny", "batch": 3, "regions": 2}),
+    ],
+)
+def test_banked(name: str, parameters: dict[str, Any], mapping: str, tmp_path: Path) -> None:
+    """A memory to which addresses matter answers both engines in the same cycles."""
+    hbm = BankedDescription(channels=4, mapping=mapping)
+    found = both(lambda: shipped(name, Hardware(hbm=hbm), parameters), tmp_path)
+
+    assert found.compiled
+    assert not found.gave_up
 
 
 def names_of(execution: Any) -> set[str]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -24,7 +25,22 @@ from tests.memories.traffic import (
     streams,
 )
 
-__all__ = ["LISTS", "Compared", "Row", "compared", "description", "one_channel", "replayed", "rows"]
+__all__ = [
+    "LISTS",
+    "TABLES",
+    "WARM_UP_CYCLES",
+    "Compared",
+    "Row",
+    "compared",
+    "description",
+    "lines",
+    "named",
+    "one_channel",
+    "replayed",
+    "rows",
+]
+
+Preset: TypeAlias = Literal["HBM2 1600 Mbps", "HBM2 2000 Mbps", "HBM2 2400 Mbps", "HBM3 6400 Mbps"]
 
 Row: TypeAlias = Mapping[str, str]
 """A line of a published table."""
@@ -35,20 +51,36 @@ WARM_UP_CYCLES: Final = 2_000
 OUTSTANDING: Final = 64
 """Of a channel."""
 
-SEEDS: Final = (1, 2, 3)
-
 LISTS: Final = ("stream-1", "stream-2", "stream-8", "stream-64", "stream-384", "rand64-64")
 """The published lists of addresses, of 8,000 requests each."""
+
+TABLES: Final = (
+    "hbm2_saturated",
+    "hbm2_read_write_mix",
+    "hbm2_open_loop",
+    "hbm2_fabric_clients",
+    "hbm2_variants",
+    "hbm3",
+)
+"""Whose lines have one form."""
+
+_LONG_TILES: Final = {"131072", "3145728"}
+"""Streams of which begin elsewhere, or are cut off by the end of a measurement."""
+
+_DIVERGES_CYCLES: Final = 1000
 
 _MAPPINGS: Final = {
     "interleaved+hash": "interleaved with hash",
     "interleaved": "interleaved",
     "RoBaRaCoCh": "row-bank-rank-column-channel",
 }
-_PRESETS: Final[dict[str, Literal["HBM2 2000 Mbps", "HBM3 6400 Mbps"]]] = {
-    "HBM2": "HBM2 2000 Mbps",
-    "HBM3": "HBM3 6400 Mbps",
+_PRESETS: Final[dict[str, Preset]] = {
+    "HBM2_1600Mbps": "HBM2 1600 Mbps",
+    "HBM2_2000Mbps": "HBM2 2000 Mbps",
+    "HBM2_2400Mbps": "HBM2 2400 Mbps",
+    "HBM3_6400Mbps": "HBM3 6400 Mbps",
 }
+_ORGANIZATIONS: Final = {"HBM2_8Gb", "HBM3_16Gb_8hi"}
 
 
 class Compared(NamedTuple):
@@ -74,7 +106,7 @@ def rows(table: str, **stated: str) -> list[Row]:
 def description(row: Row) -> BankedDescription:
     """Return the memory that a line was measured with."""
     return BankedDescription(
-        preset=_PRESETS[row["standard"]],
+        preset=_PRESETS[row["timing_preset"]],
         channels=int(row["channels"]),
         mapping=_MAPPINGS[row["mapping"]],
         refreshes=row["refresh"] != "none",
@@ -113,7 +145,9 @@ def replayed(row: Row, seed: int) -> Answers:
         return clients(hbm, places(row, seed), tile_bytes, until_cycle=until_cycle)
     peak = float(hbm.peak_bytes_per_cycle) / hbm.request_bytes
     rate = float(row["offered"]) * peak
-    return at_rate(hbm, requests(row, seed), rate, until_cycle=until_cycle, most_waiting=4096)
+    return at_rate(
+        hbm, requests(row, seed), rate, until_cycle=until_cycle, most_waiting=512 * hbm.channels
+    )
 
 
 def end_cycle(row: Row) -> int:
@@ -121,7 +155,7 @@ def end_cycle(row: Row) -> int:
     return WARM_UP_CYCLES + round(float(row["cycles"]))
 
 
-def compared(row: Row, seeds: Sequence[int] = SEEDS) -> Compared:
+def compared(row: Row, seeds: Sequence[int] = (1,)) -> Compared:
     """Return the bandwidth of a line, here on the average of ``seeds``, in bytes a cycle."""
     measured = fmean(
         replayed(row, seed).bytes_per_cycle(WARM_UP_CYCLES, end_cycle(row)) for seed in seeds
@@ -159,3 +193,62 @@ def controller_latency(answers: Answers) -> float:
     assert counters is not None
     cycles = sum(each.waiting_cycles + each.serving_cycles for each in counters.clients)
     return cycles / sum(each.requests for each in counters.clients)
+
+
+def lines(table: str) -> list[Row]:
+    """Return the lines of a table that this memory has the mapping, refresh and scheduler of.
+
+    Without those of an open loop that the reference says diverge: their bandwidth is that of
+    saturation, and their queues are as long as the run.
+    """
+    return [
+        row
+        for row in rows(table)
+        if row["mapping"] in _MAPPINGS
+        and row["org_preset"] in _ORGANIZATIONS
+        and row["refresh"] != "perbank"
+        and row["scheduler"] == "FRFCFS"
+        and row["tile_bytes"] not in _LONG_TILES
+        and not (row["mode"] == "open loop" and float(row["latency_avg"]) > _DIVERGES_CYCLES)
+    ]
+
+
+def named(row: Row) -> str:
+    """Return what tells a line from the others of its table."""
+    keys = (
+        "timing_preset",
+        "channels",
+        "mapping",
+        "refresh",
+        "buffer",
+        "outstanding_per_channel",
+        "pattern",
+        "streams",
+        "requests_per_cycle",
+        "write_fraction",
+        "offered",
+        "aligned",
+    )
+    return " ".join(row[key] for key in keys if row[key])
+
+
+def _print() -> None:
+    """Print all lines: what was measured there, here, and by how much that is more."""
+    for name in LISTS:
+        for refreshes in (False, True):
+            for what, each in zip(
+                ("B/cycle", "latency"), one_channel(name, refreshes=refreshes), strict=True
+            ):
+                refresh = "refresh" if refreshes else "none"
+                sys.stdout.write(f"{_line(each)}  {what} of list {name}, {refresh}\n")
+    for table in TABLES:
+        for row in lines(table):
+            sys.stdout.write(f"{_line(compared(row))}  {table} {named(row)}\n")
+
+
+def _line(each: Compared) -> str:
+    return f"{each.reference:8.2f} {each.measured:8.2f} {each.error:+7.1%}"
+
+
+if __name__ == "__main__":
+    _print()

@@ -65,7 +65,7 @@ def _organized(draw: st.DrawFn) -> dict[str, Any]:
             "cwl": (0, 20),
             "rcd_read": (0, 20),
             "rcd_write": (0, 20),
-            "rp": (0, 20),
+            "rp": (1, 20),
             "ras": (0, 40),
             "wr": (0, 30),
             "rtp": (1, 12),
@@ -73,7 +73,7 @@ def _organized(draw: st.DrawFn) -> dict[str, Any]:
             "rrd_s": (1, 8),
             "wtr_s": (0, 10),
             "faw": (8, 60),
-            "rfc": (0, 200),
+            "rfc": (10, 200),
         }.items()
     }
     for name in ("ccd", "rrd", "wtr"):

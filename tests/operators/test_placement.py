@@ -183,6 +183,24 @@ class TestPadded:
         assert same(found["view"], [np.arange(32).reshape(2, 16)])
 
 
+class TestPrograms:
+    def test_before_the_file(self) -> None:
+        """What a program says goes before the file, as a whole; its report says so."""
+        mine = PlacementDescription(tiles="contiguous")
+        file = PlacementDescription(stagger_bytes=64, alignment_bytes=16)
+        with placed(file), Program("mine", placement=mine) as program:
+            for _ in range(2):
+                Consumer()(LinearOffChipLoad(Tensor((4, 8), dtype="int8"), (2, 4))())
+        tensors = elaborate(program).memory_map.tensors
+
+        assert [(0, True), (4096, True)] == [
+            (each.first_address, each.layout.contiguous) for each in tensors
+        ]
+        assert {"tiles": "contiguous"}.items() <= (
+            simulate(program).as_json()["hardware"]["placement"].items()
+        )
+
+
 class TestPlaces:
     @given(
         st.lists(st.integers(1, 40), min_size=1, max_size=6),
