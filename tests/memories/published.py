@@ -80,6 +80,17 @@ _PRESETS: Final[dict[str, Preset]] = {
     "HBM2_2400Mbps": "HBM2 2400 Mbps",
     "HBM3_6400Mbps": "HBM3 6400 Mbps",
 }
+_HBM3_MAPPING: Final = (
+    "channel ^ above",
+    "pseudo_channel ^ row[4:5]",
+    "bank_group:2 ^ row[0:2]",
+    "column",
+    "bank ^ row[2:4]",
+    "bank_group",
+    "row",
+)
+"""Interleaved with hash; the stack, the top bit of a bank group here, stands below the row."""
+
 _ORGANIZATIONS: Final = {"HBM2_8Gb", "HBM3_16Gb_8hi"}
 
 
@@ -108,7 +119,7 @@ def description(row: Row) -> BankedDescription:
     return BankedDescription(
         preset=_PRESETS[row["timing_preset"]],
         channels=int(row["channels"]),
-        mapping=_MAPPINGS[row["mapping"]],
+        mapping=_MAPPINGS[row["mapping"]] if row["standard"] == "HBM2" else _HBM3_MAPPING,
         refreshes=row["refresh"] != "none",
         read_window_bursts=int(row["buffer"]),
         write_window_bursts=int(row["buffer"]),
@@ -208,6 +219,7 @@ def lines(table: str) -> list[Row]:
         and row["org_preset"] in _ORGANIZATIONS
         and row["refresh"] != "perbank"
         and row["scheduler"] == "FRFCFS"
+        and (row["standard"] == "HBM2" or row["mapping"] == "interleaved+hash")
         and row["tile_bytes"] not in _LONG_TILES
         and not (row["mode"] == "open loop" and float(row["latency_avg"]) > _DIVERGES_CYCLES)
     ]
