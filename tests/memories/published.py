@@ -174,6 +174,13 @@ def compared(row: Row, seeds: Sequence[int] = (1,)) -> Compared:
     return Compared(float(row["bytes_per_cycle"]), measured)
 
 
+def latency(row: Row) -> Compared:
+    """Return the latency of a line from handing over, on the average, in cycles."""
+    answers = replayed(row, 1)
+    measured = answers.latencies[answers.arrived > WARM_UP_CYCLES]
+    return Compared(float(row["latency_avg"]), float(measured.mean()))
+
+
 def one_channel(name: str, *, refreshes: bool) -> tuple[Compared, Compared]:
     """Return bandwidth and controller latency of a published list of addresses.
 
@@ -220,7 +227,7 @@ def lines(table: str) -> list[Row]:
         and row["refresh"] != "perbank"
         and row["scheduler"] == "FRFCFS"
         and (row["standard"] == "HBM2" or row["mapping"] == "interleaved+hash")
-        and row["tile_bytes"] not in _LONG_TILES
+        and (row["tile_bytes"] not in _LONG_TILES or row["aligned"] == "1")
         and not (row["mode"] == "open loop" and float(row["latency_avg"]) > _DIVERGES_CYCLES)
     ]
 
@@ -256,6 +263,8 @@ def _print() -> None:
     for table in TABLES:
         for row in lines(table):
             sys.stdout.write(f"{_line(compared(row))}  {table} {named(row)}\n")
+            if row["mode"] == "open loop":
+                sys.stdout.write(f"{_line(latency(row))}  latency of it\n")
 
 
 def _line(each: Compared) -> str:
