@@ -68,10 +68,12 @@ def _next(ch: int, m: Counters) -> tuple[int, int]:
         if chosen != c.NONE:
             best = _bound(ch, chosen, write, m)
         return chosen, best
+    now = m[ch + c.CLOCKED]
     for slot in range(start, end):
-        if m[bounds + slot] <= best and m[bounds + slot] < c.FAR:
+        bound = m[bounds + slot]
+        if bound <= best and bound < c.FAR:
             its_age = m[ages + slot * c.REQUEST_COLUMNS]
-            if m[bounds + slot] < best or its_age < age:
+            if max(bound, now) < best or its_age < age:
                 cycle = _bound(ch, slot, write, m)
                 if cycle < best or (cycle == best and its_age < age):
                     best = cycle
