@@ -220,7 +220,7 @@ def lines(table: str) -> list[Row]:
 
     Without those of an open loop that the reference says diverge: their bandwidth is that of
     saturation, and their queues are as long as the run. And without those of few requests under way
-    at a time: a client of the fabric needs three cycles to hand over the next one, there it is none.
+    at a time: a client of the fabric needs three cycles to hand over the next one, there none.
     """
     return [
         row
