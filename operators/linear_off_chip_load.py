@@ -184,6 +184,7 @@ class _View:
 async def _read(ports: Ports, tiles: Tiles, view: _View, last_stop: int) -> None:
     """Read a view of ``tiles``; its last element closes ``last_stop`` dimensions more."""
     rank = len(view.shape)
+    ports.announce(*tiles.sizes, (number for number, _, _ in view if number is not None))
     for number, level, empty_dimension in view:
         # Only the last one closes all dimensions of the view.
         stop = level + last_stop if level == rank else level
