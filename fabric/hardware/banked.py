@@ -172,7 +172,8 @@ class BankedDescription(OffChipDescription):
                 )
         columns = (bursts - 1) * max(values["ccd_l_cycles"], values["burst_cycles"])
         opened = max(values["rcd_read_cycles"], values["rcd_write_cycles"]) + columns
-        least = values["rfc_cycles"] + values["rp_cycles"] + max(values["ras_cycles"], opened) + 2
+        closed = values["rfc_cycles"] + max(1, values["rp_cycles"])
+        least = closed + max(values["ras_cycles"], opened) + 2
         if self.refreshes and values["refi_cycles"] < least:
             raise ConfigurationError(
                 f"refi_cycles is {values['refi_cycles']}: expected at least {least}, in which a "

@@ -25,6 +25,11 @@ __all__ = ["serve"]
 def serve(ch: int, until: int, m: Counters, queues: Counters) -> None:
     """Let a channel go on while the next command of one of its requests goes by ``until``."""
     while m[ch + c.NEXT] <= until:
+        if m[ch + c.NEXT] >= m[ch + c.NEXT_REFRESH]:
+            refresh(ch, m)
+            continue
+        # Buses are rings: what is free is known from there on where the past is accounted for.
+        account(ch, m[ch + c.NEXT], m)
         slot, cycle = _next(ch, m)
         comes, write = coming(ch, m, queues)
         # Who comes in before may go before.
@@ -40,11 +45,8 @@ def serve(ch: int, until: int, m: Counters, queues: Counters) -> None:
                     slot, cycle = new, bound
             comes, write = coming(ch, m, queues)
         m[ch + c.NEXT] = min(cycle, comes + 1)
-        if cycle <= until:
-            if cycle >= m[ch + c.NEXT_REFRESH]:
-                refresh(ch, m)
-            else:
-                _commit(ch, slot, cycle, m)
+        if cycle <= until and cycle < m[ch + c.NEXT_REFRESH]:
+            _commit(ch, slot, cycle, m)
 
 
 def _next(ch: int, m: Counters) -> tuple[int, int]:
@@ -66,10 +68,12 @@ def _next(ch: int, m: Counters) -> tuple[int, int]:
         if chosen != c.NONE:
             best = _bound(ch, chosen, write, m)
         return chosen, best
+    now = m[ch + c.CLOCKED]
     for slot in range(start, end):
-        if m[bounds + slot] <= best and m[bounds + slot] < c.FAR:
+        bound = m[bounds + slot]
+        if bound <= best and bound < c.FAR:
             its_age = m[ages + slot * c.REQUEST_COLUMNS]
-            if m[bounds + slot] < best or its_age < age:
+            if max(bound, now) < best or its_age < age:
                 cycle = _bound(ch, slot, write, m)
                 if cycle < best or (cycle == best and its_age < age):
                     best = cycle
