@@ -49,7 +49,8 @@ class LinearOffChipLoad(Load):
 
     Timing:
         A tile of R rows takes R * ceil(row bytes / request bytes) requests. One tile is under way
-        at a time; an uncontended one takes its bundles + 18 cycles on the paper's HBM.
+        at a time, unless the memory prefetches; an uncontended one takes its bundles + 18 cycles
+        on the paper's HBM.
 
     Memory:
         On chip, one tile while it is under way; off chip, each tile read, again where it is
