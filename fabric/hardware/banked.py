@@ -70,6 +70,8 @@ class BankedDescription(OffChipDescription):
             wait behind these.
         write_high_percent, write_low_percent: a channel turns to writing when its write window is
             filled above the one, or when no read waits, and back when it is below the other.
+        prefetch_requests: what is fetched of the tiles that a linear load will ask for, beyond the
+            one that it has asked for.
     """
 
     model: ClassVar[str] = "banked"
@@ -85,6 +87,7 @@ class BankedDescription(OffChipDescription):
     write_window_bursts: Annotated[int, Bounds(1, 256)] = 32
     write_high_percent: Percent = 80
     write_low_percent: Percent = 20
+    prefetch_requests: Annotated[int, Bounds(0, 2**10)] = 0
     pseudo_channels: Banks | None = None
     bank_groups: Banks | None = None
     banks: Banks | None = None
