@@ -7,9 +7,10 @@ figures sweep these points run: of batch 64 all; of batch 1024 the static tiles 
 and the fastest ones (Mixtral from 128 rows on, Qwen 64 to 256); figures 12 to 14 whole; of figure
 15 the batches of 16 and 64. Channels are as deep as in the figures.
 
-What moves the ratios is asked of one layer, Qwen's of batch 64: its weights in other tiles, its
-tensors at other places, the memory with another mapping, scheduler, window, or with fewer and wider
-channels, all of the same peak.
+What moves them is asked of Qwen's layer of batch 64: its weights in other tiles, its tensors at
+other places, the memory with another mapping, scheduler, window, or with fewer and wider channels,
+all of the same peak. Mixtral's, whose tensors begin at multiples of 16 MiB, is placed otherwise,
+too.
 
 Run: python -m fabric study programs/studies/real_memory.py -o real_memory
 """
@@ -54,8 +55,8 @@ def study() -> Study:
                 by_regions,
             ),
             StudyTable(
-                "By what the memory is like, and how it is asked: Qwen's layer, batch 64",
-                ("changed", "tiling", *BESIDE),
+                "By what the memory is like, and how it is asked",
+                ("layer", "changed", "tiling", *BESIDE),
                 by_variation,
             ),
         ),

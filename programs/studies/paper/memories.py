@@ -19,6 +19,7 @@ from paper.workloads import (
     QWEN_64,
     QWEN_1024,
     CacheTrace,
+    Layer,
     cache_traces,
     multiplexed,
 )
@@ -67,13 +68,18 @@ def space() -> Space:
 
 
 def _varied(each: Variation) -> Space:
-    layer = grid(part=("moe",), tile_f=(each.tile_f,)) * VARIED.published_space
-    banked = _with(each.hardware) * layer
-    return banked + _with(FLAT) * layer if each.on_both else banked
+    layers = reduce(add, (layer.published_space for layer in each.layers))
+    asked = grid(part=("moe",), tile_f=(each.tile_f,)) * layers
+    banked = _with(each.hardware) * asked
+    return banked + _with(FLAT) * asked if each.on_both else banked
 
 
 def _with(keys: Keys) -> Space:
     return zipped({name: (value,) for name, value in keys.items()})
+
+
+VARIED: Final = (replace(QWEN_64, tiles=(64,)), replace(MIXTRAL_64, tiles=(32,)))
+"""Layers with the fastest of their static tiles, and the dynamic one."""
 
 
 @dataclass(frozen=True)
@@ -85,12 +91,14 @@ class Variation:
         keys: of the hardware, beside ``BANKED``.
         tile_f: columns of a weight tile.
         on_both: whether it changes what the flat memory does, too.
+        layers: of ``VARIED``, that run so.
     """
 
     title: str
     keys: Keys = field(default_factory=dict)
     tile_f: int = 64
     on_both: bool = False
+    layers: tuple[Layer, ...] = (VARIED[0],)
 
     @property
     def hardware(self) -> Keys:
@@ -98,14 +106,15 @@ class Variation:
         return {**BANKED, **self.keys}
 
 
-VARIED: Final = replace(QWEN_64, tiles=(64,))
-"""The layer with the fastest of its static tiles, and the dynamic one."""
-
+_CONTIGUOUS: Final[Keys] = {"hardware.placement.tiles": "contiguous"}
+# Another channel, pseudo channel, bank group and bank for each tensor.
+_STAGGERED: Final[Keys] = {"hardware.placement.stagger_bytes": 2**18 + 2**12 + 2**11 + 2**6}
 VARIATIONS: Final = (
     Variation("weight tiles of 128 columns", tile_f=128, on_both=True),
     Variation("weight tiles of 256 columns", tile_f=256, on_both=True),
-    Variation("contiguous tiles", {"hardware.placement.tiles": "contiguous"}),
-    Variation("staggered starts", {"hardware.placement.stagger_bytes": 266_304}),
+    Variation("contiguous tiles", _CONTIGUOUS, layers=VARIED),
+    Variation("staggered starts", _STAGGERED, layers=VARIED),
+    Variation("contiguous tiles, staggered starts", {**_CONTIGUOUS, **_STAGGERED}, layers=VARIED),
     Variation("no channel hash", {"hardware.hbm.mapping": "interleaved"}),
     Variation("first come", {"hardware.hbm.scheduler": "first come"}),
     Variation("a window of 128 bursts", {"hardware.hbm.read_window_bursts": 128}),

@@ -61,17 +61,18 @@ def by_regions(findings: Findings) -> Iterator[tuple[object, ...]]:
 
 
 def by_variation(findings: Findings) -> Iterator[tuple[object, ...]]:
-    """Yield Qwen's layer with something else about the memory, or what it is asked for."""
-    (tile_n,) = VARIED.tiles
-    designs: tuple[dict[str, object], ...] = (
-        {"tiling": "static", "tile_n": tile_n},
-        {"tiling": "dynamic", "flops_per_cycle": PUBLISHED_FLOPS},
-    )
-    size: dict[str, object] = {"model": VARIED.model, "batch": VARIED.batch}
-    for each in (Variation("nothing"), *VARIATIONS):
-        for design in designs:
-            setting = size | {"tile_f": each.tile_f} | design
-            yield each.title, design["tiling"], *_beside(findings, setting, each.hardware)
+    """Yield layers with something else about the memory, or what it is asked for."""
+    for layer in VARIED:
+        for each in (Variation("nothing", layers=VARIED), *VARIATIONS):
+            if layer not in each.layers:
+                continue
+            size: dict[str, object] = {"model": layer.model, "batch": layer.batch}
+            size |= {"tile_f": each.tile_f}
+            static = size | {"tiling": "static", "tile_n": layer.tiles[0]}
+            dynamic = size | {"tiling": "dynamic", "flops_per_cycle": PUBLISHED_FLOPS}
+            for setting in (static, dynamic):
+                cells = _beside(findings, setting, each.hardware)
+                yield layer.title, each.title, setting["tiling"], *cells
 
 
 def row_hits_percent(view: View, setting: Setting) -> float:
