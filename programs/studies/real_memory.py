@@ -9,7 +9,7 @@ and the fastest ones (Mixtral from 128 rows on, Qwen 64 to 256); figures 12 to 1
 
 What moves them is asked of Qwen's layer of batch 64: its weights in other tiles, its tensors at
 other places, the memory with another mapping, scheduler, window, or with fewer and wider channels,
-all of the same peak. Mixtral's, whose tensors begin at multiples of 16 MiB, is placed otherwise,
+all of the same peak. Mixtral's, whose weights lie multiples of 16 MiB apart, is placed otherwise,
 too.
 
 Run: python -m fabric study programs/studies/real_memory.py -o real_memory
@@ -29,7 +29,7 @@ from fabric import Picture, Study, StudyTable
 def study() -> Study:
     """Return the study."""
     return Study(
-        program=PROGRAMS / "studies/memory/moe_or_attention.py",
+        program=PROGRAMS / "moe_or_attention.py",
         question="Which ratios of the paper hold on a memory that has banks, and what moves them?",
         space=space(),
         tables=(

@@ -1,17 +1,13 @@
 """The paper's layers and its attention in one program, for studies that put both beside each other.
 
-Run:      python -m fabric run programs/studies/memory/moe_or_attention.py -p part=attention
+Run:      python -m fabric run programs/moe_or_attention.py -p strategy=coarse
 Computes: what moe.py or attention.py does.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Literal
-
-# Both stand in the folder of the programs.
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import attention
 import moe
@@ -21,7 +17,7 @@ from fabric import Program
 
 
 def build(
-    part: Literal["moe", "attention"] = "moe",
+    part: Literal["moe", "attention"] = "attention",
     model: ModelName = "qwen3-30b-a3b",
     batch: int = 64,
     tiling: Literal["static", "dynamic"] = "static",
