@@ -10,6 +10,7 @@ from typing import Final
 
 from fabric.arguments.described import refuse
 from fabric.runs.report import Report
+from fabric.study.memory_numbers import MEMORY_METRICS
 from fabric.study.outcome import Outcome, metric
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.wording import one_of
@@ -21,7 +22,8 @@ _OF_THE_HOST: Final = ("wall_seconds", "signal")
 METRICS: Final = tuple(
     each.name for each in fields(Report) if each.type in _NUMBERS and each.name not in _OF_THE_HOST
 )
-"""The numbers of every report; what a program adds is ``extra.NAME``."""
+"""The numbers of every report; what a memory counts is ``hbm.NAME``, what a program adds
+``extra.NAME``."""
 
 _HOLDS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     "<=": operator.le,
@@ -90,8 +92,9 @@ def check_metric(name: str) -> None:
     Raises:
         ConfigurationError: there is none of that name.
     """
-    if name not in METRICS and not re.fullmatch(r"extra\.\w+", name):
+    if name not in (*METRICS, *MEMORY_METRICS) and not re.fullmatch(r"extra\.\w+", name):
         refuse(
-            f"there is no metric {name}: expected {one_of(list(METRICS), name)}, or extra.NAME",
+            f"there is no metric {name}: expected {one_of(list(METRICS), name)}, "
+            "hbm.NAME of a memory with banks, or extra.NAME",
             ConfigurationError,
         )

@@ -18,6 +18,7 @@ from fabric.loading.program_file import Loaded, executed, wired
 from fabric.runs.report import Report
 from fabric.runs.simulation import simulate
 from fabric.study.conditions import METRICS
+from fabric.study.memory_numbers import memory_numbers
 from fabric.study.outcome import Outcome, Point, Status
 from fabric.study.space import Scalar, Setting
 from fabric.study.study import Study
@@ -173,6 +174,7 @@ def _depth(name: str, value: Scalar) -> int:
 
 def _numbers(report: Report) -> JsonObject:
     found: JsonObject = {name: getattr(report, name) for name in METRICS}
+    found |= memory_numbers(report.hbm)
     return found | {f"extra.{name}": _own(value) for name, value in report.extra.items()}
 
 

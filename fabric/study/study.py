@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from fabric.study.findings import Findings
 
-__all__ = ["Picture", "Study"]
+__all__ = ["Picture", "Study", "StudyTable"]
 
 DEFAULT_METRIC: Final = "cycles"
 
@@ -47,6 +47,25 @@ class Picture(Described):
     caption: str = ""
 
 
+@dataclass(frozen=True)
+class StudyTable(Described):
+    """A table of a study's points.
+
+    Attributes:
+        title: above it.
+        columns: their titles.
+        rows: computes them, a text, a number or None for each column.
+        caption: what to see in it.
+    """
+
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
+
+    title: str
+    columns: tuple[str, ...]
+    rows: Callable[[Findings], Iterable[Sequence[object]]]
+    caption: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Study(Described):
     """A set of runs that answers one question.
@@ -62,6 +81,7 @@ class Study(Described):
         where: conditions on metrics, as in ``on_chip_requirement_bytes <= 2e6``.
         known: published values.
         claims: sentences to be computed again.
+        tables: beside those of every study.
         pictures: beside those of every study.
         name: the file's where empty.
     """
@@ -78,6 +98,7 @@ class Study(Described):
     where: tuple[str, ...] = ()
     known: tuple[KnownValue, ...] = ()
     claims: tuple[Claim, ...] = ()
+    tables: tuple[StudyTable, ...] = ()
     pictures: tuple[Picture, ...] = ()
     name: str = ""
 

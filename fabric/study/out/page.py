@@ -14,6 +14,7 @@ from fabric.study.out.markup import (
     table,
     text,
 )
+from fabric.study.out.own_tables import tables_html
 from fabric.study.out.page_data import page_data, points_on_page
 from fabric.study.out.rows import best_table
 from fabric.study.out.sentences import answer, caveats, counts, failures
@@ -59,6 +60,7 @@ def page_html(result: StudyResult, pictures: Pictures, command: str) -> str:
             ),
             "front": _front(result),
             "pictures": section("Pictures", "\n".join(map(_picture, pictures.made)), "pictures"),
+            "tables": tables_html(result),
             "beside": section("Published values beside ours", beside_html(result), "published"),
             "claims": section("Claims", claims_html(result), "claims"),
             "proved": section("What was proved without a run", _proved(result), "proved"),

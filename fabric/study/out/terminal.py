@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from fabric.study.known import Verdict
+from fabric.study.out.own_tables import Filled, filled_tables
 from fabric.study.out.rows import (
     Judged,
     beside,
@@ -58,6 +59,8 @@ def render(result: StudyResult, console: Console) -> None:
     if table.rows:
         print_title(console, table.title)
         _table(console, table.columns, table.rows, _ROWS, "point ")
+    for each in filled_tables(result):
+        _own_table(each, console)
     _beside(result, console)
     claims = judged(result)
     if claims:
@@ -97,6 +100,18 @@ def _table(
         print_line(console, Text(f"{called}{row[0]}  {told}"))
     if len(rows) > shown:
         console.print(f"and {len(rows) - shown:,} more", style="dim")
+
+
+def _own_table(filled: Filled, console: Console) -> None:
+    print_title(console, visible(filled.table.title))
+    if filled.trouble:
+        print_line(console, Text(visible(f"not computed: {filled.trouble}"), style="red"))
+        return
+    columns = list(map(visible, filled.table.columns))
+    rows = [[visible(x) if isinstance(x, str) else x for x in row] for row in filled.rows]
+    _table(console, columns, rows, len(rows))
+    if filled.table.caption:
+        print_line(console, Text(visible(filled.table.caption), style="dim"))
 
 
 def _width(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> int:

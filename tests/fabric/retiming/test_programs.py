@@ -30,6 +30,7 @@ SHIPPED: Final[dict[str, dict[str, Any]]] = {
     "moe": {"model": "tiny", "batch": 32},
     "moe dynamic": {"model": "tiny", "batch": 32, "tiling": "dynamic"},
     "moe shared": {"model": "tiny", "batch": 32, "regions": 2},
+    "moe_or_attention": {"requests": 16},
     "own_function": {},
     "own_operator": {},
     "ragged_attention": {},
@@ -46,7 +47,10 @@ UNCONTENDED: Final = Hardware(hbm=FixedDescription(latency_cycles=23, bytes_per_
 BURSTS: Final = "the HBM serves bursts as they come"
 
 ARRIVALS: Final = frozenset(
-    ("attention", "decoder", "edit_distance", "moe", "moe dynamic", "moe shared", "top2_moe")
+    (
+        *("attention", "decoder", "edit_distance", "moe", "moe dynamic", "moe shared"),
+        *("moe_or_attention", "top2_moe"),
+    )
 )
 """What these do hangs on what comes first."""
 

@@ -1,0 +1,62 @@
+"""The paper's layers and its attention in one program, for studies that put both beside each other.
+
+Run:      python -m fabric run programs/moe_or_attention.py -p strategy=coarse
+Computes: what moe.py or attention.py does.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import attention
+import moe
+from layers.models import ModelName
+
+from fabric import Program
+
+
+def build(
+    part: Literal["moe", "attention"] = "attention",
+    model: ModelName = "qwen3-30b-a3b",
+    batch: int = 64,
+    tiling: Literal["static", "dynamic"] = "static",
+    tile_n: int | None = None,
+    tile_f: int = 64,
+    regions: int | None = None,
+    flops_per_cycle: int | None = None,
+    channel_depth: int | None = None,
+    routing: Path | None = None,
+    strategy: Literal["coarse", "interleaved", "dynamic"] = "dynamic",
+    kv: Path | None = None,
+    requests: int | None = None,
+    seed: int = 0,
+) -> Program:
+    """Wire one of both; what is None is left to it.
+
+    Args:
+        part: which.
+        model: as ``moe.py`` takes it, and so up to ``tile_f``, and ``routing``.
+        batch: the same.
+        tiling: the same.
+        tile_n: as the one that is wired takes it, and so up to ``channel_depth``, and ``seed``.
+        tile_f: as ``moe.py`` takes it.
+        regions: as the one that is wired takes it.
+        flops_per_cycle: the same.
+        channel_depth: the same.
+        routing: as ``moe.py`` takes it.
+        strategy: as ``attention.py`` takes it, and so up to ``requests``.
+        kv: the same.
+        requests: the same.
+        seed: of drawn sizes and of all data.
+    """
+    both = {
+        "tile_n": tile_n,
+        "regions": regions,
+        "flops_per_cycle": flops_per_cycle,
+        "channel_depth": channel_depth,
+    }
+    stated = {name: value for name, value in both.items() if value is not None}
+    if part == "attention":
+        return attention.build(strategy, kv, requests, seed=seed, **stated)
+    return moe.build(model, batch, tiling, tile_f=tile_f, routing=routing, seed=seed, **stated)

@@ -1,0 +1,188 @@
+"""The paper's workloads on the flat memory and on one with banks: which points, and which is which.
+
+Both give 1,024 bytes a cycle at best: the flat one to anybody, the one with banks (HBM2, 2000 Mbps,
+32 channels) by what is asked for together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
+from typing import Final, TypeAlias
+
+from fabric import ConfigurationError, Findings, Outcome, Space, grid, zipped
+from paper.workloads import (
+    MIXTRAL_64,
+    MIXTRAL_1024,
+    QWEN_64,
+    QWEN_1024,
+    CacheTrace,
+    Layer,
+    cache_traces,
+    multiplexed,
+)
+
+__all__ = ["BANKED", "FLAT", "LAYERS", "TRACES_14", "TRACE_15", "VARIATIONS", "VARIED"]
+__all__ += ["Keys", "Variation", "View", "space"]
+
+Keys: TypeAlias = Mapping[str, str | int | bool]
+"""Values of hardware keys, ``hardware.SECTION.KEY``."""
+
+_HARDWARE: Final = "hardware."
+_MODEL: Final = "hardware.hbm.model"
+FLAT: Final[Keys] = {_MODEL: "flat"}
+BANKED: Final[Keys] = {_MODEL: "banked"}
+
+LAYERS: Final = (
+    MIXTRAL_64,
+    QWEN_64,
+    replace(MIXTRAL_1024, tiles=(128, 256, 512, 1024)),
+    replace(QWEN_1024, tiles=(64, 128, 256)),
+)
+"""Those of figures 9 and 10; of batch 1024 the tiles that the text names, and the fastest ones."""
+
+TRACES_14: Final = cache_traces(64)
+TRACE_15: Final[CacheTrace] = next(each for each in TRACES_14 if each.deviation == 996)
+
+
+def space() -> Space:
+    """Return the points of figures 9, 10 and 12 to 15 on both memories, and the variations."""
+    moe = grid(part=("moe",))
+    alone = reduce(add, (each.space for each in LAYERS))
+    shared = multiplexed("static") + multiplexed("dynamic")
+    attention = grid(part=("attention",))
+    traces = grid(
+        kv=[each.path for each in TRACES_14], requests=(64,), strategy=("interleaved", "dynamic")
+    )
+    # That trace with all of its requests is one of figure 14, too.
+    blocks = zipped(requests=(16, 16, 64), strategy=("coarse", "dynamic", "coarse"))
+    workloads = (
+        moe * zipped(tile_f=(64,)) * alone
+        + moe * zipped(tile_f=(48,), flops_per_cycle=(1024,)) * shared
+        + attention * (traces + grid(kv=[TRACE_15.path]) * blocks)
+    )
+    both = _with(FLAT) * workloads + _with(BANKED) * workloads
+    return reduce(add, (_varied(each) for each in VARIATIONS), both)
+
+
+def _varied(each: Variation) -> Space:
+    layers = reduce(add, (layer.published_space for layer in each.layers))
+    asked = grid(part=("moe",), tile_f=(each.tile_f,)) * layers
+    banked = _with(each.hardware) * asked
+    return banked + _with(FLAT) * asked if each.on_both else banked
+
+
+def _with(keys: Keys) -> Space:
+    return zipped({name: (value,) for name, value in keys.items()})
+
+
+VARIED: Final = (replace(QWEN_64, tiles=(64,)), replace(MIXTRAL_64, tiles=(32,)))
+"""Layers with the fastest of their static tiles, and the dynamic one."""
+
+
+@dataclass(frozen=True)
+class Variation:
+    """Something else about the memory with banks, or what it is asked for.
+
+    Attributes:
+        title: in a table.
+        keys: of the hardware, beside ``BANKED``.
+        tile_f: columns of a weight tile.
+        on_both: whether it changes what the flat memory does, too.
+        layers: of ``VARIED``, that run so.
+    """
+
+    title: str
+    keys: Keys = field(default_factory=dict)
+    tile_f: int = 64
+    on_both: bool = False
+    layers: tuple[Layer, ...] = (VARIED[0],)
+
+    @property
+    def hardware(self) -> Keys:
+        """All hardware keys of its points."""
+        return {**BANKED, **self.keys}
+
+
+_CONTIGUOUS: Final[Keys] = {"hardware.placement.tiles": "contiguous"}
+# Another channel, pseudo channel, bank group and bank for each tensor.
+_STAGGERED: Final[Keys] = {"hardware.placement.stagger_bytes": 2**18 + 2**12 + 2**11 + 2**6}
+VARIATIONS: Final = (
+    Variation("weight tiles of 128 columns", tile_f=128, on_both=True),
+    Variation("weight tiles of 256 columns", tile_f=256, on_both=True),
+    Variation("contiguous tiles", _CONTIGUOUS, layers=VARIED),
+    Variation("staggered starts", _STAGGERED, layers=VARIED),
+    Variation("contiguous tiles, staggered starts", {**_CONTIGUOUS, **_STAGGERED}, layers=VARIED),
+    Variation("no channel hash", {"hardware.hbm.mapping": "interleaved"}),
+    Variation("first come", {"hardware.hbm.scheduler": "first come"}),
+    Variation("a window of 128 bursts", {"hardware.hbm.read_window_bursts": 128}),
+    Variation("no refresh", {"hardware.hbm.refreshes": False}),
+    Variation(
+        "16 channels, bursts of 64 bytes",
+        {
+            "hardware.hbm.channels": 16,
+            "hardware.hbm.burst_bytes": 64,
+            "hardware.hbm.row_bytes": 2048,
+        },
+    ),
+    Variation(
+        "8 channels, bursts of 128 bytes",
+        {
+            "hardware.hbm.channels": 8,
+            "hardware.hbm.burst_bytes": 128,
+            "hardware.hbm.request_bytes": 128,
+            "hardware.hbm.row_bytes": 4096,
+        },
+    ),
+)
+"""The same peak, all of them."""
+
+
+@dataclass(frozen=True)
+class View:
+    """The findings of a study on one memory.
+
+    Attributes:
+        findings: of all.
+        keys: all hardware keys of the points that are seen.
+        setting: that they have besides.
+    """
+
+    findings: Findings
+    keys: Keys
+    setting: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """Those with these keys."""
+        return self.matching()
+
+    @property
+    def front(self) -> list[int]:
+        """Indices of those that nothing dominates."""
+        seen = {each.index for each in self.outcomes}
+        return [each for each in self.findings.front if each in seen]
+
+    def matching(self, **setting: object) -> list[Outcome]:
+        """Return the outcomes with these values and no other hardware keys."""
+        return [
+            each
+            for each in self.findings.matching(**self.setting, **setting)
+            if self.keys
+            == {name: value for name, value in each.setting.items() if name.startswith(_HARDWARE)}
+        ]
+
+    def value(self, metric: str, **setting: object) -> float | None:
+        """Return a metric of the only point with these values; None where it did not complete.
+
+        Raises:
+            ConfigurationError: there is no such point, or there are several.
+        """
+        found = self.matching(**setting)
+        if len(found) != 1:
+            told = ", ".join(f"{name}={value}" for name, value in setting.items())
+            raise ConfigurationError(f"{len(found)} points have {told} on this memory: expected 1")
+        value = found[0].numbers.get(metric) if found[0].status == "completed" else None
+        return value if isinstance(value, int | float) else None

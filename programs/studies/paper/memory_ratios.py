@@ -1,0 +1,168 @@
+"""The ratios of figures 9, 10 and 12 to 15, on one memory and on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from fabric import Findings
+from paper.attention import speedups
+from paper.claims import published_claim
+from paper.memories import BANKED, FLAT, LAYERS, TRACE_15, Keys, View
+from paper.multiplexing import overhead_percent, ratio
+from paper.printed import Printed
+from paper.tiling import BATCH_64, BATCH_1024, EQUAL_FLOPS, FIRST_VERSION, Comparison, designs
+from paper.workloads import Layer, cache_traces
+
+__all__ = ["COLUMNS", "RATIOS", "Ratio", "became", "rows"]
+
+Compute: TypeAlias = Callable[[View], Sequence[float]]
+
+COLUMNS: Final = ("figure", "what", "published", "flat", "banked", "what became of it")
+_SLACK: Final = 0.02
+"""Ratios that differ by less are the same: our cycles are held to no more of the authors'."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """What the paper compares.
+
+    Attributes:
+        figure: whose.
+        what: is compared.
+        published: the number; empty where none is.
+        compute: it, or of a range all values.
+        setting: that its points have besides.
+    """
+
+    figure: str
+    what: str
+    published: str
+    compute: Compute
+    setting: Mapping[str, object] = field(default_factory=dict)
+
+    def on(self, findings: Findings, keys: Keys) -> tuple[float, ...]:
+        """Return its values on the memory with these hardware keys."""
+        return tuple(self.compute(View(findings, keys, self.setting)))
+
+    @property
+    def printed(self) -> Printed:
+        """The form of its numbers."""
+        return Printed.parse(self.published or "1.00")
+
+
+def rows(findings: Findings) -> Iterator[tuple[object, ...]]:
+    """Yield each ratio as published and on both memories, and what became of it."""
+    for each in RATIOS:
+        flat, banked = each.on(findings, FLAT), each.on(findings, BANKED)
+        told = each.printed.told
+        became_of = became(flat, banked, in_percent=each.printed.unit == "%")
+        yield each.figure, each.what, each.published, told(flat), told(banked), became_of
+
+
+def became(flat: Sequence[float], banked: Sequence[float], *, in_percent: bool) -> str:
+    """Say what becomes of a ratio, of a range of the ratios at its ends.
+
+    Args:
+        flat: its values on the flat memory.
+        banked: those on the one with banks.
+        in_percent: whether it says by how many per cent something is more: 5 is a ratio of 1.05.
+    """
+    told = []
+    for pick in (min, max) if len(flat) > 1 else (max,):
+        before, after = (
+            1 + value / 100 if in_percent else value for value in (pick(flat), pick(banked))
+        )
+        change = 100 * (after / before - 1)
+        if abs(change) < 100 * _SLACK:
+            told.append("holds")
+        elif (before - 1) * (after - 1) < 0:
+            told.append("turns round")
+        else:
+            told.append(f"{'grows' if change > 0 else 'shrinks'} by {abs(change):.0f} %")
+    return told[0] if len(set(told)) == 1 else " to ".join(told)
+
+
+def _tiling(figure: str, text: str, value: str, comparison: Comparison) -> Ratio:
+    """Return a number of figure 9 or 10, of the tiles that are run here."""
+    text, _, published = published_claim(text, value)
+    mine = replace(comparison, layer=_run_here(comparison.layer))
+    return Ratio(figure, text, published, lambda view: mine(view).values, {"tile_f": 64})
+
+
+def _run_here(layer: Layer) -> Layer:
+    (found,) = (each for each in LAYERS if (each.title, each.batch) == (layer.title, layer.batch))
+    return found
+
+
+def _best(layer: Layer) -> Ratio:
+    """Return the ratio of the fastest static tile's cycles to those of the dynamic one."""
+
+    def compute(view: View) -> Sequence[float]:
+        counted = "all experts"
+        fixed, ours = designs(view, layer, counted, counted, EQUAL_FLOPS)
+        return (min(each.cycles for each in fixed.values()) / ours.cycles,)
+
+    figure = "9" if layer.batch == 64 else "10"
+    what = f"{layer.title}: dynamic vs the fastest static tile, 4096 FLOPs per cycle on both sides"
+    return Ratio(figure, what, "", compute, {"tile_f": 64})
+
+
+def _gain(text: str, tiling: str) -> Ratio:
+    text, _, published = published_claim(text)
+
+    def compute(view: View) -> Sequence[float]:
+        return (ratio(view, "compute_utilization", tiling),)
+
+    return Ratio("12", text, published, compute, {"tile_f": 48})
+
+
+def _overhead(text: str, tiling: str) -> Ratio:
+    text, _, published = published_claim(text)
+
+    def compute(view: View) -> Sequence[float]:
+        return (overhead_percent(view, tiling, 32),)
+
+    return Ratio("12, 13", text, published, compute, {"tile_f": 48})
+
+
+def _of_traces(kv_class: str) -> Ratio:
+    text, _, published = published_claim(f"Dynamic over interleave, {kv_class} variation (range)")
+    traces = cache_traces(64, kv_class)
+
+    def compute(view: View) -> Sequence[float]:
+        return speedups(view, "interleaved", traces)
+
+    return Ratio("14", text, published, compute, {"requests": 64})
+
+
+def _over_blocks(requests: int) -> Ratio:
+    text, _, published = published_claim(f"Dynamic over coarse, batch {requests}")
+
+    def compute(view: View) -> Sequence[float]:
+        return speedups(view, "coarse", (TRACE_15,))
+
+    return Ratio("15", text, published, compute, {"requests": requests})
+
+
+_FIRST: Final = ("bars annotated", "3.8")
+"""Says only so much of itself: see how ``FIRST_VERSION`` takes it."""
+
+RATIOS: Final = (
+    *(_tiling("9", text, "", each) for text, each in BATCH_64.items() if each.of_cycles),
+    *(_tiling("10", text, "", each) for text, each in BATCH_1024.items() if each.of_cycles),
+    replace(
+        _tiling("10, first version", *_FIRST, FIRST_VERSION[_FIRST]),
+        what="Mixtral b1024 dynamic vs tile=1024 speedup",
+    ),
+    *map(_best, LAYERS),
+    _gain("Static tiling: compute utilisation gain at 32 regions", "static"),
+    _overhead("Static tiling: overhead at 32 regions", "static"),
+    _gain("Dynamic tiling: utilisation gain at 32 regions", "dynamic"),
+    _overhead("Dynamic tiling: overhead at 32 regions", "dynamic"),
+    _of_traces("low"),
+    _of_traces("high"),
+    *map(_over_blocks, (16, 64)),
+)
+"""Those that cycles have a part in."""

@@ -1,0 +1,203 @@
+"""The paper's figures on the memory with banks: which points, and what is said of their numbers."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+from paper.memories import BANKED, FLAT, LAYERS, VARIATIONS, VARIED, View
+from paper.memory_ratios import RATIOS, became, rows
+from paper.memory_tables import lost
+
+from fabric import Outcome, Study, load_hardware, run_point, simulate
+from fabric.loading.program_file import executed
+from fabric.study.evaluation import Job, loaded_of
+from fabric.study.out.own_tables import filled_tables
+from fabric.study.result import StudyResult
+from fabric.study.space import Scalar
+from tests.programs.loading import PROGRAMS
+from tests.programs.studies.made import made, opened
+
+MODEL = "hardware.hbm.model"
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    """The study, as the command opens it."""
+    return opened("real_memory")
+
+
+def rest(setting: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Return what a point has beside the memory's model."""
+    return tuple(sorted((name, each) for name, each in setting.items() if name != MODEL))
+
+
+def numbers(setting: Mapping[str, Any], slower: float) -> dict[str, float]:
+    """Return numbers of a point; dynamic designs on banks take so many times more."""
+    banked = setting[MODEL] == "banked"
+    cycles = 2000 if setting.get("tiling") == "static" else 1000
+    cycles += 1500 if setting.get("strategy") in ("coarse", "interleaved") else 0
+    cycles += setting.get("tile_n") or 0
+    dynamic = setting.get("tiling") == "dynamic" or setting.get("strategy") == "dynamic"
+    factor = 1 if not banked else slower if dynamic else 2
+    found = {
+        "cycles": cycles * factor,
+        "compute_utilization": 1 / cycles / factor,
+        "on_chip_requirement_artifact_bytes": 10 * (setting.get("tile_n") or 8),
+        "extra.on_chip_requirement_artifact_active_bytes": 5 * (setting.get("tile_n") or 8),
+    }
+    if banked:
+        found |= {"hbm.row_hits": 30, "hbm.row_misses": 10, "hbm.row_conflicts": 60}
+        bus = {"data": 50, "refresh": 10, "turnaround": 1, "window": 30, "conflict": 4, "idle": 5}
+        found |= {f"hbm.{name}_bus_cycles": count for name, count in bus.items()}
+    return found
+
+
+def _varied() -> int:
+    """Return how many designs the last table has: both of each layer, as it is and varied."""
+    return 2 * (len(VARIED) + sum(len(each.layers) for each in VARIATIONS))
+
+
+def test_points(study: Study) -> None:
+    """Each once; every one on the flat memory is on that with banks, too; no key is unknown."""
+    points = [study.whole(setting) for setting in study.space]
+    flat = {rest(each) for each in points if each[MODEL] == "flat"}
+    banked = {rest(each) for each in points if each[MODEL] == "banked"}
+
+    assert len(points) == len(flat) + len(banked)
+    assert flat < banked
+    assert 2 * sum(len(each.layers) for each in VARIATIONS if each.keys) == len(banked - flat)
+    names = {name for each in points for name in each if not name.startswith("hardware.")}
+    assert names <= set(inspect.signature(executed(study.program).build).parameters)
+
+
+def test_same_peak(study: Study) -> None:
+    """All memories of the study give 1,024 bytes a cycle at best."""
+    seen: dict[object, int] = {}
+    for index, setting in enumerate(study.space):
+        keys = tuple((name, each) for name, each in setting.items() if name.startswith("hardware"))
+        seen.setdefault(keys, index)
+    peaks = set()
+    for index in seen.values():
+        point = study.point(index)
+        small: dict[str, Scalar] = {"part": "moe", "model": "tiny", "batch": 8, "tile_f": 16}
+        small |= {name: each for name, each in point.setting.items() if name.startswith("hardware")}
+        loaded, _ = loaded_of(Job(point, str(study.program), None, small, None))
+        peaks.add(loaded.program.hardware.hbm.peak_bytes_per_cycle)
+
+    assert {load_hardware(PROGRAMS / "hardware/paper.toml").hbm.peak_bytes_per_cycle} == peaks
+    assert len(seen) == 2 + len([each for each in VARIATIONS if each.keys])
+
+
+@pytest.mark.parametrize("slower", [2, 4])
+def test_ratios(study: Study, slower: float) -> None:
+    """Banks take twice as long, or four times where designs are dynamic: then ratios halve."""
+    result = made(study, lambda setting: numbers(setting, slower))
+    found = {str(row[1]): row for row in rows(result)}
+
+    assert len(found) == len(RATIOS)
+    for each in RATIOS:
+        _, what, published, *told, became_of = found[each.what]
+        flat, banked = each.on(result, FLAT), each.on(result, BANKED)
+        if each.what.startswith("PID"):
+            continue  # the memory of the designs has a part in it
+        if "relative to" in each.what:
+            # More cycles, in per cent: the ratio is upside down.
+            expected = [100 * ((1 + one / 100) * slower / 2 - 1) for one in flat]
+        elif " vs " in each.what or each.what.startswith("Dynamic over"):
+            expected = [one * 2 / slower for one in flat]
+        else:
+            expected = list(flat)  # both sides are of one tiling
+        assert pytest.approx(expected) == list(banked), what
+        assert [each.printed.told(one) for one in (flat, banked)] == told
+        assert published == each.published
+        assert ("holds" == became_of) == (expected == list(flat)), what
+    assert f"{2008 / 1000:.4f}" == found["Qwen b64 dynamic vs tile=8 speedup"][3]
+
+
+@pytest.mark.parametrize(
+    ("flat", "banked", "in_percent", "told"),
+    [
+        ([1.65], [1.64], False, "holds"),
+        ([1.65], [1.32], False, "shrinks by 20 %"),
+        ([1.5], [1.8], False, "grows by 20 %"),
+        ([1.2], [0.9], False, "turns round"),
+        ([0.5], [5.5], True, "grows by 5 %"),
+        ([0.5], [-0.5], True, "holds"),
+        ([1.1, 1.5], [1.1, 1.2], False, "holds to shrinks by 20 %"),
+        ([1.1, 1.5], [1.5, 1.1], False, "holds"),
+    ],
+)
+def test_became(flat: list[float], banked: list[float], in_percent: bool, told: str) -> None:
+    """Within 2 % a ratio holds; of a range its ends are compared, wherever they are."""
+    assert told == became(flat, banked, in_percent=in_percent)
+
+
+def test_tables_and_pictures(study: Study) -> None:
+    """All have rows; what buses are lost to is told from five per cent on, the most first."""
+    result = made(study, lambda setting: numbers(setting, 3))
+    filled = filled_tables(result)
+
+    assert [""] * 4 == [each.trouble for each in filled]
+    assert [len(RATIOS), 2 * len(LAYERS) + 6, 13, _varied()] == [len(each.rows) for each in filled]
+    row = filled[1].rows[1]
+    assert ("dynamic", 1000, 3000, "3.00", "50", "30") == row[1:7]
+    assert "full windows 30 %, refresh 10 %, no requests 5 %" == row[7]
+    for picture in study.pictures:
+        figure = Figure(layout="constrained")
+        picture.draw(result, figure)
+        figure.draw_without_rendering()
+        assert all(axes.has_data() for axes in figure.axes)
+
+
+def test_a_point_that_did_not_complete(study: Study) -> None:
+    """The table says which; nothing is made up."""
+    result = made(
+        study,
+        lambda setting: None if setting.get("kv") else numbers(setting, 2),
+    )
+
+    assert "did not complete" in filled_tables(result)[0].trouble
+
+
+def test_small_run(study: Study) -> None:
+    """Attention of 16 requests really runs on both: the same traffic, and every cycle counted."""
+    wanted = {"strategy": "dynamic", "requests": 16}
+    outcomes: dict[str, Outcome] = {}
+    for index, setting in enumerate(study.space):
+        if wanted.items() <= setting.items():
+            outcomes[str(setting[MODEL])] = run_point(study, study.point(index))
+    flat, banked = outcomes["flat"], outcomes["banked"]
+    result = StudyResult(study, (flat, banked))
+    data_percent, told = lost(View(result, BANKED), wanted)
+    cycles = View(result, BANKED).value("cycles")
+    moved = banked.numbers["hbm_bytes_moved"]
+
+    assert ["completed"] * 2 == [flat.status, banked.status]
+    assert flat.numbers["hbm_bytes_moved"] == moved
+    assert cycles is not None
+    assert cycles > (View(result, FLAT).value("cycles") or 0)
+    # Independent of the counters: bytes moved, of 1,024 a cycle.
+    assert pytest.approx(100 * moved / 1024 / cycles, abs=0.5) == data_percent
+    assert told
+    requests = sum(banked.numbers[f"hbm.row_{each}"] for each in ("hits", "misses", "conflicts"))
+    assert requests == moved / 64
+    assert not [name for name in flat.numbers if name.startswith("hbm.")]
+
+
+@pytest.mark.parametrize(
+    ("part", "parameters"),
+    [
+        ("moe", {"model": "tiny", "batch": 8, "tile_n": 4, "tile_f": 16, "regions": 2}),
+        ("attention", {"strategy": "coarse", "requests": 3, "regions": 2, "channel_depth": 2}),
+    ],
+)
+def test_same_programs(study: Study, part: str, parameters: Mapping[str, Any]) -> None:
+    """What the study runs is what the figures run."""
+    both = executed(study.program).build(part=part, **parameters)
+    alone = executed(PROGRAMS / f"{part}.py").build(**parameters)
+
+    assert simulate(alone) == simulate(both)
