@@ -163,7 +163,9 @@ class BankedMemory:
     def _is_complete(self, client: Client) -> bool:
         """Whether all of the tile that is asked for, if one is, is known to come."""
         asked = client.asked
-        return asked is not None and not self._ports[asked.ports, c.OPEN].any()
+        if asked is None:
+            return False
+        return not any(self._ports.item(port, c.OPEN) for port in asked.ports)
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
         """Go on to the first completion of what was asked for, or up to ``horizon_cycle``."""
@@ -177,7 +179,7 @@ class BankedMemory:
         for client in done:
             asked, client.asked = client.asked, None
             assert asked is not None
-            ready = int(self._ports[asked.ports, c.READY].max())
+            ready = max(self._ports.item(port, c.READY) for port in asked.ports)
             client.unit.answered(max(ready, client.unit.now) + 1)
         return [client.unit for client in done]
 
