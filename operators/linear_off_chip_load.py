@@ -49,7 +49,8 @@ class LinearOffChipLoad(Load):
 
     Timing:
         A tile of R rows takes R * ceil(row bytes / request bytes) requests. One tile is under way
-        at a time; an uncontended one takes its bundles + 18 cycles on the paper's HBM.
+        at a time, unless the memory prefetches; an uncontended one takes its bundles + 18 cycles
+        on the paper's HBM.
 
     Memory:
         On chip, one tile while it is under way; off chip, each tile read, again where it is
@@ -184,6 +185,7 @@ class _View:
 async def _read(ports: Ports, tiles: Tiles, view: _View, last_stop: int) -> None:
     """Read a view of ``tiles``; its last element closes ``last_stop`` dimensions more."""
     rank = len(view.shape)
+    ports.announce(*tiles.sizes, (number for number, _, _ in view if number is not None))
     for number, level, empty_dimension in view:
         # Only the last one closes all dimensions of the view.
         stop = level + last_stop if level == rank else level

@@ -33,6 +33,7 @@ def build(
     tile_batch: int = 16,
     tile_inter: int = 16,
     seed: int = 42,
+    by_columns: bool = False,
 ) -> Program:
     """Wire one expert for ``batch`` tokens.
 
@@ -43,6 +44,8 @@ def build(
         tile_batch: rows of a tile; it divides ``batch``.
         tile_inter: columns of a gate and up tile; it divides ``inter``.
         seed: of all data.
+        by_columns: gate and up are stored column by column, so that all tiles have rows of
+            ``hidden`` elements.
     """
     for name, value, least in (
         ("batch", batch, 1),
@@ -70,8 +73,11 @@ def build(
 
         return Tensor((rows, cols), numbers)
 
-    x, gate, up = random(0, batch, hidden), random(1, hidden, inter), random(2, hidden, inter)
-    down = random(3, inter, hidden)
+    x, down = random(0, batch, hidden), random(3, inter, hidden)
+    weight_shape, weight_tile = (hidden, inter), (hidden, tile_inter)
+    if by_columns:
+        weight_shape, weight_tile = weight_shape[::-1], weight_tile[::-1]
+    gate, up = random(1, *weight_shape), random(2, *weight_shape)
     rows, cols = batch // tile_batch, inter // tile_inter  # tiles
 
     with Program("swiglu") as program:
@@ -79,16 +85,16 @@ def build(
         x_tiles = LinearOffChipLoad(
             x, tile=(tile_batch, hidden), shape=(rows, cols, 1), strides=(1, 0, 1)
         )()
-        # [1, rows, cols, 1] of hidden x tile_inter, read again for every row block
+        # [1, rows, cols, 1] of hidden x tile_inter (or transposed), read again for every row block
         gate_tiles, up_tiles = (
             LinearOffChipLoad(
-                weight, tile=(hidden, tile_inter), shape=(rows, cols, 1), strides=(0, 1, cols)
+                weight, tile=weight_tile, shape=(rows, cols, 1), strides=(0, 1, cols)
             )()
             for weight in (gate, up)
         )
         # [1, rows, cols] of tile_batch x tile_inter
-        gated = Accum(MatmulSum())(x_tiles, gate_tiles)
-        upped = Accum(MatmulSum())(x_tiles, up_tiles)
+        gated = Accum(MatmulSum(transposed=by_columns))(x_tiles, gate_tiles)
+        upped = Accum(MatmulSum(transposed=by_columns))(x_tiles, up_tiles)
         product = Map(Mul())(Map(SiLU())(gated), upped)
         inner, _ = Reshape(chunk=1, dimension=1)(product)  # [1, rows, 1, cols]
         # [1, rows, 1, cols] of tile_inter x hidden
@@ -100,10 +106,10 @@ def build(
 
     def reference() -> NDArray[np.float64]:
         inputs = x.array.astype(np.float64)
-        gates = inputs @ gate.array
-        result: NDArray[np.float64] = (gates / (1 + np.exp(-gates)) * (inputs @ up.array)) @ (
-            down.array
+        gates, ups = (
+            inputs @ (weight.array.T if by_columns else weight.array) for weight in (gate, up)
         )
+        result: NDArray[np.float64] = (gates / (1 + np.exp(-gates)) * ups) @ down.array
         return result
 
     program.expect(y=reference)

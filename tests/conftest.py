@@ -21,10 +21,10 @@ def pytest_configure() -> None:
     would the commands under test.
     """
     from fabric.compiled.kernel import go_on
-    from fabric.memories.flat_kernel import advance
+    from fabric.memories import banked_kernel, flat_kernel
 
-    advance.link()
-    go_on.link()
+    for loop in (go_on, flat_kernel.advance, banked_kernel.advance, banked_kernel.settle):
+        loop.link()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -16,7 +16,7 @@ from fabric.compiled.region import Region
 from fabric.compiled.tables import Tables
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
-from fabric.engine.off_chip import StandIn
+from fabric.engine.off_chip import StandIn, prefetching
 from fabric.engine.ports import Sink
 from fabric.telling.place import is_own
 from fabric.values.stream_type import BoolType, SelectorType, TileType, TupleType, ValueType
@@ -106,7 +106,11 @@ def _channel(sink: Sink) -> Channel | None:
 
 
 def _is_fit(ports: Ports) -> bool:
-    """Whether what an operator, which turns, receives and sends can be written in a table."""
+    """Whether what an operator, which turns, does can be written in a table."""
+    # What it announces is not; a table would say it an element at a time.
+    announces = ports.region is not None and not ports.region.write
+    if announces and prefetching(ports.off_chip) is not None:
+        return False
     return all(_is_coded(each.value) for each in (*ports.input_types, *ports.output_types))
 
 

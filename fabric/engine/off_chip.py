@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from fabric.engine.memory_counters import MemoryCounters
 from fabric.engine.unit import Unit
 
-__all__ = ["Burst", "Counting", "OffChip", "Region", "StandIn", "counters_of"]
+__all__ = [
+    "Burst",
+    "Counting",
+    "OffChip",
+    "Prefetching",
+    "Region",
+    "StandIn",
+    "counters_of",
+    "prefetching",
+]
 
 
 class Burst(NamedTuple):
@@ -130,6 +140,28 @@ class Counting(Protocol):
 def counters_of(memory: OffChip) -> MemoryCounters | None:
     """Return what became of the bandwidth so far; None where the model does not count it."""
     return memory.counters() if isinstance(memory, Counting) else None
+
+
+@runtime_checkable
+class Prefetching(Protocol):
+    """What a memory besides does that fetches what it knows it will be asked for."""
+
+    @property
+    def prefetches(self) -> bool:
+        """Whether it does; else it is told nothing."""
+        ...
+
+    def announce(self, unit: Unit, bursts: Iterator[Burst]) -> None:
+        """Know at the clock of ``unit`` which bursts it hands over next, one by one."""
+        ...
+
+
+def prefetching(memory: OffChip | None) -> Prefetching | None:
+    """Return what stands behind ``memory``, where that fetches what it will be asked for."""
+    behind: object = memory
+    while isinstance(behind, StandIn):
+        behind = behind.memory
+    return behind if isinstance(behind, Prefetching) and behind.prefetches else None
 
 
 class StandIn:

@@ -12,6 +12,7 @@ from fabric.engine.channel import Channel
 from fabric.engine.checked_sink import CheckedSink
 from fabric.engine.discard import Discard
 from fabric.engine.later_sink import LaterSink
+from fabric.engine.off_chip import prefetching
 from fabric.engine.reading import START
 from fabric.engine.unit import ComputeUnit, Unit, Wait
 from fabric.telling.causes import Operation
@@ -125,6 +126,20 @@ class Ports:
         off_chip.submit(unit, region.burst(rows, row_bytes, number))
         unit.off_chip_bytes += rows * row_bytes
         await self.clock.park(unit, Wait(_OFF_CHIP, (), unit.now))
+
+    def announce(self, rows: int, row_bytes: int, numbers: Iterable[int]) -> None:
+        """Say which tiles are asked for next, each in a ``burst``: the memory may fetch ahead.
+
+        Args:
+            rows: of each tile.
+            row_bytes: of one row.
+            numbers: of the tiles; see ``burst``.
+        """
+        memory, region = prefetching(self.off_chip), self.region
+        if memory is not None and region is not None and rows and row_bytes:
+            memory.announce(
+                self.unit, (region.burst(rows, row_bytes, number) for number in numbers)
+            )
 
     def turn(self, *memory: object) -> None:
         """Say that all the operator will do follows from ``memory`` and what it receives next.

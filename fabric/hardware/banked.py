@@ -70,6 +70,8 @@ class BankedDescription(OffChipDescription):
             wait behind these.
         write_high_percent, write_low_percent: a channel turns to writing when its write window is
             filled above the one, or when no read waits, and back when it is below the other.
+        prefetch_requests: what is fetched of the tiles that a linear load will ask for, beyond the
+            one that it has asked for.
     """
 
     model: ClassVar[str] = "banked"
@@ -85,6 +87,7 @@ class BankedDescription(OffChipDescription):
     write_window_bursts: Annotated[int, Bounds(1, 256)] = 32
     write_high_percent: Percent = 80
     write_low_percent: Percent = 20
+    prefetch_requests: Annotated[int, Bounds(0, 2**10)] = 0
     pseudo_channels: Banks | None = None
     bank_groups: Banks | None = None
     banks: Banks | None = None
@@ -169,7 +172,8 @@ class BankedDescription(OffChipDescription):
                 )
         columns = (bursts - 1) * max(values["ccd_l_cycles"], values["burst_cycles"])
         opened = max(values["rcd_read_cycles"], values["rcd_write_cycles"]) + columns
-        least = values["rfc_cycles"] + values["rp_cycles"] + max(values["ras_cycles"], opened) + 2
+        closed = values["rfc_cycles"] + max(1, values["rp_cycles"])
+        least = closed + max(values["ras_cycles"], opened) + 2
         if self.refreshes and values["refi_cycles"] < least:
             raise ConfigurationError(
                 f"refi_cycles is {values['refi_cycles']}: expected at least {least}, in which a "

@@ -26,7 +26,8 @@ def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool
       pseudo channel that has most of them goes on from column command to column command, and is
       refreshed. The last one is that of a write that is ready, and has the data of a read after it.
 
-    What is ready is seen a cycle later; a fixed memory says when that is.
+    What is ready is seen a cycle later; a fixed memory says when that is. A tile that was fetched
+    ahead may be ready when it is asked for.
 
     Args:
         memory: of any model.
@@ -39,6 +40,10 @@ def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool
         answer = memory.startup_cycles + memory.latency_cycles
         return 2 + max(bundles - 1, queue) + answer + 1
     if type(memory) is BankedDescription:
+        if not write and memory.prefetch_requests:
+            requests -= memory.prefetch_requests
+            if requests <= 0:
+                return 1
         timing, bursts = memory.timing, memory.request_bytes // memory.organization.burst_bytes
         bundles = -(-requests // memory.requests_per_bundle)
         last = (bursts - 1) * max(timing.ccd_l_cycles, timing.burst_cycles)

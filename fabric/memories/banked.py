@@ -11,11 +11,14 @@ import numpy as np
 
 from fabric.engine.memory_counters import BusCycles, ChannelTraffic, ClientTraffic, MemoryCounters
 from fabric.memories import banked_columns as c
+from fabric.memories.banked_clients import Client, Part, most_ports
 from fabric.memories.banked_kernel import advance, settle
 from fabric.memories.banked_tables import Tables, table
-from fabric.telling.errors import Refusal
+from fabric.telling.errors import ConfigurationError, Refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fabric.engine.off_chip import Burst
     from fabric.engine.unit import Unit
     from fabric.hardware.banked import BankedDescription
@@ -30,10 +33,10 @@ MOST_REQUESTS: Final = 1 << 28
 
 
 class BankedMemory:
-    """Channels with banks behind one port per client.
+    """Channels with banks behind one port per client, or several where it fetches ahead.
 
     Attributes:
-        requests: handed over so far.
+        requests: that are or will be handed over, of what has been asked for or is fetched ahead.
         requests_per_call: after about so many the loop comes back from compiled code.
         log: the latest commands; see ``banked_columns``. None are kept where it has no row.
     """
@@ -53,11 +56,29 @@ class BankedMemory:
             readers: units that read.
             writers: units that write.
             logged: so many commands are kept.
+
+        Raises:
+            ConfigurationError: it fetches ahead for more of them than have room in its tables.
         """
         self._description: Final = description
-        self._clients: Final = [*readers, *writers]
-        self._port: Final = {unit.index: port for port, unit in enumerate(self._clients)}
-        made = Tables(description, len(self._clients), logged)
+        each = most_ports(description)
+        count = len(readers) * each + len(writers)
+        if count > c.CLIENT_MASK:
+            raise ConfigurationError(
+                f"prefetch_requests is {description.prefetch_requests} in a program with "
+                f"{len(readers):,} operators that read: expected at most "
+                f"{(c.CLIENT_MASK - len(writers)) // len(readers) - 2:,}"
+            )
+        starts = range(0, len(readers) * each, each)
+        ports = [range(start, start + each) for start in starts]
+        ports += [range(port, port + 1) for port in range(len(readers) * each, count)]
+        self._clients: Final = [
+            Client(unit, its, description)
+            for unit, its in zip((*readers, *writers), ports, strict=True)
+        ]
+        self._of_unit: Final = {client.unit.index: client for client in self._clients}
+        self._of_port: Final = [client for client in self._clients for _ in client.ports]
+        made = Tables(description, count, logged)
         self._state: Final = made.state
         self._queues = made.queues
         self._ports: Final = made.clients
@@ -65,8 +86,8 @@ class BankedMemory:
         self._done: Final = made.done
         self.log: Final = made.log
         self._link()
-        self._asked = [0] * len(self._clients)
         self._bursts = 0
+        self._fetched: list[Client] = []
         self.requests = 0
         self.requests_per_call = REQUESTS_PER_CALL
 
@@ -76,7 +97,7 @@ class BankedMemory:
 
     @property
     def pending(self) -> bool:
-        """Whether a burst is under way."""
+        """Whether a burst is under way that was asked for."""
         return self._bursts > 0
 
     @property
@@ -88,54 +109,89 @@ class BankedMemory:
     final_cycle = None
     """It does not outlast its clients."""
 
+    @property
+    def prefetches(self) -> bool:
+        """See ``Prefetching``."""
+        return self._description.prefetch_requests > 0
+
+    def announce(self, unit: Unit, bursts: Iterator[Burst]) -> None:
+        """Begin to fetch what a unit that reads asks for next."""
+        for part in self._of_unit[unit.index].announce(bursts):
+            self._begin(part)
+
     def served(self, unit: Unit) -> int:
         """Return how many requests of the unit's burst under way have been taken."""
-        port = self._port[unit.index]
-        return self._asked[port] - int(self._ports[port, c.LEFT])
+        asked = self._of_unit[unit.index].asked
+        if asked is None:
+            return 0
+        return asked.requests - int(self._ports[asked.ports, c.LEFT].sum())
 
     def submit(self, unit: Unit, burst: Burst) -> None:
         """Take a burst at the unit's clock.
 
         Raises:
-            Refusal: it has more requests than the host has room for.
+            Refusal: it has more requests than the host has room for, or another was announced.
         """
-        request_bytes = self._description.request_bytes
-        requests = burst.requests(request_bytes)
+        requests = burst.requests(self._description.request_bytes)
         if requests > MOST_REQUESTS:
             raise Refusal(
                 f"a tile of {burst.rows:,} rows of {burst.row_bytes:,} bytes takes {requests:,} "
                 f"requests to the HBM: expected at most {MOST_REQUESTS:,}"
             )
-        port = self._port[unit.index]
-        row = self._ports[port]
-        row[c.NEXT_BUNDLE] = unit.now + 1
-        row[c.LEFT] = row[c.OPEN] = self._asked[port] = requests
+        client = self._of_unit[unit.index]
+        for part in client.ask(burst):
+            self._begin(part)
+        self._bursts += 1
+        if self._is_complete(client):
+            self._fetched.append(client)
+
+    def _begin(self, part: Part) -> None:
+        """Let a port hand over its part of a tile."""
+        burst, row = part.tile.burst, self._ports[part.port]
+        row_requests = -(-burst.row_bytes // self._description.request_bytes)
+        rows, in_row = divmod(part.first, row_requests)
+        row[c.NEXT_BUNDLE] = part.cycle
+        row[c.LEFT] = row[c.OPEN] = part.requests
         row[c.READY] = 0
         row[c.WRITE] = burst.write
-        row[c.ROW_ADDRESS] = burst.address
+        row[c.ROW_ADDRESS] = burst.address + rows * burst.pitch_bytes
         row[c.PITCH] = burst.pitch_bytes
-        row[c.ROW_REQUESTS] = -(-burst.row_bytes // request_bytes)
-        row[c.IN_ROW] = 0
-        self._bursts += 1
-        self.requests += requests
+        row[c.ROW_REQUESTS] = row_requests
+        row[c.IN_ROW] = in_row
+        self.requests += part.requests
+
+    def _is_complete(self, client: Client) -> bool:
+        """Whether all of the tile that is asked for, if one is, is known to come."""
+        asked = client.asked
+        return asked is not None and not self._ports[asked.ports, c.OPEN].any()
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
-        """Go on to the first completion, or up to ``horizon_cycle``."""
+        """Go on to the first completion of what was asked for, or up to ``horizon_cycle``."""
+        done, self._fetched = self._fetched, []
+        while not done and self._state[c.CYCLE] < horizon_cycle:
+            ports = self._completed(horizon_cycle)
+            clients = dict.fromkeys(self._of_port[port] for port in ports)
+            done = [client for client in clients if self._is_complete(client)]
+        done.sort(key=lambda client: client.ports.start)
+        self._bursts -= len(done)
+        for client in done:
+            asked, client.asked = client.asked, None
+            assert asked is not None
+            ready = int(self._ports[asked.ports, c.READY].max())
+            client.unit.answered(max(ready, client.unit.now) + 1)
+        return [client.unit for client in done]
+
+    def _completed(self, horizon_cycle: int) -> list[int]:
+        """Go on to the first completion, or up to ``horizon_cycle``; return the ports."""
         state = self._state
         while state[c.CYCLE] < horizon_cycle:
             # Between two calls Python looks whether there was a signal.
             (horizon_cycle,) = self._advance(horizon_cycle, self.requests_per_call)
             if state[c.SHORT]:
                 self._grow()
-        ports = sorted(self._done[: state[c.FINISHED]].tolist())
+        ports: list[int] = self._done[: state[c.FINISHED]].tolist()
         state[c.FINISHED] = 0
-        self._bursts -= len(ports)
-        done = []
-        for port in ports:
-            unit = self._clients[port]
-            unit.answered(int(self._ports[port, c.READY]) + 1)
-            done.append(unit)
-        return done
+        return ports
 
     def _grow(self) -> None:
         """Make room for twice as many requests that wait outside of a window."""
@@ -164,9 +220,22 @@ class BankedMemory:
         periods = table(state, c.PERIODS_AT, -(-cycle >> period_bits) or 1, c.FATES)
         return MemoryCounters(
             tuple(_channel(row) for row in channels.tolist()),
-            tuple(_client(*each) for each in zip(self._clients, self._ports.tolist(), strict=True)),
+            tuple(map(self._traffic, self._clients)),
             1 << period_bits,
             tuple(BusCycles(*row) for row in periods.tolist()),
+        )
+
+    def _traffic(self, client: Client) -> ClientTraffic:
+        row = self._ports[client.ports.start : client.ports.stop].sum(axis=0).tolist()
+        return ClientTraffic(
+            client.unit.index,
+            row[c.HITS] + row[c.MISSES] + row[c.CONFLICTS],
+            row[c.HITS],
+            row[c.MISSES],
+            row[c.CONFLICTS],
+            row[c.QUEUED],
+            row[c.WAITED],
+            row[c.SERVED],
         )
 
 
@@ -178,17 +247,4 @@ def _channel(row: list[int]) -> ChannelTraffic:
         row[c.ROW_MISSES],
         row[c.ROW_CONFLICTS],
         BusCycles(*row[c.BUS : c.BUS + c.FATES]),
-    )
-
-
-def _client(unit: Unit, row: list[int]) -> ClientTraffic:
-    return ClientTraffic(
-        unit.index,
-        row[c.HITS] + row[c.MISSES] + row[c.CONFLICTS],
-        row[c.HITS],
-        row[c.MISSES],
-        row[c.CONFLICTS],
-        row[c.QUEUED],
-        row[c.WAITED],
-        row[c.SERVED],
     )

@@ -25,6 +25,11 @@ __all__ = ["serve"]
 def serve(ch: int, until: int, m: Counters, queues: Counters) -> None:
     """Let a channel go on while the next command of one of its requests goes by ``until``."""
     while m[ch + c.NEXT] <= until:
+        if m[ch + c.NEXT] >= m[ch + c.NEXT_REFRESH]:
+            refresh(ch, m)
+            continue
+        # Buses are rings: what is free is known from there on where the past is accounted for.
+        account(ch, m[ch + c.NEXT], m)
         slot, cycle = _next(ch, m)
         comes, write = coming(ch, m, queues)
         # Who comes in before may go before.
@@ -40,11 +45,8 @@ def serve(ch: int, until: int, m: Counters, queues: Counters) -> None:
                     slot, cycle = new, bound
             comes, write = coming(ch, m, queues)
         m[ch + c.NEXT] = min(cycle, comes + 1)
-        if cycle <= until:
-            if cycle >= m[ch + c.NEXT_REFRESH]:
-                refresh(ch, m)
-            else:
-                _commit(ch, slot, cycle, m)
+        if cycle <= until and cycle < m[ch + c.NEXT_REFRESH]:
+            _commit(ch, slot, cycle, m)
 
 
 def _next(ch: int, m: Counters) -> tuple[int, int]:
@@ -53,37 +55,36 @@ def _next(ch: int, m: Counters) -> tuple[int, int]:
     start = write * m[c.READ_WINDOW]
     end = start + m[c.READ_WINDOW + write]
     bounds = m[ch + c.BOUNDS_AT]
-    ages = m[ch + c.REQUESTS_AT] + c.AGE
-    chosen = c.NONE
-    best = c.FAR
-    age = c.FAR
     if m[c.FIRST_COME]:
+        oldest = c.EMPTY
+        chosen = c.NONE
         for slot in range(start, end):
-            its_age = m[ages + slot * c.REQUEST_COLUMNS]
-            if m[bounds + slot] < c.FAR and its_age < age:
+            its_age = m[bounds + slot] & c.AGE_MASK
+            if m[bounds + slot] < c.EMPTY and its_age < oldest:
+                oldest = its_age
                 chosen = slot
-                age = its_age
-        if chosen != c.NONE:
-            best = _bound(ch, chosen, write, m)
-        return chosen, best
-    for slot in range(start, end):
-        if m[bounds + slot] <= best and m[bounds + slot] < c.FAR:
-            its_age = m[ages + slot * c.REQUEST_COLUMNS]
-            if m[bounds + slot] < best or its_age < age:
-                cycle = _bound(ch, slot, write, m)
-                if cycle < best or (cycle == best and its_age < age):
-                    best = cycle
-                    chosen = slot
-                    age = its_age
-    return chosen, best
+        if chosen == c.NONE:
+            return c.NONE, c.FAR
+        return chosen, _bound(ch, chosen, write, m)
+    while True:
+        # The bound is above the age, and that above the slot: the least says all.
+        least = c.EMPTY
+        for at in range(bounds + start, bounds + end):
+            least = min(least, m[at])
+        if least == c.EMPTY:
+            return c.NONE, c.FAR
+        slot = least & c.SLOT_MASK
+        cycle = _bound(ch, slot, write, m)
+        if cycle == least >> c.BOUND_SHIFT:
+            return slot, cycle
 
 
 def _bound(ch: int, slot: int, write: int, m: Counters) -> int:
     """Return the first cycle in which the next command of a request can go."""
     at = m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS
-    bound = m[ch + c.BOUNDS_AT] + slot
+    kept = m[ch + c.BOUNDS_AT] + slot
     bank = m[at + c.BANK]
-    cycle: int = max(m[bound], m[ch + c.CLOCKED], m[ch + c.MODE_FROM])
+    cycle: int = max(m[kept] >> c.BOUND_SHIFT, m[ch + c.CLOCKED], m[ch + c.MODE_FROM])
     opened = m[bank + c.OPEN_ROW]
     if opened == m[at + c.ROW]:
         cycle = free_column(ch, bank, max(cycle, column_from(bank, write, m)), m)
@@ -91,9 +92,9 @@ def _bound(ch: int, slot: int, write: int, m: Counters) -> int:
         cycle = free_activation(ch, bank, max(cycle, m[bank + c.ACTIVATE_FROM]), m)
     else:
         cycle = free_slot(ch, c.ROW_SLOTS, max(cycle, m[bank + c.PRECHARGE_FROM]), m)
-    m[bound] = cycle
     if m[at + c.PUT_OFF] == m[ch + c.NEXT_REFRESH]:
         cycle = max(cycle, m[ch + c.NEXT_REFRESH])
+    m[kept] = cycle << c.BOUND_SHIFT | (m[kept] & c.BELOW_BOUND)
     return cycle
 
 
@@ -143,7 +144,7 @@ def _commit(ch: int, slot: int, cycle: int, m: Counters) -> None:
     m[ch + c.READS + write] -= 1
     m[c.UNSERVED] -= 1
     m[c.UNSERVED_WRITES] -= write
-    m[m[ch + c.BOUNDS_AT] + slot] = c.FAR
+    m[m[ch + c.BOUNDS_AT] + slot] = c.EMPTY
     if m[ch + c.READS] + m[ch + c.WRITES] == 0:
         m[ch + c.WAITS_SINCE] = c.FAR
     turn(ch, cycle, m)

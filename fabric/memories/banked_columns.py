@@ -174,15 +174,23 @@ LAST_WRITE: Final = 0
 LAST_READ: Final = 1
 PSEUDO_COLUMNS: Final = 2
 
-# A request in a window; its bound, before which its next command does not go, stands apart.
+# A request in a window. Apart from it stands a number: its bound, before which its next command
+# does not go, its age, and its slot.
 BANK: Final = 0
 ROW: Final = 1
 CLIENT: Final = 2
 ARRIVED: Final = 3
 ADMITTED: Final = 4
-AGE: Final = 5
-PUT_OFF: Final = 6
-REQUEST_COLUMNS: Final = 7
+PUT_OFF: Final = 5
+REQUEST_COLUMNS: Final = 6
+
+SLOT_BITS: Final = 9
+SLOT_MASK: Final = (1 << SLOT_BITS) - 1
+BOUND_SHIFT: Final = 22
+BELOW_BOUND: Final = (1 << BOUND_SHIFT) - 1
+AGE_MASK: Final = BELOW_BOUND & ~SLOT_MASK
+MOST_AGE: Final = AGE_MASK >> SLOT_BITS
+EMPTY: Final = 1 << 62
 
 # A request outside of the window: when it arrived and whose it is, and where it goes to.
 QUEUED_WHEN: Final = 0

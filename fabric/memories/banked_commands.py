@@ -120,7 +120,7 @@ def refresh(ch: int, m: Counters) -> None:
     _note(ch, c.REFRESHES, begin, first, m)
     m[ch + c.RESUME] = end
     account(ch, end, m)
-    m[ch + c.NEXT] = end
+    m[ch + c.NEXT] = max(m[ch + c.NEXT], end)
     m[ch + c.NEXT_REFRESH] = due + m[c.REFI]
 
 

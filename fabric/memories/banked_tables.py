@@ -175,7 +175,7 @@ def _blocks(description: BankedDescription, header: Counters, channels: Counters
         return blocks[:, start:end]
 
     part(c.PSEUDOS_AT)[:] = part(c.GROUPS_AT)[:] = part(c.ENTRIES_AT)[:] = c.NEVER
-    part(c.BOUNDS_AT)[:] = c.FAR
+    part(c.BOUNDS_AT)[:] = c.EMPTY
     banks = part(c.BANKS_AT).reshape(len(channels), -1, c.BANK_COLUMNS)
     banks[:, :, c.OPEN_ROW] = c.NONE
     group = np.arange(int(header[c.CHANNEL_BANKS])) // made_of.banks

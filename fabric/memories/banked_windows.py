@@ -69,9 +69,12 @@ def admit(ch: int, cycle: int, write: int, m: Counters, queues: Counters) -> int
     m[ch + c.FREE_READ_ENTRIES + write] -= m[c.BURSTS]
     slot: int = write * m[c.READ_WINDOW]
     bounds = m[ch + c.BOUNDS_AT]
-    while m[bounds + slot] < c.FAR:
+    while m[bounds + slot] < c.EMPTY:
         slot += 1
-    m[bounds + slot] = cycle + 1
+    if m[ch + c.SEQUENCE] > c.MOST_AGE:
+        _count_ages_anew(ch, m)
+    age = m[ch + c.SEQUENCE]
+    m[bounds + slot] = (cycle + 1) << c.BOUND_SHIFT | age << c.SLOT_BITS | slot
     at = m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS
     head = _queued(ch, write, 0, m)
     when = queues[head + c.QUEUED_WHEN]
@@ -82,7 +85,6 @@ def admit(ch: int, cycle: int, write: int, m: Counters, queues: Counters) -> int
     m[at + c.ARRIVED] = when >> c.CLIENT_BITS
     m[at + c.ADMITTED] = cycle
     m[at + c.PUT_OFF] = c.NONE
-    m[at + c.AGE] = m[ch + c.SEQUENCE]
     m[ch + c.SEQUENCE] += 1
     m[ch + c.READ_HEAD + write] += 1
     m[ch + c.QUEUED_READS + write] -= 1
@@ -96,6 +98,25 @@ def admit(ch: int, cycle: int, write: int, m: Counters, queues: Counters) -> int
             since = min(since, (queues[head + c.QUEUED_WHEN] >> c.CLIENT_BITS) + 1)
     m[ch + c.QUEUES_SINCE] = since
     return slot
+
+
+def _count_ages_anew(ch: int, m: Counters) -> None:
+    """Let the oldest request in the windows of a channel be of age 0, the next one of age 1."""
+    first = m[ch + c.BOUNDS_AT]
+    last = first + m[c.READ_WINDOW] + m[c.WRITE_WINDOW]
+    number = 0
+    following = 0
+    while following <= c.AGE_MASK:
+        oldest = following
+        following = c.EMPTY
+        for at in range(first, last):
+            age = m[at] & c.AGE_MASK
+            if m[at] < c.EMPTY and age == oldest:
+                m[at] += (number << c.SLOT_BITS) - age
+                number += 1
+            elif m[at] < c.EMPTY and age > oldest:
+                following = min(following, age)
+    m[ch + c.SEQUENCE] = number
 
 
 def leave(ch: int, write: int, cycle: int, m: Counters) -> None:

@@ -50,6 +50,8 @@ class Trace(RecordedRun):
         problems: sentences about what is missing.
         has_state: it says what units waited for, and for which elements.
         window: the cycles that were traced, the last one not included.
+        hbm: what its off-chip memory has counted in the whole run; None where the model counts
+            nothing, or where the run did not say how it ended.
 
     Examples:
         >>> import numpy as np

@@ -193,6 +193,12 @@ class Tiles:
         self._made: dict[int, Tile] = {}
         self._elements = elements
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The rows of a tile, and the bytes of one row."""
+        rows, cols = self._grid.tile
+        return rows, row_bytes(cols, self._dtype)
+
     def __getitem__(self, number: int) -> Tile:
         """Return tile ``number``, which a reader has to load from memory.
 

@@ -23,6 +23,7 @@ UNITS = {
     "cycle": "bytes/cycle",
     "cycles": "cycles",
     "percent": "%",
+    "requests": "requests",
 }
 """By the last word of a key."""
 

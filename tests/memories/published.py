@@ -67,6 +67,8 @@ TABLES: Final = (
 _LONG_TILES: Final = {"131072", "3145728"}
 """Streams of which begin elsewhere, or are cut off by the end of a measurement."""
 
+_FEW: Final = {"4", "8", "16"}
+
 _DIVERGES_CYCLES: Final = 1000
 
 _MAPPINGS: Final = {
@@ -80,6 +82,17 @@ _PRESETS: Final[dict[str, Preset]] = {
     "HBM2_2400Mbps": "HBM2 2400 Mbps",
     "HBM3_6400Mbps": "HBM3 6400 Mbps",
 }
+_HBM3_MAPPING: Final = (
+    "channel ^ above",
+    "pseudo_channel ^ row[4:5]",
+    "bank_group:2 ^ row[0:2]",
+    "column",
+    "bank ^ row[2:4]",
+    "bank_group",
+    "row",
+)
+"""Interleaved with hash; the stack, the top bit of a bank group here, stands below the row."""
+
 _ORGANIZATIONS: Final = {"HBM2_8Gb", "HBM3_16Gb_8hi"}
 
 
@@ -108,7 +121,7 @@ def description(row: Row) -> BankedDescription:
     return BankedDescription(
         preset=_PRESETS[row["timing_preset"]],
         channels=int(row["channels"]),
-        mapping=_MAPPINGS[row["mapping"]],
+        mapping=_MAPPINGS[row["mapping"]] if row["standard"] == "HBM2" else _HBM3_MAPPING,
         refreshes=row["refresh"] != "none",
         read_window_bursts=int(row["buffer"]),
         write_window_bursts=int(row["buffer"]),
@@ -163,6 +176,13 @@ def compared(row: Row, seeds: Sequence[int] = (1,)) -> Compared:
     return Compared(float(row["bytes_per_cycle"]), measured)
 
 
+def latency(row: Row) -> Compared:
+    """Return the latency of a line from handing over, on the average, in cycles."""
+    answers = replayed(row, 1)
+    measured = answers.latencies[answers.arrived > WARM_UP_CYCLES]
+    return Compared(float(row["latency_avg"]), float(measured.mean()))
+
+
 def one_channel(name: str, *, refreshes: bool) -> tuple[Compared, Compared]:
     """Return bandwidth and controller latency of a published list of addresses.
 
@@ -199,7 +219,8 @@ def lines(table: str) -> list[Row]:
     """Return the lines of a table that this memory has the mapping, refresh and scheduler of.
 
     Without those of an open loop that the reference says diverge: their bandwidth is that of
-    saturation, and their queues are as long as the run.
+    saturation, and their queues are as long as the run. And without those of few requests under way
+    at a time: a client of the fabric needs three cycles to hand over the next one, there none.
     """
     return [
         row
@@ -208,7 +229,9 @@ def lines(table: str) -> list[Row]:
         and row["org_preset"] in _ORGANIZATIONS
         and row["refresh"] != "perbank"
         and row["scheduler"] == "FRFCFS"
-        and row["tile_bytes"] not in _LONG_TILES
+        and row["outstanding_per_channel"] not in _FEW
+        and (row["standard"] == "HBM2" or row["mapping"] == "interleaved+hash")
+        and (row["tile_bytes"] not in _LONG_TILES or row["aligned"] == "1")
         and not (row["mode"] == "open loop" and float(row["latency_avg"]) > _DIVERGES_CYCLES)
     ]
 
@@ -244,6 +267,8 @@ def _print() -> None:
     for table in TABLES:
         for row in lines(table):
             sys.stdout.write(f"{_line(compared(row))}  {table} {named(row)}\n")
+            if row["mode"] == "open loop":
+                sys.stdout.write(f"{_line(latency(row))}  latency of it\n")
 
 
 def _line(each: Compared) -> str:

@@ -22,7 +22,7 @@ from fabric.memories.address_mapping import AddressMapping
 from fabric.memories.banked import REQUESTS_PER_CALL, BankedMemory
 from fabric.telling.place import Place
 from tests.memories.commands import Command, commands
-from tests.memories.random_memories import Script, descriptions, scripts
+from tests.memories.random_memories import Asked, Script, descriptions, scripts
 from tests.memories.replay import FAR
 from tests.memories.stepping import violations
 
@@ -55,7 +55,7 @@ def _run(
         MemoryUnit(f"unit{index}", index, Place("program.py", 1), bytes_per_cycle=64)
         for index in range(len(script))
     ]
-    memory = BankedMemory(hbm, list[Unit](units[::2]), list[Unit](units[1::2]), logged=1 << 14)
+    memory = BankedMemory(hbm, list[Unit](units[::2]), list[Unit](units[1::2]), logged=1 << 15)
     memory.requests_per_call = requests_per_call
     todo = [deque(asked) for asked in script]
     answered: list[list[int]] = [[] for _ in script]
@@ -194,3 +194,17 @@ class TestBanked:
         assert at_once.answered == cut.answered
         assert at_once.log == cut.log
         assert at_once.memory.counters() == cut.memory.counters()
+
+    def test_many_wait(self) -> None:
+        """Thousands of requests outside of the windows: all of them are served."""
+        hbm = BankedDescription(channels=2, requests_per_bundle=16)
+        script = [
+            [Asked(0, Burst(client << 20, 1, 1 << 17, 1 << 17, client % 2 == 1))]
+            for client in range(4)
+        ]
+        run = _run(hbm, script)
+        assert [1, 1, 1, 1] == [len(each) for each in run.answered]
+        traffic = run.memory.counters().channels
+        assert 4 * (1 << 11) == sum(each.reads + each.writes for each in traffic)
+        drain = _drain_cycles(hbm.timing)
+        assert [] == violations(run.log, hbm.timing, hbm.organization, drain_cycles=drain)

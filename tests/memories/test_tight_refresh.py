@@ -60,10 +60,13 @@ def test_all_are_served(hbm: BankedDescription, bursts: list[tuple[int, int, boo
     row_bytes = hbm.request_bytes
     for unit, (address, rows, write) in zip(units, bursts, strict=True):
         memory.submit(unit, Burst(address * row_bytes, rows, row_bytes, 7 * row_bytes, write=write))
+    timing = hbm.timing
+    # A row is held open after its request, and refreshes that were due meanwhile come first.
+    held = timing.rtp_cycles + timing.wr_cycles + timing.cwl_cycles + timing.burst_cycles
     cycles = 0
     requests = sum(rows for _, rows, _ in bursts)
     while memory.pending:
-        cycles += hbm.timing.refi_cycles
+        cycles += timing.refi_cycles
         memory.advance(cycles)
-        assert cycles < (10 + 4 * requests) * hbm.timing.refi_cycles
+        assert cycles < (10 + 4 * requests) * (timing.refi_cycles + held)
     assert requests * row_bytes == memory.bytes_moved

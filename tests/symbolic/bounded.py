@@ -96,6 +96,7 @@ def _banked(choices: Any) -> OffChipDescription:
         ccd_s_cycles=choices.pick((None, 1, 4)),
         cl_cycles=choices.pick((None, 0)),
         refi_cycles=choices.pick((None, 500)),
+        prefetch_requests=choices.pick((0, 0, 3, 100)),
     )
 
 
