@@ -71,8 +71,8 @@ def study() -> Study:
                 "regions",
                 "Qwen's layer with fewer and fewer regions, on both memories",
                 draw_regions,
-                "The fewer ask at once, the less they disturb each other's rows, until there are "
-                "too few to ask for everything.",
+                "While the memory decides, banks cost cycles; where few regions compute all the "
+                "time, they cost none.",
             ),
         ),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fabric import Findings
-from paper.drawing import COLOURS, bars, found, named, published
+from paper.drawing import COLOURS, found, named, published
 from paper.memories import BANKED, FLAT, View
 from paper.memory_ratios import RATIOS
 from paper.workloads import REGIONS
@@ -19,22 +19,24 @@ _MEMORIES: Final = {"flat": (FLAT, COLOURS["static"]), "banked": (BANKED, COLOUR
 
 
 def draw_ratios(findings: Findings, figure: Figure) -> None:
-    """Draw every ratio that is none of per cent; of a range the largest."""
-    figure.set_size_inches(9, 5.5)
-    shown = [each for each in RATIOS if each.printed.unit != "%"]
+    """Draw every ratio that is none of per cent, the first one on top; of a range the largest."""
+    figure.set_size_inches(9, 7)
     axes = figure.subplots()
-    series = {
-        name: (colour, [max(each.on(findings, keys)) for each in shown])
-        for name, (keys, colour) in _MEMORIES.items()
-    }
-    bars(axes, [f"{each.figure}: {each.what}"[:60] for each in shown], series, ".2f", 90)
-    theirs = [(at, each.printed.ends[-1]) for at, each in enumerate(shown) if each.published]
+    shown = [each for each in RATIOS if each.printed.unit != "%"]
+    for side, (name, (keys, colour)) in zip((-0.2, 0.2), _MEMORIES.items(), strict=True):
+        ratios = [max(each.on(findings, keys)) for each in shown]
+        at = [place + side for place in range(len(shown))]
+        drawn = axes.barh(at, ratios, 0.4, color=colour, label=name)
+        axes.bar_label(drawn, [f"{each:.2f}" for each in ratios], fontsize=7, padding=6)
+    theirs = [(each.printed.ends[-1], at) for at, each in enumerate(shown) if each.published]
     published(axes, theirs)
-    axes.tick_params(axis="x", labelrotation=90, labelsize=7)
-    axes.axhline(1, color="black", linewidth=0.8)
-    axes.margins(y=0.15)
-    named(axes, "", "", "ratio")
-    axes.legend()
+    axes.set_yticks(range(len(shown)), [f"{each.figure}: {each.what}" for each in shown])
+    axes.tick_params(axis="y", labelsize=7)
+    axes.invert_yaxis()
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.margins(x=0.1)
+    named(axes, "", "ratio", "figure, and what is compared")
+    axes.legend(loc="lower right")
 
 
 def draw_regions(findings: Findings, figure: Figure) -> None:
@@ -48,5 +50,5 @@ def draw_regions(findings: Findings, figure: Figure) -> None:
             axes.plot(range(len(regions)), cycles, "o-", color=colour, label=name)
         axes.set_xticks(range(len(regions)), map(str, regions))
         named(axes, f"{tiling} tiles", "regions", "million cycles")
-        axes.set_ylim(bottom=0)
+    panels[0].set_ylim(bottom=0)
     panels[0].legend()

@@ -69,19 +69,21 @@ def became(flat: Sequence[float], banked: Sequence[float], *, in_percent: bool) 
         banked: those on the one with banks.
         in_percent: whether it says by how many per cent something is more: 5 is a ratio of 1.05.
     """
-    told = []
-    for pick in (min, max) if len(flat) > 1 else (max,):
-        before, after = (
-            1 + value / 100 if in_percent else value for value in (pick(flat), pick(banked))
-        )
-        change = 100 * (after / before - 1)
-        if abs(change) < 100 * _SLACK:
-            told.append("holds")
-        elif (before - 1) * (after - 1) < 0:
-            told.append("turns round")
-        else:
-            told.append(f"{'grows' if change > 0 else 'shrinks'} by {abs(change):.0f} %")
-    return told[0] if len(set(told)) == 1 else " to ".join(told)
+    ends = (min, max) if len(flat) > 1 else (max,)
+    told = [_became(pick(flat), pick(banked), in_percent) for pick in ends]
+    if len(set(told)) == 1:
+        return told[0]
+    return f"least {told[0]}, largest {told[1]}"
+
+
+def _became(flat: float, banked: float, in_percent: bool) -> str:
+    before, after = (1 + each / 100 if in_percent else each for each in (flat, banked))
+    change = after / before - 1
+    if abs(change) < _SLACK:
+        return "holds"
+    if (before - 1) * (after - 1) < 0:
+        return "turns round"
+    return f"{'grows' if change > 0 else 'shrinks'} by {100 * abs(change):.0f} %"
 
 
 def _tiling(figure: str, text: str, value: str, comparison: Comparison) -> Ratio:

@@ -127,7 +127,7 @@ def test_ratios(study: Study, slower: float) -> None:
         ([1.2], [0.9], False, "turns round"),
         ([0.5], [5.5], True, "grows by 5 %"),
         ([0.5], [-0.5], True, "holds"),
-        ([1.1, 1.5], [1.1, 1.2], False, "holds to shrinks by 20 %"),
+        ([1.1, 1.5], [1.1, 1.2], False, "least holds, largest shrinks by 20 %"),
         ([1.1, 1.5], [1.5, 1.1], False, "holds"),
     ],
 )
