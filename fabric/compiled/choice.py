@@ -16,7 +16,7 @@ from fabric.compiled.region import Region
 from fabric.compiled.tables import Tables
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
-from fabric.engine.off_chip import StandIn, prefetching
+from fabric.engine.off_chip import memory_behind, prefetching
 from fabric.engine.ports import Sink
 from fabric.telling.place import is_own
 from fabric.values.stream_type import BoolType, SelectorType, TileType, TupleType, ValueType
@@ -88,9 +88,7 @@ def region_of(
         return None
 
     def ours() -> bool:
-        memory: object = first.off_chip
-        while isinstance(memory, StandIn):
-            memory = memory.memory
+        memory = memory_behind(first.off_chip)
         return (memory is None or is_own(memory)) and all(
             likeness.is_ours(node.operator) for node in plan.nodes
         )

@@ -16,6 +16,7 @@ __all__ = [
     "Region",
     "StandIn",
     "counters_of",
+    "memory_behind",
     "prefetching",
 ]
 
@@ -158,10 +159,16 @@ class Prefetching(Protocol):
 
 def prefetching(memory: OffChip | None) -> Prefetching | None:
     """Return what stands behind ``memory``, where that fetches what it will be asked for."""
+    behind = memory_behind(memory)
+    return behind if isinstance(behind, Prefetching) and behind.prefetches else None
+
+
+def memory_behind(memory: OffChip | None) -> object:
+    """Return the memory itself, whatever stands for it."""
     behind: object = memory
     while isinstance(behind, StandIn):
         behind = behind.memory
-    return behind if isinstance(behind, Prefetching) and behind.prefetches else None
+    return behind
 
 
 class StandIn:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from fabric.hardware.address_bits import REQUEST_NUMBER_BITS, address_bits
+from fabric.memories.banked_columns import BANK_BITS, BANK_SHIFT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BANK_SHIFT", "BYTES", "BYTE_VALUES", "ROW_SHIFT", "AddressMapping", "Location"]
 
-BANK_SHIFT: Final = 16
-ROW_SHIFT: Final = 32
+ROW_SHIFT: Final = BANK_SHIFT + BANK_BITS
 """Of the fields of a packed location; the channel is below."""
 
 BYTES: Final = REQUEST_NUMBER_BITS // 8

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["BankedMemory"]
 
 REQUESTS_PER_CALL: Final = 1 << 17
-"""Some 20 milliseconds of the host's time."""
+"""Some 50 milliseconds of the host's time."""
 
 MOST_REQUESTS: Final = 1 << 28
 """Of one tile: more than ten gigabytes of the host's memory while they wait."""

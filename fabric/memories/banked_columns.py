@@ -82,8 +82,8 @@ LOG_AT: Final = 52
 HEADER: Final = 53
 
 # A location of a request: a number; the bits from BANK_SHIFT on are of its bank, then of its row.
-CHANNEL_MASK: Final = (1 << 16) - 1
 BANK_SHIFT: Final = 16
+CHANNEL_MASK: Final = (1 << BANK_SHIFT) - 1
 BANK_BITS: Final = 16
 BANK_MASK: Final = (1 << BANK_BITS) - 1
 
