@@ -6,7 +6,7 @@ how they were chosen.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple
 from typing import NamedTuple
@@ -15,13 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabric.engine.off_chip import Burst
-from fabric.engine.unit import MemoryUnit, Unit
 from fabric.hardware.banked import BankedDescription
 from fabric.hardware.dram_timing import DramTiming
 from fabric.memories.address_mapping import AddressMapping
 from fabric.memories.banked import REQUESTS_PER_CALL, BankedMemory
-from fabric.telling.place import Place
 from tests.memories.commands import Command, commands
+from tests.memories.driven import answers, clients_of
 from tests.memories.random_memories import Asked, Script, descriptions, scripts
 from tests.memories.replay import FAR
 from tests.memories.stepping import violations
@@ -51,35 +50,10 @@ def _run(
     requests_per_call: int = REQUESTS_PER_CALL,
 ) -> _Run:
     """Serve ``script``, of whose clients the odd ones write in the order of ports."""
-    units = [
-        MemoryUnit(f"unit{index}", index, Place("program.py", 1), bytes_per_cycle=64)
-        for index in range(len(script))
-    ]
-    memory = BankedMemory(hbm, list[Unit](units[::2]), list[Unit](units[1::2]), logged=1 << 15)
+    units = clients_of(script)
+    memory = BankedMemory(hbm, units[::2], units[1::2], logged=1 << 15)
     memory.requests_per_call = requests_per_call
-    todo = [deque(asked) for asked in script]
-    answered: list[list[int]] = [[] for _ in script]
-
-    def submit(unit: Unit) -> None:
-        if todo[unit.index]:
-            gap, burst = todo[unit.index].popleft()
-            unit.now += gap
-            memory.submit(unit, burst)
-
-    for unit in units:
-        submit(unit)
-    now = 0
-    turn = 0
-    while memory.pending:
-        horizon = now + horizons[turn % len(horizons)]
-        turn += 1
-        done = memory.advance(horizon)
-        for client in done:
-            assert client.now > now
-            answered[client.index].append(client.now)
-        now = min([horizon, *(client.now for client in done)])
-        for client in done:
-            submit(client)
+    answered = answers(memory, units, script, horizons)
     return _Run(memory, answered, sorted(commands(memory, hbm.organization)))
 
 

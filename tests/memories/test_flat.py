@@ -17,6 +17,7 @@ from fabric.hardware.description import FlatDescription
 from fabric.memories.flat import MOST_REQUESTS, REQUESTS_PER_CALL, FlatMemory
 from fabric.telling.place import Place
 from operators import Consumer, LinearOffChipLoad, Tensor
+from tests.memories.driven import answers, clients_of
 
 Script = list[list[tuple[int, int]]]
 """For each client its bursts: cycles between the last answer and the submission, requests."""
@@ -83,36 +84,11 @@ def _advanced(
     horizons: list[int],
     requests_per_call: int = REQUESTS_PER_CALL,
 ) -> list[list[int]]:
-    units = [
-        MemoryUnit(f"load{index}", index, Place("program.py", 1), bytes_per_cycle=64)
-        for index in range(len(script))
-    ]
-    memory = FlatMemory(hbm, list(units), [])
+    units = clients_of(script)
+    memory = FlatMemory(hbm, units, [])
     memory.requests_per_call = requests_per_call
-    todo = [deque(bursts) for bursts in script]
-    seen: list[list[int]] = [[] for _ in script]
-
-    def submit(unit: MemoryUnit) -> None:
-        if todo[unit.index]:
-            gap, requests = todo[unit.index].popleft()
-            unit.now += gap
-            memory.submit(unit, _burst(requests))
-
-    for unit in units:
-        submit(unit)
-    now = 0
-    turn = 0
-    while memory.pending:
-        horizon = now + horizons[turn % len(horizons)]
-        turn += 1
-        done = memory.advance(horizon)
-        answered = min([horizon, *(client.now for client in done)])
-        for client in done:
-            assert client.now > now
-            seen[client.index].append(client.now)
-            submit(units[client.index])
-        now = answered
-    return seen
+    bursts = [[(gap, _burst(requests)) for gap, requests in asked] for asked in script]
+    return answers(memory, units, bursts, horizons)
 
 
 @st.composite

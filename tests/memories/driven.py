@@ -1,0 +1,60 @@
+"""A memory and its clients without a machine: who asks for what, and when each is answered."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from fabric.engine.off_chip import Burst, OffChip
+from fabric.engine.unit import MemoryUnit, Unit
+from fabric.telling.place import Place
+
+__all__ = ["answers", "clients_of"]
+
+
+def clients_of(script: Sequence[object]) -> list[Unit]:
+    """Return a unit for each client of a script."""
+    return [
+        MemoryUnit(f"unit{index}", index, Place("program.py", 1), bytes_per_cycle=64)
+        for index in range(len(script))
+    ]
+
+
+def answers(
+    memory: OffChip,
+    units: Sequence[Unit],
+    script: Iterable[Iterable[tuple[int, Burst]]],
+    horizons: Sequence[int],
+) -> list[list[int]]:
+    """Return when each client sees each of its bursts complete.
+
+    Args:
+        memory: of the clients.
+        units: the clients.
+        script: for each its bursts, and cycles between the last answer and the submission.
+        horizons: so far the memory is told to advance, in turn.
+    """
+    todo = [deque(asked) for asked in script]
+    answered: list[list[int]] = [[] for _ in units]
+
+    def submit(unit: Unit) -> None:
+        if todo[unit.index]:
+            gap, burst = todo[unit.index].popleft()
+            unit.now += gap
+            memory.submit(unit, burst)
+
+    for unit in units:
+        submit(unit)
+    now = 0
+    turn = 0
+    while memory.pending:
+        horizon = now + horizons[turn % len(horizons)]
+        turn += 1
+        done = memory.advance(horizon)
+        for client in done:
+            assert client.now > now
+            answered[client.index].append(client.now)
+        now = min([horizon, *(client.now for client in done)])
+        for client in done:
+            submit(client)
+    return answered
