@@ -14,7 +14,8 @@ from typing import Any
 import numba
 from llvmlite import binding as llvm
 from numba import types
-from numba.np.numpy_support import carray
+
+from fabric.engine.cells import cells
 
 __all__ = ["compiled"]
 
@@ -73,15 +74,14 @@ def _entry(loop: Callable[..., Any], is_array: Mapping[str, bool]) -> Callable[.
     """Return the C function in front of ``loop``, which numba can compile."""
     pairs = [f"{name}, {name}_size" for name, array in is_array.items() if array]
     integers = [name for name, array in is_array.items() if not array]
-    values = [f"carray({name}, {name}_size)" if array else name for name, array in is_array.items()]
+    values = [f"cells({name}, {name}_size)" if array else name for name, array in is_array.items()]
     text = (
         f"def entry({', '.join(['results', *pairs, *integers])}):\n"
         f"    found = loop({', '.join(values)})\n"
-        "    kept = carray(results, len(found))\n"
         "    for place in range(len(found)):\n"
-        "        kept[place] = found[place]\n"
+        "        results[place] = found[place]\n"
     )
-    names: dict[str, Any] = {"carray": carray, "loop": loop}
+    names: dict[str, Any] = {"cells": cells, "loop": loop}
     exec(text, names)
     entry: Callable[..., None] = names["entry"]
     return entry

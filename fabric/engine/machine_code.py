@@ -31,6 +31,8 @@ Loop: TypeAlias = Callable[..., tuple[int, ...]]
 
 _DIGEST_BYTES: Final = 32
 
+_COMPILER: Final = ("compiling", "cells")
+
 _engines: Final[list[Any]] = []
 """Their code is there as long as they are."""
 
@@ -133,7 +135,7 @@ def _key(*sources: Path) -> str:
 
     parts = (
         *(source.read_text(encoding="utf-8") for source in sources),
-        Path(__file__).with_name("compiling.py").read_text(encoding="utf-8"),
+        *(Path(__file__).with_name(f"{name}.py").read_text("utf-8") for name in _COMPILER),
         llvmlite.__version__,
         llvm.get_process_triple(),
         llvm.get_host_cpu_name(),
