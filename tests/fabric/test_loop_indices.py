@@ -1,0 +1,82 @@
+"""No compiled loop reads or writes outside of its arrays: the machine code does not look.
+
+They run in Python over arrays that refuse every index below 0 or beyond the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from fabric import simulate
+from fabric.hardware.banked import BankedDescription
+from fabric.memories.banked import BankedMemory
+from fabric.retiming.retimer import Retimer
+from tests.compiled.both import run
+from tests.compiled.odd_programs import STAY
+from tests.fabric.loops_in_python import Guarded, in_python
+from tests.fabric.retiming.networks import Network, networks
+from tests.memories.counting import loads
+from tests.memories.driven import answers, clients_of
+from tests.memories.random_memories import Script, descriptions, scripts
+from tests.programs.loading import program
+
+FEW = settings(max_examples=60, suppress_health_check=list(HealthCheck))
+
+
+@pytest.fixture(autouse=True)
+def _in_python() -> Iterator[None]:
+    with in_python():
+        yield
+
+
+def test_refused() -> None:
+    """An index of neither end is let through."""
+    array = Guarded(np.zeros(3, np.int64))
+    for index in (-1, 3):
+        with pytest.raises(AssertionError):
+            array[index]
+        with pytest.raises(AssertionError):
+            array[index] = 0
+    array[2] = (1 << 64) + 5
+    assert array[2] == 5
+
+
+@pytest.mark.parametrize("build", [*STAY, lambda: program("top2_moe", tokens=4, experts=4)])
+def test_operators(build: Callable[[], Any], tmp_path: Path) -> None:
+    """The loop of compiled operators, and that of the flat memory."""
+    assert run(build, "compiled", tmp_path, livelock_cycles=10_000).compiled
+
+
+@FEW
+@given(descriptions(), scripts())
+def test_banked(hbm: BankedDescription, script: Script) -> None:
+    """The loop of the banked memory, and what settles its counters."""
+    units = clients_of(script)
+    memory = BankedMemory(hbm, units[::2], units[1::2])
+    answers(memory, units, script, [1 << 40])
+    memory.counters()
+
+
+def test_banked_run() -> None:
+    """A run with queues that grow."""
+    report = simulate(loads(BankedDescription(channels=1, requests_per_bundle=16), 4))
+    assert report.hbm is not None
+
+
+@FEW
+@given(networks(), st.data())
+def test_retiming(network: Network, data: st.DataObject) -> None:
+    """The loop that times a record, and the one that goes back from where it ended."""
+    record, _ = network.recorded([1 << 20] * len(network.options))
+    assume(record is not None)
+    assert record is not None
+    retimer = Retimer(record)
+    depths = data.draw(st.tuples(*[st.integers(1, 4)] * len(record.channels)))
+    retimer.blamed(retimer.time(depths, data.draw(st.integers(0, 200))))
