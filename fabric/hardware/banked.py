@@ -41,6 +41,7 @@ _AT_LEAST: Final = {
     "request_bytes": ("burst_bytes",),
     "row_bytes": ("request_bytes",),
     "rc_cycles": ("ras_cycles", "rp_cycles"),
+    "cl_cycles": ("cwl_cycles",),
     "ccd_l_cycles": ("ccd_s_cycles",),
     "rrd_l_cycles": ("rrd_s_cycles",),
     "wtr_l_cycles": ("wtr_s_cycles",),

@@ -92,7 +92,8 @@ def _banked_queue_cycles(memory: BankedDescription, requests: int) -> int:
     Those of a pseudo channel are as far apart as its bus and ``ccd_s_cycles`` say, those of a
     channel one cycle. Of so many cycles as there are between two refreshes, ``rfc_cycles`` pass
     between two commands: where the commands need some time, they need that for each whole such
-    time, too, and so on.
+    time, too, and so on. A refresh that is due waits until each row that was opened has served the
+    request it was opened for; where that takes no longer than a refresh it changes nothing.
     """
     made_of, timing = memory.organization, memory.timing
     bursts = memory.request_bytes // made_of.burst_bytes
@@ -101,6 +102,19 @@ def _banked_queue_cycles(memory: BankedDescription, requests: int) -> int:
     apart = max(timing.ccd_s_cycles, timing.burst_cycles)
     cycles = needed = max((of_pseudo_channel * bursts - 1) * apart, of_channel * bursts - 1)
     longer = max(timing.rfc_cycles - apart, 0) if memory.refreshes else 0
-    while cycles < (found := needed + cycles // timing.refi_cycles * longer):
+    late = max(_drain_cycles(memory) - timing.rfc_cycles, 0)
+    while cycles < (found := needed + max(cycles - late, 0) // timing.refi_cycles * longer):
         cycles = found
     return cycles
+
+
+def _drain_cycles(memory: BankedDescription) -> int:
+    """Return how long after it is due a refresh waits for columns at most.
+
+    Each bank has one row open, whose column the bus may have to turn for.
+    """
+    made_of, timing = memory.organization, memory.timing
+    banks = made_of.pseudo_channels * made_of.bank_groups * made_of.banks
+    turn = timing.cl_cycles + timing.cwl_cycles + timing.burst_cycles + timing.wtr_l_cycles + 2
+    opened = max(timing.rcd_read_cycles, timing.rcd_write_cycles) + 2
+    return opened + banks * max(turn, timing.ccd_l_cycles)

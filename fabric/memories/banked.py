@@ -28,6 +28,9 @@ __all__ = ["BankedMemory"]
 REQUESTS_PER_CALL: Final = 1 << 17
 """Some 50 milliseconds of the host's time."""
 
+_GROWTH: Final = 8
+"""Of what has no room: to copy it takes longer than to have too much."""
+
 MOST_REQUESTS: Final = 1 << 28
 """Of one tile: more than ten gigabytes of the host's memory while they wait."""
 
@@ -196,16 +199,16 @@ class BankedMemory:
         return ports
 
     def _grow(self) -> None:
-        """Make room for twice as many requests that wait outside of a window."""
+        """Make room for more requests that wait outside of a window."""
         room = int(self._state[c.ROOM])
         old = self._queues.reshape(-1, room, c.QUEUED_COLUMNS)
-        new = np.zeros((len(old), 2 * room, c.QUEUED_COLUMNS), np.int64)
+        new = np.zeros((len(old), _GROWTH * room, c.QUEUED_COLUMNS), np.int64)
         heads = self._channels[:, [c.READ_HEAD, c.WRITE_HEAD]].reshape(-1)
         for queue, head in enumerate(heads.tolist()):
             new[queue, :room] = np.roll(old[queue], -(head % room), axis=0)
         self._channels[:, [c.READ_HEAD, c.WRITE_HEAD]] = 0
         self._queues = new.reshape(-1)
-        self._state[c.ROOM] = 2 * room
+        self._state[c.ROOM] = _GROWTH * room
         self._state[c.SHORT] = 0
         self._link()
 
@@ -213,10 +216,10 @@ class BankedMemory:
         """Return what became of the bandwidth; cycles up to the end of a period of 32."""
         # The last burst that is written is on the bus for longer than its command takes.
         latest = int(self._ports[:, c.READY].max(initial=0)) + int(self._state[c.BURST_CYCLES])
-        cycle = -(-max(latest, int(self._state[c.CYCLE])) // c.WORD) * c.WORD
+        cycle = max(latest, int(self._state[c.CYCLE]))
         # Settled is a copy: commands of a run that goes on may still come in cycles before.
         state = self._state.copy()
-        settle.over(m=state)(cycle)
+        (cycle,) = settle.over(m=state)(cycle)
         channels = table(state, c.CHANNELS_AT, int(state[c.CHANNELS]), c.CHANNEL_COLUMNS)
         period_bits = int(state[c.PERIOD_BITS])
         periods = table(state, c.PERIODS_AT, -(-cycle >> period_bits) or 1, c.FATES)

@@ -1,165 +1,157 @@
-"""What a channel of the banked memory does: chooses a request, reserves its slots, refreshes.
+"""What a channel of the banked memory does: lets the command go that can go first, and refreshes.
 
-Of the requests in its window it takes the one whose next command can go first, of equal ones the
-oldest, and reserves the slots of all its commands: so it goes on from request to request, not from
-cycle to cycle. Bounds of the others only grow, and are looked at again where they would decide.
+Of the commands that the requests in its windows want next it takes the one that can go first, of
+those the one of a request for which a row was opened, of those that of the oldest: so it goes on
+from command to command, not from cycle to cycle.
 """
 
 from __future__ import annotations
 
 from fabric.engine.machine_code import Counters
 from fabric.memories import banked_columns as c
-from fabric.memories.banked_buses import account, free_activation, free_column, free_slot
-from fabric.memories.banked_commands import (
-    activate,
-    column_from,
-    precharge,
-    read_or_write,
-    refresh,
-)
-from fabric.memories.banked_windows import admit, coming, leave, turn
+from fabric.memories.banked_bus import keep_up
+from fabric.memories.banked_commands import activate, precharge, read_or_write, refresh
+from fabric.memories.banked_windows import admit, coming
 
 __all__ = ["serve"]
 
 
 def serve(ch: int, until: int, m: Counters, queues: Counters) -> None:
-    """Let a channel go on while the next command of one of its requests goes by ``until``."""
+    """Let a channel go on up to ``until``: who has come before is known."""
+    row, column = m[ch + c.ROW_KEY], m[ch + c.COLUMN_KEY]
     while m[ch + c.NEXT] <= until:
-        if m[ch + c.NEXT] >= m[ch + c.NEXT_REFRESH]:
+        due = m[ch + c.NEXT_REFRESH]
+        if m[ch + c.NEXT] >= due and not _active(ch, m):
             refresh(ch, m)
+            row, column = c.EMPTY, c.EMPTY
             continue
-        # Buses are rings: what is free is known from there on where the past is accounted for.
-        account(ch, m[ch + c.NEXT], m)
-        slot, cycle = _next(ch, m)
-        comes, write = coming(ch, m, queues)
+        known = min(row, column)
+        if known == c.EMPTY or known >> c.CYCLE_SHIFT >= due:
+            row, column = _next(ch, m)
+        comes, write = coming(ch, m)
         # Who comes in before may go before.
-        while comes < cycle - 1 and comes < until:
-            new = admit(ch, comes, write, m, queues)
+        while comes < min(min(row, column) >> c.CYCLE_SHIFT, until) and (
+            comes + 1 < due or _active(ch, m)
+        ):
             mode = m[ch + c.MODE]
-            turn(ch, comes + 1, m)
-            if m[ch + c.MODE] != mode or m[c.FIRST_COME]:
-                slot, cycle = _next(ch, m)
+            age = m[ch + c.SEQUENCE]
+            slot = admit(ch, comes, write, m, queues)
+            # A key is worth nothing where a channel has turned, or counts ages anew.
+            if m[ch + c.MODE] != mode or m[ch + c.SEQUENCE] <= age or m[c.FIRST_COME]:
+                row, column = _next(ch, m)
             elif write == mode:
-                bound = _bound(ch, new, write, m)
-                if bound < cycle:
-                    slot, cycle = new, bound
-            comes, write = coming(ch, m, queues)
+                row, column = _with(ch, slot, row, column, m)
+            comes, write = coming(ch, m)
+        cycle = min(row, column) >> c.CYCLE_SHIFT
         m[ch + c.NEXT] = min(cycle, comes + 1)
-        if cycle <= until and cycle < m[ch + c.NEXT_REFRESH]:
-            _commit(ch, slot, cycle, m)
+        if cycle <= until and (cycle < due or _active(ch, m)):
+            keep_up(ch, cycle, m)
+            mode = m[ch + c.MODE]
+            row, column = _go(ch, row, column, m)
+            if m[ch + c.MODE] != mode:
+                row, column = c.EMPTY, c.EMPTY
+    m[ch + c.ROW_KEY], m[ch + c.COLUMN_KEY] = row, column
+
+
+def _go(ch: int, row: int, column: int, m: Counters) -> tuple[int, int]:
+    """Let the command go that goes first; return the keys of what goes next, where that is known.
+
+    Row commands and columns have slots of their own: what would go before the next one of the kind
+    that has gone, for another bank, goes next. The keys are EMPTY where it is not known.
+    """
+    if column < row:
+        bank = read_or_write(ch, column & c.SLOT_MASK, column >> c.CYCLE_SHIFT, m)
+        follows = row >> c.CYCLE_SHIFT < m[ch + c.COLUMNS_FROM] and _bank(ch, row, m) != bank
+        return (row if follows else c.EMPTY), c.EMPTY
+    bank = _open_or_close(ch, row & c.SLOT_MASK, row >> c.CYCLE_SHIFT, m)
+    follows = column >> c.CYCLE_SHIFT < m[ch + c.ROWS_FROM] and _bank(ch, column, m) != bank
+    return c.EMPTY, (column if follows else c.EMPTY)
+
+
+def _active(ch: int, m: Counters) -> int:
+    """Return how many requests have a row that was opened for them."""
+    return m[ch + c.ACTIVE_READS] + m[ch + c.ACTIVE_WRITES]  # type: ignore[no-any-return]
+
+
+def _bank(ch: int, key: int, m: Counters) -> int:
+    """Return the bank of the request with a key."""
+    slot = key & c.SLOT_MASK
+    return m[m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS + c.BANK]  # type: ignore[no-any-return]
 
 
 def _next(ch: int, m: Counters) -> tuple[int, int]:
-    """Return the request that has its turn, and the cycle of its next command."""
-    write = m[ch + c.MODE]
-    start = write * m[c.READ_WINDOW]
-    end = start + m[c.READ_WINDOW + write]
-    bounds = m[ch + c.BOUNDS_AT]
-    if m[c.FIRST_COME]:
-        oldest = c.EMPTY
-        chosen = c.NONE
-        for slot in range(start, end):
-            its_age = m[bounds + slot] & c.AGE_MASK
-            if m[bounds + slot] < c.EMPTY and its_age < oldest:
-                oldest = its_age
-                chosen = slot
-        if chosen == c.NONE:
-            return c.NONE, c.FAR
-        return chosen, _bound(ch, chosen, write, m)
-    while True:
-        # The bound is above the age, and that above the slot: the least says all.
-        least = c.EMPTY
-        for at in range(bounds + start, bounds + end):
-            least = min(least, m[at])
-        if least == c.EMPTY:
-            return c.NONE, c.FAR
-        slot = least & c.SLOT_MASK
-        cycle = _bound(ch, slot, write, m)
-        if cycle == least >> c.BOUND_SHIFT:
-            return slot, cycle
+    """Return the keys of those whose row command and whose column go first, in the cycles they say.
 
-
-def _bound(ch: int, slot: int, write: int, m: Counters) -> int:
-    """Return the first cycle in which the next command of a request can go."""
-    at = m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS
-    kept = m[ch + c.BOUNDS_AT] + slot
-    bank = m[at + c.BANK]
-    cycle: int = max(m[kept] >> c.BOUND_SHIFT, m[ch + c.CLOCKED], m[ch + c.MODE_FROM])
-    opened = m[bank + c.OPEN_ROW]
-    if opened == m[at + c.ROW]:
-        cycle = free_column(ch, bank, max(cycle, column_from(bank, write, m)), m)
-    elif opened == c.NONE:
-        cycle = free_activation(ch, bank, max(cycle, m[bank + c.ACTIVATE_FROM]), m)
-    else:
-        cycle = free_slot(ch, c.ROW_SLOTS, max(cycle, m[bank + c.PRECHARGE_FROM]), m)
-    if m[at + c.PUT_OFF] == m[ch + c.NEXT_REFRESH]:
-        cycle = max(cycle, m[ch + c.NEXT_REFRESH])
-    m[kept] = cycle << c.BOUND_SHIFT | (m[kept] & c.BELOW_BOUND)
-    return cycle
-
-
-def _commit(ch: int, slot: int, cycle: int, m: Counters) -> None:
-    """Reserve the slots of all commands of a request, the first of them in ``cycle``.
-
-    It is put off where they would not be over before the next refresh.
+    Those for which a row was opened have a turn even when the others have to wait: for a refresh
+    that is due, or since the channel has turned.
     """
-    write = m[ch + c.MODE]
-    at = m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS
-    bank = m[at + c.BANK]
-    wanted = m[at + c.ROW]
-    opened = m[bank + c.OPEN_ROW]
-    activation = c.NONE
-    column = cycle
-    if opened != wanted:
-        activation = cycle
-        if opened != c.NONE:
-            activation = max(cycle + m[c.RP], m[bank + c.ACTIVATE_FROM])
-            activation = free_activation(ch, bank, activation, m)
-        column = max(activation + 1 + m[c.RCD_READ + write], column_from(bank, write, m))
-        column = free_column(ch, bank, column, m)
-    last = column
-    for _ in range(m[c.BURSTS] - 1):
-        last = free_column(ch, bank, last + m[c.GROUP_GAP], m)
-    due = m[ch + c.NEXT_REFRESH]
-    if last >= due:
-        m[at + c.PUT_OFF] = due
-        if c.NONE < activation < due:
-            # Its row is opened for nothing, and stays open as long as rows have to.
-            m[ch + c.HELD] = max(m[ch + c.HELD], activation + 1 + m[c.RAS])
-        return
-    account(ch, cycle, m)
-    met = c.HITS
-    if activation != c.NONE:
-        met = c.MISSES
-        if opened != c.NONE:
-            met = c.CONFLICTS
-            precharge(ch, bank, cycle, m)
-        activate(ch, bank, wanted, activation, m)
-        leave(ch, write, activation + 1, m)
-    read_or_write(ch, bank, column, write, activation != c.NONE, m)
-    ready = last if write else last + m[c.CL] + m[c.BURST_CYCLES]
-    _serve_client(at, met, cycle, ready, m)
-    m[ch + c.ROW_HITS + met - c.HITS] += 1
-    m[ch + c.SERVED_READS + write] += 1
-    m[ch + c.READS + write] -= 1
-    m[c.UNSERVED] -= 1
-    m[c.UNSERVED_WRITES] -= write
-    m[m[ch + c.BOUNDS_AT] + slot] = c.EMPTY
-    if m[ch + c.READS] + m[ch + c.WRITES] == 0:
-        m[ch + c.WAITS_SINCE] = c.FAR
-    turn(ch, cycle, m)
+    writes = m[ch + c.MODE]
+    row, column = _least(ch, writes, 0, m)
+    if m[ch + c.ACTIVE_WRITES - writes]:
+        other_row, other_column = _least(ch, 1 - writes, c.INACTIVE, m)
+        row, column = min(row, other_row), min(column, other_column)
+    if min(row, column) >> c.CYCLE_SHIFT >= m[ch + c.NEXT_REFRESH] and _active(ch, m):
+        row, column = _least(ch, 0, c.INACTIVE, m)
+        other_row, other_column = _least(ch, 1, c.INACTIVE, m)
+        row, column = min(row, other_row), min(column, other_column)
+    return row, column
 
 
-def _serve_client(at: int, met: int, cycle: int, ready: int, m: Counters) -> None:
-    """Count a request, whose first command goes in ``cycle``, for its client."""
-    client = m[at + c.CLIENT]
-    row = m[c.CLIENTS_AT] + client * c.CLIENT_COLUMNS
-    m[row + c.READY] = max(m[row + c.READY], ready)
-    m[row + met] += 1
-    m[row + c.QUEUED] += m[at + c.ADMITTED] - m[at + c.ARRIVED]
-    m[row + c.WAITED] += cycle - m[at + c.ADMITTED]
-    m[row + c.SERVED] += ready - cycle
-    m[row + c.OPEN] -= 1
-    if m[row + c.OPEN] == 0:
-        m[m[c.DONE_AT] + m[c.FINISHED]] = client
-        m[c.FINISHED] += 1
+def _with(ch: int, slot: int, row: int, column: int, m: Counters) -> tuple[int, int]:
+    """Return the keys of who goes first where a request has come in."""
+    new_row, new_column = _of_slot(ch, slot, m)
+    if min(new_row, new_column) >> c.CYCLE_SHIFT >= m[ch + c.NEXT_REFRESH] and _active(ch, m):
+        return row, column
+    return min(row, new_row), min(column, new_column)
+
+
+def _of_slot(ch: int, slot: int, m: Counters) -> tuple[int, int]:
+    """Return the key of a request, of a row command or of a column."""
+    at = m[ch + c.SLOTS_AT] + slot
+    gate = m[at + m[c.SLOTS]]
+    since = m[ch + c.MODE_FROM]
+    cycle = max(m[at], m[gate], since)
+    order = m[at + 2 * m[c.SLOTS]]
+    if gate < m[ch + c.GATES_AT] + 2 * m[c.CHANNEL_GROUPS]:
+        return c.EMPTY, max(cycle, m[ch + c.COLUMNS_FROM]) << c.CYCLE_SHIFT | order
+    return max(cycle, m[ch + c.ROWS_FROM]) << c.CYCLE_SHIFT | order, c.EMPTY
+
+
+def _least(ch: int, write: int, barred: int, m: Counters) -> tuple[int, int]:
+    """Return the least keys in a window; of those alone that have not the bit ``barred``."""
+    slots = m[c.SLOTS]
+    first = m[ch + c.SLOTS_AT] + write * m[c.READ_SLOTS]
+    last = first + m[c.READ_SLOTS + write]
+    if m[c.FIRST_COME]:
+        least = c.EMPTY
+        for at in range(first, last):
+            order = m[at + 2 * slots]
+            least = min(least, order | (order & barred) << c.BARRED_SHIFT)
+        return (c.EMPTY, c.EMPTY) if least >= c.BARRED else _of_slot(ch, least & c.SLOT_MASK, m)
+    since = 0 if barred else m[ch + c.MODE_FROM]
+    columns = m[ch + c.GATES_AT] + 2 * m[c.CHANNEL_GROUPS]
+    rows_from = max(since, m[ch + c.ROWS_FROM])
+    columns_from = max(since, m[ch + c.COLUMNS_FROM])
+    row = c.EMPTY
+    column = c.EMPTY
+    # Every request is looked at for every command: without branches, eight at a time.
+    for at in range(first, last):
+        gate = m[at + slots]
+        cycle = max(m[at], m[gate])
+        order = m[at + 2 * slots]
+        order |= (order & barred) << c.BARRED_SHIFT
+        row_key = max(cycle, rows_from) << c.CYCLE_SHIFT | order
+        column_key = max(cycle, columns_from) << c.CYCLE_SHIFT | order
+        row = min(row, c.EMPTY if gate < columns else row_key)
+        column = min(column, column_key if gate < columns else c.EMPTY)
+    return row, column
+
+
+def _open_or_close(ch: int, slot: int, cycle: int, m: Counters) -> int:
+    """Open the row that a request is for, or close the one that is; return the bank."""
+    bank: int = m[m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS + c.BANK]
+    if m[bank + c.OPEN_ROW] == c.NONE:
+        activate(ch, slot, cycle, m)
+    else:
+        precharge(ch, slot, cycle, m)
+    return bank

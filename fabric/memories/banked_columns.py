@@ -16,6 +16,10 @@ NEVER: Final = -(1 << 40)
 
 NONE: Final = -1
 
+LEAST_ANSWER: Final = 4
+"""Cycles from one to which a channel has gone on to the one in which a client may see a later
+command."""
+
 WORD: Final = 32
 WORD_BITS: Final = 5
 WORD_MASK: Final = (1 << WORD) - 1
@@ -42,44 +46,46 @@ WTR_L: Final = 16
 FAW: Final = 17
 RFC: Final = 18
 REFI: Final = 19
-READ_WINDOW: Final = 20
-WRITE_WINDOW: Final = 21
-ENTRIES: Final = 22
-WRITE_ENTRIES: Final = 23
-WRITE_HIGH: Final = 24
-WRITE_LOW: Final = 25
-FIRST_COME: Final = 26
-CHANNELS: Final = 27
-CHANNEL_BANKS: Final = 28
-PSEUDO_CHANNELS: Final = 29
-LANES: Final = 30
-RING_WORDS: Final = 31
-PER_BUNDLE: Final = 32
-REQUEST_BITS: Final = 33
-LOGS: Final = 34
-KEPT_WORDS: Final = 35
+READ_ENTRIES: Final = 20
+WRITE_ENTRIES: Final = 21
+READ_SLOTS: Final = 22
+WRITE_SLOTS: Final = 23
+SLOTS: Final = 24
+WRITE_HIGH: Final = 25
+WRITE_LOW: Final = 26
+FIRST_COME: Final = 27
+CHANNELS: Final = 28
+CHANNEL_BANKS: Final = 29
+PSEUDO_CHANNELS: Final = 30
+GROUPS: Final = 31
+CHANNEL_GROUPS: Final = 32
+LANES: Final = 33
+RING_WORDS: Final = 34
+PER_BUNDLE: Final = 35
+REQUEST_BITS: Final = 36
+LOGS: Final = 37
 
 # What is kept between two calls.
-CYCLE: Final = 36
-UNSERVED: Final = 37
-UNSERVED_WRITES: Final = 38
-FINISHED: Final = 39
-PERIOD_BITS: Final = 40
-LOGGED: Final = 41
-ROOM: Final = 42
-LONGEST: Final = 43
-SHORT: Final = 44
+CYCLE: Final = 38
+UNSERVED: Final = 39
+UNSERVED_WRITES: Final = 40
+FINISHED: Final = 41
+PERIOD_BITS: Final = 42
+LOGGED: Final = 43
+ROOM: Final = 44
+LONGEST: Final = 45
+SHORT: Final = 46
 
 # Where tables begin.
-CLIENTS_AT: Final = 45
-CLIENTS: Final = 46
-CHANNELS_AT: Final = 47
-PERIODS_AT: Final = 48
-MAPPING_AT: Final = 49
-ACTIVE_AT: Final = 50
-DONE_AT: Final = 51
-LOG_AT: Final = 52
-HEADER: Final = 53
+CLIENTS_AT: Final = 47
+CLIENTS: Final = 48
+CHANNELS_AT: Final = 49
+PERIODS_AT: Final = 50
+MAPPING_AT: Final = 51
+ACTIVE_AT: Final = 52
+DONE_AT: Final = 53
+LOG_AT: Final = 54
+HEADER: Final = 55
 
 # A location of a request: a number; the bits from BANK_SHIFT on are of its bank, then of its row.
 BANK_SHIFT: Final = 16
@@ -105,45 +111,54 @@ WAITED: Final = 13
 SERVED: Final = 14
 CLIENT_COLUMNS: Final = 15
 
-# A channel. Cycles before CLOCKED are accounted for, and no command goes before it.
+# A channel. Cycles before CLOCKED are accounted for; the keys are of the requests whose row command
+# and whose column go next, EMPTY where that is not known or none can.
 CLOCKED: Final = 0
 NEXT: Final = 1
-MODE: Final = 2
-MODE_FROM: Final = 3
-NEXT_REFRESH: Final = 4
-RESUME: Final = 5
-HELD: Final = 6
-WAITS_SINCE: Final = 7
-QUEUES_SINCE: Final = 8
-REFRESH_MASK: Final = 9
-WAIT_MASK: Final = 10
-SEQUENCE: Final = 11
-READS: Final = 12
-WRITES: Final = 13
-READ_HEAD: Final = 14
-WRITE_HEAD: Final = 15
-QUEUED_READS: Final = 16
-QUEUED_WRITES: Final = 17
-FREE_READ_ENTRIES: Final = 18
-FREE_WRITE_ENTRIES: Final = 19
-FIRST_READ_ENTRY: Final = 20
-FIRST_WRITE_ENTRY: Final = 21
-SERVED_READS: Final = 22
-SERVED_WRITES: Final = 23
-ROW_HITS: Final = 24
-ROW_MISSES: Final = 25
-ROW_CONFLICTS: Final = 26
-BUS: Final = 27
-NUMBER: Final = 33
-BANKS_AT: Final = 34
-PSEUDOS_AT: Final = 35
-GROUPS_AT: Final = 36
-BOUNDS_AT: Final = 37
-REQUESTS_AT: Final = 38
-ENTRIES_AT: Final = 39
-BUSES_AT: Final = 40
-ENDS_AT: Final = 41
-CHANNEL_COLUMNS: Final = 42
+ROW_KEY: Final = 2
+COLUMN_KEY: Final = 3
+MODE: Final = 4
+MODE_FROM: Final = 5
+ROWS_FROM: Final = 6
+COLUMNS_FROM: Final = 7
+NEXT_REFRESH: Final = 8
+RESUME: Final = 9
+WAITS_SINCE: Final = 10
+QUEUES_SINCE: Final = 11
+REFRESH_MASK: Final = 12
+WAIT_MASK: Final = 13
+SEQUENCE: Final = 14
+READS: Final = 15
+WRITES: Final = 16
+READ_COMES: Final = 17
+WRITE_COMES: Final = 18
+READ_HEAD: Final = 19
+WRITE_HEAD: Final = 20
+QUEUED_READS: Final = 21
+QUEUED_WRITES: Final = 22
+USED_READ_ENTRIES: Final = 23
+USED_WRITE_ENTRIES: Final = 24
+READ_FREED: Final = 25
+WRITE_FREED: Final = 26
+FREE_READ_SLOT: Final = 27
+FREE_WRITE_SLOT: Final = 28
+ACTIVE_READS: Final = 29
+ACTIVE_WRITES: Final = 30
+SERVED_READS: Final = 31
+SERVED_WRITES: Final = 32
+ROW_HITS: Final = 33
+ROW_MISSES: Final = 34
+ROW_CONFLICTS: Final = 35
+BUS: Final = 36
+NUMBER: Final = 42
+BANKS_AT: Final = 43
+PSEUDOS_AT: Final = 44
+GATES_AT: Final = 45
+SLOTS_AT: Final = 46
+REQUESTS_AT: Final = 47
+BUSES_AT: Final = 48
+ENDS_AT: Final = 49
+CHANNEL_COLUMNS: Final = 50
 
 # What becomes of a cycle of a data bus; in this order in a channel, from BUS on, and in a period.
 DATA: Final = 0
@@ -157,40 +172,52 @@ FATES: Final = 6
 PERIODS: Final = 512
 """Into which a run is cut at most."""
 
-# A bank; where its pseudo channel and its bank group are, and their lanes.
+# A bank. PRECHARGE_FROM is BLOCKED where HELD does not count yet; then where its pseudo channel is,
+# and the first of the four gates of its group; and the first of the requests to it.
 OPEN_ROW: Final = 0
 READ_FROM: Final = 1
 WRITE_FROM: Final = 2
-PRECHARGE_FROM: Final = 3
-ACTIVATE_FROM: Final = 4
-PSEUDO: Final = 5
-GROUP: Final = 6
-PSEUDO_LANE: Final = 7
-GROUP_LANE: Final = 8
-BANK_COLUMNS: Final = 9
+ACTIVATE_FROM: Final = 3
+PRECHARGE_FROM: Final = 4
+HELD: Final = 5
+PSEUDO: Final = 6
+GATE_OF: Final = 7
+ACTIVE: Final = 8
+FIRST: Final = 9
+BANK_COLUMNS: Final = 10
 
-# A pseudo channel; of a bank group only the last write counts.
+# A pseudo channel: its latest columns, its latest four activations, and its lanes.
 LAST_WRITE: Final = 0
 LAST_READ: Final = 1
-PSEUDO_COLUMNS: Final = 2
+ACTIVATED: Final = 2
+PSEUDO_LANE: Final = 6
+FIRST_GROUP: Final = 7
+PSEUDO_COLUMNS: Final = 8
 
-# A request in a window. Apart from it stands a number: its bound, before which its next command
-# does not go, its age, and its slot.
+# A request in a window.
 BANK: Final = 0
 ROW: Final = 1
 CLIENT: Final = 2
-ARRIVED: Final = 3
-ADMITTED: Final = 4
-PUT_OFF: Final = 5
-REQUEST_COLUMNS: Final = 6
+ADMITTED: Final = 3
+STARTED: Final = 4
+LEFT_BURSTS: Final = 5
+MET: Final = 6
+FOLLOWING: Final = 7
+REQUEST_COLUMNS: Final = 8
 
-SLOT_BITS: Final = 9
+# What decides between requests stands apart: three rows of slots, one number each. READY is the
+# cycle from which on its bank can take its next command; GATE where the cycle stands from which on
+# others let it; ORDER its age above its slot, INACTIVE above both unless a row was opened for it.
+SLOT_BITS: Final = 10
 SLOT_MASK: Final = (1 << SLOT_BITS) - 1
-BOUND_SHIFT: Final = 22
-BELOW_BOUND: Final = (1 << BOUND_SHIFT) - 1
-AGE_MASK: Final = BELOW_BOUND & ~SLOT_MASK
+INACTIVE: Final = 1 << 21
+CYCLE_SHIFT: Final = 22
+AGE_MASK: Final = (INACTIVE - 1) & ~SLOT_MASK
 MOST_AGE: Final = AGE_MASK >> SLOT_BITS
+BARRED_SHIFT: Final = 40
+BARRED: Final = INACTIVE << BARRED_SHIFT
 EMPTY: Final = 1 << 62
+BLOCKED: Final = EMPTY >> CYCLE_SHIFT
 
 # A request outside of the window: when it arrived and whose it is, and where it goes to.
 QUEUED_WHEN: Final = 0
@@ -199,19 +226,12 @@ QUEUED_COLUMNS: Final = 2
 CLIENT_BITS: Final = 20
 CLIENT_MASK: Final = (1 << CLIENT_BITS) - 1
 
-# Lanes of the buses: of a channel, of each of its pseudo channels, of each bank group of these.
-ROW_SLOTS: Final = 0
-COLUMN_SLOTS: Final = 1
-QUEUES: Final = 2
-CHANNEL_LANES: Final = 3
-NO_COLUMN: Final = 0
-CARRIES: Final = 1
-TURNS: Final = 2
-NO_ACTIVATION: Final = 3
-ACTIVATED: Final = 4
-PSEUDO_LANES: Final = 5
-GROUP_LANES: Final = 2
-GROUP_NO_ACTIVATION: Final = 1
+# Lanes of the buses: of a channel, of each of its pseudo channels.
+QUEUES: Final = 0
+CHANNEL_LANES: Final = 1
+CARRIES: Final = 0
+TURNS: Final = 1
+PSEUDO_LANES: Final = 2
 
 # A row of the log of commands.
 LOG_CYCLE: Final = 0

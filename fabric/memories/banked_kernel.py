@@ -9,19 +9,17 @@ from __future__ import annotations
 from functools import partial
 
 from fabric.engine.machine_code import Counters, MachineCode
-from fabric.memories import banked_buses, banked_channel, banked_commands, banked_windows
+from fabric.memories import banked_bus, banked_channel, banked_commands, banked_windows
 from fabric.memories import banked_columns as c
-from fabric.memories.banked_buses import account
+from fabric.memories.banked_bus import account
 from fabric.memories.banked_channel import serve
 from fabric.memories.banked_windows import take
 
 __all__ = ["advance", "settle"]
 
 
-@partial(MachineCode, uses=(c, banked_buses, banked_channel, banked_commands, banked_windows))
-def advance(  # noqa: C901 - one loop over all there is
-    horizon: int, budget: int, m: Counters, queues: Counters
-) -> tuple[int]:
+@partial(MachineCode, uses=(c, banked_bus, banked_channel, banked_commands, banked_windows))
+def advance(horizon: int, budget: int, m: Counters, queues: Counters) -> tuple[int]:
     """Run up to ``horizon``, or to the first cycle in which a client sees its burst complete.
 
     It may return earlier, between two cycles: after so many requests that the host's signals have
@@ -42,20 +40,12 @@ def advance(  # noqa: C901 - one loop over all there is
         if m[m[c.CLIENTS_AT] + client * c.CLIENT_COLUMNS + c.LEFT] > 0:
             m[m[c.ACTIVE_AT] + count] = client
             count += 1
-    # No answer to a request that is yet to be chosen comes before so many cycles have passed.
-    of_writes = (m[c.BURSTS] - 1) * m[c.GROUP_GAP] + 2
-    of_reads = of_writes + m[c.CL] + m[c.BURST_CYCLES]
     while m[c.CYCLE] < horizon and budget > 0 and not m[c.SHORT]:
         cycle = m[c.CYCLE]
-        following = horizon
-        writing = m[c.UNSERVED_WRITES]
-        for at in range(m[c.ACTIVE_AT], m[c.ACTIVE_AT] + count):
-            client = m[c.CLIENTS_AT] + m[at] * c.CLIENT_COLUMNS
-            following = min(following, m[client + c.NEXT_BUNDLE] - 1)
-            writing += m[client + c.WRITE]
+        idle, unanswered = _ahead(count, m)
         if m[c.UNSERVED] == 0:
-            cycle = max(cycle, following)
-        end = min(horizon, cycle + (of_writes if writing else of_reads))
+            cycle = max(cycle, min(idle, horizon))
+        end = min(horizon, cycle + unanswered)
         before = m[c.UNSERVED]
         m[c.LONGEST] = 0
         first = m[c.CHANNELS_AT]
@@ -77,6 +67,24 @@ def advance(  # noqa: C901 - one loop over all there is
             horizon = min(horizon, ready + 1)
         m[c.CYCLE] = cycle
     return (horizon,)
+
+
+def _ahead(count: int, m: Counters) -> tuple[int, int]:
+    """Return the cycle before that of the next bundle, and how many cycles have no answer.
+
+    In so many cycles no client sees its burst complete by a command that is yet to go. Data that
+    are read come later than their command; of a write the last request has to be handed over.
+    """
+    before = c.FAR
+    cycles = c.LEAST_ANSWER + m[c.CL] + m[c.BURST_CYCLES]
+    ending = m[c.UNSERVED_WRITES]
+    for at in range(m[c.ACTIVE_AT], m[c.ACTIVE_AT] + count):
+        client = m[c.CLIENTS_AT] + m[at] * c.CLIENT_COLUMNS
+        before = min(before, m[client + c.NEXT_BUNDLE] - 1)
+        if m[client + c.WRITE]:
+            ending -= m[client + c.OPEN] - m[client + c.LEFT]
+            cycles = min(cycles, c.LEAST_ANSWER + m[client + c.LEFT] // m[c.PER_BUNDLE])
+    return before, c.LEAST_ANSWER if ending else cycles
 
 
 def _gather(count: int, cycle: int, m: Counters, queues: Counters) -> int:
@@ -118,13 +126,14 @@ def _hand_over(client: int, row: int, cycle: int, m: Counters, queues: Counters)
         take(ch, cycle + 1, place, client, write, m, queues)
 
 
-@partial(MachineCode, uses=(c, banked_buses))
+@partial(MachineCode, uses=(c, banked_bus))
 def settle(cycle: int, m: Counters) -> tuple[int]:
-    """Account for all cycles before ``cycle``, or as far as some channel has got."""
+    """Account for all cycles before ``cycle``, or as far as some channel has got: whole words."""
     first = m[c.CHANNELS_AT]
     last = first + m[c.CHANNELS] * c.CHANNEL_COLUMNS
     for ch in range(first, last, c.CHANNEL_COLUMNS):
         cycle = max(cycle, m[ch + c.CLOCKED])
+    cycle = (cycle + c.WORD - 1) & -c.WORD
     for ch in range(first, last, c.CHANNEL_COLUMNS):
         account(ch, cycle, m)
     return (cycle,)

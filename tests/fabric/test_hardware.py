@@ -147,7 +147,7 @@ class TestFiles:
         [
             FlatDescription(channels=4),
             BankedDescription(),
-            BankedDescription(preset="HBM3 6400 Mbps", cl_cycles=0, mapping=MAPPING),
+            BankedDescription(preset="HBM3 6400 Mbps", cl_cycles=0, cwl_cycles=0, mapping=MAPPING),
         ],
     )
     def test_as_dict(self, hbm: OffChipDescription, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from tests.memories.traffic import (
 
 __all__ = [
     "LISTS",
+    "OUTSTANDING",
     "TABLES",
     "WARM_UP_CYCLES",
     "Compared",

@@ -36,6 +36,7 @@ def _tightest(draw: st.DrawFn) -> BankedDescription:
         "rrd_s_cycles": 1,
     }
     keys |= {f"{key}_cycles": draw(SHORT) for key in ("cl", "cwl", "wr", "rtp", "rfc", "wtr_l")}
+    keys["cl_cycles"] += keys["cwl_cycles"]
     keys |= {f"{key}_cycles": draw(SHORT) for key in ("rcd_read", "rcd_write")}
     keys |= {f"{key}_cycles": draw(SOME) for key in ("burst", "ccd_l", "rrd_l", "faw")}
     with pytest.raises(ConfigurationError, match="refi_cycles is 1: expected at least ") as raised:

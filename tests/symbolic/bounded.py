@@ -85,6 +85,7 @@ def _flat(choices: Any) -> OffChipDescription:
 
 
 def _banked(choices: Any) -> OffChipDescription:
+    columns = choices.pick((None, 0))
     return BankedDescription(
         channels=choices.pick((32, 1, 2)),
         pseudo_channels=choices.pick((2, 1, 4)),
@@ -94,7 +95,8 @@ def _banked(choices: Any) -> OffChipDescription:
         refreshes=choices.maybe(),
         burst_cycles=choices.pick((None, 1, 9)),
         ccd_s_cycles=choices.pick((None, 1, 4)),
-        cl_cycles=choices.pick((None, 0)),
+        cl_cycles=columns,
+        cwl_cycles=columns,
         refi_cycles=choices.pick((None, 500)),
         prefetch_requests=choices.pick((0, 0, 3, 100)),
     )
