@@ -111,10 +111,13 @@ def _banked_queue_cycles(memory: BankedDescription, requests: int) -> int:
 def _drain_cycles(memory: BankedDescription) -> int:
     """Return how long after it is due a refresh waits for columns at most.
 
-    Each bank has one row open, whose column the bus may have to turn for.
+    Each bank has one row open that has not served its request. When all of these rows may be read
+    or written, a bus has turned to one kind of them, and goes on to the other when these are done;
+    a column may have to wait for the slot of each one of another bus.
     """
     made_of, timing = memory.organization, memory.timing
-    banks = made_of.pseudo_channels * made_of.bank_groups * made_of.banks
-    turn = timing.cl_cycles + timing.cwl_cycles + timing.burst_cycles + timing.wtr_l_cycles + 2
+    banks = made_of.bank_groups * made_of.banks
     opened = max(timing.rcd_read_cycles, timing.rcd_write_cycles) + 2
-    return opened + banks * max(turn, timing.ccd_l_cycles)
+    turn = timing.cl_cycles + timing.cwl_cycles + timing.burst_cycles + timing.wtr_l_cycles + 2
+    of_bus = banks * max(timing.ccd_l_cycles, timing.burst_cycles) + 2 * turn
+    return opened + of_bus + banks * made_of.pseudo_channels

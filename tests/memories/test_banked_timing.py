@@ -62,14 +62,15 @@ def _run(
 def _drain_cycles(hbm: BankedDescription) -> int:
     """Return how long after it is due a refresh begins at most.
 
-    No other row is opened from then on. Each that is has its request served, for which the bus may
-    turn; the banks are closed when the last of them may be.
+    No other row is opened from then on. Each that is has its request served: of one kind, and when
+    its bus has turned of the other. The banks are closed when the last of them may be.
     """
     timing, made_of = hbm.timing, hbm.organization
-    banks = made_of.pseudo_channels * made_of.bank_groups * made_of.banks
-    turn = timing.cl_cycles + timing.cwl_cycles + timing.burst_cycles + timing.wtr_l_cycles
+    banks = made_of.bank_groups * made_of.banks
+    turn = timing.cl_cycles + timing.cwl_cycles + timing.burst_cycles + timing.wtr_l_cycles + 2
     opened = max(timing.rcd_read_cycles, timing.rcd_write_cycles) + 2
-    served = opened + banks * max(turn + 2, timing.ccd_l_cycles)
+    of_bus = banks * max(timing.ccd_l_cycles, timing.burst_cycles) + 2 * turn
+    served = opened + of_bus + banks * made_of.pseudo_channels
     written = timing.cwl_cycles + timing.burst_cycles + timing.wr_cycles
     return served + max(timing.ras_cycles, timing.rtp_cycles, written) + timing.rp_cycles
 
