@@ -10,7 +10,7 @@ from fabric.hardware.banked import BankedDescription
 from fabric.hardware.description import FlatDescription, OffChipDescription
 from fabric.hardware.fixed import FixedDescription
 
-__all__ = ["least_burst_cycles", "least_shared_cycles"]
+__all__ = ["least_burst_cycles", "least_shared_cycles", "most_drain_cycles"]
 
 
 def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool) -> int:
@@ -102,13 +102,13 @@ def _banked_queue_cycles(memory: BankedDescription, requests: int) -> int:
     apart = max(timing.ccd_s_cycles, timing.burst_cycles)
     cycles = needed = max((of_pseudo_channel * bursts - 1) * apart, of_channel * bursts - 1)
     longer = max(timing.rfc_cycles - apart, 0) if memory.refreshes else 0
-    late = max(_drain_cycles(memory) - timing.rfc_cycles, 0)
+    late = max(most_drain_cycles(memory) - timing.rfc_cycles, 0)
     while cycles < (found := needed + max(cycles - late, 0) // timing.refi_cycles * longer):
         cycles = found
     return cycles
 
 
-def _drain_cycles(memory: BankedDescription) -> int:
+def most_drain_cycles(memory: BankedDescription) -> int:
     """Return how long after it is due a refresh waits for columns at most.
 
     Each bank has one row open that has not served its request. When all of these rows may be read

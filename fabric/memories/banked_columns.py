@@ -182,9 +182,8 @@ PRECHARGE_FROM: Final = 4
 HELD: Final = 5
 PSEUDO: Final = 6
 GATE_OF: Final = 7
-ACTIVE: Final = 8
-FIRST: Final = 9
-BANK_COLUMNS: Final = 10
+FIRST: Final = 8
+BANK_COLUMNS: Final = 9
 
 # A pseudo channel: its latest columns, its latest four activations, and its lanes.
 LAST_WRITE: Final = 0

@@ -58,12 +58,10 @@ def activate(ch: int, slot: int, cycle: int, m: Counters) -> None:
     m[bank + c.ACTIVATE_FROM] = cycle + m[c.RC]
     _note(ch, c.ACTIVATES, counts, bank, m)
     order = m[ch + c.SLOTS_AT] + 2 * m[c.SLOTS] + slot
-    if m[order] & c.INACTIVE:
-        write = int(slot >= m[c.READ_SLOTS])
-        m[order] -= c.INACTIVE
-        m[bank + c.ACTIVE] += 1
-        m[ch + c.ACTIVE_READS + write] += 1
-        release(ch, write, counts, m)
+    write = int(slot >= m[c.READ_SLOTS])
+    m[order] -= c.INACTIVE
+    m[ch + c.ACTIVE_READS + write] += 1
+    release(ch, write, counts, m)
     _classify_all(ch, bank, m)
 
 
@@ -86,14 +84,14 @@ def read_or_write(ch: int, slot: int, cycle: int, m: Counters) -> int:
         release(ch, write, cycle, m)
     else:
         m[order] += c.INACTIVE
-        m[bank + c.ACTIVE] -= 1
+        m[bank + c.PRECHARGE_FROM] = m[bank + c.HELD]
         m[ch + c.ACTIVE_READS + write] -= 1
     m[at + c.LEFT_BURSTS] -= 1
     if m[at + c.LEFT_BURSTS] == 0:
         leave(ch, slot, cycle, m)
         ready = cycle if write else cycle + m[c.CL] + m[c.BURST_CYCLES]
         _serve_client(ch, at, write, ready, m)
-    if m[bank + c.ACTIVE] == 0:
+    if m[bank + c.PRECHARGE_FROM] != c.BLOCKED:
         m[bank + c.PRECHARGE_FROM] = m[bank + c.HELD]
     if m[bank + c.FIRST] != slot or m[at + c.FOLLOWING] != c.NONE:
         # Others may want another row.

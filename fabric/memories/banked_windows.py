@@ -81,8 +81,7 @@ def admit(ch: int, cycle: int, write: int, m: Counters, queues: Counters) -> int
     m[ch + c.USED_READ_ENTRIES + write] += m[c.BURSTS]
     m[ch + c.WAITS_SINCE] = min(m[ch + c.WAITS_SINCE], cycle + 1)
     _move_up(ch, write, cycle, m, queues)
-    if m[ch + c.USED_WRITE_ENTRIES] or m[ch + c.MODE]:
-        _turn(ch, cycle + 1, m)
+    _turn(ch, cycle + 1, m)
     return slot
 
 
@@ -121,11 +120,12 @@ def classify(ch: int, slot: int, bank: int, m: Counters) -> None:
     """Say when the bank of a request can take its next command, and what else that waits for."""
     opened = m[bank + c.OPEN_ROW]
     row = m[m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS + c.ROW]
-    kind = 2 if opened == c.NONE else 3
-    kind = int(slot >= m[c.READ_SLOTS]) if opened == row else kind
+    since = c.ACTIVATE_FROM if opened == c.NONE else c.PRECHARGE_FROM
+    since = c.READ_FROM + int(slot >= m[c.READ_SLOTS]) if opened == row else since
     ready = m[ch + c.SLOTS_AT] + slot
-    m[ready] = m[bank + c.READ_FROM + kind]
-    m[ready + m[c.SLOTS]] = m[bank + c.GATE_OF] + kind * m[c.CHANNEL_GROUPS]
+    m[ready] = m[bank + since]
+    # A group has its gates in the order of these cycles of its banks.
+    m[ready + m[c.SLOTS]] = m[bank + c.GATE_OF] + (since - c.READ_FROM) * m[c.CHANNEL_GROUPS]
 
 
 def _count_ages_anew(ch: int, m: Counters) -> None:
@@ -151,8 +151,7 @@ def release(ch: int, write: int, cycle: int, m: Counters) -> None:
     """Let an entry of a window be free from ``cycle`` on."""
     m[ch + c.USED_READ_ENTRIES + write] -= 1
     m[ch + c.READ_FREED + write] = cycle
-    if m[ch + c.USED_WRITE_ENTRIES] or m[ch + c.MODE]:
-        _turn(ch, cycle + 1, m)
+    _turn(ch, cycle + 1, m)
 
 
 def leave(ch: int, slot: int, cycle: int, m: Counters) -> None:
@@ -188,8 +187,12 @@ def _turn(ch: int, cycle: int, m: Counters) -> None:
         mode = 0
     elif reads > 0:
         mode = int(writes >= m[c.WRITE_LOW]) if m[ch + c.MODE] else int(writes > m[c.WRITE_HIGH])
-    if mode == m[ch + c.MODE]:
-        return
+    if mode != m[ch + c.MODE]:
+        _begin(ch, mode, cycle, m)
+
+
+def _begin(ch: int, mode: int, cycle: int, m: Counters) -> None:
+    """Let a channel begin to write or read; its buses may have to turn."""
     m[ch + c.MODE] = mode
     m[ch + c.MODE_FROM] = cycle
     gates = m[ch + c.GATES_AT] + mode * m[c.CHANNEL_GROUPS]

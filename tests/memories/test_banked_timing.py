@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from fabric.engine.off_chip import Burst
 from fabric.hardware.banked import BankedDescription
+from fabric.hardware.least_cycles import most_drain_cycles
 from fabric.memories import banked_columns
 from fabric.memories.address_mapping import AddressMapping
 from fabric.memories.banked import REQUESTS_PER_CALL, BankedMemory
@@ -62,17 +63,12 @@ def _run(
 def _drain_cycles(hbm: BankedDescription) -> int:
     """Return how long after it is due a refresh begins at most.
 
-    No other row is opened from then on. Each that is has its request served: of one kind, and when
-    its bus has turned of the other. The banks are closed when the last of them may be.
+    It waits as long as lower bounds say, and until the last row that was used may be closed.
     """
-    timing, made_of = hbm.timing, hbm.organization
-    banks = made_of.bank_groups * made_of.banks
-    turn = timing.cl_cycles + timing.cwl_cycles + timing.burst_cycles + timing.wtr_l_cycles + 2
-    opened = max(timing.rcd_read_cycles, timing.rcd_write_cycles) + 2
-    of_bus = banks * max(timing.ccd_l_cycles, timing.burst_cycles) + 2 * turn
-    served = opened + of_bus + banks * made_of.pseudo_channels
+    timing = hbm.timing
     written = timing.cwl_cycles + timing.burst_cycles + timing.wr_cycles
-    return served + max(timing.ras_cycles, timing.rtp_cycles, written) + timing.rp_cycles
+    held = max(timing.ras_cycles, timing.rtp_cycles, written)
+    return most_drain_cycles(hbm) + held + timing.rp_cycles
 
 
 def _places(hbm: BankedDescription, burst: Burst) -> list[Where]:
