@@ -22,7 +22,7 @@ __all__ = ["everything_stays", "imports_stay", "only_young_garbage"]
 
 _NEVER: Final = 1 << 30
 
-_SILENT: Final = sys.stdlib_module_names | {"ml_dtypes", "msgspec", "numpy"}
+_SILENT: Final = sys.stdlib_module_names | {"greenlet", "ml_dtypes", "msgspec", "numpy"}
 """Packages with extension modules that do not complain."""
 
 _lock: Final = threading.Lock()

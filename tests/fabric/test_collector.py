@@ -9,7 +9,8 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    ("modules", "stays"), [("numpy, ml_dtypes, msgspec", True), ("numpy, duckdb", False)]
+    ("modules", "stays"),
+    [("numpy, ml_dtypes, msgspec", True), ("greenlet, structlog", True), ("numpy, duckdb", False)],
 )
 def test_modules_that_count_what_is_left(modules: str, *, stays: bool) -> None:
     """Nothing is left alone where an extension module may complain of it: DuckDB does."""
