@@ -136,7 +136,7 @@ def simulate(
             notify(sentence)
 
     with RunLog(kept, missing) as log:
-        log.event(
+        log.frame(
             "run_started",
             0,
             program=program_file,
@@ -168,7 +168,7 @@ def simulate(
                 status, explained = run.execute(), None
         report = _report(run, status, head, explained, notes)
         run.conclude_trace(report.status, report.verified, told_of_prices(report))
-        log.event(
+        log.frame(
             "run_ended",
             report.cycles or 0,
             status=report.status,
