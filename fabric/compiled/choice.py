@@ -20,6 +20,7 @@ from fabric.engine.off_chip import memory_behind, prefetching
 from fabric.engine.ports import Sink
 from fabric.telling.place import is_own
 from fabric.values.stream_type import BoolType, SelectorType, TileType, TupleType, ValueType
+from fabric.wiring.behaviour import behaving_as
 
 if TYPE_CHECKING:
     from fabric.compiled.views import Views
@@ -44,17 +45,22 @@ def region_of(
     slow = max((max(each.forward_cycles, each.backward_cycles) for each in channels), default=0)
     if slow > c.FAR:
         return None
+    behaving = {kind: behaving_as(kind) for kind in {type(node.operator) for node in plan.nodes}}
+    turning = {kind for kind, each in behaving.items() if vars(each).get("turns", False)}
     codes, tables, likeness = Codes(), Tables(), Likeness()
     known: dict[Hashable, Automaton | None] = {}
     stages: list[Stage] = []
     number = [c.OUTSIDE] * len(plan.nodes)
     rows = zip(plan.nodes, views.units, views.inputs, views.outputs, conducted, strict=True)
     for index, (node, unit, inputs, outputs, may) in enumerate(rows):
-        if not may:
+        operator = node.operator
+        kind = type(operator)
+        if not may or kind not in turning:
             continue
         key = likeness.of(node, unit, outputs)
         if key not in known:
-            known[key] = _automaton(node.operator, views[index], likeness, codes, tables)
+            turns = likeness.keeps(operator, behaving[kind]) and _is_fit(views[index])
+            known[key] = _automaton(operator, views[index], codes, tables) if turns else None
         automaton = known[key]
         if automaton is not None:
             number[index] = len(stages)
@@ -93,12 +99,8 @@ def _joints(
     return joints
 
 
-def _automaton(
-    operator: Operator, ports: Ports, likeness: Likeness, codes: Codes, tables: Tables
-) -> Automaton | None:
+def _automaton(operator: Operator, ports: Ports, codes: Codes, tables: Tables) -> Automaton | None:
     """Return what ``operator`` does, and all that are like it; None where that is no table."""
-    if not (likeness.turns(operator) and _is_fit(ports)):
-        return None
     try:
         return Automaton(operator, ports, codes, tables)
     except (UnfitError, UncodedError, OverflowError):

@@ -13,7 +13,6 @@ from fabric.engine.discard import Discard
 from fabric.engine.unit import ComputeUnit
 from fabric.telling.place import is_ours, is_own
 from fabric.values.dims import Expression
-from fabric.wiring.behaviour import behaving_as
 from fabric.wiring.operator import Operator
 
 if TYPE_CHECKING:
@@ -42,17 +41,6 @@ class Likeness:
         self._values: Final[dict[int, tuple[ValueType, Hashable]]] = {}
         self._made_of: Final[dict[int, tuple[Operator, tuple[Hashable, ...]]]] = {}
         self._plain_of: Final[dict[type, _Plainly]] = {}
-
-    def turns(self, operator: Operator) -> bool:
-        """Whether ``operator`` goes on as its last turn said, as all others do that are like it.
-
-        A class may promise that for all that its operators are made of; the promise of one of ours
-        does not hold for a function of a user's.
-        """
-        behaving = behaving_as(type(operator))
-        if not vars(behaving).get("turns", False):
-            return False
-        return not is_ours(behaving) or self.is_ours(operator)
 
     def of(self, node: Node, unit: Unit, outputs: Sequence[Sink]) -> Hashable:
         """Return what operators of one behaviour share.
@@ -84,6 +72,14 @@ class Likeness:
         values = [getattr(described, each.name) for each in fields(described)]
         values = [each for each in values if each.__class__ not in _PLAIN]
         return all(self.is_ours(each) for each in values if is_dataclass(each) or callable(each))
+
+    def keeps(self, operator: Operator, behaving: type[Operator]) -> bool:
+        """Whether ``operator`` keeps what ``behaving`` promises, whose behaviour it has.
+
+        A class may promise that for all that its operators are made of; the promise of one of ours
+        does not hold for a function of a user's.
+        """
+        return not is_ours(behaving) or self.is_ours(operator)
 
     def _value(self, described: ValueType) -> Hashable:
         known = self._values.get(id(described))
