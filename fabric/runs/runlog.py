@@ -16,8 +16,8 @@ from fabric.runs.report import Report
 from fabric.telling.causes import COUNTED
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.events import event_line, event_logger
-from fabric.telling.plain import json_text, plain
-from fabric.telling.whole_file import write_whole
+from fabric.telling.plain import counts_lines, json_text, plain
+from fabric.telling.whole_file import write_parts, write_whole
 from fabric.telling.wording import file_name
 
 if TYPE_CHECKING:
@@ -154,9 +154,11 @@ class RunLog:
             ],
             "comparison": [vars(each) for each in report.comparison.totals],
         }
-        for name, document in (("report", report.as_json()), ("counters", counters)):
-            write = partial(write_whole, self._folder / f"{name}.json", json_text(document))
-            self._attempt(f"{name}.json", write)
+        text, lines = json_text(report.as_json()), counts_lines(counters)
+        path = self._folder / "report.json"
+        self._attempt(path.name, partial(write_whole, path, text))
+        path = self._folder / "counters.json"
+        self._attempt(path.name, partial(write_parts, path, lines))
 
     def _attempt(self, what: str, write: Callable[[], object]) -> None:
         """Write; where that fails, tell the reason and write nothing more."""
