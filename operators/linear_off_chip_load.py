@@ -99,7 +99,7 @@ class LinearOffChipLoad(Load):
                 f"LinearOffChipLoad has a view of {list(shape)} and strides {list(strides)}: "
                 "expected one stride for each dimension"
             )
-        if any(size < 0 for size in shape):
+        if min(shape, default=0) < 0:
             raise ShapeError(
                 f"LinearOffChipLoad has a view of {list(shape)}: expected no dimension below 0"
             )

@@ -93,12 +93,12 @@ class Map(ComputeOperator):
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         name = f"Map({type(self.function).__name__})"
         check_inputs(name, inputs)
-        operands = self.function.check(name, unpacked_types(each.value for each in inputs))
+        operands = self.function.check(name, unpacked_types([each.value for each in inputs]))
         return (StreamType(inputs[0].shape, self.function.infer(*operands)),)
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        operands = unpacked_types(each.value for each in inputs)
+        operands = unpacked_types([each.value for each in inputs])
         return Costs(
             on_chip_bytes=self.function.operand_bytes(*operands),
             flops=inputs[0].count * self.function.flops(*operands),
@@ -109,7 +109,7 @@ class Map(ComputeOperator):
     def work(
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work:
-        cycles = rates.compute(self.function, *unpacked_types(each.value for each in inputs))
+        cycles = rates.compute(self.function, *unpacked_types([each.value for each in inputs]))
         cycles = max(cycles, rates.load(inputs))
         if self.to_memory:
             cycles = max(cycles, rates.transfer(outputs[0].value))

@@ -6,7 +6,8 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import lru_cache
+from typing import ClassVar, Final
 
 import numpy as np
 from typing_extensions import override
@@ -38,6 +39,8 @@ from operators.streams.values import send
 from operators.tiles.conversion import check_converts
 
 __all__ = ["Reshape"]
+
+_FLAG: Final = BoolType()
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ class Reshape(Operator):
         )
         if self.outermost:
             shape = (at_least_one(size), *shape)
-        return StreamType(shape, source.value), StreamType(shape, BoolType())
+        return StreamType(shape, source.value), StreamType(shape, _FLAG)
 
     def _check_divisible(self, source: Stream, size: Dim) -> None:
         if isinstance(size, int) and size % self.chunk == 0:
@@ -139,7 +142,7 @@ class Reshape(Operator):
             raise ShapeError(f"Reshape pads {source}: expected a stream of tiles of a static size")
         if self.pad is not None and isinstance(tile, TileType):
             try:
-                check_converts(np.array(self.pad), tile.dtype)
+                _check_pad(self.pad, tile.dtype)
             except ValueError as error:
                 raise ShapeError(
                     f"Reshape pads {source} with {self.pad}: expected a number that "
@@ -241,3 +244,9 @@ class Reshape(Operator):
             stop = level if number == missing - 1 else 0
             await ports.outputs[0].send((padding, stop))
             await ports.outputs[1].send((True, stop))
+
+
+@lru_cache
+def _check_pad(pad: float, dtype: np.dtype) -> None:
+    """Refuse what ``check_converts`` does; one program pads thousands of streams alike."""
+    check_converts(np.array(pad), dtype)

@@ -9,6 +9,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Iterable
+from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Final, NamedTuple
 
@@ -29,10 +30,12 @@ __all__ = [
 
 _ROOT: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _OWN: Final = tuple(os.path.join(_ROOT, name) + os.sep for name in ("fabric", "operators"))
-_BETWEEN: Final = (
+_BETWEEN: Final = {
     ("<string>", "__init__"),
     *((contextlib.__file__, name) for name in ("inner", "__enter__", "__exit__")),
-)
+}
+"""Where Python's library stands between us: in a dataclass, or a context."""
+
 _LIBRARIES: Final = tuple(
     sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")
 )
@@ -73,20 +76,22 @@ def calling_place() -> Place:
 
     The ``__call__`` of an operator that a user wrote is not it either, but where that is called.
     """
-    frame = sys._getframe(1)
-    while frame.f_back is not None and (
-        frame.f_code.co_filename.startswith(_OWN) or _is_between(frame)
-    ):
-        frame = frame.f_back
-    if frame.f_code.co_name == "__call__" and frame.f_back is not None:
-        frame = frame.f_back
-    return Place(visible(frame.f_code.co_filename), frame.f_lineno)
-
-
-def _is_between(frame: FrameType) -> bool:
-    """Whether Python's library stands between us: in a dataclass, or a context."""
+    frame = sys._getframe(2)  # who asks is one of us
     code = frame.f_code
-    return (code.co_filename, code.co_name) in _BETWEEN
+    while code.co_filename.startswith(_OWN) or (code.co_filename, code.co_name) in _BETWEEN:
+        behind = frame.f_back
+        if behind is None:
+            break
+        frame, code = behind, behind.f_code
+    if code.co_name == "__call__" and frame.f_back is not None:
+        frame = frame.f_back
+    return _place(frame.f_code.co_filename, frame.f_lineno)
+
+
+@lru_cache(maxsize=1 << 10)
+def _place(file: str, line: int) -> Place:
+    """Return a place; a line in a loop is that of thousands of operators."""
+    return Place(visible(file), line)
 
 
 def raising_place(error: BaseException) -> Place | None:

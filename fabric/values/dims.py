@@ -90,8 +90,8 @@ def is_static(dim: Dim) -> bool:
 
 def is_ragged(dim: Dim) -> bool:
     """Whether ``dim`` has a ragged symbol in it."""
-    return not isinstance(dim, int) and any(
-        free.name.endswith(_RAGGED) for free in free_symbols(dim)
+    return isinstance(dim, Expression) and any(
+        free.name.endswith(_RAGGED) for free in dim.free_symbols
     )
 
 
@@ -110,8 +110,11 @@ def product(dims: Iterable[Dim]) -> Dim:
     whole = product_of(dims)
     if not isinstance(whole, Product):
         return whole
+    flags = [each for each in whole.powers if isinstance(each, AtLeastOne)]
+    if not flags:
+        return whole
     powers = dict(whole.powers)
-    for base in [each for each in powers if isinstance(each, AtLeastOne)]:
+    for base in flags:
         del powers[base]
         others = [other for other, exponent in powers.items() if exponent == 1]
         if not any(_vanishes_with(other, base.dim) for other in others):

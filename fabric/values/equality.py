@@ -25,6 +25,8 @@ def same(left: Dim, right: Dim) -> bool | None:
 
     What could not be decided is noted for the program that is being wired.
     """
+    if left is right:
+        return True
     if isinstance(left, int) and isinstance(right, int):
         return left == right
     if left == right:

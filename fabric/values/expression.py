@@ -59,6 +59,9 @@ def _value(other: object) -> Value | None:
         return None
 
 
+_NONE: Final[frozenset[Symbol]] = frozenset()
+
+
 class Expression:
     """What is not known while a program is wired: immutable, and equal to what is written alike.
 
@@ -73,9 +76,8 @@ class Expression:
         """Be equal to what is of the same kind and has the same ``key``."""
         self._key: Final = key
         self._hash: Final = hash((self.__class__, key))
-        self.free_symbols: frozenset[Symbol] = frozenset().union(
-            *[part.free_symbols for part in parts]
-        )
+        first, *others = [part.free_symbols for part in parts] or [_NONE]
+        self.free_symbols: frozenset[Symbol] = first.union(*others) if others else first
         self.is_whole: Final = is_whole
 
     @override

@@ -168,6 +168,8 @@ def _factor(dim: Dim) -> str:
 
 def holds_buffers(value: ValueType) -> bool:
     """Whether elements of this type are, or contain, references to buffers."""
+    if isinstance(value, TileType):
+        return False
     if isinstance(value, TupleType):
         return any(map(holds_buffers, value.items))
     return isinstance(value, BufferType)

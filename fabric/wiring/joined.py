@@ -19,8 +19,9 @@ def check_same_shape(operator: str, left: Stream, right: Stream) -> None:
     Raises:
         ShapeError: ranks differ, or dimensions that are known to differ.
     """
-    if left.rank == right.rank and all(
-        same(a, b) is not False for a, b in zip(left.shape, right.shape, strict=True)
+    if left.rank == right.rank and (
+        left.shape == right.shape
+        or all(same(a, b) is not False for a, b in zip(left.shape, right.shape, strict=True))
     ):
         return
     raise ShapeError(f"{operator} joins {left} and {right}: expected the same shape")

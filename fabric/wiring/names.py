@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable
+from functools import lru_cache
 
 from typing_extensions import override
 
@@ -36,7 +37,7 @@ class Names:
             ProgramError: the name is empty, or in use.
         """
         if name is None:
-            base = re.sub(r"(?<!^)(?=[A-Z])", "_", kind.lstrip("_")).lower()
+            base = _base(kind)
             while name is None or name in self._places:
                 self._counts[base] += 1
                 name = f"{base}_{self._counts[base]}"
@@ -109,6 +110,12 @@ class Extra(dict[str, Callable[[], object]]):
             )
         self._places[name] = place
         super().__setitem__(name, compute)
+
+
+@lru_cache
+def _base(kind: str) -> str:
+    """Return what the names of operators of a class are made of."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.lstrip("_")).lower()
 
 
 def _error(message: str, place: Place) -> ProgramError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Protocol
 
 from typing_extensions import override
@@ -71,6 +72,8 @@ class Wired(Protocol):
         """See ``Wiring.mixture``."""
         ...
 
+
+_is_laid_out: Final = attrgetter("is_laid_out")
 
 current_program: ContextVar[Wired | None] = ContextVar("program", default=None)
 """The program whose ``with`` block is open."""
@@ -274,7 +277,7 @@ class Node:
         self.outputs: tuple[Stream, ...] = ()
         self.assumed: list[Assumed] = []
         self.index = -1
-        self.is_laid_out: Final = any(stream.is_laid_out for stream in inputs)
+        self.is_laid_out: Final = any(map(_is_laid_out, inputs))
         self._laid: tuple[Laid, ...] | None = None
 
     @property
@@ -322,7 +325,6 @@ class Node:
         return tuple(stream.type for stream in self.outputs)
 
 
-@dataclass(frozen=True)
 class Wiring:
     """What ``infer`` may ask of the program it is wired into.
 
@@ -331,8 +333,12 @@ class Wiring:
         node_name: the name of the node being wired.
     """
 
-    program: Wired
-    node_name: str
+    __slots__ = ("node_name", "program")
+
+    def __init__(self, program: Wired, node_name: str) -> None:
+        """Answer for the node of that name."""
+        self.program: Final = program
+        self.node_name: Final = node_name
 
     @property
     def hardware(self) -> Hardware:

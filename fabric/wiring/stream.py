@@ -67,6 +67,10 @@ class Stream:
         node: the operator that produces it.
         port: which of its outputs.
         type: shape and element type.
+        shape: dimensions, outermost first.
+        rank: dimensions minus one.
+        value: the type of an element.
+        is_laid_out: the program states a layout of it, or of a stream in front of it.
     """
 
     def __init__(self, node: Producer | None, port: int, stream_type: StreamType) -> None:
@@ -74,21 +78,11 @@ class Stream:
         self.node = node
         self.port: Final = port
         self.type: Final = stream_type
-
-    @property
-    def shape(self) -> tuple[Dim, ...]:
-        """Dimensions, outermost first."""
-        return self.type.shape
-
-    @property
-    def rank(self) -> int:
-        """Dimensions minus one."""
-        return self.type.rank
-
-    @property
-    def value(self) -> ValueType:
-        """The type of an element."""
-        return self.type.value
+        # Operators ask for these by the thousand while they are wired.
+        self.shape: Final[tuple[Dim, ...]] = stream_type.shape
+        self.rank: Final = len(self.shape) - 1
+        self.value: Final[ValueType] = stream_type.value
+        self.is_laid_out = node is not None and node.is_laid_out
 
     @property
     def name(self) -> str:
@@ -112,11 +106,6 @@ class Stream:
         """Why there is no layout, in words; None where there is one."""
         found = self.laid
         return found.reason if found.layout is None else None
-
-    @property
-    def is_laid_out(self) -> bool:
-        """Whether the program states a layout of it, or of a stream in front of it."""
-        return self.node is not None and self.node.is_laid_out
 
     def resolve(self) -> Stream:
         """The stream itself; for a feedback, what it was connected to."""
@@ -289,8 +278,9 @@ class Assumed(Stream):
             )
         self.place: Final = place
         self.used = False
+        self.is_laid_out = stream.is_laid_out
         self._stream: Final = stream
-        known = tuple(same(a, b) for a, b in zip(stream.shape, shape, strict=False))
+        known = [same(a, b) for a, b in zip(stream.shape, shape, strict=False)]
         if len(shape) != len(stream.shape) or False in known:
             raise ShapeError(
                 f"assume says that {stream} has shape {shape_text(shape)}: expected "
@@ -298,11 +288,11 @@ class Assumed(Stream):
                 file=place.file,
                 line=place.line,
             )
-        new = tuple(
+        new = [
             Claim(stream.name, len(shape) - 1 - axis, found, assumed, place)
             for axis, (found, assumed) in enumerate(zip(stream.shape, shape, strict=True))
             if known[axis] is None
-        )
+        ]
         self.claims: Final = (*getattr(stream, "claims", ()), *new)
         self.says_nothing: Final = not new
         stream.node.assumed.append(self)
@@ -315,11 +305,6 @@ class Assumed(Stream):
     @override
     def laid(self) -> Laid:
         return self._stream.laid
-
-    @property
-    @override
-    def is_laid_out(self) -> bool:
-        return self._stream.is_laid_out
 
     def note_reader(self) -> None:
         """Note that an operator reads the stream under this shape."""
@@ -345,6 +330,7 @@ class LaidOut(Assumed):
                 line=place.line,
             )
         super().__init__(stream, stream.shape, place)
+        self.is_laid_out = True
         self._layout: Final = layout
         known = stream.layout
         if known is not None and differ(known, layout):
@@ -359,11 +345,6 @@ class LaidOut(Assumed):
     @override
     def laid(self) -> Laid:
         return Laid(self._layout)
-
-    @property
-    @override
-    def is_laid_out(self) -> bool:
-        return True
 
     @override
     def note_reader(self) -> None:

@@ -151,12 +151,12 @@ def tile_types(
     Raises:
         ShapeError: another number of inputs, something else than tiles, or mixed element types.
     """
-    tiles = tuple(value for value in values if isinstance(value, TileType))
+    tiles = tuple([value for value in values if isinstance(value, TileType)])
     if len(tiles) != count or len(values) != count:
         found = ", ".join(map(str, values)) or "nothing"
         wanted = "1 tile" if count == 1 else f"{count} tiles"
         raise ShapeError(f"{name} is given {found}: expected {wanted}")
-    if not mixed_types and len({tile.dtype for tile in tiles}) > 1:
+    if not mixed_types and count > 1 and len({tile.dtype for tile in tiles}) > 1:
         found = ", ".join(map(str, tiles))
         raise ShapeError(f"{name} is given {found}: expected one element type")
     return tiles

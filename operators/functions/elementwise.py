@@ -99,6 +99,8 @@ class _Binary(Function):
     @override
     def infer(self, *inputs: TileType) -> TileType:
         a, b = inputs
+        if a == b:
+            return a
         try:
             rows, cols = _joined(a.rows, b.rows), _joined(a.cols, b.cols)
         except ValueError:

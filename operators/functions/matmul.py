@@ -191,6 +191,8 @@ def _factors(name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
         ShapeError: another number, something else than tiles, or other element types.
     """
     a, b = tile_types(name, operands, 2, mixed_types=True)
+    if a.dtype == b.dtype:
+        return a, b
     # Eight numbers take as many bytes as one has bits.
     fewer = holds_integers(b.dtype) and row_bytes(8, b.dtype) < row_bytes(8, a.dtype)
     return tile_types(name, operands, 2, mixed_types=fewer)

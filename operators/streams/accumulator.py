@@ -64,11 +64,11 @@ class Accumulating(ComputeOperator):
                 f"{name} folds rank {self.rank}, but {source} has rank {source.rank}: "
                 f"expected 1 <= rank <= {source.rank}"
             )
-        return self.reduction.check(name, unpacked_types(each.value for each in inputs))
+        return self.reduction.check(name, unpacked_types([each.value for each in inputs]))
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        operands = unpacked_types(each.value for each in inputs)
+        operands = unpacked_types([each.value for each in inputs])
         result = outputs[0].value
         first, artifact = artifact_bytes(inputs[0].value), artifact_bytes(result)
         return Costs(
@@ -83,7 +83,7 @@ class Accumulating(ComputeOperator):
     def work(
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work:
-        cycles = rates.compute(self.reduction, *unpacked_types(each.value for each in inputs))
+        cycles = rates.compute(self.reduction, *unpacked_types([each.value for each in inputs]))
         cycles, source = max(cycles, rates.load(inputs)), inputs[0]
         return Work(
             cycles=source.count * cycles,

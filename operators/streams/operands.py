@@ -9,6 +9,7 @@ from fabric import (
     ShapeError,
     Stream,
     Tile,
+    TileType,
     TupleType,
     Unit,
     Value,
@@ -47,7 +48,10 @@ def unpacked_types(types: Iterable[ValueType]) -> tuple[ValueType, ...]:
     """Return ``types`` with the items of tuples in the place of the tuples."""
     flat: list[ValueType] = []
     for each in types:
-        flat += unpacked_types(each.items) if isinstance(each, TupleType) else (each,)
+        if isinstance(each, TileType) or not isinstance(each, TupleType):
+            flat.append(each)
+        else:
+            flat += unpacked_types(each.items)
     return tuple(flat)
 
 

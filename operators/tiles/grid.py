@@ -47,7 +47,7 @@ class Grid:
         """
         rows, cols = tile
         shape = tensor.shape
-        if any(size < 0 for size in shape):
+        if min(shape, default=0) < 0:
             raise ShapeError(
                 f"{operator} is given a tensor {list(shape)}: expected no dimension below 0"
             )

@@ -37,7 +37,8 @@ def reach(shape: Sequence[int], strides: Sequence[int], offset: int) -> tuple[in
     if not all(shape):
         return None
     ends = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
-    return offset + sum(min(0, end) for end in ends), offset + sum(max(0, end) for end in ends)
+    below, above = [end for end in ends if end < 0], [end for end in ends if end > 0]
+    return offset + sum(below), offset + sum(above)
 
 
 def walk(shape: Sequence[int], strides: Sequence[int], offset: int) -> Iterator[Viewed]:
