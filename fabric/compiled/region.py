@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import trio
 
 from fabric.compiled import columns as c
 from fabric.compiled.arrays import Arrays
@@ -53,6 +54,9 @@ class _Woken(Strand):
         """Go on: the conductor does that."""
         self._woken(self._number)
 
+    def interrupt(self, error: BaseException) -> None:
+        """Do nothing: there is no task."""
+
 
 class Region:
     """Runs stages.
@@ -91,7 +95,7 @@ class Region:
         self.journal: Final = journal
         self.gave_up = False
         self.indices: Final = frozenset(stage.unit.index for stage in arrays.stages)
-        self._on_end: Callable[[], object] = lambda: None
+        self._over: Final = trio.Event()
         self._woken = list(range(len(arrays.stages)))
         self._touched: list[int] = []
         self._scheduled = False
@@ -103,10 +107,10 @@ class Region:
         for number, stage in enumerate(arrays.stages):
             stage.unit.strand = _Woken(self._touch, number)
 
-    def start(self, on_end: Callable[[], object] = lambda: None) -> None:
-        """Let the stages go on, as the conductor does; call ``on_end`` when all have ended."""
-        self._on_end = on_end
+    async def run(self) -> None:
+        """Let the stages go on, as the conductor does, until all of them have ended."""
         self._schedule()
+        await self._over.wait()
 
     def _schedule(self) -> None:
         if not self._scheduled:
@@ -228,7 +232,7 @@ class Region:
                 clock.note_pacing(unit)
         clock.leave(len(woken))
         if not arrays.control[c.LIVE]:
-            self._on_end()
+            self._over.set()
 
     def publish(self) -> None:
         """Let units and channels say how far they are."""

@@ -7,6 +7,8 @@ from collections.abc import Coroutine
 from types import CodeType
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from trio.lowlevel import current_task
+
 from fabric.telling.errors import Refusal
 from fabric.telling.place import line_in
 
@@ -69,8 +71,6 @@ class Calls:
         Raises:
             Refusal: it is not the unit's own task that asks.
         """
-        from trio.lowlevel import current_task
-
         try:
             asking = current_task()
         except RuntimeError:

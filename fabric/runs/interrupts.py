@@ -8,16 +8,17 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 import traceback
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Final
 
+import trio
+
 from fabric.runs.terminations import SIGNALS, free_ones, handling
 from fabric.telling.place import deepest_place
 
-__all__ = ["Interrupts", "inside_trio"]
+__all__ = ["Interrupts"]
 
 _GRACE_SECONDS: Final = 0.4
 
@@ -48,20 +49,15 @@ class Interrupts:
         self._end: Callable[[], object] | None = None
 
     def ends(self, cancel: Callable[[], object], abandon: Callable[[], object]) -> None:
-        """At the first signal from here on, ``abandon`` and ``cancel``.
+        """At the first signal from here on, ``abandon`` and ``cancel``; called inside trio.
 
-        Called inside trio where the run is: ``abandon`` is called at once, also while trio has no
-        turn, ``cancel`` in its turn.
+        ``abandon`` is called at once, also while trio has no turn.
         """
-        soon: Callable[[Callable[[], object]], object] = _at_once
-        if inside_trio():
-            from trio.lowlevel import current_trio_token
-
-            soon = current_trio_token().run_sync_soon
+        token = trio.lowlevel.current_trio_token()
 
         def end() -> None:
             abandon()
-            soon(cancel)
+            token.run_sync_soon(cancel)
 
         self._end = end
 
@@ -70,11 +66,9 @@ class Interrupts:
         self.seen = True
         if self._end is None:
             return False
-        from trio import RunFinishedError
-
         try:
             self._end()
-        except RunFinishedError:
+        except trio.RunFinishedError:
             return False
         return True
 
@@ -113,16 +107,3 @@ class Interrupts:
             os._exit(128 + self.number)
         if place is not None or self._alarms == 1:
             raise KeyboardInterrupt
-
-
-def inside_trio() -> bool:
-    """Whether this is called inside of a run of trio's; then somebody has imported it."""
-    if "trio" not in sys.modules:
-        return False
-    from trio.lowlevel import in_trio_run
-
-    return in_trio_run()
-
-
-def _at_once(call: Callable[[], object]) -> None:
-    call()

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import trio
+
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import checked, refuse
 from fabric.deadlock.livelock import LIVELOCK_CYCLES
@@ -19,7 +21,6 @@ from fabric.runs.comparison import check_assumptions, compare
 from fabric.runs.counters import Comparison
 from fabric.runs.execution import Execution, Progress, Settings
 from fabric.runs.folders import RunFolder, passing_folder
-from fabric.runs.interrupts import inside_trio
 from fabric.runs.outputs import Outputs
 from fabric.runs.pricing import priced
 from fabric.runs.report import Failure, Report
@@ -195,7 +196,7 @@ def _check_options(mode: str, log_dir: Path | str | None, observers: object) -> 
         wrong = f"simulate: observers is {found_text(observers)}: expected a list of Observers"
     elif log_dir == "":
         wrong = "simulate: log_dir is '': expected a folder, or None to write nothing"
-    elif inside_trio():
+    elif trio.lowlevel.in_trio_run():
         wrong = (
             "simulate() is called inside of trio: expected a thread of its own, as in "
             "await trio.to_thread.run_sync(simulate, program)"
