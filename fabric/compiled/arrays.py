@@ -121,46 +121,44 @@ class Arrays:
         self.link()
 
     def _build_channels(self) -> None:
+        joints = self.joints
+        depths = np.array([joint.channel.depth for joint in joints], np.int64)
+        slots = np.array([_first_slots(joint.channel.depth) for joint in joints], np.int64)
         self.dimensions = Rows(c.DIMENSION_COLUMNS)
-        rows: list[list[int]] = []
-        slots = 0
-        for channel, assumed, producer, consumer in self.joints:
-            row = [0] * c.CHANNEL_COLUMNS
-            row[c.COUNTED] = c.OUTSIDE
-            if assumed is not None:
-                expected = [-1 if size is None else size for size in assumed.expected]
-                row[c.RANK] = len(expected) - 1
-                row[c.COUNTED] = self.dimensions.extend(
+        self.channels = rows = np.zeros((len(joints), c.CHANNEL_COLUMNS), np.int64)
+        rows[:, c.DEPTH], rows[:, c.MASK], rows[:, c.BASE] = depths, slots - 1, _starts(slots)
+        rows[:, c.FORWARD] = [joint.channel.forward_cycles for joint in joints]
+        rows[:, c.BACKWARD] = [joint.channel.backward_cycles for joint in joints]
+        rows[:, c.CLOSED], rows[:, c.PEAK], rows[:, c.COUNTED] = -1, 1, c.OUTSIDE
+        rows[:, c.PRODUCER] = [joint.producer for joint in joints]
+        rows[:, c.CONSUMER] = [joint.consumer for joint in joints]
+        for number, joint in enumerate(joints):
+            if joint.assumed is not None:
+                expected = [-1 if size is None else size for size in joint.assumed.expected]
+                rows[number, c.RANK] = len(expected) - 1
+                rows[number, c.COUNTED] = self.dimensions.extend(
                     [[0, 0, _ANY_SIZE, 0, size] for size in expected]
                 )
-            size = 1 << (min(channel.depth, _FIRST_SLOTS) - 1).bit_length()
-            row[c.DEPTH], row[c.MASK], row[c.BASE] = channel.depth, size - 1, slots
-            row[c.FORWARD], row[c.BACKWARD] = channel.forward_cycles, channel.backward_cycles
-            row[c.CLOSED], row[c.PEAK] = -1, 1
-            row[c.PRODUCER], row[c.CONSUMER] = producer, consumer
-            rows.append(row)
-            slots += size
-        self.channels = np.array(rows, np.int64).reshape(-1, c.CHANNEL_COLUMNS)
-        self.slots = Rows(c.SLOT_COLUMNS, slots + 1)
-        self.slots.count = slots
+        self.slots = Rows(c.SLOT_COLUMNS, int(slots.sum()) + 1)
+        self.slots.count = int(slots.sum())
 
     def _build_stages(self) -> None:
-        stages = self.stages
-        rows: list[list[int]] = []
-        inputs: list[int] = []
-        outputs: list[int] = []
-        for number, stage in enumerate(stages):
-            row = [0] * c.STAGE_COLUMNS
-            row[c.STATE] = stage.automaton.first_state
-            row[c.PC], row[c.PC_END] = stage.automaton.first_stretch
-            row[c.WAIT] = -1
-            row[c.FIRST_INPUT], row[c.INPUTS] = len(inputs), len(stage.inputs)
-            row[c.FIRST_OUTPUT], row[c.OUTPUTS] = len(outputs), len(stage.outputs)
-            row[c.FIRST_STAMP] = number * c.STAMPS
-            inputs += [self.number[each] for each in stage.inputs]
-            outputs += [c.OUTSIDE if each is None else self.number[each] for each in stage.outputs]
-            rows.append(row)
-        self.rows = np.array(rows, np.int64)
+        stages, number = self.stages, self.number
+        inputs = [number[each] for stage in stages for each in stage.inputs]
+        outputs = [
+            c.OUTSIDE if each is None else number[each]
+            for stage in stages
+            for each in stage.outputs
+        ]
+        self.rows = rows = np.zeros((len(stages), c.STAGE_COLUMNS), np.int64)
+        rows[:, c.STATE] = [stage.automaton.first_state for stage in stages]
+        rows[:, [c.PC, c.PC_END]] = [stage.automaton.first_stretch for stage in stages]
+        rows[:, c.WAIT] = -1
+        rows[:, c.INPUTS] = [len(stage.inputs) for stage in stages]
+        rows[:, c.FIRST_INPUT] = _starts(rows[:, c.INPUTS])
+        rows[:, c.OUTPUTS] = [len(stage.outputs) for stage in stages]
+        rows[:, c.FIRST_OUTPUT] = _starts(rows[:, c.OUTPUTS])
+        rows[:, c.FIRST_STAMP] = np.arange(len(stages)) * c.STAMPS
         self._flat_rows = self.rows.reshape(-1)
         self._inputs = np.array(inputs or [0], np.int64)
         self._outputs = np.array(outputs or [0], np.int64)
@@ -235,3 +233,14 @@ class Arrays:
         """Return where the slots of a channel begin, and what turns a count into one of them."""
         row = self.channels[number]
         return row.item(c.BASE), row.item(c.MASK)
+
+
+def _first_slots(depth: int) -> int:
+    """Return how many slots a channel has at first: a power of two."""
+    return 1 << (min(depth, _FIRST_SLOTS) - 1).bit_length()
+
+
+def _starts(sizes: Array) -> Array:
+    """Return where each of several begins that are one behind the other."""
+    starts: Array = np.cumsum(sizes) - sizes
+    return starts

@@ -20,81 +20,91 @@ from fabric.engine.off_chip import memory_behind, prefetching
 from fabric.engine.ports import Sink
 from fabric.telling.place import is_own
 from fabric.values.stream_type import BoolType, SelectorType, TileType, TupleType, ValueType
+from fabric.wiring.behaviour import behaving_as
 
 if TYPE_CHECKING:
+    from fabric.compiled.views import Views
     from fabric.engine.ports import Ports
     from fabric.wiring.elaborate import Plan
+    from fabric.wiring.operator import Operator
 
 __all__ = ["region_of"]
 
 
 def region_of(
-    plan: Plan, ports: Sequence[Ports], channels: Sequence[Channel], conducted: Sequence[bool]
+    plan: Plan, views: Views, channels: Sequence[Channel], conducted: Sequence[bool]
 ) -> Region | None:
     """Return the operators that need no task of their own; None where there are none.
 
     Args:
         plan: the program.
-        ports: of each node.
+        views: what each node sees.
         channels: of each edge.
         conducted: whether the operator of each node is.
     """
+    slow = max((max(each.forward_cycles, each.backward_cycles) for each in channels), default=0)
+    if slow > c.FAR:
+        return None
+    behaving = {kind: behaving_as(kind) for kind in {type(node.operator) for node in plan.nodes}}
+    turning = {kind for kind, each in behaving.items() if vars(each).get("turns", False)}
     codes, tables, likeness = Codes(), Tables(), Likeness()
     known: dict[Hashable, Automaton | None] = {}
-    chosen: dict[int, Automaton] = {}
-    for node, its, may in zip(plan.nodes, ports, conducted, strict=True):
-        if not (may and likeness.turns(node.operator) and _is_fit(its)):
+    stages: list[Stage] = []
+    number = [c.OUTSIDE] * len(plan.nodes)
+    rows = zip(plan.nodes, views.units, views.inputs, views.outputs, conducted, strict=True)
+    for index, (node, unit, inputs, outputs, may) in enumerate(rows):
+        operator = node.operator
+        kind = type(operator)
+        if not may or kind not in turning:
             continue
-        key = likeness.of(node.operator, its)
+        key = likeness.of(node, unit, outputs)
         if key not in known:
-            try:
-                known[key] = Automaton(node.operator, its, codes, tables)
-            except (UnfitError, UncodedError, OverflowError):
-                known[key] = None
+            turns = likeness.keeps(operator, behaving[kind]) and _is_fit(views[index])
+            known[key] = _automaton(operator, views[index], codes, tables) if turns else None
         automaton = known[key]
         if automaton is not None:
-            chosen[node.index] = automaton
-    slow = max((max(each.forward_cycles, each.backward_cycles) for each in channels), default=0)
-    if not chosen or slow > c.FAR:
+            number[index] = len(stages)
+            sinks = tuple(map(_channel, outputs))
+            stages.append(Stage(unit, automaton, inputs, sinks, views.region(index)))
+    if not stages:
         return None
-    number = {index: at for at, index in enumerate(chosen)}
-    sinks = [sink for index in chosen for sink in ports[index].outputs]
-    assumed = {sink.channel: sink for sink in sinks if isinstance(sink, AssumedSink)}
-    joints = [
-        Joint(
-            channel,
-            assumed.get(channel),
-            number.get(edge.producer.index, c.OUTSIDE),
-            number.get(edge.consumer.index, c.OUTSIDE),
-        )
-        for edge, channel in zip(plan.edges, channels, strict=True)
-        if edge.producer.index in number or edge.consumer.index in number
-    ]
-    stages = [
-        Stage(
-            ports[index].unit,
-            automaton,
-            ports[index].inputs,
-            tuple(map(_channel, ports[index].outputs)),
-            ports[index].region,
-        )
-        for index, automaton in chosen.items()
-    ]
-    first = ports[0]
-    recorded = first.observation is not None
+    recorded = views.observation is not None
     try:
+        joints = _joints(plan, views, channels, number)
         arrays = Arrays(codes, tables, stages, joints, recorded=recorded)
     except OverflowError:
         return None
 
     def ours() -> bool:
-        memory = memory_behind(first.off_chip)
+        memory = memory_behind(views.off_chip)
         return (memory is None or is_own(memory)) and all(
             likeness.is_ours(node.operator) for node in plan.nodes
         )
 
     journal = Journal(stages, tables, codes) if recorded else None
-    return Region(first.clock, first.on_chip, first.off_chip, arrays, ours, journal)
+    return Region(views.clock, views.on_chip, views.off_chip, arrays, ours, journal)
+
+
+def _joints(
+    plan: Plan, views: Views, channels: Sequence[Channel], number: Sequence[int]
+) -> list[Joint]:
+    """Return the channels at whose ends there are stages, whose numbers are given by node."""
+    joints = []
+    for (source, output, target, _), channel in zip(plan.edges, channels, strict=True):
+        producer, consumer = number[source.index], number[target.index]
+        if producer >= 0 or consumer >= 0:
+            sink = views.outputs[source.index][output]
+            assumed = sink if producer >= 0 and isinstance(sink, AssumedSink) else None
+            joints.append(Joint(channel, assumed, producer, consumer))
+    return joints
+
+
+def _automaton(operator: Operator, ports: Ports, codes: Codes, tables: Tables) -> Automaton | None:
+    """Return what ``operator`` does, and all that are like it; None where that is no table."""
+    try:
+        return Automaton(operator, ports, codes, tables)
+    except (UnfitError, UncodedError, OverflowError):
+        return None
 
 
 def _channel(sink: Sink) -> Channel | None:

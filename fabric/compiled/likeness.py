@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
 
 from fabric.engine.discard import Discard
 from fabric.engine.unit import ComputeUnit
 from fabric.telling.place import is_ours, is_own
 from fabric.values.dims import Expression
-from fabric.values.stream_type import StreamType
-from fabric.wiring.behaviour import behaving_as
+from fabric.wiring.operator import Operator
 
 if TYPE_CHECKING:
-    from fabric.engine.ports import Ports
-    from fabric.wiring.operator import Operator
+    from fabric.engine.ports import Sink
+    from fabric.engine.unit import Unit
+    from fabric.values.stream_type import ValueType
+    from fabric.wiring.operator import Node
 
 __all__ = ["Likeness"]
 
 _PLAIN: Final = frozenset({bool, float, int, str, type(None)})
 """Most of what operators are made of."""
+
+# Any: a tuple where it is one of a dataclass or of a tuple.
+_Plainly: TypeAlias = "Callable[[Likeness, Any], Any]"
 
 
 class Likeness:
@@ -31,85 +38,116 @@ class Likeness:
 
     def __init__(self) -> None:
         """Know no type."""
-        self._types: Final[dict[int, tuple[StreamType, Hashable]]] = {}
-        self._names: Final[dict[type, tuple[str, ...]]] = {}
-        self._behaving: Final[dict[type, type[Operator]]] = {}
+        self._values: Final[dict[int, tuple[ValueType, Hashable]]] = {}
         self._made_of: Final[dict[int, tuple[Operator, tuple[Hashable, ...]]]] = {}
+        self._plain_of: Final[dict[type, _Plainly]] = {}
 
-    def turns(self, operator: Operator) -> bool:
-        """Whether ``operator`` goes on as its last turn said.
+    def of(self, node: Node, unit: Unit, outputs: Sequence[Sink]) -> Hashable:
+        """Return what operators of one behaviour share.
 
-        A class may promise that for all that its operators are made of; the promise of one of ours
-        does not hold for a function of a user's.
+        Args:
+            node: the operator in its place.
+            unit: where it runs.
+            outputs: where it sends to.
         """
-        kind = type(operator)
-        behaving = self._behaving.get(kind)
-        if behaving is None:
-            self._behaving[kind] = behaving = behaving_as(kind)
-        if not vars(behaving).get("turns", False):
-            return False
-        return not is_ours(behaving) or self.is_ours(operator)
-
-    def of(self, operator: Operator, ports: Ports) -> Hashable:
-        """Return what operators of one behaviour share."""
-        unit = ports.unit
         rate = unit.flops_per_cycle if isinstance(unit, ComputeUnit) else 0
-        parts = self.made_of(operator)
-        types = [self._type(each) for each in (*ports.input_types, *ports.output_types)]
-        unread = tuple(isinstance(each, Discard) for each in ports.outputs)
-        rates = rate, unit.bytes_per_cycle
-        return (*parts, len(ports.inputs), *types, unread, *rates)
+        parts = [*self.made_of(node.operator), rate, unit.bytes_per_cycle, len(node.inputs)]
+        for stream in (*node.inputs, *node.outputs):
+            parts += len(stream.type.shape), self._value(stream.type.value)
+        parts += [each.__class__ is Discard for each in outputs]
+        return tuple(parts)
 
     def made_of(self, operator: Operator) -> tuple[Hashable, ...]:
         """Return the class of ``operator`` and what it is made of, but for its name."""
         known = self._made_of.get(id(operator))
         if known is None:
-            names = self._names_of(operator)
-            given = [getattr(operator, name) for name in names if name != "name"]
-            parts = [each if each.__class__ in _PLAIN else self._plain(each) for each in given]
             # The operator is kept, so that its identity stays its own.
-            known = self._made_of[id(operator)] = operator, (id(type(operator)), *parts)
+            known = self._made_of[id(operator)] = operator, self._plainly(operator)(self, operator)
         return known[1]
 
     def is_ours(self, described: object) -> bool:
         """Whether all that ``described`` is made of is the fabric's or the operators' own."""
         if not (is_dataclass(described) and is_own(described)):
             return False
-        values = [getattr(described, name) for name in self._names_of(described)]
+        values = [getattr(described, each.name) for each in fields(described)]
         values = [each for each in values if each.__class__ not in _PLAIN]
         return all(self.is_ours(each) for each in values if is_dataclass(each) or callable(each))
 
-    def _type(self, described: StreamType) -> Hashable:
-        known = self._types.get(id(described))
+    def keeps(self, operator: Operator, behaving: type[Operator]) -> bool:
+        """Whether ``operator`` keeps what ``behaving`` promises, whose behaviour it has.
+
+        A class may promise that for all that its operators are made of; the promise of one of ours
+        does not hold for a function of a user's.
+        """
+        return not is_ours(behaving) or self.is_ours(operator)
+
+    def _value(self, described: ValueType) -> Hashable:
+        known = self._values.get(id(described))
         if known is None:
             # The type is kept, so that its identity stays its own.
-            known = described, (len(described.shape), self._plain(described.value))
-            self._types[id(described)] = known
+            self._values[id(described)] = known = described, self._plain(described)
         return known[1]
 
-    def _names_of(self, described: object) -> tuple[str, ...]:
-        kind = type(described)
-        names = self._names.get(kind)
-        if names is None:
-            assert is_dataclass(described)
-            self._names[kind] = names = tuple(each.name for each in fields(described))
-        return names
-
     def _plain(self, part: object) -> Hashable:
-        if part.__class__ in _PLAIN:
-            return part
-        plain: Hashable = id(part)
-        if isinstance(part, tuple):
-            plain = tuple(map(self._plain, part))
-        elif is_dataclass(part):
-            values = [self._plain(getattr(part, name)) for name in self._names_of(part)]
-            plain = (id(type(part)), *values)
-        elif isinstance(part, Expression):
-            plain = "decided by data"
-        elif hasattr(part, "shape") and hasattr(part, "dtype"):
-            # Of a tensor without integers only its shape matters where there are no data.
-            if getattr(part.dtype, "kind", "f") not in "iub":
-                plain = "tensor", part.shape, str(part.dtype)
-        elif isinstance(part, Hashable):
-            plain = part
-        return plain
+        """Return what two parts share that make no difference."""
+        return part if part.__class__ in _PLAIN else self._plainly(part)(self, part)
+
+    def _plainly(self, part: object) -> _Plainly:
+        """Return what makes things of the class of ``part`` plain."""
+        kind = part.__class__
+        plainly = self._plain_of.get(kind)
+        if plainly is None:
+            if isinstance(part, tuple):
+                plainly = Likeness._items
+            elif is_dataclass(part) and not isinstance(part, type):
+                plainly = _parts_of(kind)
+            elif isinstance(part, Expression):
+                plainly = _decided_by_data
+            else:
+                plainly = _itself if isinstance(part, np.dtype) else _other
+            self._plain_of[kind] = plainly
+        return plainly
+
+    def _items(self, parts: tuple[object, ...]) -> tuple[Hashable, ...]:
+        return tuple(map(self._plain, parts))
+
+
+def _reader(names: Sequence[str]) -> Callable[[object], tuple[object, ...]]:
+    """Return what reads the attributes ``names`` of an object."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda described: tuple(getattr(described, name) for name in names)
+
+
+def _parts_of(kind: type) -> _Plainly:
+    """Return what lists the class ``kind`` and what its instances are made of."""
+    besides = "name" if issubclass(kind, Operator) else None
+    names = [each.name for each in fields(kind) if each.name != besides]
+    number, values = id(kind), _reader(names)
+
+    def parts(likeness: Likeness, described: object) -> tuple[Hashable, ...]:
+        plain = [
+            each if each.__class__ in _PLAIN else likeness._plainly(each)(likeness, each)
+            for each in values(described)
+        ]
+        return (number, *plain)
+
+    return parts
+
+
+def _decided_by_data(*_: object) -> Hashable:
+    return "decided by data"
+
+
+def _itself(_: Likeness, part: Hashable) -> Hashable:
+    return part
+
+
+def _other(_: Likeness, part: object) -> Hashable:
+    if hasattr(part, "shape") and hasattr(part, "dtype"):
+        # Of a tensor without integers only its shape matters where there are no data.
+        if getattr(part.dtype, "kind", "f") not in "iub":
+            return "tensor", part.shape, str(part.dtype)
+    elif isinstance(part, Hashable):
+        return part
+    return id(part)

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import trio
 
 from fabric.compiled import columns as c
 from fabric.compiled.arrays import Arrays
@@ -54,9 +53,6 @@ class _Woken(Strand):
         """Go on: the conductor does that."""
         self._woken(self._number)
 
-    def interrupt(self, error: BaseException) -> None:
-        """Do nothing: there is no task."""
-
 
 class Region:
     """Runs stages.
@@ -95,7 +91,7 @@ class Region:
         self.journal: Final = journal
         self.gave_up = False
         self.indices: Final = frozenset(stage.unit.index for stage in arrays.stages)
-        self._over: Final = trio.Event()
+        self._on_end: Callable[[], object] = lambda: None
         self._woken = list(range(len(arrays.stages)))
         self._touched: list[int] = []
         self._scheduled = False
@@ -107,10 +103,10 @@ class Region:
         for number, stage in enumerate(arrays.stages):
             stage.unit.strand = _Woken(self._touch, number)
 
-    async def run(self) -> None:
-        """Let the stages go on, as the conductor does, until all of them have ended."""
+    def start(self, on_end: Callable[[], object] = lambda: None) -> None:
+        """Let the stages go on, as the conductor does; call ``on_end`` when all have ended."""
+        self._on_end = on_end
         self._schedule()
-        await self._over.wait()
 
     def _schedule(self) -> None:
         if not self._scheduled:
@@ -232,7 +228,7 @@ class Region:
                 clock.note_pacing(unit)
         clock.leave(len(woken))
         if not arrays.control[c.LIVE]:
-            self._over.set()
+            self._on_end()
 
     def publish(self) -> None:
         """Let units and channels say how far they are."""

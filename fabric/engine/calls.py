@@ -7,8 +7,6 @@ from collections.abc import Coroutine
 from types import CodeType
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from trio.lowlevel import current_task
-
 from fabric.telling.errors import Refusal
 from fabric.telling.place import line_in
 
@@ -71,6 +69,8 @@ class Calls:
         Raises:
             Refusal: it is not the unit's own task that asks.
         """
+        from trio.lowlevel import current_task
+
         try:
             asking = current_task()
         except RuntimeError:

@@ -6,9 +6,12 @@ one that extends one of the fabric's: it may do otherwise.
 
 from __future__ import annotations
 
-from fabric.hardware.banked import BankedDescription
+from typing import TYPE_CHECKING
+
 from fabric.hardware.description import FlatDescription, OffChipDescription
-from fabric.hardware.fixed import FixedDescription
+
+if TYPE_CHECKING:
+    from fabric.hardware.banked import BankedDescription
 
 __all__ = ["least_burst_cycles", "least_shared_cycles", "most_drain_cycles"]
 
@@ -39,6 +42,10 @@ def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool
         queue = _flat_queue_cycles(memory, requests)
         answer = memory.startup_cycles + memory.latency_cycles
         return 2 + max(bundles - 1, queue) + answer + 1
+    # Most runs are on the memory above, and need not import the others.
+    from fabric.hardware.banked import BankedDescription
+    from fabric.hardware.fixed import FixedDescription
+
     if type(memory) is BankedDescription:
         if not write and memory.prefetch_requests:
             requests -= memory.prefetch_requests
@@ -74,6 +81,8 @@ def least_shared_cycles(memory: OffChipDescription, reads: int, writes: int) -> 
     if type(memory) is FlatDescription:
         answer = memory.startup_cycles + memory.latency_cycles
         return 2 + _flat_queue_cycles(memory, requests) + answer + 1
+    from fabric.hardware.banked import BankedDescription
+
     if type(memory) is BankedDescription:
         timing = memory.timing
         data = 0 if writes else timing.cl_cycles + timing.burst_cycles

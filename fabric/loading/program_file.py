@@ -12,7 +12,6 @@ from typing import NoReturn
 
 from fabric.arguments.described import called_wrongly
 from fabric.hardware.description import Hardware
-from fabric.hardware.file import load_hardware
 from fabric.loading.parameters import parameter_values
 from fabric.telling.errors import FabricError, ProgramError, said
 from fabric.telling.place import raising_place
@@ -59,7 +58,12 @@ def load_on(
     if hardware_file is None:
         known.update(hardware=Hardware().as_dict())
     module = executed(program)
-    hardware = Hardware() if hardware_file is None else load_hardware(hardware_file)
+    hardware = Hardware()
+    if hardware_file is not None:
+        # It knows all models of memory and reads TOML: milliseconds that most runs do without.
+        from fabric.hardware.file import load_hardware
+
+        hardware = load_hardware(hardware_file)
     known.update(hardware=hardware.as_dict())
     loaded = wired(module, parameters, hardware)
     known.update(parameters=loaded.parameters, hardware=loaded.program.hardware.as_dict())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
+
+# Any: the inputs of a node, until all of them are known.
+from typing import TYPE_CHECKING, Any, Final
 
 from fabric.compiled.choice import region_of
+from fabric.compiled.views import Views
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
 from fabric.engine.checked_unit import CheckedUnit, unit_class
@@ -13,9 +16,9 @@ from fabric.engine.clock import VirtualClock
 from fabric.engine.discard import Discard
 from fabric.engine.hop import ONE_CYCLE, Hop
 from fabric.engine.observer import Observer
-from fabric.engine.off_chip import OffChip, Region
+from fabric.engine.off_chip import OffChip
 from fabric.engine.on_chip import OnChipMemory
-from fabric.engine.ports import Ports, Sink
+from fabric.engine.ports import Sink
 from fabric.engine.stored import Stored
 from fabric.engine.unit import ComputeUnit, MemoryUnit, Unit
 from fabric.machine.checked_memory import CheckedMemory
@@ -34,6 +37,9 @@ if TYPE_CHECKING:
     from fabric.engine.observation import Observation
 
 __all__ = ["assemble"]
+
+_DISCARD: Final = Discard()
+"""Of every output that nobody reads."""
 
 
 def assemble(
@@ -79,34 +85,29 @@ def assemble(
     failures = Failures()
     clock.memory = off_chip = _off_chip(plan, units, failures, observation)
     clock.chose = None if observation is None else observation.chose
-    assumed = {
-        number: AssumedSink(channels[number], edge.claims, edge.type.rank)
-        for number, edge in enumerate(plan.edges)
-        if edge.claims
-    }
-    inputs: list[dict[int, Channel]] = [{} for _ in plan.nodes]
-    outputs: list[list[Sink]] = [[Discard()] * len(node.outputs) for node in plan.nodes]
-    for number, (edge, channel) in enumerate(zip(plan.edges, channels, strict=True)):
+    assumed: list[AssumedSink] = []
+    inputs: list[list[Any]] = [[None] * len(node.inputs) for node in plan.nodes]
+    outputs: list[list[Sink]] = [[_DISCARD] * len(node.outputs) for node in plan.nodes]
+    for edge, channel in zip(plan.edges, channels, strict=True):
+        sink: Sink = channel
+        if edge.claims:
+            sink = AssumedSink(channel, edge.claims, edge.type.rank)
+            assumed.append(sink)
         inputs[edge.consumer.index][edge.input] = channel
-        outputs[edge.producer.index][edge.output] = assumed.get(number, channel)
+        outputs[edge.producer.index][edge.output] = sink
     stored = Stored()
-    ports = tuple(
-        Ports(
-            unit=unit,
-            inputs=tuple(inputs[node.index][port] for port in range(len(node.inputs))),
-            outputs=tuple(outputs[node.index]),
-            input_types=node.input_types,
-            output_types=node.output_types,
-            functional=functional,
-            clock=clock,
-            off_chip=off_chip,
-            region=_region(plan, node, repeats),
-            on_chip=on_chip,
-            stored=stored,
-            observation=observation,
-            repeats=repeats,
-        )
-        for node, unit in zip(plan.nodes, units, strict=True)
+    views = Views(
+        plan,
+        units,
+        list(map(tuple, inputs)),
+        list(map(tuple, outputs)),
+        functional=functional,
+        clock=clock,
+        off_chip=off_chip,
+        on_chip=on_chip,
+        stored=stored,
+        observation=observation,
+        repeats=repeats,
     )
     region = None
     if may_compile:
@@ -115,21 +116,23 @@ def assemble(
             type(node.operator) in conducted and (repeats == 1 or bool(node.inputs))
             for node in plan.nodes
         ]
-        region = region_of(plan, ports, channels, may)
+        region = region_of(plan, views, channels, may)
         inner = frozenset() if region is None else region.indices
         open_ = Channel.open if observation is None else observation.open
         for edge, channel in zip(plan.edges, channels, strict=True):
-            if not {edge.producer.index, edge.consumer.index} <= inner:
+            if edge.producer.index not in inner or edge.consumer.index not in inner:
                 open_(channel)
+    if len(conducted) < len(kinds):
+        _check(plan, views)
     return Machine(
         plan=plan,
         clock=clock,
         units=units,
         channels=channels,
-        assumed=tuple(assumed.values()),
+        assumed=tuple(assumed),
         off_chip=off_chip,
         on_chip=on_chip,
-        ports=_with_checks(plan, ports),
+        ports=views,
         stored=stored,
         failures=failures,
         region=region,
@@ -155,14 +158,6 @@ def _unit(node: Node, plan: Plan, *, checked: bool) -> Unit:
     )
 
 
-def _region(plan: Plan, node: Node, repeats: int) -> Region | None:
-    """Return where the tensor of ``node`` is; each input is stored behind the last."""
-    region = plan.memory_map.region(node)
-    if region is None or not region.write:
-        return region
-    return region._replace(size_bytes=repeats * region.size_bytes)
-
-
 def _channels(
     plan: Plan,
     units: Sequence[Unit],
@@ -173,13 +168,18 @@ def _channels(
     *,
     opened: bool,
 ) -> tuple[Channel, ...]:
-    _check_names("--depth", depths, plan)
-    _check_names("deepen", plan.program.depths, plan)
-    _check_names("hops", hops, plan)
+    program = plan.program
+    said = {"--depth": depths, "deepen": program.depths, "hops": hops}
+    for what, keys in said.items():
+        _check_names(what, keys, plan)
+    is_said = any(said.values())
     channels = []
     for number, edge in enumerate(plan.edges):
-        depth = depths.get(edge.key) or plan.program.depth_of(edge.key)
-        hop = hops.get(edge.key, ONE_CYCLE)
+        depth, hop = program.channel_depth, ONE_CYCLE
+        if is_said:
+            key = edge.key
+            depth = depths.get(key) or program.depth_of(key)
+            hop = hops.get(key, ONE_CYCLE)
         ends = units[edge.producer.index], units[edge.consumer.index]
         if observation is None:
             channel = Channel(edge.name, depth, *ends, clock, hop, opened=opened)
@@ -200,9 +200,9 @@ def _observation(observers: Sequence[Observer], units: tuple[Unit, ...]) -> Obse
     return Observation(observers, units)
 
 
-def _check_names(what: str, keys: Iterable[str], plan: Plan) -> None:
+def _check_names(what: str, keys: Collection[str], plan: Plan) -> None:
     """Refuse what is said of a channel that there is not."""
-    known = {edge.key for edge in plan.edges}
+    known = {edge.key for edge in plan.edges} if keys else set()
     for key in keys:
         if key not in known:
             raise ConfigurationError(
@@ -226,13 +226,13 @@ def _off_chip(
     return observation.off_chip(memory, description.request_bytes)
 
 
-def _with_checks(plan: Plan, ports: tuple[Ports, ...]) -> tuple[Ports, ...]:
-    """Return ``ports``, those of operators that are not conducted with a look at what they do."""
+def _check(plan: Plan, views: Views) -> None:
+    """Have a look at what the operators do that are not conducted."""
     names = {(edge.producer.index, edge.output): edge.name for edge in plan.edges}
-    return tuple(
-        checked_ports(each, _names(node, names)) if isinstance(each.unit, CheckedUnit) else each
-        for node, each in zip(plan.nodes, ports, strict=True)
-    )
+    for node, unit in zip(plan.nodes, views.units, strict=True):
+        if isinstance(unit, CheckedUnit):
+            ports = checked_ports(views[node.index], _names(node, names))
+            views.replace(node.index, ports)
 
 
 def _names(node: Node, edges: Mapping[tuple[int, int], str]) -> tuple[str, ...]:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fabric.compiled.region import Region
+from fabric.compiled.views import Views
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
 from fabric.engine.clock import VirtualClock
 from fabric.engine.off_chip import OffChip
 from fabric.engine.on_chip import OnChipMemory
-from fabric.engine.ports import Ports
 from fabric.engine.stored import Stored
 from fabric.engine.unit import Unit
 from fabric.machine.failures import Failures
@@ -34,7 +34,7 @@ class Machine:
         assumed: ends of channels whose stream the program has stated the shape of.
         off_chip: the memory behind the chip's pins, where the program uses it.
         on_chip: the on-chip memory.
-        ports: what each operator sees, in node order.
+        ports: what each operator sees, by its node's place.
         stored: what stores have written, by name.
         failures: errors that operators raised.
         region: the units that go on without a task of their own, where there are any.
@@ -47,7 +47,7 @@ class Machine:
     assumed: tuple[AssumedSink, ...]
     off_chip: OffChip | None
     on_chip: OnChipMemory
-    ports: tuple[Ports, ...]
+    ports: Views
     stored: Stored
     failures: Failures
     region: Region | None = None

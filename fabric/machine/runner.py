@@ -5,20 +5,13 @@ Runs of a user and runs in which a remedy is tried both go here.
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
-
-import trio
 
 from fabric.engine.clock import VirtualClock
 from fabric.machine.assembly import assemble
 from fabric.machine.ending import Ending
-from fabric.machine.foreign import Foreign
 from fabric.machine.runtime import Runtime
-from fabric.machine.unawaited import unawaited
 
 if TYPE_CHECKING:
     from fabric.engine.hop import Hop
@@ -26,23 +19,6 @@ if TYPE_CHECKING:
     from fabric.wiring.elaborate import Plan
 
 __all__ = ["Runner"]
-
-
-@contextlib.contextmanager
-def _no_wakeups() -> Iterator[None]:
-    """Keep from trio where another event loop of this thread, a notebook's, is told of signals.
-
-    It would take that for a collision, and warn of it; that loop does not go on meanwhile.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.set_wakeup_fd(-1)
-    try:
-        yield
-    finally:
-        if before != -1:
-            signal.set_wakeup_fd(before)
 
 
 class Runner:
@@ -99,6 +75,7 @@ class Runner:
         )
         self.runtime: Final = Runtime(self.machine)
         self._released: Final = released
+        self._compiles: Final = compiles and not observers
 
     def run(
         self,
@@ -111,19 +88,17 @@ class Runner:
 
         Args:
             given_up: as what the run was given up, where it was; None where it was not.
-            on_start: called first inside of trio.
+            on_start: called first, inside of trio where the run needs it.
             beside: tasks that go on as long as the operators do.
         """
-        foreign = Foreign(self.runtime)
-        with _no_wakeups(), unawaited(foreign.dropped):
-            trio.run(
-                self._main,
-                on_start,
-                beside,
-                clock=foreign.clock,
-                instruments=[foreign.tasks],
-                restrict_keyboard_interrupt_to_checkpoints=True,
-            )
+        tasks = [*beside]
+        if tasks or not self._compiles or self.runtime.needs_tasks:
+            from fabric.machine.in_trio import run_in_trio
+
+            run_in_trio(self.runtime, on_start, tasks)
+        else:
+            on_start()
+            self.runtime.run_alone()
         machine = self.machine
         machine.publish()
         if machine.region is not None:
@@ -135,16 +110,6 @@ class Runner:
         if machine.failures.circling:
             return "livelock"
         return given_up() or "deadlock"
-
-    async def _main(
-        self, on_start: Callable[[], object], beside: Iterable[Callable[[], Awaitable[object]]]
-    ) -> None:
-        on_start()
-        async with trio.open_nursery() as host:
-            for task in beside:
-                host.start_soon(task)
-            await self.runtime.run()
-            host.cancel_scope.cancel()
 
     def _rest(self) -> None:
         if not self._released():

@@ -1,11 +1,9 @@
-"""Runs the operators of a machine as trio tasks, and stops them."""
+"""Runs the operators of a machine, and stops them."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
-
-from trio import Cancelled, CancelScope, open_nursery
 
 from fabric.engine.checked_unit import CheckedUnit, Circling
 from fabric.engine.clock import Stopped
@@ -15,6 +13,7 @@ from fabric.machine.watchdog import Watched
 from fabric.telling.place import Place, raising_place
 
 if TYPE_CHECKING:
+    from trio import CancelScope
     from trio.lowlevel import Task
 
     from fabric.engine.ports import Ports
@@ -26,7 +25,7 @@ __all__ = ["Runtime"]
 
 
 class Runtime:
-    """One trio task for each operator.
+    """One trio task for each operator; none where the conductor can do without.
 
     Attributes:
         machine: whose operators run.
@@ -37,26 +36,78 @@ class Runtime:
         """Start nothing yet."""
         self.machine: Final = machine
         self.catches_interrupts = False
-        self._scope: Final = CancelScope()
+        self._scope: CancelScope | None = None
         self._unit_of: dict[Task, Unit] = {}
         self._abandoned = False
+        self._cancelled = False
+        self._cancellation: tuple[type[BaseException], ...] = ()
         self._at_rest: list[tuple[Unit, Wait | None, int]] = []
 
-    async def run(self) -> None:
-        """Let the operators run until all have ended, or until they are cancelled."""
+    @property
+    def needs_tasks(self) -> bool:
+        """Whether there are operators that may await something else than their channels."""
         machine = self.machine
+        return any(
+            isinstance(unit, CheckedUnit) or has_user_code(node.operator)
+            for node, unit in zip(machine.plan.nodes, machine.units, strict=True)
+            if not machine.is_compiled(node)
+        )
+
+    def run_alone(self) -> None:
+        """Let the operators run until all have ended, or are stopped, without tasks of trio's.
+
+        Importing trio takes as long as thousands of operators.
+        """
+        machine = self.machine
+        conductor = machine.clock.conductor
+        machine.clock.running += len(machine.units)
+        if machine.region is not None:
+            machine.region.start()
+        running = []
+        try:
+            for node in machine.plan.nodes:
+                if not machine.is_compiled(node):
+                    ports = machine.ports[node.index]
+                    running.append(self._conducted(node, ports, ports.unit))
+                    ports.unit.strand.step = running[-1].send
+                    with suppress(StopIteration):
+                        running[-1].send(None)
+            while conductor.busy and not self.over:
+                conductor.conduct()
+        finally:
+            machine.clock.stopped = True
+            for each in running:
+                each.close()
+        self._settle()
+
+    async def run(self) -> None:
+        """Let the operators run in trio until all have ended, or until they are cancelled."""
+        from trio import Cancelled, CancelScope, Event, open_nursery
+
+        from fabric.engine.tasks import conduct
+
+        machine = self.machine
+        self._cancellation = (Cancelled,)
+        self._scope = CancelScope()
+        if self._cancelled:
+            self._scope.cancel()
         machine.clock.running += len(machine.units)
         async with open_nursery() as host:
-            host.start_soon(machine.clock.conductor.run)
+            host.start_soon(conduct, machine.clock.conductor)
             with self._scope:
                 async with open_nursery() as nursery:
                     if machine.region is not None:
-                        nursery.start_soon(machine.region.run)
+                        over = Event()
+                        machine.region.start(over.set)
+                        nursery.start_soon(over.wait)
                     for node in machine.plan.nodes:
                         if not machine.is_compiled(node):
                             nursery.start_soon(self.operate, node, name=node.name)
             host.cancel_scope.cancel()
-        machine.publish()
+        self._settle()
+
+    def _settle(self) -> None:
+        self.machine.publish()
         for unit, wait, now in self._at_rest:
             unit.wait, unit.now = wait, now
 
@@ -67,7 +118,9 @@ class Runtime:
 
     def cancel(self) -> None:
         """Cancel the operators."""
-        self._scope.cancel()
+        self._cancelled = True
+        if self._scope is not None:
+            self._scope.cancel()
 
     def stop(self) -> None:
         """Cancel the operators; the machine stays as it is, whatever they still do.
@@ -80,14 +133,14 @@ class Runtime:
         for channel in machine.channels:
             channel.stop()
         machine.clock.stopped = True
-        self._scope.cancel()
+        self.cancel()
         for unit in machine.units:
             unit.strand.interrupt(Stopped())
 
     @property
     def over(self) -> bool:
         """Whether the run was abandoned or stopped."""
-        return self._abandoned or self._scope.cancel_called
+        return self._abandoned or self._cancelled
 
     def unit_of(self, task: Task) -> Unit | None:
         """Return the unit whose operator runs in ``task``, if one does."""
@@ -108,11 +161,17 @@ class Runtime:
         return Watched(machine.units, frozenset(users), machine.channels, Runtime._operate)
 
     async def operate(self, node: Node) -> None:
-        """Run one operator until it ends; an error ends it too and is kept."""
+        """Run one operator in this task until it ends; an error ends it too and is kept."""
+        from fabric.engine.tasks import TaskStrand
+
         ports = self.machine.ports[node.index]
         unit = ports.unit
-        task = unit.strand.begin(conducted=not isinstance(unit, CheckedUnit))
-        self._unit_of[task] = unit
+        unit.strand = strand = TaskStrand(conducted=not isinstance(unit, CheckedUnit))
+        assert strand.task is not None
+        self._unit_of[strand.task] = unit
+        await self._conducted(node, ports, unit)
+
+    async def _conducted(self, node: Node, ports: Ports, unit: Unit) -> None:
         await self._operate(node, ports, unit)
         await self.machine.clock.conductor.end(unit.strand)
 
@@ -126,7 +185,7 @@ class Runtime:
                 return
             ports.finish()
             await ports.drain()
-        except Cancelled:
+        except self._cancellation:
             raise
         except BaseException as error:
             first = first_of(error)

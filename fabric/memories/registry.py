@@ -8,11 +8,7 @@ from typing import Final, TypeVar
 from fabric.arguments.described import checked
 from fabric.engine.off_chip import OffChip
 from fabric.engine.unit import Unit
-from fabric.hardware.banked import BankedDescription
 from fabric.hardware.description import FlatDescription, OffChipDescription
-from fabric.hardware.fixed import FixedDescription
-from fabric.hardware.models import add_model
-from fabric.memories.fixed import FixedMemory
 from fabric.memories.flat import FlatMemory
 from fabric.telling.errors import ConfigurationError
 
@@ -21,18 +17,10 @@ __all__ = ["memory_of", "register_memory"]
 Description = TypeVar("Description", bound=OffChipDescription)
 
 
-def _banked(description: BankedDescription, readers: list[Unit], writers: list[Unit]) -> OffChip:
-    # Importing its loop takes milliseconds of every run, which those on other memories do without.
-    from fabric.memories.banked import BankedMemory
-
-    return BankedMemory(description, readers, writers)
-
-
 _MAKERS: Final[dict[type[OffChipDescription], Callable[..., OffChip]]] = {
-    FlatDescription: FlatMemory,
-    BankedDescription: _banked,
-    FixedDescription: FixedMemory,
+    FlatDescription: FlatMemory
 }
+"""Of the memory that most runs have, and of users' own."""
 
 
 @checked
@@ -53,6 +41,8 @@ def register_memory(
         ConfigurationError: the description is none, has no name or that of one of the fabric's own
             models, or a field without a default.
     """
+    from fabric.hardware.models import add_model
+
     add_model(description)
     _MAKERS[description] = make
 
@@ -68,9 +58,28 @@ def memory_of(
     if not readers and not writers:
         return None
     kind = type(description)
-    if kind not in _MAKERS:
+    make = _maker_of(kind)
+    if make is None:
         raise ConfigurationError(
             f"hbm is a {kind.__name__}, a model that is not registered: "
             f"expected register_memory({kind.__name__}, ...) before"
         )
-    return _MAKERS[kind](description, readers, writers)
+    return make(description, readers, writers)
+
+
+def _maker_of(kind: type[OffChipDescription]) -> Callable[..., OffChip] | None:
+    if kind in _MAKERS:
+        return _MAKERS[kind]
+    # Importing them takes milliseconds of every run, which those on other memories do without.
+    from fabric.hardware.banked import BankedDescription
+    from fabric.hardware.fixed import FixedDescription
+
+    if kind is BankedDescription:
+        from fabric.memories.banked import BankedMemory
+
+        return BankedMemory
+    if kind is FixedDescription:
+        from fabric.memories.fixed import FixedMemory
+
+        return FixedMemory
+    return None

@@ -8,17 +8,16 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Final
 
-import trio
-
 from fabric.runs.terminations import SIGNALS, free_ones, handling
 from fabric.telling.place import deepest_place
 
-__all__ = ["Interrupts"]
+__all__ = ["Interrupts", "inside_trio"]
 
 _GRACE_SECONDS: Final = 0.4
 
@@ -49,15 +48,20 @@ class Interrupts:
         self._end: Callable[[], object] | None = None
 
     def ends(self, cancel: Callable[[], object], abandon: Callable[[], object]) -> None:
-        """At the first signal from here on, ``abandon`` and ``cancel``; called inside trio.
+        """At the first signal from here on, ``abandon`` and ``cancel``.
 
-        ``abandon`` is called at once, also while trio has no turn.
+        Called inside trio where the run is: ``abandon`` is called at once, also while trio has no
+        turn, ``cancel`` in its turn.
         """
-        token = trio.lowlevel.current_trio_token()
+        soon: Callable[[Callable[[], object]], object] = _at_once
+        if inside_trio():
+            from trio.lowlevel import current_trio_token
+
+            soon = current_trio_token().run_sync_soon
 
         def end() -> None:
             abandon()
-            token.run_sync_soon(cancel)
+            soon(cancel)
 
         self._end = end
 
@@ -66,9 +70,11 @@ class Interrupts:
         self.seen = True
         if self._end is None:
             return False
+        from trio import RunFinishedError
+
         try:
             self._end()
-        except trio.RunFinishedError:
+        except RunFinishedError:
             return False
         return True
 
@@ -107,3 +113,16 @@ class Interrupts:
             os._exit(128 + self.number)
         if place is not None or self._alarms == 1:
             raise KeyboardInterrupt
+
+
+def inside_trio() -> bool:
+    """Whether this is called inside of a run of trio's; then somebody has imported it."""
+    if "trio" not in sys.modules:
+        return False
+    from trio.lowlevel import in_trio_run
+
+    return in_trio_run()
+
+
+def _at_once(call: Callable[[], object]) -> None:
+    call()

@@ -6,19 +6,22 @@ Its events and their fields are those of ``fabric.telling.vocabulary``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TextIO
+from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from fabric.runs.counters import UnitCounters
 from fabric.runs.report import Report
 from fabric.telling.causes import COUNTED
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.events import event_line, event_logger
-from fabric.telling.plain import json_text, plain
-from fabric.telling.whole_file import write_whole
+from fabric.telling.plain import counts_lines, json_text, plain
+from fabric.telling.whole_file import write_parts, write_whole
 from fabric.telling.wording import file_name
+
+if TYPE_CHECKING:
+    from structlog import BoundLogger
 
 __all__ = ["RunLog", "new_run_folder"]
 
@@ -68,10 +71,8 @@ class RunLog:
         self._failed = False
         self._folder = folder
         self._file: TextIO | None = None
-        self._log: Any = None
         if folder is not None:
             self._file = (folder / "events.jsonl").open("w", encoding="utf-8", buffering=1)
-            self._log = event_logger(self._file)
 
     def __enter__(self) -> Self:
         """Return the log."""
@@ -90,7 +91,7 @@ class RunLog:
     @property
     def is_kept(self) -> bool:
         """Whether what it is told goes anywhere."""
-        return self._log is not None
+        return self._file is not None
 
     @property
     def place(self) -> int:
@@ -103,11 +104,23 @@ class RunLog:
         if file is not None:
             self._attempt("events.jsonl", lambda: file.truncate(file.seek(place)))
 
+    def frame(self, name: str, cycle: int, **fields: object) -> None:
+        """Write an event that every run has, at its beginning or at its end."""
+        if self._file is not None:
+            line = event_line(name, {"cycle": cycle} | _plain(fields))
+            self._attempt("events.jsonl", partial(self._file.write, line))
+
     def event(self, name: str, cycle: int, **fields: object) -> None:
-        """Write one event."""
-        if self._log is not None:
-            known = {name: plain(each) for name, each in fields.items()}
-            self._attempt("events.jsonl", lambda: self._log.info(name, cycle=cycle, **known))
+        """Write an event that most runs do not have."""
+        if self._file is not None:
+            self._attempt(
+                "events.jsonl", partial(self._logger.info, name, cycle=cycle, **_plain(fields))
+            )
+
+    @cached_property
+    def _logger(self) -> BoundLogger:
+        assert self._file is not None
+        return event_logger(self._file)
 
     def operators_finished(self, units: list[UnitCounters], final_cycles: list[int]) -> None:
         """Write the ends of operators, earliest first: of all that have ended at once."""
@@ -141,9 +154,11 @@ class RunLog:
             ],
             "comparison": [vars(each) for each in report.comparison.totals],
         }
-        for name, document in (("report", report.as_json()), ("counters", counters)):
-            write = partial(write_whole, self._folder / f"{name}.json", json_text(document))
-            self._attempt(f"{name}.json", write)
+        text, lines = json_text(report.as_json()), counts_lines(counters)
+        path = self._folder / "report.json"
+        self._attempt(path.name, partial(write_whole, path, text))
+        path = self._folder / "counters.json"
+        self._attempt(path.name, partial(write_parts, path, lines))
 
     def _attempt(self, what: str, write: Callable[[], object]) -> None:
         """Write; where that fails, tell the reason and write nothing more."""
@@ -157,3 +172,7 @@ class RunLog:
             if not self._failed:
                 self._tell(f"{self._folder}: {what} could not be written: {error.strerror}")
             self._failed = True
+
+
+def _plain(fields: dict[str, object]) -> dict[str, object]:
+    return {name: plain(each) for name, each in fields.items()}

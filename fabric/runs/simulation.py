@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import trio
-
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import checked, refuse
 from fabric.deadlock.livelock import LIVELOCK_CYCLES
@@ -21,6 +19,7 @@ from fabric.runs.comparison import check_assumptions, compare
 from fabric.runs.counters import Comparison
 from fabric.runs.execution import Execution, Progress, Settings
 from fabric.runs.folders import RunFolder, passing_folder
+from fabric.runs.interrupts import inside_trio
 from fabric.runs.outputs import Outputs
 from fabric.runs.pricing import priced
 from fabric.runs.report import Failure, Report
@@ -136,7 +135,7 @@ def simulate(
             notify(sentence)
 
     with RunLog(kept, missing) as log:
-        log.event(
+        log.frame(
             "run_started",
             0,
             program=program_file,
@@ -168,7 +167,7 @@ def simulate(
                 status, explained = run.execute(), None
         report = _report(run, status, head, explained, notes)
         run.conclude_trace(report.status, report.verified, told_of_prices(report))
-        log.event(
+        log.frame(
             "run_ended",
             report.cycles or 0,
             status=report.status,
@@ -196,7 +195,7 @@ def _check_options(mode: str, log_dir: Path | str | None, observers: object) -> 
         wrong = f"simulate: observers is {found_text(observers)}: expected a list of Observers"
     elif log_dir == "":
         wrong = "simulate: log_dir is '': expected a folder, or None to write nothing"
-    elif trio.lowlevel.in_trio_run():
+    elif inside_trio():
         wrong = (
             "simulate() is called inside of trio: expected a thread of its own, as in "
             "await trio.to_thread.run_sync(simulate, program)"

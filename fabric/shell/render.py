@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from heapq import nlargest
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +28,7 @@ __all__ = ["render"]
 
 _UNITS_SHOWN: Final = 8
 _WIDE: Final = 100
-_STALLS: Final = tuple(cause for cause in COUNTED if cause is not Cause.BUSY)
+_STALLS: Final = attrgetter(*[cause.column for cause in COUNTED if cause is not Cause.BUSY])
 
 
 def render(report: Report, console: Console) -> None:
@@ -132,17 +134,18 @@ def _comparison(report: Report, console: Console) -> None:
 def _stalled(unit: UnitCounters) -> int:
     if not (unit.elements or unit.busy_cycles or unit.hbm_cycles):
         return 0  # it had nothing to do, such as an expert without tokens
-    return sum(getattr(unit, cause.column) for cause in _STALLS)
+    return sum(_STALLS(unit))
 
 
 def _units(
     report: Report, console: Console, title: str, measure: Callable[[UnitCounters], int]
 ) -> None:
     """Print the units with the largest ``measure``, leaving out columns of nothing but zeros."""
-    ranked = sorted((unit for unit in report.units if measure(unit)), key=measure, reverse=True)
-    if not ranked or not report.cycles:
+    measures = [measure(unit) for unit in report.units]
+    largest = nlargest(_UNITS_SHOWN, range(len(measures)), key=measures.__getitem__)
+    shown = [report.units[at] for at in largest if measures[at]]
+    if not shown or not report.cycles:
         return
-    shown = ranked[:_UNITS_SHOWN]
     shares = [cause for cause in Cause if any(getattr(unit, cause.column) for unit in shown)]
     wide = console.width >= _WIDE
     console.print()

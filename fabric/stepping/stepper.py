@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 from typing_extensions import override
 
+from fabric.engine.tasks import TaskStrand
 from fabric.engine.unit import Unit
 from fabric.machine.companion import Companion
 from fabric.machine.state_of import cycles_of, state_of
@@ -103,7 +104,7 @@ class Stepper(Ledger, Companion):
         assert machine is not None
         clock = machine.clock
         unit = Unit("", -1, Place("", 0), bytes_per_cycle=1)
-        unit.strand.begin(conducted=False)
+        unit.strand = TaskStrand(conducted=False)
         while not self._let_go:
             goal = self._asked.get()
             if goal is None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from fabric.study.computed import Filled, Judged, filled, judged
 from fabric.study.conditions import METRICS
 from fabric.study.front import nondominated
 from fabric.study.known import KnownValue
@@ -42,6 +43,16 @@ class StudyResult:
         if not self.study.minimize:
             return ()
         return tuple(sorted(nondominated(self.kept(), self.study.minimize)))
+
+    @cached_property
+    def filled_tables(self) -> tuple[Filled, ...]:
+        """The study's own tables with their rows, or why they could not be computed."""
+        return tuple(filled(each, self) for each in self.study.tables)
+
+    @cached_property
+    def judged_claims(self) -> tuple[Judged, ...]:
+        """The study's claims with their verdicts, or why they could not be computed."""
+        return tuple(judged(each, self) for each in self.study.claims)
 
     def kept(self) -> list[Outcome]:
         """Return the runs that completed and keep all conditions."""
@@ -125,7 +136,44 @@ class StudyResult:
             "points": [dict.fromkeys(METRICS) | each.as_json() for each in self.outcomes],
             "pareto": list(self.front),
             "counts": self.counts,
+            "tables": [_as_table(each) for each in self.filled_tables],
+            "known": [self._as_known(*each) for each in self.beside()],
+            "claims": [_as_claim(each) for each in self.judged_claims],
             "wall_seconds": self.wall_seconds,
             "status": "interrupted" if self.interrupted else "completed",
             "error": None,
         }
+
+    def _as_known(self, known: KnownValue, outcome: Outcome | None) -> JsonObject:
+        """Return a published value and ours, None where there is none."""
+        ours = None if outcome is None else value_of(outcome, known.metric)
+        return {
+            "setting": known.setting,
+            "metric": known.metric,
+            "published": known.value,
+            "ours": ours,
+            "source": known.source,
+        }
+
+
+def _as_table(filled: Filled) -> JsonObject:
+    return {
+        "title": filled.table.title,
+        "columns": list(filled.table.columns),
+        "rows": [list(row) for row in filled.rows],
+        "caption": filled.table.caption,
+        "trouble": filled.trouble or None,
+    }
+
+
+def _as_claim(judged: Judged) -> JsonObject:
+    claim, judgement = judged.claim, judged.judgement
+    return {
+        "text": claim.text,
+        "location": claim.location,
+        "published": claim.published,
+        "found": None if judgement is None else judgement.found,
+        "verdict": None if judgement is None else str(judgement.verdict),
+        "note": None if judgement is None else judgement.note,
+        "trouble": judged.trouble or None,
+    }

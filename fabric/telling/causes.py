@@ -33,6 +33,7 @@ class Cause(StrEnum):
         peer: at which end is what a unit then waits for.
         awaits: what that is.
         label: the word for it in tables, legends and tracks.
+        column: the name of its counter.
     """
 
     colour: str
@@ -40,6 +41,7 @@ class Cause(StrEnum):
     peer: Peer
     awaits: str
     label: str
+    column: str
 
     BUSY = "busy", "#3095d9", "charged for work"
     EMPTY = (
@@ -75,12 +77,8 @@ class Cause(StrEnum):
         cause._value_ = spelling
         cause.colour, cause.meaning = colour, meaning
         cause.peer, cause.awaits, cause.label = peer, awaits, label or spelling
+        cause.column = f"{spelling}_cycles"
         return cause
-
-    @property
-    def column(self) -> str:
-        """The name of its counter."""
-        return f"{self.value}_cycles"
 
 
 WAITS: Final = (Cause.EMPTY, Cause.FULL, Cause.HBM, Cause.CAPACITY)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from msgspec import DecodeError
 from msgspec import json as msgspec_json
 
-__all__ = ["JsonObject", "json_text", "plain"]
+__all__ = ["JsonObject", "counts_lines", "json_text", "plain"]
 
 JsonObject: TypeAlias = dict[str, Any]
 """An object of JSON, which its readers index without asking what is in it."""
@@ -28,6 +28,22 @@ def json_text(value: object) -> str:
     except DecodeError:
         # Half of a character that is no text, as in a path that is not UTF-8.
         return json.dumps(json.loads(text), indent=2) + "\n"
+
+
+def counts_lines(value: object) -> tuple[bytes, ...]:
+    """Return the ``json_text`` of names, integers and truth values, in a tenth of its time.
+
+    There must be no fractions in it: not all of them are spelled as Python does. It comes in parts
+    to be written one after the other, since a copy of a megabyte takes as long as its text does.
+    """
+    try:
+        encoded = msgspec_json.encode(value)
+    except (TypeError, UnicodeEncodeError):
+        return (json_text(value).encode(),)
+    # Python spells out the letters that not everybody has.
+    if b"\x7f" in encoded or not encoded.isascii():
+        return (json_text(value).encode(),)
+    return msgspec_json.format(encoded, indent=2), b"\n"
 
 
 def plain(value: object) -> object:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 # Any: a file of text or of bytes, by its mode.
 from typing import Any
 
-__all__ = ["beside", "output_file", "write_whole"]
+__all__ = ["beside", "output_file", "write_parts", "write_whole"]
 
 
 @contextlib.contextmanager
@@ -37,6 +37,16 @@ def write_whole(path: Path, text: str) -> None:
     """
     with beside(path) as other:
         other.write_text(text, encoding="utf-8")
+
+
+def write_parts(path: Path, parts: Iterable[bytes]) -> None:
+    """Write ``parts`` one after the other into ``path``, as a whole in the same way.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with beside(path) as other, other.open("wb") as file:
+        file.writelines(parts)
 
 
 @contextlib.contextmanager

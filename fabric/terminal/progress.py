@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import trio
-
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
@@ -51,6 +49,7 @@ class Progress:
     async def run(self, snapshot: Callable[[], Snapshot]) -> None:
         """Show what ``snapshot`` returns, several times a second, until cancelled."""
         from rich.live import Live
+        from trio import sleep
 
         seen: deque[tuple[float, int]] = deque(maxlen=_RATE_OVER)
         with Live(console=self._console, auto_refresh=False, transient=True) as live:
@@ -58,7 +57,7 @@ class Progress:
                 now = snapshot()
                 seen.append((self._seconds(), now.cycle))
                 live.update(_line(now, _rate(seen)), refresh=True)
-                await trio.sleep(_REFRESH_SECONDS)
+                await sleep(_REFRESH_SECONDS)
 
 
 def _rate(seen: deque[tuple[float, int]]) -> float:

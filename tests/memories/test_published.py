@@ -93,7 +93,9 @@ def _lines(*, quick: bool) -> list[ParameterSet]:
                 marks = []
                 if name in _APART:
                     # It fails when it is no more.
-                    marks.append(pytest.mark.xfail(strict=True, reason=_APART[name]))
+                    marks.append(
+                        pytest.mark.xfail(strict=True, raises=AssertionError, reason=_APART[name])
+                    )
                 found.append(pytest.param(row, id=name, marks=marks))
     return found
 

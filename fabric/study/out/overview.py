@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from fabric.study.out.markup import Markup, image, own_part, section, style, table, text
-from fabric.study.out.rows import Judged, judged, verdict_counts, verdicts_text
+from fabric.study.out.rows import verdict_counts, verdicts_text
 from fabric.study.out.sentences import answer, caveats, counts, failures
 from fabric.study.out.verdicts import beside_html, claims_html
 from fabric.study.out.words import counted
 from fabric.trace.pages.parts import filled, head
 
 if TYPE_CHECKING:
+    from fabric.study.computed import Judged
     from fabric.study.out.pictures import Shown
     from fabric.study.result import StudyResult
 
@@ -31,7 +32,7 @@ def overview_html(
         folders: where the page of each study is, beside this one.
         pictures: of each study.
     """
-    claims = [judged(each) for each in results]
+    claims = [each.judged_claims for each in results]
     verdicts = verdict_counts(row for rows in claims for row in rows)
     points = sum(len(each.study.space) for each in results)
     several = "study" if len(results) == 1 else "studies"

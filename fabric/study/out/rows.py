@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fabric.study.known import Claim, Judgement, Verdict
+from fabric.study.known import Verdict
 from fabric.study.out.words import (
     axis_values,
     label,
@@ -16,21 +16,18 @@ from fabric.study.out.words import (
 )
 from fabric.study.outcome import ENDED, Outcome, metric
 from fabric.study.space import Scalar
-from fabric.telling.errors import FabricError, said
-from fabric.telling.place import raising_place
 from fabric.telling.wording import visible
 
 if TYPE_CHECKING:
+    from fabric.study.computed import Judged
     from fabric.study.result import StudyResult
 
 __all__ = [
     "NOT_COMPUTED",
     "Beside",
-    "Judged",
     "Table",
     "beside",
     "best_table",
-    "judged",
     "metrics_shown",
     "ratio_text",
     "verdict_counts",
@@ -86,21 +83,6 @@ class Beside:
         if self.ours is None or not self.published:
             return None
         return self.ours / self.published
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A claim, and what came of computing it again.
-
-    Attributes:
-        claim: which.
-        judgement: None where it could not be computed.
-        trouble: why.
-    """
-
-    claim: Claim
-    judgement: Judgement | None
-    trouble: str = ""
 
 
 def metrics_shown(result: StudyResult) -> list[str]:
@@ -172,20 +154,6 @@ def beside(result: StudyResult) -> list[Beside]:
                 visible(known.source),
             )
         )
-    return found
-
-
-def judged(result: StudyResult) -> list[Judged]:
-    """Compute the claims again; a claim whose points are missing, or that raises, says so."""
-    found = []
-    for claim in result.study.claims:
-        try:
-            found.append(Judged(claim, claim.judge(result)))
-        except FabricError as error:
-            found.append(Judged(claim, None, str(error)))
-        except Exception as error:  # noqa: BLE001 - whatever the user's code raises
-            place = raising_place(error)
-            found.append(Judged(claim, None, f"{place}: {said(error)}" if place else said(error)))
     return found
 
 

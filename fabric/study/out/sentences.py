@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from fabric.study.out.rows import judged, verdicts_text
+from fabric.study.out.rows import verdicts_text
 from fabric.study.out.words import (
     counted,
     label,
@@ -36,7 +36,7 @@ def _answer(result: StudyResult) -> str:
     front = result.front
     completed = sum(each.status == "completed" for each in result.outcomes)
     if not names:
-        rows = judged(result)
+        rows = result.judged_claims
         if rows:
             return f"Of {counted(len(rows), 'claim')}: {verdicts_text(rows)}."
         return f"{completed:,} of {_dealt_with(result)} ran to the end."

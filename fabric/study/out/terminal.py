@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from fabric.study.known import Verdict
-from fabric.study.out.own_tables import Filled, filled_tables
 from fabric.study.out.rows import (
-    Judged,
     beside,
     best_table,
-    judged,
     ratio_text,
     verdict_text,
     verdicts_text,
@@ -28,6 +25,7 @@ from fabric.terminal.tables import print_table, print_title
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from fabric.study.computed import Filled, Judged
     from fabric.study.result import StudyResult
 
 __all__ = ["render"]
@@ -59,10 +57,10 @@ def render(result: StudyResult, console: Console) -> None:
     if table.rows:
         print_title(console, table.title)
         _table(console, table.columns, table.rows, _ROWS, "point ")
-    for each in filled_tables(result):
+    for each in result.filled_tables:
         _own_table(each, console)
     _beside(result, console)
-    claims = judged(result)
+    claims = result.judged_claims
     if claims:
         print_title(console, "Claims", f"  {verdicts_text(claims)}")
     for row in claims:

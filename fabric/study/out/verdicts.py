@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.study.known import Verdict
 from fabric.study.out.markup import table, text
-from fabric.study.out.rows import Judged, beside, judged, ratio_text, verdict_text, verdicts_text
+from fabric.study.out.rows import beside, ratio_text, verdict_text, verdicts_text
 
 if TYPE_CHECKING:
+    from fabric.study.computed import Judged
     from fabric.study.result import StudyResult
 
 __all__ = ["beside_html", "claims_html"]
@@ -40,7 +41,7 @@ def beside_html(result: StudyResult) -> str:
 
 def claims_html(result: StudyResult) -> str:
     """Return each claim with what was published, what was found and the verdict."""
-    rows = judged(result)
+    rows = result.judged_claims
     return "\n".join([f"<p>{text(verdicts_text(rows))}</p>", *map(_claim, rows)]) if rows else ""
 
 

@@ -15,7 +15,6 @@ from paper.memory_tables import lost
 from fabric import Outcome, Study, load_hardware, run_point, simulate
 from fabric.loading.program_file import executed
 from fabric.study.evaluation import Job, loaded_of
-from fabric.study.out.own_tables import filled_tables
 from fabric.study.result import StudyResult
 from fabric.study.space import Scalar
 from tests.programs.loading import PROGRAMS
@@ -139,7 +138,7 @@ def test_became(flat: list[float], banked: list[float], in_percent: bool, told: 
 def test_tables_and_pictures(study: Study) -> None:
     """All have rows; what buses are lost to is told from five per cent on, the most first."""
     result = made(study, lambda setting: numbers(setting, 3))
-    filled = filled_tables(result)
+    filled = result.filled_tables
 
     assert [""] * 4 == [each.trouble for each in filled]
     assert [len(RATIOS), 2 * len(LAYERS) + 6, 13, _varied()] == [len(each.rows) for each in filled]
@@ -160,7 +159,7 @@ def test_a_point_that_did_not_complete(study: Study) -> None:
         lambda setting: None if setting.get("kv") else numbers(setting, 2),
     )
 
-    assert "did not complete" in filled_tables(result)[0].trouble
+    assert "did not complete" in result.filled_tables[0].trouble
 
 
 def test_small_run(study: Study) -> None:

@@ -1,0 +1,26 @@
+"""JSON as Python writes it, whichever way it is written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fabric.telling.plain import counts_lines, json_text
+
+_BIG = 3 << 200
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"rows": [{"name": 'a"\\/\b\f\n\r\t\x00\x1f', "count": -1, "at_most": True, "no": None}]},
+        {"rows": [], "none": {}, "big": [1 << 63, 1 << 64, -1 << 64, _BIG]},
+        {"café": "→ 𝄞"},
+        {"name": "\x7f"},
+        {"half of a letter": "\udce9"},
+        {"numpy's": [np.int64(3), np.str_("x")]},
+    ],
+)
+def test_counts_are_written_as_other_json_is(value: object) -> None:
+    """Counts, which msgspec writes, are spelled as the rest is, by Python."""
+    assert json_text(value).encode() == b"".join(counts_lines(value))
