@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from fabric.engine.ports import Ports
 from fabric.telling.errors import OperatorError, Refusal, said
 from fabric.telling.place import Place, defining_place, is_ours, raising_place
 from fabric.wiring.behaviour import behaving_as
 from fabric.wiring.operator import Operator
 
-__all__ = ["blamed", "first_of", "has_user_code"]
+__all__ = ["blamed", "first_of", "has_user_code", "users_among"]
 
 
 def first_of(error: BaseException) -> BaseException:
@@ -30,6 +32,23 @@ def blamed(error: BaseException, operator: Operator, ports: Ports) -> OperatorEr
     if not isinstance(error, Refusal):
         return ports.failure(said(error), place)
     return ports.failure(str(error), error.place or place, counted=error.counted)
+
+
+def users_among(operators: Iterable[Operator]) -> frozenset[int]:
+    """Return the numbers of the ``operators`` that have a user's code.
+
+    A program has thousands of operators, of a few classes with functions of a few.
+    """
+    known: dict[tuple[type, ...], bool] = {}
+    found = set()
+    for number, operator in enumerate(operators):
+        kinds = (type(operator), *map(type, vars(operator).values()))
+        users = known.get(kinds)
+        if users is None:
+            known[kinds] = users = has_user_code(operator)
+        if users:
+            found.add(number)
+    return frozenset(found)
 
 
 def has_user_code(operator: Operator) -> bool:

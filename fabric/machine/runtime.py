@@ -9,7 +9,7 @@ from trio import Cancelled, CancelScope, open_nursery
 
 from fabric.engine.checked_unit import CheckedUnit, Circling
 from fabric.engine.clock import Stopped
-from fabric.machine.blame import first_of, has_user_code
+from fabric.machine.blame import first_of, has_user_code, users_among
 from fabric.machine.rounds import rounds
 from fabric.machine.watchdog import Watched
 from fabric.telling.place import Place, raising_place
@@ -103,9 +103,8 @@ class Runtime:
     def watched(self) -> Watched:
         """What a watchdog looks at."""
         machine = self.machine
-        operators = [node.operator for node in machine.plan.nodes]
-        users = (index for index, each in enumerate(operators) if has_user_code(each))
-        return Watched(machine.units, frozenset(users), machine.channels, Runtime._operate)
+        users = users_among(node.operator for node in machine.plan.nodes)
+        return Watched(machine.units, users, machine.channels, Runtime._operate)
 
     async def operate(self, node: Node) -> None:
         """Run one operator until it ends; an error ends it too and is kept."""

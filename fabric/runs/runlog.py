@@ -5,8 +5,10 @@ Its events and their fields are those of ``fabric.telling.vocabulary``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import cached_property, partial
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TextIO
@@ -15,7 +17,7 @@ from fabric.runs.counters import UnitCounters
 from fabric.runs.report import Report
 from fabric.telling.causes import COUNTED
 from fabric.telling.errors import ConfigurationError
-from fabric.telling.events import event_line, event_logger
+from fabric.telling.events import event_form, event_line, event_logger
 from fabric.telling.plain import counts_lines, json_text, plain
 from fabric.telling.whole_file import write_parts, write_whole
 from fabric.telling.wording import file_name
@@ -28,6 +30,9 @@ __all__ = ["RunLog", "new_run_folder"]
 HEARTBEAT_CYCLES: Final = 1_000_000
 
 _COLUMNS: Final = tuple(cause.column for cause in COUNTED)
+_counted: Final = attrgetter(*_COLUMNS)
+
+_FINISHED: Final = event_form("operator_finished", "cycle", "operator", "elements", *_COLUMNS)
 
 
 def new_run_folder(parent: Path, name: str) -> Path:
@@ -128,15 +133,7 @@ class RunLog:
             return
         ends = sorted(zip(final_cycles, units, strict=True), key=lambda pair: pair[0])
         lines = [
-            event_line(
-                "operator_finished",
-                {
-                    "cycle": cycle,
-                    "operator": unit.name,
-                    "elements": unit.elements,
-                    **{column: getattr(unit, column) for column in _COLUMNS},
-                },
-            )
+            _FINISHED % (cycle, json.dumps(unit.name), unit.elements, *_counted(unit))
             for cycle, unit in ends
         ]
         self._attempt("events.jsonl", partial(self._file.write, "".join(lines)))

@@ -112,6 +112,8 @@ class Expression:
         """Its power by an integer."""
         if not isinstance(exponent, int):
             return NotImplemented
+        if exponent == 1:
+            return self
         coefficient, powers = factors_of(self)
         return _product(
             Fraction(coefficient) ** exponent,

@@ -186,4 +186,5 @@ _KINDS: Final[dict[type[ValueType], str]] = {
 
 def kind_of(value: ValueType) -> str:
     """Return what kind of value it is: tile, selector, buffer, bool or tuple."""
-    return next(name for kind, name in _KINDS.items() if isinstance(value, kind))
+    found = _KINDS.get(value.__class__)
+    return found or next(name for kind, name in _KINDS.items() if isinstance(value, kind))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fabric.runs.runlog import RunLog
-from fabric.telling.events import event_line, event_logger
+from fabric.telling.events import event_form, event_line, event_logger
 from fabric.telling.plain import plain
 
 SMALL = Path(__file__).parent / "small_program.py"
@@ -34,6 +35,16 @@ def test_same_line(name: str, fields: dict[str, object]) -> None:
     event_logger(file).info(name, **fields)
 
     assert file.getvalue() == event_line(name, fields)
+
+
+@pytest.mark.parametrize("name", ["a", 'naïve "%s"\n\\', "\N{GRINNING FACE} \udc80 \x7f %"])
+def test_form(name: str) -> None:
+    """A form that is filled in is the line, too."""
+    fields = {"cycle": 3, "operator": name, "flops": 1 << 70}
+
+    found = event_form("operator_finished", *fields) % (3, json.dumps(name), 1 << 70)
+
+    assert event_line("operator_finished", fields) == found
 
 
 def test_order(tmp_path: Path) -> None:
