@@ -9,6 +9,7 @@ import bisect
 import heapq
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from fabric.engine.unit import Unit, Wait
@@ -189,7 +190,8 @@ class OnChipMemory:
     def _fold(self, before: int | None) -> None:
         ledger = sorted(self._ledger)
         end = len(ledger) if before is None else bisect.bisect_left(ledger, (before,))
-        for _, change_bytes in ledger[:end]:
-            self._level_bytes += change_bytes
-            self._peak_bytes = max(self._peak_bytes, self._level_bytes)
+        changes = [change_bytes for _, change_bytes in ledger[:end]]
+        levels = list(accumulate(changes, initial=self._level_bytes))
+        self._peak_bytes = max(self._peak_bytes, *levels)
+        self._level_bytes = levels[-1]
         self._ledger = ledger[end:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from fabric.engine.off_chip import counters_of
@@ -68,16 +69,11 @@ def shutdown_cycles_of(machine: Machine) -> int:
 
 def memory_use(machine: Machine) -> MemoryUse:
     """Return what went to and from the memories of ``machine``, whose run has ended."""
-    sides = [node.operator.off_chip for node in machine.plan.nodes]
-    loaded, stored = (
-        sum(
-            unit.off_chip_bytes
-            for unit, its in zip(machine.units, sides, strict=True)
-            if its == side
-        )
-        for side in ("read", "write")
-    )
-    return MemoryUse(loaded, stored, machine.on_chip.peak_bytes)
+    moved: Counter[str | None] = Counter()
+    for node, unit in zip(machine.plan.nodes, machine.units, strict=True):
+        if unit.off_chip_bytes:
+            moved[node.operator.off_chip] += unit.off_chip_bytes
+    return MemoryUse(moved["read"], moved["write"], machine.on_chip.peak_bytes)
 
 
 def _unit(fixed: FixedUnit, unit: Unit, number: Mapping[Watched, int]) -> UnitState:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from fabric.runs.counters import Compared, Comparison
 from fabric.symbolic.metrics import Metrics
-from fabric.symbolic.substitution import Size, Substitution, followed
+from fabric.symbolic.substitution import followed
 from fabric.telling.errors import ProgramError
 from fabric.values.dims import Symbol, free_symbols, is_ragged
 from fabric.values.stream_type import StreamType, TileType, shape_text
-from fabric.wiring.operator import Node
+from fabric.wiring.stream import Assumed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fabric.runs.sizes import Measured
     from fabric.state.memory_use import MemoryUse
     from fabric.state.run_state import RunState
+    from fabric.symbolic.substitution import Substitution
     from fabric.wiring.elaborate import Plan
 
 __all__ = ["check_assumptions", "compare"]
@@ -61,13 +62,16 @@ def compare(
         if not free_symbols(row.expected)
     )
     guessed = measured.guessed
+    # Most programs have no such sizes.
+    means = bool(guessed) or any(map(is_ragged, measured.sizes))
     exact = not (
-        any(map(_has_ragged_tiles, plan.nodes))
-        or any(_hangs_on_means(edge.type, guessed) for edge in plan.edges)
+        _has_ragged_tiles(plan)
+        or (means and any(_hangs_on_means(edge.type, guessed) for edge in plan.edges))
     )
     warnings += [text for row in totals if not row.agrees and (text := _told(row, exact))]
-    sizes = Substitution(measured.sizes)
-    elements = tuple(_count(sizes, edge.type) for edge in plan.edges)
+    carried = {id(stream): stream for stream in metrics.carried}
+    counts = {at: _count(stream) for at, stream in carried.items()}
+    elements = tuple([counts[id(stream)] for stream in metrics.carried])
     warnings += [
         f"{channel.name}: {channel.taken:,} elements measured, {expected:,} expected: this is "
         "a fault of the fabric, or of an operator's shapes"
@@ -78,7 +82,7 @@ def compare(
 
 
 def check_assumptions(
-    plan: Plan, state: RunState, assumed: Iterable[AssumedSink], measured: dict[Symbol, Size]
+    plan: Plan, state: RunState, assumed: Iterable[AssumedSink], sizes: Substitution
 ) -> None:
     """Compare what the program assumes of its streams with the sizes they had.
 
@@ -86,12 +90,11 @@ def check_assumptions(
         plan: the program.
         state: after the run.
         assumed: ends of channels, which have seen the sizes of single groups.
-        measured: the sizes the run had.
+        sizes: that the run had.
 
     Raises:
         ProgramError: an assumption was false.
     """
-    sizes = Substitution(measured)
     for sink in assumed:
         sink.finish()
         for claim in sink.claims:
@@ -102,8 +105,10 @@ def check_assumptions(
     # Groups of ragged sizes are counted together; operators compare them one by one.
     for edge, channel in zip(plan.edges, state.channels, strict=True):
         stream = edge.consumer.inputs[edge.input]
-        if edge.claims and channel.taken != (total := _count(sizes, stream.type)):
-            place = edge.claims[0].place
+        if not isinstance(stream, Assumed) or not stream.claims:
+            continue
+        if channel.taken != (total := _count(sizes.stream(stream.type))):
+            place = stream.claims[0].place
             raise ProgramError(
                 f"{stream.name} has {channel.taken:,} elements: expected {total:,}, since the "
                 f"program assumes {shape_text(stream.shape)}",
@@ -112,8 +117,8 @@ def check_assumptions(
             )
 
 
-def _count(sizes: Substitution, stream: StreamType) -> int:
-    count: int = -(-sizes.stream(stream).count // 1)
+def _count(sized: StreamType) -> int:
+    count: int = -(-sized.count // 1)
     return count
 
 
@@ -147,10 +152,12 @@ def _told(row: Compared, exact: bool) -> str | None:
     )
 
 
-def _has_ragged_tiles(node: Node) -> bool:
+def _has_ragged_tiles(plan: Plan) -> bool:
     """Whether tiles have ragged sizes: their mean is not that of every part of a stream."""
-    return any(
-        isinstance(stream.value, TileType)
-        and (is_ragged(stream.value.rows) or is_ragged(stream.value.cols))
-        for stream in node.input_types
-    )
+    values = {
+        id(value): value
+        for node in plan.nodes
+        for stream in node.inputs
+        if isinstance(value := stream.type.value, TileType)
+    }
+    return any(is_ragged(value.rows) or is_ragged(value.cols) for value in values.values())

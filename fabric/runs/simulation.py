@@ -264,7 +264,7 @@ def _report(
         totals = replace(totals, compute_utilization=None, off_chip_bandwidth_utilization=None)
     if status == "completed":
         try:
-            check_assumptions(plan, state, machine.assumed, sizes)
+            check_assumptions(plan, state, machine.assumed, substitution)
             used = memory_use(machine)
             comparison = compare(plan, state, used, measured, metrics)
             if run.settings.functional:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.symbolic.substitution import Size, Substitution, followed
 from fabric.values.dims import Dim, Symbol, free_symbols
@@ -30,23 +30,31 @@ class Measured(NamedTuple):
     guessed: frozenset[Symbol]
 
 
+class _Carried(NamedTuple):
+    """A channel's shape and the elements it carried."""
+
+    shape: tuple[Dim, ...]
+    elements: int
+
+
 def measured_sizes(plan: Plan, state: RunState) -> Measured:
     """Count what the channels of a run of ``plan`` carried."""
     program = plan.program
-    shapes = _carried(plan, state)
-    sizes: dict[Symbol, Size] = {}
-    guessed: set[Symbol] = set()
+    learned = _Learned()
+    channels = _carried(plan, state)
     # A shape with two unknowns tells one of them when another channel has told the other; where
     # no channel does, only their product counts.
-    while shapes:
-        waiting = [each for each in shapes if not _bind(sizes, guessed, *each)]
-        if len(waiting) == len(shapes) and not _choose(sizes, guessed, waiting):
+    while channels:
+        waiting = [each for each in channels if not learned.bind(each)]
+        if len(waiting) == len(channels) and not learned.choose(waiting):
             break
-        shapes = waiting
-    sizes = followed(sizes, program)
-    for node in plan.nodes:
-        for type_ in (*node.input_types, *node.output_types):
-            for symbol in {symbol for dim in type_.shape for symbol in free_symbols(dim)}:
+        channels = waiting
+    sizes, guessed = followed(learned.sizes, program), learned.guessed
+    streams = (stream for node in plan.nodes for stream in (*node.inputs, *node.outputs))
+    types = {id(stream.type): stream.type for stream in streams}
+    for type_ in types.values():
+        for dim in learned.unknown(type_.shape):
+            for symbol in free_symbols(dim):
                 sizes.setdefault(symbol, 0)
     for symbol, stands_for in program.absorbed.items():
         if free_symbols(stands_for) & guessed:
@@ -54,48 +62,72 @@ def measured_sizes(plan: Plan, state: RunState) -> Measured:
     return Measured(followed(sizes, program), frozenset(guessed))
 
 
-def _carried(plan: Plan, state: RunState) -> list[tuple[tuple[Dim, ...], int]]:
-    """Return the shapes that have symbols, each with the elements its channel carried."""
-    shapes = []
+def _carried(plan: Plan, state: RunState) -> list[_Carried]:
+    carried = []
     for edge, channel in zip(plan.edges, state.channels, strict=True):
-        shapes.append((edge.type.shape, channel.taken))
+        carried.append(_Carried(edge.type.shape, channel.taken))
         stream = edge.consumer.inputs[edge.input]
         if isinstance(stream, Feedback):
             # Its reader knows it under the shape that was declared.
-            shapes.append((stream.shape, channel.taken))
-    return [each for each in shapes if not all(isinstance(dim, int) for dim in each[0])]
+            carried.append(_Carried(stream.shape, channel.taken))
+    return carried
 
 
-def _choose(
-    sizes: dict[Symbol, Size], guessed: set[Symbol], shapes: list[tuple[tuple[Dim, ...], int]]
-) -> bool:
-    """Set one of a shape's unknowns to 1 where it has elements; return whether one was."""
-    for shape, elements in shapes:
-        unknown = [dim for dim in shape if not free_symbols(dim) <= sizes.keys()]
-        symbols = [dim for dim in unknown if isinstance(dim, Symbol)]
-        if elements and len(unknown) > 1 and symbols == unknown:
-            sizes[symbols[0]] = 1
-            guessed.add(symbols[0])
+class _Learned:
+    """What the channels that were looked at have told.
+
+    Attributes:
+        sizes: of symbols.
+        guessed: see ``Measured``.
+    """
+
+    def __init__(self) -> None:
+        """Know nothing."""
+        self.sizes: Final[dict[Symbol, Size]] = {}
+        self.guessed: Final[set[Symbol]] = set()
+        self._known: Final[dict[int, Dim]] = {}
+
+    def bind(self, channel: _Carried) -> bool:
+        """Learn from a channel; return whether it can teach nothing more."""
+        unknown = self.unknown(channel.shape)
+        if not unknown:
             return True
-    return False
-
-
-def _bind(
-    sizes: dict[Symbol, Size], guessed: set[Symbol], shape: tuple[Dim, ...], elements: int
-) -> bool:
-    """Learn from a channel with this shape; return whether it can teach nothing more."""
-    unknown = [dim for dim in shape if not free_symbols(dim) <= sizes.keys()]
-    if not unknown:
+        *others, last = unknown
+        if others or not isinstance(last, Symbol):
+            return False
+        substitution = Substitution(self.sizes)
+        known = math.prod(substitution.dim(dim) for dim in channel.shape if dim is not last)
+        if not known:
+            return False
+        size = Fraction(channel.elements) / known
+        self.sizes[last] = int(size) if size.denominator == 1 else size
+        if any(free_symbols(dim) & self.guessed for dim in channel.shape):
+            self.guessed.add(last)
         return True
-    *others, last = unknown
-    if others or not isinstance(last, Symbol):
+
+    def choose(self, channels: list[_Carried]) -> bool:
+        """Set one of a shape's unknowns to 1 where it has elements; return whether one was."""
+        for shape, elements in channels:
+            unknown = self.unknown(shape)
+            symbols = [dim for dim in unknown if isinstance(dim, Symbol)]
+            if elements and len(unknown) > 1 and symbols == unknown:
+                self.sizes[symbols[0]] = 1
+                self.guessed.add(symbols[0])
+                return True
         return False
-    substitution = Substitution(sizes)
-    known = math.prod(substitution.dim(dim) for dim in shape if dim is not last)
-    if not known:
-        return False
-    size = Fraction(elements) / known
-    sizes[last] = int(size) if size.denominator == 1 else size
-    if any(free_symbols(dim) & guessed for dim in shape):
-        guessed.add(last)
-    return True
+
+    def unknown(self, shape: tuple[Dim, ...]) -> list[Dim]:
+        """Return the dimensions of ``shape`` with symbols of which the size is not known."""
+        known = self._known
+        return [
+            dim
+            for dim in shape
+            if dim.__class__ is not int and id(dim) not in known and not self._is_known(dim)
+        ]
+
+    def _is_known(self, dim: Dim) -> bool:
+        if not free_symbols(dim) <= self.sizes.keys():
+            return False
+        # Most are asked for again. The dimension is kept, so that its identity stays its own.
+        self._known[id(dim)] = dim
+        return True

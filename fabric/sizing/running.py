@@ -15,6 +15,7 @@ from fabric.runs.execution import Execution, Settings
 from fabric.runs.explaining import explain
 from fabric.runs.sizes import measured_sizes
 from fabric.state.run_state import RunState
+from fabric.symbolic.substitution import Substitution
 from fabric.telling.errors import FabricError
 from fabric.wiring.collector import only_young_garbage
 from fabric.wiring.elaborate import Plan, elaborate
@@ -91,7 +92,7 @@ def recorded(program: Program, depths: Mapping[str, int], *, repeats: int = 1) -
     run = _completed(plan, depths, repeats, recording)
     machine, state = run.machine, run.state
     if repeats == 1:
-        sizes = measured_sizes(machine.plan, state).sizes
+        sizes = Substitution(measured_sizes(machine.plan, state).sizes)
         check_assumptions(machine.plan, state, machine.assumed, sizes)
     return Ran(recording.record(machine), state, state.cycles)
 

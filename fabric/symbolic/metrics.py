@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
+from typing import Final, NamedTuple
 
 from fabric.compiled.likeness import Likeness
 from fabric.symbolic.substitution import Substitution, peaks
@@ -26,19 +26,20 @@ from fabric.wiring.operator import ComputeOperator, Node
 __all__ = ["Accounting", "Metrics", "OperatorMetrics", "metrics_of"]
 
 
-@dataclass(frozen=True)
-class OperatorMetrics:
+class OperatorMetrics(NamedTuple):
     """One operator.
 
     Attributes:
         node: the operator.
         costs: over the whole program.
         compute_cycles: at least spent in arithmetic; 0 where there is none.
+        flops_per_cycle: its compute bandwidth; 0 where it has no arithmetic.
     """
 
     node: Node
     costs: Costs
     compute_cycles: Dim
+    flops_per_cycle: int
 
 
 @dataclass(frozen=True)
@@ -70,12 +71,14 @@ class Metrics:
 
     Attributes:
         operators: in node order.
+        carried: the types of what goes through the channels, in edge order.
         paper, artifact: the two accountings.
         flops: floating-point operations.
         allocated_flops_per_cycle: of all compute units together.
     """
 
     operators: tuple[OperatorMetrics, ...]
+    carried: tuple[StreamType, ...]
     paper: Accounting
     artifact: Accounting
     flops: Dim
@@ -128,16 +131,20 @@ def metrics_of(plan: Plan, substitution: Substitution, likeness: Likeness | None
 
     peak = plan.peak_bytes_per_cycle
     load_bytes = summed("load_bytes")
-    carried = [substitution.stream(edge.type) for edge in plan.edges]
-    slots: Counter[int] = Counter()
-    for edge, stream in zip(plan.edges, carried, strict=True):
-        slots[id(stream)] += plan.program.depth_of(edge.key)
+    carried = tuple([substitution.stream(edge.type) for edge in plan.edges])
+    program = plan.program
+    slots = Counter(map(id, carried))
+    for at in slots:
+        slots[at] *= program.channel_depth
+    for edge, stream in zip(plan.edges, carried, strict=True) if program.depths else ():
+        slots[id(stream)] += program.depth_of(edge.key) - program.channel_depth
     channels_bytes = total(
         _whole(slots[at] * stream.value.size_bytes)
         for at, stream in {id(stream): stream for stream in carried}.items()
     )
     return Metrics(
         operators=operators,
+        carried=carried,
         paper=_accounting(
             peak, load_bytes, summed("store_bytes"), summed("on_chip_bytes"), channels_bytes
         ),
@@ -149,9 +156,7 @@ def metrics_of(plan: Plan, substitution: Substitution, likeness: Likeness | None
             summed("artifact_fifo_bytes"),
         ),
         flops=summed("flops"),
-        allocated_flops_per_cycle=sum(
-            _flops_per_cycle(node, plan) for node in plan.nodes if _has_arithmetic(node)
-        ),
+        allocated_flops_per_cycle=sum([each.flops_per_cycle for each in operators]),
     )
 
 
@@ -184,17 +189,17 @@ class _Asked:
         sizes = {**substitution.sizes, **peak_sizes}
         self._on_chip: Final = Substitution(sizes) if peak_sizes else None
         self._likeness: Final = likeness
-        self._known: Final[dict[Hashable, tuple[Costs, Dim]]] = {}
+        self._known: Final[dict[Hashable, tuple[Costs, Dim, int]]] = {}
 
-    def metrics(self, node: Node) -> tuple[Costs, Dim]:
-        """Return the costs of ``node`` and the cycles of its compute unit."""
+    def metrics(self, node: Node) -> tuple[Costs, Dim, int]:
+        """Return the costs of ``node``, and the cycles and the bandwidth of its compute unit."""
         inputs = tuple([self._sizes.stream(each.type) for each in node.inputs])
         outputs = tuple([self._sizes.stream(each.type) for each in node.outputs])
         if self._on_chip is not None:
             return self._metrics(node, inputs, outputs)
         # Equal types are one object.
         types = (*map(id, inputs), None, *map(id, outputs))
-        key = (*self._likeness.made_of(node.operator), *types)
+        key = self._likeness.made_of(node.operator), types
         known = self._known.get(key)
         if known is None:
             known = self._metrics(node, inputs, outputs)
@@ -204,7 +209,7 @@ class _Asked:
 
     def _metrics(
         self, node: Node, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
-    ) -> tuple[Costs, Dim]:
+    ) -> tuple[Costs, Dim, int]:
         costs = costs_of(node.operator, inputs, outputs)
         if self._on_chip is not None:
             # A buffer has room for the largest element, not for the mean one.
@@ -220,16 +225,17 @@ class _Asked:
                 artifact_fifo_bytes=most.artifact_fifo_bytes,
             )
         cycles: Dim = 0
-        if _has_arithmetic(node) and costs.flops != 0:
+        rate = _flops_per_cycle(node, self._plan)
+        if rate and costs.flops != 0:
             elements = inputs[0].count
             flops = costs.flops / elements
             if isinstance(costs.flops, int) and isinstance(elements, int):
                 flops = Fraction(costs.flops, elements)
-            each = ceil_div(flops, _flops_per_cycle(node, self._plan))
+            each = ceil_div(flops, rate)
             cycles = _whole(product((elements, each)))
         if not all(isinstance(each, int) for each in vars(costs).values()):
             costs = Costs(*map(_tidy, vars(costs).values()))
-        return costs, cycles
+        return costs, cycles, rate
 
 
 def _accounting(peak: Fraction, load: Dim, store: Dim, on_chip: Dim, fifo: Dim) -> Accounting:
@@ -237,13 +243,11 @@ def _accounting(peak: Fraction, load: Dim, store: Dim, on_chip: Dim, fifo: Dim) 
     return Accounting(load, store, on_chip, fifo, cycles)
 
 
-def _has_arithmetic(node: Node) -> bool:
-    return isinstance(node.operator, ComputeOperator) and node.operator.has_arithmetic
-
-
 def _flops_per_cycle(node: Node, plan: Plan) -> int:
-    assert isinstance(node.operator, ComputeOperator)
-    return node.operator.flops_per_cycle or plan.program.flops_per_cycle
+    operator = node.operator
+    if not (isinstance(operator, ComputeOperator) and operator.has_arithmetic):
+        return 0
+    return operator.flops_per_cycle or plan.program.flops_per_cycle
 
 
 def _tidy(value: Dim) -> Dim:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final, TypeAlias
 
-from fabric.values.dims import Dim, Symbol, free_symbols
+from fabric.values.dims import Dim, Expression, Symbol, free_symbols
 from fabric.values.stream_type import BufferType, StreamType, TileType, TupleType, ValueType
 from fabric.wiring.program import Program
 
@@ -31,11 +31,13 @@ class Substitution:
         self.sizes: Final = sizes
         self._dims: dict[Dim, Dim] = {}
         self._streams: dict[int, tuple[StreamType, StreamType]] = {}
-        self._alike: dict[StreamType, StreamType] = {}
+        self._values: dict[int, tuple[ValueType, ValueType]] = {}
+        self._alike: dict[tuple[tuple[Dim, ...], int], StreamType] = {}
+        self._alike_values: dict[ValueType, ValueType] = {}
 
     def dim(self, dim: Dim) -> Dim:
         """Return ``dim`` with sizes: a number where all its symbols have one."""
-        if isinstance(dim, int | Fraction) or not self.sizes:
+        if not isinstance(dim, Expression) or not self.sizes:
             return dim
         found = self._dims.get(dim)
         if found is None:
@@ -47,17 +49,22 @@ class Substitution:
         # Most are asked for again, and their hashes are those of all that they are made of.
         known = self._streams.get(id(stream))
         if known is None:
-            sized = self._sized(stream) if self.sizes else stream
             # What was asked for is kept, so that its identity stays its own.
-            known = self._streams[id(stream)] = stream, self._alike.setdefault(sized, sized)
+            known = self._streams[id(stream)] = stream, self._sized(stream)
         return known[1]
 
     def _sized(self, stream: StreamType) -> StreamType:
         shape = tuple([dim if dim.__class__ is int else self.dim(dim) for dim in stream.shape])
-        value = self._value(stream.value)
-        if value is stream.value and shape == stream.shape:
-            return stream
-        return StreamType(shape, value)
+        known = self._values.get(id(stream.value))
+        if known is None:
+            value = self._value(stream.value) if self.sizes else stream.value
+            value = self._alike_values.setdefault(value, value)
+            known = self._values[id(stream.value)] = stream.value, value
+        key = shape, id(known[1])
+        alike = self._alike.get(key)
+        if alike is None:
+            alike = self._alike[key] = StreamType(shape, known[1])
+        return alike
 
     def _value(self, value: ValueType) -> ValueType:
         if isinstance(value, TileType):
