@@ -9,7 +9,7 @@ from trio import Cancelled, CancelScope, open_nursery
 
 from fabric.engine.checked_unit import CheckedUnit, Circling
 from fabric.engine.clock import Stopped
-from fabric.machine.blame import first_of, has_user_code, users_among
+from fabric.machine.blame import first_of, users_among
 from fabric.machine.rounds import rounds
 from fabric.machine.watchdog import Watched
 from fabric.telling.place import Place, raising_place
