@@ -30,12 +30,13 @@ class TensorLayout(NamedTuple):
 
     def size_bytes(self, tensor: OffChipTensor | None) -> int | None:
         """Return what ``tensor`` takes; None where data decide, or nothing is said."""
-        if tensor is None or not isinstance(tensor.size_bytes, int):
+        size_bytes = None if tensor is None else tensor.size_bytes
+        if tensor is None or not isinstance(size_bytes, int):
             return None
         if not self.padding_bytes:
-            return tensor.size_bytes
+            return size_bytes
         rows: int = product(tensor.shape) // max(1, tensor.columns)
-        return tensor.size_bytes + rows * self.padding_bytes
+        return size_bytes + rows * self.padding_bytes
 
     def cut(self, region: Region, tensor: OffChipTensor | None) -> Region:
         """Return ``region`` with the tiles that an operator says of its ``tensor``."""
