@@ -114,9 +114,10 @@ class Likeness:
 
 def _reader(names: Sequence[str]) -> Callable[[object], tuple[object, ...]]:
     """Return what reads the attributes ``names`` of an object."""
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda described: tuple(getattr(described, name) for name in names)
+    if not names:
+        return lambda _: ()
+    read = attrgetter(*names)
+    return read if len(names) > 1 else lambda described: (read(described),)
 
 
 def _parts_of(kind: type) -> _Plainly:

@@ -104,8 +104,9 @@ class Region:
         self._waiting: Final = Wait(Operation.RECEIVE, (), 0)
         self._strand: Final = Strand()
         self._strand.step = self._go
+        touch = self._touch
         for number, stage in enumerate(arrays.stages):
-            stage.unit.strand = _Woken(self._touch, number)
+            stage.unit.strand = _Woken(touch, number)
 
     async def run(self) -> None:
         """Let the stages go on, as the conductor does, until all of them have ended."""
