@@ -147,12 +147,10 @@ class Boundary:
                 channel.writer = channel.producer
         return found
 
-    def show(self, number: int) -> None:
-        """Let the queue of a channel into a stage say what the stage has not taken."""
-        arrays = self._arrays
-        row = arrays.channels[number]
-        held = self._elements(number, row.item(c.TAKEN), row.item(c.SENT))
-        channel, _, producer, _ = arrays.joints[number]
+    def show(self, number: int, taken: int, sent: int) -> None:
+        """Let the queue of a channel into a stage say what of ``sent`` the stage has not taken."""
+        held = self._elements(number, taken, sent) if taken < sent else []
+        channel, _, producer, _ = self._arrays.joints[number]
         if producer >= 0:
             channel.hold(held)
             return

@@ -82,7 +82,7 @@ def region_of(
         )
 
     journal = Journal(stages, tables, codes) if recorded else None
-    return Region(views.clock, views.on_chip, views.off_chip, arrays, ours, journal)
+    return Region(views.clock, views.on_chip, views.off_chip, arrays, likeness, ours, journal)
 
 
 def _joints(

@@ -27,7 +27,7 @@ def publish(arrays: Arrays, boundary: Boundary) -> None:
             _publish_sent(arrays, joint, row)
         if joint.consumer >= 0:
             _publish_taken(joint, row)
-            boundary.show(number)
+            boundary.show(number, row[c.TAKEN], row[c.SENT])
 
 
 def _wait(arrays: Arrays, stage: Stage, row: list[int]) -> Wait:

@@ -23,6 +23,7 @@ from fabric.telling.causes import Operation
 
 if TYPE_CHECKING:
     from fabric.compiled.journal import Journal
+    from fabric.compiled.likeness import Likeness
     from fabric.engine.clock import VirtualClock
     from fabric.engine.off_chip import OffChip
     from fabric.engine.on_chip import OnChipMemory
@@ -64,6 +65,7 @@ class Region:
     Attributes:
         gave_up: it came upon something that cannot be written down.
         indices: of the nodes whose operators are in it.
+        likeness: what has told the program's operators apart.
         journal: what they do, where the run is recorded.
     """
 
@@ -73,6 +75,7 @@ class Region:
         on_chip: OnChipMemory,
         off_chip: OffChip | None,
         arrays: Arrays,
+        likeness: Likeness,
         may_begin_again: Callable[[], bool],
         journal: Journal | None = None,
     ) -> None:
@@ -83,6 +86,7 @@ class Region:
             on_chip: see above.
             off_chip: see above.
             arrays: of the stages.
+            likeness: see above.
             may_begin_again: whether nobody would see that the run was begun twice.
             journal: see above.
         """
@@ -92,6 +96,7 @@ class Region:
         self._arrays: Final = arrays
         self._may_begin_again: Final = may_begin_again
         self._boundary: Final = Boundary(arrays)
+        self.likeness: Final = likeness
         self.journal: Final = journal
         self.gave_up = False
         self.indices: Final = frozenset(stage.unit.index for stage in arrays.stages)

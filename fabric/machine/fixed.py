@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from fabric.engine.channel import Channel
 from fabric.engine.unit import ComputeUnit, Unit, UnitKind
 from fabric.telling.place import Place
 from fabric.values.stream_type import kind_of
@@ -42,8 +43,8 @@ class Fixed(NamedTuple):
     channels: tuple[FixedChannel, ...]
 
 
-def fixed_of(plan: Plan, units: Sequence[Unit]) -> Fixed:
-    """Return what is fixed of the ``units`` of a machine for ``plan``, and of its channels."""
+def fixed_of(plan: Plan, units: Sequence[Unit], channels: Sequence[Channel]) -> Fixed:
+    """Return what is fixed of the ``units`` and ``channels`` of a machine for ``plan``."""
     return Fixed(
         tuple(
             FixedUnit(
@@ -59,12 +60,12 @@ def fixed_of(plan: Plan, units: Sequence[Unit]) -> Fixed:
         tuple(
             FixedChannel(
                 number,
-                edge.name,
+                channel.name,
                 edge.key,
                 edge.producer.index,
                 edge.consumer.index,
                 kind_of(edge.type.value),
             )
-            for number, edge in enumerate(plan.edges)
+            for number, (edge, channel) in enumerate(zip(plan.edges, channels, strict=True))
         ),
     )

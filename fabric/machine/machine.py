@@ -69,7 +69,7 @@ class Machine:
     @cached_property
     def fixed(self) -> Fixed:
         """What is the same in every state of it; to ask again would take most of a state's time."""
-        return fixed_of(self.plan, self.units)
+        return fixed_of(self.plan, self.units, self.channels)
 
     @property
     def sinks(self) -> tuple[Channel, ...]:

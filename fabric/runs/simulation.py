@@ -251,7 +251,8 @@ def _report(
     measured = measured_sizes(plan, state)
     sizes = measured.sizes
     substitution = Substitution(sizes)
-    metrics = metrics_of(plan, substitution)
+    likeness = None if machine.region is None else machine.region.likeness
+    metrics = metrics_of(plan, substitution, likeness)
     totals = accounting.totals(state, plan.peak_bytes_per_cycle, metrics)
     in_units: JsonObject = {}
     extra: JsonObject = {}
