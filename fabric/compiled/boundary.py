@@ -93,15 +93,15 @@ class Boundary:
             return
         arrays.control[c.TOUCHED] = 0
         rows, slots = arrays.channels, arrays.slots.array
-        sent = rows[self._exits, c.SENT]
-        closed = rows[self._exits, c.CLOSED]
-        for at in np.flatnonzero((sent != self._sent) | (closed != self._closed)).tolist():
+        exits = rows.take(self._exits, 0)
+        sent, closed = exits[:, c.SENT], exits[:, c.CLOSED]
+        for at in ((sent != self._sent) | (closed != self._closed)).nonzero()[0].tolist():
             number, end = int(self._exits[at]), int(closed[at])
             elements = self._elements(number, int(self._sent[at]), int(sent[at]))
             arrays.joints[number].channel.hand_over(elements, None if end < 0 else end)
         self._sent, self._closed = sent, closed
-        taken = rows[self._entrances, c.TAKEN]
-        for at in np.flatnonzero(taken != self._taken).tolist():
+        taken = rows.take(self._entrances, 0)[:, c.TAKEN]
+        for at in (taken != self._taken).nonzero()[0].tolist():
             number = int(self._entrances[at])
             channel, base, mask = arrays.joints[number].channel, *arrays.place(number)
             indices = base + (np.arange(self._taken[at], taken[at]) & mask)
@@ -115,11 +115,12 @@ class Boundary:
         if not arrays.control[c.OUTWARD]:
             return False
         arrays.control[c.OUTWARD] = 0
-        status = rows[self._into, c.STATUS]
-        waits = (status == c.NO_ELEMENT) & (rows[self._into, c.WAIT] == self._entrances)
+        into = rows.take(self._into, 0)
+        status = into[:, c.STATUS]
+        waits = (status == c.NO_ELEMENT) & (into[:, c.WAIT] == self._entrances)
         waits |= status == c.DRAINING
-        waits &= ~self._armed[self._entrances]
-        for at in np.flatnonzero(waits).tolist():
+        waits &= ~self._armed.take(self._entrances)
+        for at in waits.nonzero()[0].tolist():
             number, stage = int(self._entrances[at]), int(self._into[at])
             channel = arrays.joints[number].channel
             before = int(arrays.channels[number, c.CLOSED])
@@ -133,10 +134,10 @@ class Boundary:
             elif before < 0:
                 self._armed[number] = True
                 channel.reader = channel.consumer
-        waits = rows[self._out_of, c.STATUS] == c.NO_CREDIT
-        waits &= rows[self._out_of, c.WAIT] == self._exits
-        waits &= ~self._armed[self._exits]
-        for at in np.flatnonzero(waits).tolist():
+        out_of = rows.take(self._out_of, 0)
+        waits = (out_of[:, c.STATUS] == c.NO_CREDIT) & (out_of[:, c.WAIT] == self._exits)
+        waits &= ~self._armed.take(self._exits)
+        for at in waits.nonzero()[0].tolist():
             number, stage = int(self._exits[at]), int(self._out_of[at])
             if self._fetch_credits(number):
                 found = True
