@@ -40,12 +40,13 @@ for _member, _ in _MEMBERS:
 
 @intrinsic
 def cells(_: Any, data: Any, size: Any) -> tuple[Any, Callable[..., Any]]:
-    """Return ``size`` integers from the address ``data`` on."""
+    """Return ``size`` integers from the address ``data`` on, which is an integer, too."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         proxy: Any = cgutils.create_struct_proxy(signature.return_type)  # type: ignore[no-untyped-call]
         made = proxy(context, builder)
-        made.data, made.size = arguments
+        address, made.size = arguments
+        made.data = builder.inttoptr(address, made.data.type)
         return made._getvalue()
 
     return _CELLS(data, size), generate

@@ -6,6 +6,7 @@ Importing it takes half a second: it is imported where no machine code has been 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import count
 from types import FunctionType
 
 # Any: numba and llvmlite have no types.
@@ -25,7 +26,8 @@ def compiled(
 ) -> bytes:
     """Return an object file with a C function of the name of ``function``.
 
-    It takes a pointer to the results, then pointer and size of each array, then the integers.
+    It takes a pointer to the address and the size of each array, behind which it leaves the
+    results, and the integers: each thing it is handed takes as long as a loop of a dozen steps.
 
     Args:
         function: of integers and arrays of integers; returns a tuple of integers.
@@ -33,14 +35,11 @@ def compiled(
         uses: other modules whose functions it calls.
         target: the machine of LLVM to compile for.
     """
-    arrays = [name for name, array in is_array.items() if array]
-    integers = [name for name, array in is_array.items() if not array]
     pointer: Any = types.CPointer(types.int64)  # type: ignore[no-untyped-call]
-    integer: Any = types.int64
-    kinds = [pointer, *[pointer, integer] * len(arrays), *[integer] * len(integers)]
+    integers: Any = [types.int64 for array in is_array.values() if not array]
     # Without Python's rule for a division by zero nothing in a loop over integers raises.
     loop = _jitted(function, {function.__module__, *uses}, {})
-    entry = numba.cfunc(types.void(*kinds), error_model="numpy")(_entry(loop, is_array))
+    entry = numba.cfunc(types.void(pointer, *integers), error_model="numpy")(_entry(loop, is_array))
     module = llvm.parse_assembly(entry.inspect_llvm())
     # What raises and allocates is left out once it is seen that the loop never does.
     for value in (*module.functions, *module.global_variables):
@@ -72,14 +71,17 @@ def _jitted(function: Callable[..., Any], modules: set[str], done: dict[object, 
 
 def _entry(loop: Callable[..., Any], is_array: Mapping[str, bool]) -> Callable[..., None]:
     """Return the C function in front of ``loop``, which numba can compile."""
-    pairs = [f"{name}, {name}_size" for name, array in is_array.items() if array]
+    places = count(0, 2)
+    values = {
+        name: f"cells(frame[{(place := next(places))}], frame[{place + 1}])" if array else name
+        for name, array in is_array.items()
+    }
     integers = [name for name, array in is_array.items() if not array]
-    values = [f"cells({name}, {name}_size)" if array else name for name, array in is_array.items()]
     text = (
-        f"def entry({', '.join(['results', *pairs, *integers])}):\n"
-        f"    found = loop({', '.join(values)})\n"
+        f"def entry({', '.join(['frame', *integers])}):\n"
+        f"    found = loop({', '.join(values.values())})\n"
         "    for place in range(len(found)):\n"
-        "        results[place] = found[place]\n"
+        f"        frame[{next(places)} + place] = found[place]\n"
     )
     names: dict[str, Any] = {"cells": cells, "loop": loop}
     exec(text, names)

@@ -69,30 +69,27 @@ class MachineCode:
 
     def over(self, **arrays: Counters) -> Loop:
         """Return the loop over these ``arrays``, to be called with the integers in their order."""
-        results = np.zeros(self._results, np.int64)
-        fixed = [results.ctypes.data]
+        fixed: list[int] = []
         for name, is_array in self._is_array.items():
             if is_array:
                 array = arrays[name]
                 assert array.dtype == np.int64, name
                 assert array.flags.c_contiguous, name
                 fixed += [array.ctypes.data, array.size]
-        native = self._native
+        frame = np.array([*fixed, *[0] * self._results], np.int64)
+        native, results, at = self._native, frame[len(fixed) :], frame.ctypes.data
 
-        def call(*integers: int, _alive: object = arrays) -> tuple[int, ...]:
-            native(*fixed, *integers)
+        def call(*integers: int, _alive: object = (arrays, frame)) -> tuple[int, ...]:
+            native(at, *integers)
             return tuple(results.tolist())
 
         return call
 
     @cached_property
     def _native(self) -> Callable[..., None]:
-        """The function at its address: pointers and sizes first, then the integers."""
-        arrays = sum(self._is_array.values())
-        integers = len(self._is_array) - arrays
-        pointer, integer = ctypes.c_void_p, ctypes.c_int64
-        kinds = [pointer, *[pointer, integer] * arrays, *[integer] * integers]
-        return ctypes.CFUNCTYPE(None, *kinds)(self.link())
+        """The function at its address: of a frame, as ``compiled`` has it, and the integers."""
+        integers = [ctypes.c_int64 for array in self._is_array.values() if not array]
+        return ctypes.CFUNCTYPE(None, ctypes.c_void_p, *integers)(self.link())
 
     def link(self) -> int:
         """Return where the machine code is, which is compiled where no process has left it."""
