@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, runtime_checkable
 
-from fabric.engine.memory_counters import MemoryCounters
 from fabric.engine.unit import Unit
+
+if TYPE_CHECKING:
+    from fabric.engine.memory_counters import MemoryCounters
 
 __all__ = [
     "Burst",

@@ -21,8 +21,6 @@ from fabric.engine.on_chip import OnChipMemory
 from fabric.engine.ports import Sink
 from fabric.engine.stored import Stored
 from fabric.engine.unit import ComputeUnit, MemoryUnit, Unit
-from fabric.machine.checked_memory import CheckedMemory
-from fabric.machine.checked_ports import checked_ports
 from fabric.machine.failures import Failures
 from fabric.machine.machine import Machine
 from fabric.memories.registry import memory_of
@@ -220,6 +218,8 @@ def _off_chip(
     description = plan.program.hardware.hbm
     memory = memory_of(description, readers, writers)
     if memory is not None and not is_own(memory):
+        from fabric.machine.checked_memory import CheckedMemory
+
         memory = CheckedMemory(memory, description.model, len(units), failures.keep_of_memory)
     if memory is None or observation is None:
         return memory
@@ -231,6 +231,8 @@ def _check(plan: Plan, views: Views) -> None:
     names = {(edge.producer.index, edge.output): edge.name for edge in plan.edges}
     for node, unit in zip(plan.nodes, views.units, strict=True):
         if isinstance(unit, CheckedUnit):
+            from fabric.machine.checked_ports import checked_ports
+
             ports = checked_ports(views[node.index], _names(node, names))
             views.replace(node.index, ports)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from fabric.deadlock.livelock import LivelockWatch
-from fabric.deadlock.waits import find_stuck
 from fabric.machine.companion import Companion
 from fabric.machine.ending import Ending
 from fabric.machine.machine import Machine
@@ -21,7 +20,6 @@ from fabric.runs import accounting
 from fabric.runs.interrupts import Interrupts
 from fabric.runs.runlog import HEARTBEAT_CYCLES, RunLog
 from fabric.telling.plain import JsonObject
-from fabric.terminal.progress import Snapshot
 from fabric.wiring.elaborate import Plan, elaborate
 from fabric.wiring.program import Program
 
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from fabric.engine.observer import Observer
     from fabric.runs.counters import UnitCounters
     from fabric.state.run_state import RunState
+    from fabric.terminal.progress import Snapshot
     from fabric.trace.recording.options import TraceOptions
     from fabric.trace.recording.recorder import Recorder
 
@@ -238,6 +237,9 @@ class Execution:
             elements=state.elements,
             waiting=state.waiting,
         )
+        # Most runs are over before the first heartbeat.
+        from fabric.deadlock.waits import find_stuck
+
         for loop in find_stuck(state).cores:
             if loop[0].name not in self._loops_logged:
                 self._loops_logged.update(unit.name for unit in loop)
@@ -259,6 +261,8 @@ class Execution:
         )
 
     def _snapshot(self) -> Snapshot:
+        from fabric.terminal.progress import Snapshot
+
         machine = self.machine
         machine.publish()
         waiting = machine.waiting

@@ -16,7 +16,6 @@ from fabric.runs.exit_status import ExitStatus
 from fabric.runs.outputs import Outputs
 from fabric.runs.pricing import Spending
 from fabric.runs.verification import Verification
-from fabric.state.memory_document import as_document
 from fabric.telling.errors import (
     ConfigurationError,
     Deadlock,
@@ -284,6 +283,8 @@ class Report:
         return known | {"warnings": list(self.warnings)}
 
     def _hbm(self, counters: MemoryCounters) -> JsonObject:
+        from fabric.state.memory_document import as_document
+
         document = as_document(counters)
         for client in document["clients"]:
             client["unit"] = self.units[client["unit"]].name

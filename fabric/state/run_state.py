@@ -9,12 +9,14 @@ shapes tell of channels in this state, in ``fabric.state.expected``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from fabric.engine.memory_counters import MemoryCounters
 from fabric.engine.unit import UnitKind
 from fabric.telling.causes import Operation
 from fabric.telling.place import Place
+
+if TYPE_CHECKING:
+    from fabric.engine.memory_counters import MemoryCounters
 
 __all__ = ["ChannelState", "OnChipState", "RunState", "UnitState", "WaitState"]
 

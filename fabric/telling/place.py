@@ -6,10 +6,9 @@ import contextlib
 import inspect
 import os
 import sys
-import sysconfig
 import traceback
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import CodeType, FrameType
 from typing import Final, NamedTuple
 
@@ -35,10 +34,6 @@ _BETWEEN: Final = {
     *((contextlib.__file__, name) for name in ("inner", "__enter__", "__exit__")),
 }
 """Where Python's library stands between us: in a dataclass, or a context."""
-
-_LIBRARIES: Final = tuple(
-    sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")
-)
 
 
 class Place(NamedTuple):
@@ -112,7 +107,15 @@ def deepest_place(frames: Iterable[tuple[FrameType, int]]) -> Place | None:
 
 def is_installed(file: str) -> bool:
     """Whether ``file`` was installed, here or in an environment that this one shares."""
-    return file.startswith(_LIBRARIES) or f"{os.sep}site-packages{os.sep}" in file
+    return file.startswith(_libraries()) or f"{os.sep}site-packages{os.sep}" in file
+
+
+@cache
+def _libraries() -> tuple[str, ...]:
+    # It takes two milliseconds to import and to ask, for mistakes only.
+    import sysconfig
+
+    return tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib"))
 
 
 def line_in(code: CodeType, instruction: int) -> Place | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import reprlib
 from collections.abc import Sequence
@@ -67,7 +66,9 @@ def file_name(name: str) -> str:
 
 def one_of(known: Sequence[str], found: str) -> str:
     """Return ``one of a, b, c``, with the closest to ``found`` asked about where one is close."""
-    close = difflib.get_close_matches(found, known, n=1)
+    from difflib import get_close_matches  # a millisecond, for mistakes only
+
+    close = get_close_matches(found, known, n=1)
     question = f" (did you mean {close[0]}?)" if close else ""
     return f"one of {', '.join(known)}{question}"
 
@@ -75,7 +76,9 @@ def one_of(known: Sequence[str], found: str) -> str:
 def close_to(known: Sequence[str], found: str) -> str:
     """Return what ``one_of`` does, of many ``known`` names with those most like ``found`` only."""
     if len(known) > _NAMES_SHOWN:
-        like = set(difflib.get_close_matches(found, known, _NAMES_SHOWN, cutoff=0))
+        from difflib import get_close_matches
+
+        like = set(get_close_matches(found, known, _NAMES_SHOWN, cutoff=0))
         known = [name for name in known if name in like]
     return one_of(known, found)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Final
+from functools import cache
 
 from fabric.arguments.described import Described
 from fabric.wiring.operator import Operator
@@ -33,8 +33,9 @@ def behaving_as(kind: type[Operator]) -> type[Operator]:
 
 def _is_unchanged(kind: type[Operator], base: type[Operator]) -> bool:
     defaults = {field.name for field in fields(base)}
+    besides = _besides()
     for name in type.__dir__(base):  # all of it: dir() lists what users need
-        if name in _BESIDES:
+        if name in besides:
             continue
         found = _found(kind, name)
         # Instances have their own values of fields; a property in the place of one is code.
@@ -50,16 +51,15 @@ def _found(kind: type, name: str) -> object:
     return next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
 
 
-@dataclass(frozen=True)
-class _Plain(Described):
-    """Has what Python and ``dataclass`` give every description, and nothing else."""
+@cache
+def _besides() -> frozenset[str]:
+    """Return the names of what ``run`` does not use."""
 
-    field: int = 0
+    @dataclass(frozen=True)
+    class Plain(Described):
+        """Has what Python and ``dataclass`` give every description, and nothing else."""
 
+        field: int = 0
 
-_BESIDES: Final = {
-    *vars(_Plain),
-    *("__post_init__", "__call__", "infer", "costs", "work"),
-    *("duties", "refusal", "is_users"),
-}
-"""What ``run`` does not use."""
+    others = ("__post_init__", "__call__", "infer", "costs", "work", "duties", "refusal")
+    return frozenset((*vars(Plain), *others, "is_users"))
