@@ -14,7 +14,6 @@ from operators.functions.base import Array, Function, Shaped, narrow, wide
 __all__ = ["Add", "Div", "Exp", "Maximum", "Mul", "SiLU"]
 
 
-@dataclass(frozen=True)
 class _Unary(Function):
     operands: ClassVar = 1
     elementwise: ClassVar = True
@@ -91,7 +90,6 @@ class Exp(_Unary):
         return result
 
 
-@dataclass(frozen=True)
 class _Binary(Function):
     operands: ClassVar = 2
     elementwise: ClassVar = True

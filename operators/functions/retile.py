@@ -16,7 +16,6 @@ from operators.functions.reduction import Reduction, State
 __all__ = ["RetileCol", "RetileRow"]
 
 
-@dataclass(frozen=True)
 class _Retile(Reduction):
     """Concatenate the tiles of a group; no cycles.
 
