@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from fabric.layouts.conversion import convert_bytes
 from fabric.layouts.layout import Layout
 from fabric.telling.errors import ShapeError
 from fabric.values.dims import is_static, product
@@ -83,6 +82,9 @@ def _cost(left: Layout, right: Layout, stream: StreamType) -> str:
     value = stream.value.tile if isinstance(stream.value, BufferType) else stream.value
     if not isinstance(value, TileType):
         return ""
+    # Only two orders that differ are converted.
+    from fabric.layouts.conversion import convert_bytes
+
     try:
         found = convert_bytes(left, right, value.dtype.itemsize)
     except ShapeError:
