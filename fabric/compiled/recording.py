@@ -68,6 +68,7 @@ class Recording:
         self.shown: dict[int, object] = {}
         self._moves = 0
         self._repeats = False
+        self._has_notes = self._has_repeats = False
         self._kept: list[weakref.ref[_Reading]] = []
 
     def note(self, what: int, at: int = 0, amount: int = 0) -> None:
@@ -128,6 +129,7 @@ class Recording:
                 old.number = -1
             latest = _Reading(number, self._moves)
             self.operations.append([c.NOTE, 0, 0, -1, 0, number])
+            self._has_notes = True
             self._kept.append(weakref.ref(latest))
         return _Stamp(latest)
 
@@ -143,6 +145,7 @@ class Recording:
         if operations is not self.operations:
             raise UnfitError
         self.note(c.REPEAT, len(operations) - at, count)
+        self._has_repeats = True
         self.moved()
         self._repeats = False
 
@@ -155,11 +158,12 @@ class Recording:
     def stretch(self) -> list[list[int]]:
         """Return the operations so far and begin anew; readings that nobody keeps are left out."""
         operations = self.operations
-        if not any(row[0] == c.REPEAT for row in operations):
+        if self._has_notes and not self._has_repeats:
             used = {row[5] for row in operations if row[0] == c.SEND_AT}
             used.update(kept.number for each in self._kept if (kept := each()) is not None)
             operations = [row for row in operations if row[0] != c.NOTE or row[5] in used]
         self.operations = []
+        self._has_notes = self._has_repeats = False
         self.moved()
         return operations
 
