@@ -5,10 +5,9 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from fabric.arguments.described import called_wrongly
 from fabric.hardware.description import Hardware
@@ -21,8 +20,7 @@ from fabric.wiring.program import Program, hardware_scope
 __all__ = ["Loaded", "called", "executed", "load_on", "load_program", "wired"]
 
 
-@dataclass(frozen=True)
-class Loaded:
+class Loaded(NamedTuple):
     """A program, wired.
 
     Attributes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["ChannelCounters", "Compared", "Comparison", "Totals", "UnitCounters"]
 
@@ -67,8 +68,7 @@ class ChannelCounters:
     left_over: int
 
 
-@dataclass(frozen=True)
-class Totals:
+class Totals(NamedTuple):
     """The fields of ``run --json`` that are sums over the machine, under the same names."""
 
     cycles: int

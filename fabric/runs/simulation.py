@@ -262,7 +262,7 @@ def _report(
     verification = _not_verified(run, status)
     if status in ("interrupted", "error"):
         # Traffic was asked for that has not been moved yet: there is no share of the peak.
-        totals = replace(totals, compute_utilization=None, off_chip_bandwidth_utilization=None)
+        totals = totals._replace(compute_utilization=None, off_chip_bandwidth_utilization=None)
     if status == "completed":
         try:
             check_assumptions(plan, state, machine.assumed, substitution)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final, NamedTuple
 
@@ -42,8 +42,7 @@ class OperatorMetrics(NamedTuple):
     flops_per_cycle: int
 
 
-@dataclass(frozen=True)
-class Accounting:
+class Accounting(NamedTuple):
     """The totals of one accounting, in bytes.
 
     Attributes:
@@ -65,8 +64,7 @@ class Accounting:
         return self.load_bytes + self.store_bytes
 
 
-@dataclass(frozen=True)
-class Metrics:
+class Metrics(NamedTuple):
     """A program's metrics: numbers, or expressions where symbols remain.
 
     Attributes:
