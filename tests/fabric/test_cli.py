@@ -466,3 +466,22 @@ class TestHost:
         )
 
         assert "[] 0" == run.stdout.splitlines()[-1]
+
+    def test_run_imports_what_it_needs(self, tmp_path: Path) -> None:
+        """A run that completes on the default hardware tells no events and reads no TOML."""
+        idle = ["asyncio", "fabric.hardware.banked", "fabric.memories.fixed"]
+        idle += ["structlog", "sysconfig", "tomllib"]
+        script = (
+            "import sys; from fabric.shell.cli import main; "
+            f"status = main(['run', {PROGRAM!r}, '--log-dir', {str(tmp_path)!r}]); "
+            f"print([name for name in {idle} if name in sys.modules], status)"
+        )
+        run = subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            env=ELSEWHERE,
+            check=True,
+        )
+
+        assert "[] 0" == run.stdout.splitlines()[-1]

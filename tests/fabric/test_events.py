@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,8 +11,6 @@ import pytest
 from fabric.runs.runlog import RunLog
 from fabric.telling.events import event_form, event_line, event_logger
 from fabric.telling.plain import plain
-
-SMALL = Path(__file__).parent / "small_program.py"
 
 
 @pytest.mark.parametrize(
@@ -57,17 +53,3 @@ def test_order(tmp_path: Path) -> None:
             assert len(lines) == cycle + 1
             told = {name: plain(each) for name, each in found.items()}
             assert event_line("heartbeat", {"cycle": cycle, **told}) == f"{lines[-1]}\n"
-
-
-def test_run_without_events(tmp_path: Path) -> None:
-    """A run that completes has no need of structlog."""
-    script = (
-        "import sys; from fabric.shell.cli import main; "
-        f"status = main(['run', {str(SMALL)!r}, '--log-dir', {str(tmp_path)!r}]); "
-        "print([name for name in ['asyncio', 'structlog'] if name in sys.modules], status)"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
-    )
-
-    assert "[] 0" == run.stdout.splitlines()[-1]
