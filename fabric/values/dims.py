@@ -113,12 +113,12 @@ def product(dims: Iterable[Dim]) -> Dim:
     flags = [each for each in whole.powers if isinstance(each, AtLeastOne)]
     if not flags:
         return whole
-    powers = dict(whole.powers)
+    # A power of a flag is the flag. All are looked at before one is left out, in no order.
+    powers = whole.powers | dict.fromkeys(flags, 1)
+    others = [base for base, exponent in powers.items() if exponent > 0]
     for base in flags:
-        del powers[base]
-        others = [other for other, exponent in powers.items() if exponent == 1]
-        if not any(_vanishes_with(other, base.dim) for other in others):
-            powers[base] = 1
+        if any(other is not base and _vanishes_with(other, base.dim) for other in others):
+            del powers[base]
     return product_of((whole.coefficient, *[each**power for each, power in powers.items()]))
 
 
@@ -164,5 +164,5 @@ def _vanishes_with(factor: Expression, dim: Expression) -> bool:
     if isinstance(factor, CeilDiv | AtLeastOne):
         return _vanishes_with(factor.dim, dim)
     return isinstance(factor, Product) and any(
-        exponent == 1 and _vanishes_with(base, dim) for base, exponent in factor.powers.items()
+        exponent > 0 and _vanishes_with(base, dim) for base, exponent in factor.powers.items()
     )

@@ -88,6 +88,15 @@ class TestExpressions:
             assert here == there
             assert hash(here) == hash(there)
 
+    @pytest.mark.parametrize("powers", [(1, 1), (1, 2), (2, 1)])
+    def test_flag_that_follows_from_another(self, powers: tuple[int, int]) -> None:
+        """It is left out, whatever the powers of both are."""
+        here, both = at_least_one(D), at_least_one(D * E)
+        parts = [here] * powers[0] + [both] * powers[1]
+
+        assert both == product(parts) == product(parts[::-1])
+        assert D**2 == product([here, D, D])
+
     def test_operands(self) -> None:
         """Whatever is a number is one: numpy's integers, floats for what they are; no text."""
         assert 4 * D == np.int64(4) * D == D * np.int64(4)
