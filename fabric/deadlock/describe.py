@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -79,12 +80,10 @@ def cured(
     """
     names = frozenset(frozenset(unit.unit for unit in loop.units) for loop in report.loops)
     remedy = _no_remedy(INTERRUPTED)
-    try:
+    with suppress(KeyboardInterrupt):
         remedy = find_remedy(
             plan, depths, hops, names, effort=effort, takes_channel_depth=takes_channel_depth
         )
-    except* KeyboardInterrupt:
-        pass
     return one_line(replace(report, remedy=remedy))
 
 

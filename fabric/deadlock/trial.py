@@ -10,6 +10,7 @@ from fabric.deadlock.growing import Growth
 from fabric.deadlock.livelock import LIVELOCK_CYCLES, LivelockWatch
 from fabric.deadlock.waits import channels_of, find_stuck
 from fabric.machine.ending import Ending
+from fabric.machine.interrupts import Interrupts
 from fabric.machine.runner import Runner
 from fabric.machine.state_of import cycles_of, state_of
 from fabric.wiring.stream import Feedback
@@ -119,9 +120,13 @@ class Trial:
         self._idle_from = 0
 
     def run(self) -> Outcome:
-        """Run to the end, to a stop that no growth releases, or until it takes too long."""
+        """Run to the end, to a stop that no growth releases, or until it takes too long.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C; other signals do what they do outside of runs.
+        """
         machine = self.machine
-        ending = self._runner.run(self._given_up)
+        ending = self._run()
         failure = machine.failures.first
         state, loops = self._at_rest or state_of(machine), self._loops
         codes = [code(loop, state) for loop in loops]
@@ -141,6 +146,25 @@ class Trial:
             machine.on_chip.peak_bytes,
             None if failure is None else failure.message,
         )
+
+    def _run(self) -> Ending:
+        """Run; a signal waits until the operators have ended, who would take it for anything."""
+        interrupts, runtime = Interrupts(), self._runner.runtime
+        ending: Ending = "interrupted"
+        try:
+            with interrupts.handled():
+                runtime.catches_interrupts = interrupts.handling
+                ending = self._runner.run(
+                    self._given_up,
+                    on_start=lambda: interrupts.ends(runtime.cancel, runtime.abandon),
+                )
+        except BaseException:
+            # Interrupted in the middle of what it did, trio may complain about anything.
+            if not interrupts.seen:
+                raise
+        if interrupts.seen:
+            interrupts.again()
+        return ending
 
     def _given_up(self) -> Ending | None:
         if self._watch.moving:

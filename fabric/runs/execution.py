@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from fabric.deadlock.livelock import LivelockWatch
 from fabric.machine.companion import Companion
 from fabric.machine.ending import Ending
+from fabric.machine.interrupts import Interrupts
 from fabric.machine.machine import Machine
 from fabric.machine.runner import Runner
 from fabric.machine.state_of import shutdown_cycles_of, state_of
 from fabric.machine.watchdog import watched
 from fabric.runs import accounting
-from fabric.runs.interrupts import Interrupts
 from fabric.runs.runlog import HEARTBEAT_CYCLES, RunLog
 from fabric.telling.plain import JsonObject
 from fabric.wiring.elaborate import Plan, elaborate

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Self
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import checked, refuse
-from fabric.runs.terminations import free_ones, handling
+from fabric.machine.terminations import free_ones, handling
 from fabric.runs.thread import RunThread, close_at_exit
 from fabric.stepping.goals import AtCycle, AtElement, AtNext, Goal
 from fabric.stepping.named import channel_number, element_goal, unit_number

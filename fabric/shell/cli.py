@@ -20,8 +20,8 @@ from typing import Final
 import click
 from typing_extensions import override
 
+from fabric.machine.terminations import Terminations
 from fabric.runs.exit_status import ExitStatus
-from fabric.runs.terminations import Terminations
 from fabric.shell.groups import Group
 from fabric.shell.objects import check_object, run_object, size_object, study_object
 from fabric.telling.errors import Deadlock, FabricError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
-from fabric.runs.terminations import was_terminated
+from fabric.machine.terminations import was_terminated
 from fabric.shell.breaks import Break
 from fabric.shell.looking import print_channel, print_channels, print_tile, print_unit, print_where
 from fabric.telling.errors import FabricError

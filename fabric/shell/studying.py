@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from fabric.machine.terminations import ending_signal
 from fabric.runs.exit_status import ExitStatus
-from fabric.runs.terminations import ending_signal
 from fabric.study.opening import Asked, open_study
 from fabric.telling.errors import ConfigurationError
 from fabric.terminal.output import print_json, print_text, printed, tell

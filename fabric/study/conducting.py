@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Final
 
-from fabric.runs.terminations import SIGNALS, free_ones, handling
+from fabric.machine.terminations import SIGNALS, free_ones, handling
 from fabric.study.evaluation import Before, Job
 from fabric.study.kept import Kept
 from fabric.study.outcome import Outcome, Point

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,20 +14,34 @@ import msgspec
 import pydot
 import pytest
 
-from fabric import Deadlock, Hardware, OperatorError, Program, Report, hardware_scope, simulate
+from fabric import (
+    Deadlock,
+    Hardware,
+    OperatorError,
+    Ports,
+    Program,
+    Report,
+    hardware_scope,
+    simulate,
+)
 from fabric.deadlock import picture, remedy, search
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import LINES, report_lines
 from fabric.deadlock.trial import Outcome, Trial
 from fabric.hardware.description import FlatDescription
+from fabric.machine.terminations import Terminations
 from fabric.runs import explaining
 from fabric.shell.cli import main
 from fabric.wiring.elaborate import elaborate
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
+from tests.deadlock import parts
 from tests.deadlock.cases import CASES, fork_join, ring, round_and_round
 from tests.deadlock.parts import Script, feedback, gather, relay, sink, source
 from tests.drawing.geometry import clashes, drawn
 from tests.schedules import SCHEDULES, schedule
+
+_STEPS_LATER = 20
+"""Of operators, by when some of them are parked."""
 
 PROGRAM = str(Path(__file__).parent / "pack_rows_program.py")
 
@@ -256,18 +271,30 @@ class TestGrow:
         assert (75, 75) == (by_hand["cycles"], grown["cycles"])
         assert (None, None) == (by_hand["deadlock"], grown["deadlock"])
 
-    def test_interrupted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    def test_interrupted(self, number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
         """Ctrl-C while depths are tried ends the search; the deadlock is reported all the same."""
+        run, step, steps = Trial.run, parts._step, iter(range(_STEPS_LATER, -1, -1))
+        tried = []
 
-        def interrupt(_: object) -> None:
-            raise BaseExceptionGroup("", [KeyboardInterrupt()])
+        def try_it(trial: Trial) -> Outcome:
+            tried.append(trial)
+            return run(trial)
 
-        monkeypatch.setattr(Trial, "run", interrupt)
-        found = stuck("pack_rows").deadlock
+        async def go_on(ports: Ports, name: str) -> bool:
+            if tried and not next(steps, -1):
+                signal.raise_signal(number)
+            return await step(ports, name)
+
+        monkeypatch.setattr(Trial, "run", try_it)
+        monkeypatch.setattr(parts, "_step", go_on)
+        with Terminations().handled():
+            found = stuck("pack_rows").deadlock
         assert found is not None
 
         expected = "the search for a remedy was interrupted"
-        assert ("FAB-D001", [], expected) == (
+        assert (1, "FAB-D001", [], expected) == (
+            len(tried),
             found["code"],
             found["remedy"]["depths"],
             found["remedy"]["why_not"],

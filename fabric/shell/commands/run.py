@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 import click
 
-from fabric.runs.terminations import was_terminated
+from fabric.machine.terminations import was_terminated
 from fabric.shell.commands.options import NamedPath, numbers, program_options
 from fabric.telling.errors import ConfigurationError, FabricError
 

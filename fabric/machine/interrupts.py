@@ -15,7 +15,7 @@ from typing import Final
 
 import trio
 
-from fabric.runs.terminations import SIGNALS, free_ones, handling
+from fabric.machine.terminations import SIGNALS, free_ones, handling
 from fabric.telling.place import deepest_place
 
 __all__ = ["Interrupts"]
@@ -71,6 +71,10 @@ class Interrupts:
         except trio.RunFinishedError:
             return False
         return True
+
+    def again(self) -> None:
+        """Let the signal that was seen do what it does where no run goes on."""
+        signal.raise_signal(self.number)
 
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:
