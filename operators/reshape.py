@@ -246,7 +246,7 @@ class Reshape(Operator):
             await ports.outputs[1].send((True, stop))
 
 
-@lru_cache
+@lru_cache(typed=True)
 def _check_pad(pad: float, dtype: np.dtype) -> None:
     """Refuse what ``check_converts`` does; one program pads thousands of streams alike."""
     check_converts(np.array(pad), dtype)

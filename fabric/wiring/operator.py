@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, NamedTuple, Protocol
 
 from typing_extensions import override
 
@@ -72,8 +71,6 @@ class Wired(Protocol):
         """See ``Wiring.mixture``."""
         ...
 
-
-_is_laid_out: Final = attrgetter("is_laid_out")
 
 current_program: ContextVar[Wired | None] = ContextVar("program", default=None)
 """The program whose ``with`` block is open."""
@@ -277,7 +274,7 @@ class Node:
         self.outputs: tuple[Stream, ...] = ()
         self.assumed: list[Assumed] = []
         self.index = -1
-        self.is_laid_out: Final = any(map(_is_laid_out, inputs))
+        self.is_laid_out: Final = any(stream.is_laid_out for stream in inputs)
         self._laid: tuple[Laid, ...] | None = None
 
     @property
@@ -325,7 +322,7 @@ class Node:
         return tuple(stream.type for stream in self.outputs)
 
 
-class Wiring:
+class Wiring(NamedTuple):
     """What ``infer`` may ask of the program it is wired into.
 
     Attributes:
@@ -333,12 +330,8 @@ class Wiring:
         node_name: the name of the node being wired.
     """
 
-    __slots__ = ("node_name", "program")
-
-    def __init__(self, program: Wired, node_name: str) -> None:
-        """Answer for the node of that name."""
-        self.program: Final = program
-        self.node_name: Final = node_name
+    program: Wired
+    node_name: str
 
     @property
     def hardware(self) -> Hardware:

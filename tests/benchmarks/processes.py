@@ -41,8 +41,12 @@ class Taken(NamedTuple):
 
 
 def taken_by(*arguments: str) -> Taken:
-    """Run Python with ``arguments`` in the repository; compiled modules are kept, as usual."""
-    keeping = {name: os.environ[name] for name in os.environ if name != "PYTHONDONTWRITEBYTECODE"}
+    """Run Python with ``arguments`` in the repository; compiled modules are kept, as usual.
+
+    All have one thread of BLAS, as commands do: others wait for work, which is time of a processor.
+    """
+    keeping = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    keeping.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryFile() as printed:
         process = subprocess.Popen(
             [sys.executable, *arguments],
