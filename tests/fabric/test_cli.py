@@ -453,35 +453,24 @@ class TestHost:
         """``--help`` answers at once: no runtime, no numbers, no compiler, no database."""
         large = ["duckdb", "networkx", "numba", "numpy", "rich", "structlog", "sympy", "trio"]
         large += ["fabric.runs.report"]  # a tenth of the time
-        script = (
-            "import sys; from fabric.shell.cli import main; status = main(['run', '--help']); "
-            f"print([name for name in {large} if name in sys.modules], status)"
-        )
-        run = subprocess.run(
-            [sys.executable, "-c", script],
-            capture_output=True,
-            text=True,
-            env=ELSEWHERE,
-            check=True,
-        )
 
-        assert "[] 0" == run.stdout.splitlines()[-1]
+        assert "[] 0" == _imported(large, "run", "--help")
 
     def test_run_imports_what_it_needs(self, tmp_path: Path) -> None:
         """A run that completes on the default hardware tells no events and reads no TOML."""
         idle = ["asyncio", "fabric.hardware.banked", "fabric.memories.fixed"]
         idle += ["structlog", "sysconfig", "tomllib"]
-        script = (
-            "import sys; from fabric.shell.cli import main; "
-            f"status = main(['run', {PROGRAM!r}, '--log-dir', {str(tmp_path)!r}]); "
-            f"print([name for name in {idle} if name in sys.modules], status)"
-        )
-        run = subprocess.run(
-            [sys.executable, "-c", script],
-            capture_output=True,
-            text=True,
-            env=ELSEWHERE,
-            check=True,
-        )
 
-        assert "[] 0" == run.stdout.splitlines()[-1]
+        assert "[] 0" == _imported(idle, "run", PROGRAM, "--log-dir", str(tmp_path))
+
+
+def _imported(names: list[str], *arguments: str) -> str:
+    """Return which modules of ``names`` a command has imported, and its exit status."""
+    script = (
+        f"import sys; from fabric.shell.cli import main; status = main({list(arguments)!r}); "
+        f"print([name for name in {names} if name in sys.modules], status)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=ELSEWHERE, check=True
+    )
+    return run.stdout.splitlines()[-1]
