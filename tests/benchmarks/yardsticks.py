@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from fabric import Hardware
+from fabric import Hardware, simulate
 from fabric.loading.program_file import executed, load_program
 from fabric.runs.execution import Execution, Settings
 from fabric.wiring.collector import only_young_garbage
@@ -70,15 +70,23 @@ def wiring() -> None:
 
 
 def run_alone() -> None:
-    """Print the seconds of the run of Qwen's layer, by tasks and as it is: no wiring, no report."""
+    """Print the seconds of Qwen's layer by tasks and compiled, and of ``simulate()`` of it.
+
+    The first two are what a command prints: without building the machine, and without the report.
+    """
     program = load_program(MOE, QWEN, Hardware()).program
     for compiles in (False, True):
         settings = Settings(False, {}, {}, None, 10_000_000, None, compiles=compiles)
         execution = Execution(program, settings)
+        # What tasks see of a machine is made when it is asked for: of that machine it is a part.
+        list(execution.machine.ports)
         with only_young_garbage():
             start = time.process_time()
             assert execution.execute() == "completed"
             print(time.process_time() - start)
+    start = time.process_time()
+    assert simulate(program).status == "completed"
+    print(time.process_time() - start)
 
 
 def line(operators: int) -> None:
