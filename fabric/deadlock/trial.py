@@ -149,19 +149,10 @@ class Trial:
 
     def _run(self) -> Ending:
         """Run; a signal waits until the operators have ended, who would take it for anything."""
-        interrupts, runtime = Interrupts(), self._runner.runtime
+        interrupts = Interrupts()
         ending: Ending = "interrupted"
-        try:
-            with interrupts.handled():
-                runtime.catches_interrupts = interrupts.handling
-                ending = self._runner.run(
-                    self._given_up,
-                    on_start=lambda: interrupts.ends(runtime.cancel, runtime.abandon),
-                )
-        except BaseException:
-            # Interrupted in the middle of what it did, trio may complain about anything.
-            if not interrupts.seen:
-                raise
+        with interrupts.handled():
+            ending = self._runner.run_under(interrupts, self._given_up)
         if interrupts.seen:
             interrupts.again()
         return ending

@@ -23,6 +23,7 @@ from fabric.machine.unawaited import unawaited
 if TYPE_CHECKING:
     from fabric.engine.hop import Hop
     from fabric.engine.observer import Observer
+    from fabric.machine.interrupts import Interrupts
     from fabric.wiring.elaborate import Plan
 
 __all__ = ["Runner"]
@@ -135,6 +136,22 @@ class Runner:
         if machine.failures.circling:
             return "livelock"
         return given_up() or "deadlock"
+
+    def run_under(
+        self,
+        interrupts: Interrupts,
+        given_up: Callable[[], Ending | None],
+        *,
+        beside: Iterable[Callable[[], Awaitable[object]]] = (),
+    ) -> Ending:
+        """Run, as ``run`` does, and end when ``interrupts`` that are handled say so."""
+        runtime = self.runtime
+        runtime.catches_interrupts = interrupts.handling
+        return self.run(
+            given_up,
+            on_start=lambda: interrupts.ends(runtime.cancel, runtime.abandon),
+            beside=beside,
+        )
 
     async def _main(
         self, on_start: Callable[[], object], beside: Iterable[Callable[[], Awaitable[object]]]

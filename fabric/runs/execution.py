@@ -179,21 +179,16 @@ class Execution:
         start = time.perf_counter()
         interrupts = self._interrupts
         ending: Ending = "interrupted"
-        try:
-            with interrupts.handled():
-                begun = self.log.place
+        with interrupts.handled():
+            begun = self.log.place
+            ending = self._run()
+            if self.machine.gave_up and not interrupts.seen:
+                # Tasks get as far, and say what is wrong.
+                self.log.forget_since(begun)
+                self._logged.clear()
+                self._loops_logged.clear()
+                self._build(compiles=False)
                 ending = self._run()
-                if self.machine.gave_up and not interrupts.seen:
-                    # Tasks get as far, and say what is wrong.
-                    self.log.forget_since(begun)
-                    self._logged.clear()
-                    self._loops_logged.clear()
-                    self._build(compiles=False)
-                    ending = self._run()
-        except BaseException:
-            # Interrupted in the middle of what it did, trio may complain about anything.
-            if not interrupts.seen:
-                raise
         self.wall_seconds = time.perf_counter() - start
         self.state = state_of(self.machine)
         if ending == "completed" and self.machine.failures.first is not None:
@@ -204,12 +199,11 @@ class Execution:
         return "interrupted" if interrupts.seen else ending
 
     def _run(self) -> Ending:
-        interrupts, runtime = self._interrupts, self._runner.runtime
-        with watched(runtime.watched, self._say):
-            runtime.catches_interrupts = interrupts.handling
-            return self._runner.run(
+        runner = self._runner
+        with watched(runner.runtime.watched, self._say):
+            return runner.run_under(
+                self._interrupts,
                 lambda: "livelock" if self.watch.moving else None,
-                on_start=lambda: interrupts.ends(runtime.cancel, runtime.abandon),
                 beside=self._beside(),
             )
 
