@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
 from typing import Any, Final
 
@@ -12,13 +14,38 @@ _FAMILY: Final = re.compile(r"\n\nFamily:\n    .*\Z")
 
 
 class Docstrings(griffe.Extension):
-    """Gives each name of ``a, b: text`` an entry, and leaves families to the pages of operators."""
+    """Gives each name of ``a, b: text`` an entry, and leaves families to the pages of operators.
+
+    Functions that take the fields of a description as keywords are shown as Python's help has them.
+    """
 
     def on_object(self, *, obj: griffe.Object, **_others: Any) -> None:
         """Change the docstring of ``obj`` before it is parsed."""
+        if isinstance(obj, griffe.Function) and any(
+            str(each.value).startswith("taking(") for each in obj.decorators
+        ):
+            _take(obj)
         if obj.docstring is not None:
             text = _FAMILY.sub("", obj.docstring.value)
             obj.docstring.value = _TOGETHER.sub(_apart, text)
+
+
+def _take(function: griffe.Function) -> None:
+    """Give ``function`` the parameters and the docstring that it has when it is called."""
+    called = getattr(importlib.import_module(function.module.path), function.name)
+    function.parameters = griffe.Parameters(
+        *(
+            griffe.Parameter(
+                each.name,
+                annotation=str(each.annotation),
+                kind=griffe.ParameterKind(each.kind.description),
+                default=None if each.default is each.empty else repr(each.default),
+            )
+            for each in inspect.signature(called).parameters.values()
+        )
+    )
+    if function.docstring is not None:
+        function.docstring.value = inspect.getdoc(called) or ""
 
 
 def _apart(found: re.Match[str]) -> str:

@@ -63,6 +63,7 @@ from .runs.report import Report as Report
 from .runs.simulation import simulate as simulate
 from .sizing.result import Sizing as Sizing
 from .sizing.size import size as size
+from .study.designs import DesignOutcome as DesignOutcome
 from .study.evaluation import run_point as run_point
 from .study.findings import Findings as Findings
 from .study.known import Claim as Claim
@@ -89,6 +90,7 @@ from .telling.errors import OperatorError as OperatorError
 from .telling.errors import ProgramError as ProgramError
 from .telling.errors import ShapeError as ShapeError
 from .telling.errors import VerificationError as VerificationError
+from .telling.users_code import users_code as users_code
 from .trace.analysis.diff import TraceDiff as TraceDiff
 from .trace.analysis.moment import Moment as Moment
 from .trace.analysis.path import CriticalPath as CriticalPath
@@ -99,6 +101,11 @@ from .trace.export.forms import export_trace as export_trace
 from .trace.opened import Trace as Trace
 from .trace.opened import open_trace as open_trace
 from .trace.reading.tables import Table as Table
+from .values.conversion import ValueChangedError as ValueChangedError
+from .values.conversion import check_converts as check_converts
+from .values.conversion import converted as converted
+from .values.conversion import holds_integers as holds_integers
+from .values.conversion import limits as limits
 from .values.dims import Dim as Dim
 from .values.dims import at_least_one as at_least_one
 from .values.dims import ceil_div as ceil_div
@@ -106,6 +113,7 @@ from .values.dims import is_ragged as is_ragged
 from .values.dims import is_static as is_static
 from .values.dims import product as product
 from .values.equality import same as same
+from .values.precision import kept_as as kept_as
 from .values.stream_type import BoolType as BoolType
 from .values.stream_type import BufferType as BufferType
 from .values.stream_type import SelectorType as SelectorType
@@ -114,6 +122,7 @@ from .values.stream_type import TileType as TileType
 from .values.stream_type import TupleType as TupleType
 from .values.stream_type import ValueType as ValueType
 from .values.stream_type import holds_buffers as holds_buffers
+from .values.stream_type import without_ragged as without_ragged
 from .values.value import ADDRESS_DTYPE as ADDRESS_DTYPE
 from .values.value import BufferReference as BufferReference
 from .values.value import Element as Element
@@ -124,6 +133,7 @@ from .values.value import Value as Value
 from .values.value import drop as drop
 from .values.value import dtype_name as dtype_name
 from .values.value import dtype_named as dtype_named
+from .values.value import is_constant as is_constant
 from .values.value import items_of as items_of
 from .values.value import number_in as number_in
 from .values.value import row_bytes as row_bytes

@@ -14,8 +14,9 @@ import click
 from fabric.hardware.description import Hardware
 from fabric.loading.program_file import Loaded, wired
 from fabric.runs.simulation import simulate
-from fabric.shell.commands.options import numbers
+from fabric.shell.commands.options import run_options
 from fabric.telling.errors import ConfigurationError, ProgramError
+from fabric.telling.wording import counted
 from fabric.wiring.program import Program
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def load(ipython: _Shell) -> None:
         """Execute the cell, run its program and show the report.
 
         The cell defines build(), or wires one with Program(...). On the line there may be
-        --mode timing|functional, -p NAME=VALUE of build(), --depth CHANNEL=N.
+        -p NAME=VALUE of build() and the options of `run` that are of the run: --mode, --exact,
+        --depth, --depths, --hop, --on-deadlock, --livelock-cycles.
         """
         before = dict(ipython.user_ns)
         done = ipython.run_cell(cell)
@@ -82,16 +84,13 @@ def load(ipython: _Shell) -> None:
 
 
 @click.command("%%fabric")
-@click.option("--mode", type=click.Choice(["timing", "functional"]))
+@run_options()
 @click.option("-p", "parameters", metavar="NAME=VALUE", multiple=True)
-@click.option("--depth", "depths", metavar="CHANNEL=N", multiple=True, callback=numbers(least=1))
 @click.pass_obj
-def _run(
-    made: dict[str, Any], mode: str | None, parameters: tuple[str, ...], depths: dict[str, int]
-) -> Report:
+def _run(made: dict[str, Any], parameters: tuple[str, ...], options: dict[str, Any]) -> Report:
     """Run the program that a cell has made."""
     loaded = _program(made, parameters)
-    return simulate(loaded.program, mode=mode, depths=depths, parameters=loaded.parameters)
+    return simulate(loaded.program, parameters=loaded.parameters, **options)
 
 
 def _program(made: dict[str, Any], parameters: tuple[str, ...]) -> Loaded:
@@ -105,7 +104,8 @@ def _program(made: dict[str, Any], parameters: tuple[str, ...]) -> Loaded:
     programs = [each for each in made.values() if isinstance(each, Program)]
     if len(programs) != 1:
         raise ProgramError(
-            f"%%fabric: the cell has made {len(programs)} programs: expected build(), or one "
+            f"%%fabric: the cell has made {counted(len(programs), 'program')}: expected "
+            f"build(), or one "
             "`with Program(...) as program`"
         )
     if parameters:

@@ -10,7 +10,18 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from fabric import Dim, Empty, Ports, Stream, StreamType, Value, Wiring, product
+from fabric import (
+    Dim,
+    Empty,
+    Ports,
+    Stream,
+    StreamType,
+    Value,
+    Wiring,
+    is_ragged,
+    product,
+    without_ragged,
+)
 from operators.streams.accumulator import Accumulating, Accumulator
 from operators.streams.lockstep import Lockstep
 from operators.streams.orders import Orders, Types
@@ -65,7 +76,11 @@ class Accum(Accumulating):
         operands = self.operand_types(inputs)
         shape = inputs[0].shape
         group = product(shape[-self.rank :])
-        return (StreamType(shape[: -self.rank], self.reduction.infer(group, *operands)),)
+        result = self.reduction.infer(group, *operands)
+        if is_ragged(group) and any(without_ragged(each) != each for each in operands):
+            # A tile counted once for every element until here, and counts once for a group now.
+            result = wiring.renewed_value(result)
+        return (StreamType(shape[: -self.rank], result),)
 
     @override
     def elements_before(self, source: StreamType) -> Dim:

@@ -87,7 +87,7 @@ class ExpertAddresses(_Generator):
         value = selectors.value
         if self.tiles < 1 or not isinstance(value, SelectorType) or value.hits != 1:
             raise ShapeError(
-                f"ExpertAddresses of {self.tiles} tiles is steered by {selectors}: "
+                f"ExpertAddresses({self.tiles}) is steered by {selectors}: "
                 "expected at least 1 tile and one-hot selectors"
             )
         return (StreamType((*selectors.shape, self.tiles, 1), INTEGER),)

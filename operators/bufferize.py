@@ -118,6 +118,7 @@ class Bufferize(Operator):
         return Work(
             cycles=source.count - buffers.count,
             first_cycles=group - 1,
+            gathers=group,
             in_memory=rates.in_memory[0],
         )
 

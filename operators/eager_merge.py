@@ -32,6 +32,7 @@ from fabric import (
     artifact_bytes,
     is_ragged,
     same,
+    without_ragged,
 )
 
 __all__ = ["EagerMerge"]
@@ -214,6 +215,8 @@ def _merged_value(wiring: Wiring, inputs: Sequence[Stream]) -> ValueType:
                 wiring.mixture("cols", counts, cols),
                 tiles[0].dtype,
             )
+    if len(set(map(without_ragged, values))) == 1:
+        return wiring.renewed_value(first)
     found = " and ".join(map(str, inputs))
     raise ShapeError(f"EagerMerge merges {found}: expected one element type")
 

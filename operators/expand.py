@@ -25,6 +25,7 @@ from fabric import (
     artifact_bytes,
     drop,
     holds_buffers,
+    is_ragged,
     is_static,
     product,
     same,
@@ -197,7 +198,10 @@ class Expand(_Repetition):
                 f"Expand(rank={self.rank}) repeats {source} as {reference}: expected equal ranks, "
                 "equal outer dimensions, and inner dimensions of 1 in the source"
             )
-        return (StreamType(reference.shape, source.value),)
+        value = source.value
+        if any(map(is_ragged, reference.shape[-self.rank :])):
+            value = wiring.renewed_value(value)
+        return (StreamType(reference.shape, value),)
 
     @override
     def work(

@@ -18,8 +18,10 @@ from fabric import (
     Stream,
     StreamType,
     Tile,
+    TileType,
     Wiring,
     Work,
+    product,
 )
 from operators.functions.base import tile_types
 from operators.functions.split import Split
@@ -76,8 +78,15 @@ class FlatMap(Operator):
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         (source,) = inputs
         (tile,) = tile_types(f"FlatMap({type(self.split).__name__})", (source.value,), 1)
-        shape, part = self.split.infer(wiring, source.shape[-1], tile)
-        return (StreamType((*source.shape[:-1], *shape), part),)
+        outer, count = source.shape[:-1], source.shape[-1]
+        # The parts of a group: inside of several groups their number is one of each group's own.
+        inner = wiring._replace(is_inner=any(dim != 1 for dim in outer))
+        shape, part = self.split.infer(inner, count, tile)
+        parts = product(shape)
+        if not isinstance(parts, int) and (count == 0 or not isinstance(parts / count, int)):
+            # A tile counts once for each of its parts, of which not all have as many.
+            return (StreamType((*outer, *shape), wiring.renewed_value(part)),)
+        return (StreamType((*outer, *shape), part),)
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
@@ -87,10 +96,17 @@ class FlatMap(Operator):
     def work(
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work | None:
-        # A tile may have no parts; how many there are is what the split says.
+        # How many parts there are is what the split says; a tile may have none, but for one of
+        # which all come.
         if not rates.is_ours(self.split):
             return None
-        return Work(closing=())
+        tile = inputs[0].value
+        assert isinstance(tile, TileType)
+        sizes = tile.rows, tile.cols
+        has_parts = self.split.leaves_parts and all(isinstance(n, int) and n for n in sizes)
+        parts = outputs[0].count
+        is_only_one = inputs[0].count == 1 and isinstance(parts, int) and parts > 0
+        return Work(closing=None if has_parts or is_only_one else ())
 
     @override
     def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:

@@ -6,13 +6,14 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from typing_extensions import override
 
 from fabric import (
     ARTIFACT_BYTES,
+    Bounds,
     Costs,
     Dim,
     OffChipTensor,
@@ -27,6 +28,7 @@ from fabric import (
     Wiring,
     Work,
     is_static,
+    kept_as,
     product,
     row_bytes,
 )
@@ -39,7 +41,7 @@ class LinearOffChipStore(Operator):
     """Write the tiles of a stream one after the other.
 
     In functional mode the output is a matrix: tiles stand side by side until one carries a stop,
-    then the next row of tiles begins.
+    then the next row of tiles begins. ``shape`` makes another tensor of its elements.
 
     Shapes:
         source: [D_a, ..., D_0] of tiles.
@@ -52,6 +54,8 @@ class LinearOffChipStore(Operator):
 
     Attributes:
         output: the name of what is stored, which no other operator stores.
+        shape: of the output, which has the elements of the matrix row by row; the matrix's own
+            where None.
 
     Example:
         >>> x = np.arange(16.0).reshape(4, 4)
@@ -70,6 +74,7 @@ class LinearOffChipStore(Operator):
     off_chip: ClassVar[Literal["read", "write"] | None] = "write"
 
     output: str
+    shape: tuple[Annotated[int, Bounds(0)], ...] | None = None
 
     def __call__(self, source: Stream) -> None:
         """Store ``source``."""
@@ -80,6 +85,11 @@ class LinearOffChipStore(Operator):
         (source,) = inputs
         if not isinstance(source.value, TileType):
             raise ShapeError(f"LinearOffChipStore stores {source}: expected a stream of tiles")
+        if self.shape is not None and product(self.shape) != product(_matrix_shape(source.type)):
+            raise ShapeError(
+                f"LinearOffChipStore stores {source} as a tensor {list(self.shape)}: expected as "
+                "many elements, of which no data decide how many"
+            )
         wiring.store(self.output)
         return ()
 
@@ -103,9 +113,11 @@ class LinearOffChipStore(Operator):
         (source,) = inputs
         tile = source.value
         assert isinstance(tile, TileType)
-        rows = product((*source.shape[:-1], tile.rows))
-        width = product((source.shape[-1], tile.cols))
-        return OffChipTensor((rows, width), tile.dtype, output=self.output, tile=_cut(source))
+        matrix, cut = _matrix_shape(source), _cut(source)
+        if self.shape is None:
+            return OffChipTensor(matrix, tile.dtype, output=self.output, tile=cut)
+        width = matrix[-1] if isinstance(matrix[-1], int) else None
+        return OffChipTensor(self.shape, tile.dtype, output=self.output, tile=cut, width=width)
 
     @override
     def work(
@@ -136,7 +148,15 @@ class LinearOffChipStore(Operator):
         if ports.functional:
             tile_type = ports.input_types[0].value
             assert isinstance(tile_type, TileType)
-            ports.stored[self.output] = _matrix(ports, rows, tile_type)
+            stored = _matrix(ports, rows, tile_type)
+            ports.stored[self.output] = stored if self.shape is None else stored.reshape(self.shape)
+
+
+def _matrix_shape(source: StreamType) -> tuple[Dim, Dim]:
+    """Return rows and columns of the matrix that tiles make side by side."""
+    tile = source.value
+    assert isinstance(tile, TileType)
+    return product((*source.shape[:-1], tile.rows)), product((source.shape[-1], tile.cols))
 
 
 def _cut(source: StreamType) -> tuple[Dim, int] | None:
@@ -183,8 +203,8 @@ def _row(ports: Ports, number: int, tiles: list[Any]) -> Any:
     for tile in tiles:
         if len(tile) != len(tiles[0]):
             raise ports.failure(
-                f"row of tiles {number} has a tile of {len(tile):,} rows: "
-                f"expected {len(tiles[0]):,} rows, as in the tile it begins with"
+                f"row of tiles {number} has a tile {len(tile):,} high: "
+                f"expected {len(tiles[0]):,}, as in the tile it begins with"
             )
     return np.concatenate(tiles, axis=1)
 
@@ -195,9 +215,9 @@ def _matrix(ports: Ports, rows: list[list[Any]], tile_type: TileType) -> Any:
         for number, row in enumerate(full):
             if row.shape[1] != full[0].shape[1]:
                 raise ports.failure(
-                    f"row of tiles {number} is {row.shape[1]:,} columns wide in all: expected "
-                    f"{full[0].shape[1]:,} columns, as in row 0, since what is stored is a matrix"
+                    f"row of tiles {number} is {row.shape[1]:,} wide in all: expected "
+                    f"{full[0].shape[1]:,}, as in row 0, since what is stored is a matrix"
                 )
         return np.concatenate(full, axis=0)
     cols = tile_type.cols if isinstance(tile_type.cols, int) else 0
-    return np.zeros((0, cols), tile_type.dtype)
+    return np.zeros((0, cols), kept_as(tile_type.dtype))

@@ -23,7 +23,7 @@ from fabric import (
     Work,
     artifact_bytes,
 )
-from operators.functions.base import Function
+from operators.functions.base import Function, check_flops
 from operators.streams.lockstep import Lockstep
 from operators.streams.operands import check_inputs, load_cycles, placed, size_bytes, unpacked_types
 from operators.streams.orders import Orders, Types
@@ -86,6 +86,11 @@ class Map(ComputeOperator):
 
     @property
     @override
+    def roundings(self) -> int:
+        return self.function.roundings
+
+    @property
+    @override
     def joins_elements(self) -> bool:
         return self.function.elementwise
 
@@ -99,9 +104,11 @@ class Map(ComputeOperator):
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         operands = unpacked_types([each.value for each in inputs])
+        flops = self.function.flops(*operands)
+        check_flops(self.function, flops)
         return Costs(
             on_chip_bytes=self.function.operand_bytes(*operands),
-            flops=inputs[0].count * self.function.flops(*operands),
+            flops=inputs[0].count * flops,
             artifact_fifo_bytes=sum(artifact_bytes(each.value) for each in (*inputs, *outputs)),
         )
 
@@ -117,6 +124,8 @@ class Map(ComputeOperator):
             cycles=inputs[0].count * cycles,
             first_cycles=cycles,
             last_cycles=cycles,
+            pace_cycles=cycles,
+            passes=True,
             in_memory=self.to_memory,
         )
 

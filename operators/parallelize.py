@@ -79,13 +79,14 @@ class Parallelize(Operator):
         (source,) = inputs
         if self.consumers < 1 or source.rank != self.rank:
             raise ShapeError(
-                f"Parallelize(rank={self.rank}) to {self.consumers} consumers is given {source}: "
+                f"Parallelize({self.consumers}, rank={self.rank}) is given {source}: "
                 f"expected rank {self.rank} and at least 1 consumer"
             )
         size, *inner = source.shape
         return tuple(
             StreamType(
-                (ceil_div(size + behind, self.consumers), *wiring.renewed(inner)), source.value
+                (ceil_div(size + behind, self.consumers), *wiring.renewed(inner)),
+                wiring.renewed_value(source.value),
             )
             for behind in range(0, -self.consumers, -1)
         )
@@ -100,7 +101,7 @@ class Parallelize(Operator):
     ) -> Work:
         # What is sent is visible a cycle later in any case.
         late = max(self.switch_cycles - 1, 0)
-        return Work(first_cycles=late, last_cycles=late, deals=True, in_memory=rates.in_memory[0])
+        return Work(delay_cycles=late, passes=True, deals=True, in_memory=rates.in_memory[0])
 
     @override
     async def run(self, ports: Ports) -> None:

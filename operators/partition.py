@@ -94,7 +94,7 @@ class Partition(Operator):
         chosen = selectors.value
         if not isinstance(chosen, SelectorType) or chosen.width != self.consumers:
             raise ShapeError(
-                f"Partition to {self.consumers} consumers is steered by {selectors}: "
+                f"Partition({self.consumers}) is steered by {selectors}: "
                 f"expected selectors of {self.consumers}"
             )
         if self.rank < 0 or source.rank - self.rank != selectors.rank:
@@ -121,7 +121,7 @@ class Partition(Operator):
                     ),
                     *wiring.renewed(inner),
                 ),
-                source.value,
+                wiring.renewed_value(source.value),
             )
             for consumer in range(self.consumers)
         )
@@ -142,6 +142,8 @@ class Partition(Operator):
             first_cycles=cycles,
             last_cycles=cycles,
             closing=(0,) if selectors.hits else (),
+            pace_cycles=cycles,
+            passes=True,
             deals=True,
         )
 

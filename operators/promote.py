@@ -96,7 +96,10 @@ class Promote(Operator):
     def work(
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work:
-        return Work(in_memory=rates.in_memory[0])
+        # In one dimension each element may be the last: whether another comes has to be seen.
+        (source,) = inputs
+        is_new_outermost = len(source.shape) == 1 and self.dimension in (None, 1)
+        return Work(passes=True, in_memory=rates.in_memory[0], holds=is_new_outermost)
 
     @override
     def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:

@@ -5,7 +5,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from typing_extensions import override
@@ -81,7 +81,7 @@ class RandomOffChipLoad(Load):
     def work(
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work:
-        return rates.bursts(outputs[0], in_memory=True)
+        return replace(rates.bursts(outputs[0], in_memory=True), passes=True)
 
     @override
     async def run(self, ports: Ports) -> None:

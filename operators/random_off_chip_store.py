@@ -5,7 +5,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -43,7 +43,8 @@ __all__ = ["RandomOffChipStore"]
 class RandomOffChipStore(Operator):
     """Write one tile for every address: tile n of the tensor, in row-major order of its tiles.
 
-    In functional mode the output is the tensor as it was, with the tiles in their places. Stores
+    In functional mode the output is the tensor as it was, with the tiles in their places; where it
+    is a view of another tensor (``Tensor.viewed``), that one. Stores
     that give one name and the same tensor write to one; where two of them write to one place,
     what is acknowledged later stays, and of two in one cycle what the later operator wrote.
 
@@ -133,16 +134,22 @@ class RandomOffChipStore(Operator):
     ) -> OffChipTensor:
         tile = inputs[1].value
         assert isinstance(tile, TileType)
-        if isinstance(self.tensor, Scratch):
-            base, width = self.tensor.base, self.tensor.shape[-1]
-            return OffChipTensor(base.shape, tile.dtype, source=base, tile=self.tile, width=width)
-        return OffChipTensor(self.tensor.shape, tile.dtype, output=self.output, tile=self.tile)
+        tensor = Tensor.of(self.tensor)
+        is_scratch = isinstance(tensor, Scratch)
+        return OffChipTensor(
+            tensor.base.shape,
+            tile.dtype,
+            source=tensor.base if is_scratch else None,
+            output=None if is_scratch else self.output,
+            tile=self.tile,
+            width=tensor.shape[-1],
+        )
 
     @override
     def work(
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work:
-        return rates.bursts(inputs[-1])
+        return replace(rates.bursts(inputs[-1]), passes=True)
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -174,7 +181,7 @@ class RandomOffChipStore(Operator):
             return grid.tensor.in_run(ports, value.dtype)
         before = grid.matrix(ports, elements, value.dtype)
         if self.output not in ports.stored:
-            ports.stored[self.output] = before.reshape(grid.tensor.shape).copy()
+            ports.stored[self.output] = before.reshape(grid.tensor.base.shape).copy()
         return ports.stored[self.output].reshape(before.shape)
 
     @property

@@ -29,6 +29,7 @@ from fabric import (
     Work,
     artifact_bytes,
     same,
+    without_ragged,
 )
 from operators.streams.operands import load_cycles, placed
 from operators.streams.values import Values
@@ -92,12 +93,14 @@ class Reassemble(Operator):
         chosen = selectors.value
         if not isinstance(chosen, SelectorType) or chosen.width != len(streams):
             raise ShapeError(
-                f"Reassemble of {len(streams)} streams is steered by {selectors}: "
-                f"expected selectors of {len(streams)}"
+                f"Reassemble is steered by {selectors}: "
+                f"expected selectors of {len(streams)}, as many as it has streams"
             )
         first = streams[0]
         for stream in streams:
-            if stream.rank != self.rank or stream.value != first.value:
+            if stream.rank != self.rank or without_ragged(stream.value) != without_ragged(
+                first.value
+            ):
                 raise ShapeError(
                     f"Reassemble(rank={self.rank}) is given {first} and {stream}: "
                     f"expected rank {self.rank} and one element type"
@@ -111,10 +114,14 @@ class Reassemble(Operator):
         hits = chosen.hits
         if hits is None:
             hits = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
-        alike = all(stream.shape[1:] == first.shape[1:] for stream in streams)
-        inner = first.shape[1:] if alike else wiring.renewed(first.shape[1:])
-        shape = (*selectors.shape, hits, *inner)
-        return (StreamType(shape, first.value),)
+        inner = (
+            first.shape[axis]
+            if all(same(stream.shape[axis], first.shape[axis]) for stream in streams)
+            else wiring.symbol(f"D_{wiring.node_name}", ragged=True)
+            for axis in range(1, len(first.shape))
+        )
+        shape = (*selectors.shape, hits, *wiring.renewed(tuple(inner)))
+        return (StreamType(shape, wiring.renewed_value(first.value)),)
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
@@ -128,10 +135,14 @@ class Reassemble(Operator):
         steered_by = selectors.value
         assert isinstance(steered_by, SelectorType)
         # What the selectors leave is not waited for.
-        everything = sum(each.count for each in streams) == outputs[0].count
+        everything = rates.together(streams) == outputs[0].count
         closing = range(len(streams) if everything else 0)
         last = (len(streams),) if steered_by.hits else ()
-        return Work(needs="any", closing=(*closing, *last), sees=(len(streams),))
+        return Work(
+            needs="selected" if steered_by.hits else "any",
+            closing=(*closing, *last),
+            sees=(len(streams),),
+        )
 
     @override
     async def run(self, ports: Ports) -> None:

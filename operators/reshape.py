@@ -30,13 +30,14 @@ from fabric import (
     artifact_bytes,
     at_least_one,
     ceil_div,
+    check_converts,
     dtype_name,
     holds_buffers,
     is_static,
+    kept_as,
 )
 from operators.streams.orders import Orders, Types
 from operators.streams.values import send
-from operators.tiles.conversion import check_converts
 
 __all__ = ["Reshape"]
 
@@ -158,7 +159,16 @@ class Reshape(Operator):
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work:
         # Padding is in no memory.
-        return Work(in_memory=rates.in_memory[0] and self.pad is None)
+        in_memory = rates.in_memory[0] and self.pad is None
+        # Of one group, the padding comes last.
+        pads = self.pad is not None
+        # The last element closes the outermost dimension: whether another comes has to be seen.
+        return Work(
+            in_memory=in_memory,
+            passes=not pads or len(inputs[0].shape) == 1,
+            pads=pads,
+            holds=self.outermost,
+        )
 
     @override
     def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
@@ -238,7 +248,7 @@ class Reshape(Operator):
         assert isinstance(tile.cols, int)
         data = None
         if ports.functional:
-            data = np.full((tile.rows, tile.cols), self.pad, tile.dtype)
+            data = np.full((tile.rows, tile.cols), self.pad, kept_as(tile.dtype))
         padding = Tile(tile.rows, tile.cols, tile.dtype, data, valid_rows=0)
         for number in range(missing):
             stop = level if number == missing - 1 else 0

@@ -31,8 +31,10 @@ from fabric import (
     StreamType,
     Wiring,
     Work,
+    at_least_one,
     counted,
     drop,
+    is_ragged,
     is_static,
     product,
     same,
@@ -168,11 +170,14 @@ class Streamify(Operator):
         buffer = inputs[0].value
         assert isinstance(buffer, BufferType)
         reading = product((*self.repeats, *(self.shape or buffer.shape)))
+        # Whether there is something in each buffer that comes.
+        times = inputs[-1].count
+        reads = not is_ragged(reading) and product((times, at_least_one(reading))) == times
         return Work(
             cycles=outputs[0].count - 1,
             last_cycles=reading - 1,
             in_memory=rates.in_memory[0],
-            closing=(len(inputs) - 1,) if isinstance(reading, int) and reading else (),
+            closing=(len(inputs) - 1,) if reads else (),
         )
 
     @override
@@ -266,7 +271,7 @@ class Streamify(Operator):
         assert isinstance(buffer_type, BufferType)
         if len(buffer.elements) != product(buffer_type.shape):
             raise ports.failure(
-                f"a buffer of {len(buffer.elements):,} elements: expected {buffer_type}"
+                f"a buffer of size {len(buffer.elements):,}: expected {buffer_type}"
             )
         reading = _Reading(buffer.elements, self.shape, self.strides, self.offset)
         return list(reading) if math.prod(self.shape) <= LISTED else reading

@@ -6,7 +6,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from typing_extensions import override
 
@@ -30,13 +30,17 @@ from operators.streams.orders import Orders, Types
 
 __all__ = ["Zip"]
 
+MOST_VALUES: Final = 256
+"""Of an element, in all its tuples."""
+
 
 @dataclass(frozen=True)
 class Zip(Operator):
     """Put the elements of several streams into tuples.
 
     Shapes:
-        inputs: two or more [D_a, ..., D_0], all the same; output: the same.
+        inputs: two or more [D_a, ..., D_0], all the same; output: the same. An element has at most
+        256 values, those in tuples inside of tuples counted.
 
     Timing:
         No cycles.
@@ -73,7 +77,13 @@ class Zip(Operator):
             found = ", ".join(map(str, inputs)) or "nothing"
             raise ShapeError(f"Zip is given {found}: expected two streams or more")
         check_inputs("Zip", inputs)
-        return (StreamType(inputs[0].shape, TupleType(tuple(each.value for each in inputs))),)
+        value = TupleType(tuple(each.value for each in inputs))
+        if value.count > MOST_VALUES:
+            raise ShapeError(
+                f"Zip makes tuples of {value.count:,} values, those inside of others counted: "
+                f"expected at most {MOST_VALUES}"
+            )
+        return (StreamType(inputs[0].shape, value),)
 
     @override
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
@@ -83,7 +93,7 @@ class Zip(Operator):
     def work(
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work:
-        return Work()
+        return Work(passes=True)
 
     @override
     def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:

@@ -140,9 +140,14 @@ def _dynamic(data: _Data, regions: int, program: Program) -> None:
         *(Partition(regions, rank=1)(each, kept) for each in (queries, keys, values)),
         *(Partition(regions)(each, kept) for each in metadata),
     ]  # per region [b, 1], ..., [b]
+    shared = []
     for region, given in enumerate(zip(*shares, strict=True)):
         tiles = _region(region, Requests(*given), data)  # [b, n]
         tokens[region].connect(Accum(SignalAllRead(), name=f"region_{region}_ask")(tiles))  # [b]
+        shared.append(tiles)
+    # No region's share is known, but what all have together.
+    program.bind(sum(tiles.shape[0] for tiles in shared), count)
+    program.bind(sum(tiles.type.count for tiles in shared), data.tiles)
 
 
 def _region(region: int, given: Requests, data: _Data) -> Stream:
@@ -177,6 +182,11 @@ class _Data:
     def mean_tiles(self, members: Numbers) -> Fraction:
         """Return how many cache tiles the requests ``members`` have on the average."""
         return Fraction(int(self._tiles[members].sum()), max(len(members), 1))
+
+    @property
+    def tiles(self) -> int:
+        """The cache tiles of all requests."""
+        return int(self._tiles.sum())
 
     def inputs(self, members: Numbers) -> tuple[Stream, ...]:
         """Return queries, keys, values, numbers, tiles and offsets of the requests ``members``.

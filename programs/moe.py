@@ -53,6 +53,7 @@ def build(
     flops_per_cycle: int | None = None,
     channel_depth: int | None = None,
     routing: Path | None = None,
+    first_token: int = 0,
     seed: int = 0,
 ) -> Program:
     """Wire the layer.
@@ -67,15 +68,22 @@ def build(
         flops_per_cycle: of every compute unit; the hardware's where None.
         channel_depth: of every channel; the hardware's where None.
         routing: an .npz file with an array data, [tokens, top_k]; drawn where None.
+        first_token: of the file's; those of the batch are the next ones.
         seed: of the drawn routing and of all data.
     """
     size = MODELS[model]
     regions = size.experts if regions is None else regions
     _check(size, batch, tile_n if tiling == "static" else 1, tile_f, regions, seed)
+    if first_token and routing is None:
+        raise ConfigurationError(
+            f"first_token is {first_token} and nothing is read: expected routing=FILE.npz too"
+        )
+    if first_token < 0:
+        raise ConfigurationError(f"first_token is {first_token}: expected at least 0")
     if routing is None:
         choice = draw_routing(batch, size.top_k, size.experts, seed)
     else:
-        choice = read_routing(routing, batch, size.top_k, size.experts)
+        choice = read_routing(routing, batch, size.top_k, size.experts, first_token)
     with Program("moe", channel_depth=channel_depth, flops_per_cycle=flops_per_cycle) as program:
         element_type = dtype_named(program.hardware.tile.dtype)
         data = LayerData(size, choice, regions, element_type, seed)

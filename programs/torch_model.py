@@ -114,7 +114,7 @@ def build(
     longest, most = int(lengths.max()) + new, int(sizes["max_position_embeddings"])
     if longest > most:
         raise ConfigurationError(
-            f"a request has {longest:,} tokens: expected at most {most:,}, the positions of {model}"
+            f"a request takes {longest:,}: expected at most {most:,}, the positions of {model}"
         )
     has_data = size == "tiny" or weights is not None
     if has_data and dtype == "float8_e4m3fn":

@@ -7,10 +7,10 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from hypothesis import settings
 
-settings.register_profile("fabric", deadline=None)
-settings.load_profile("fabric")
+from tests import profiles
+
+profiles.register()
 
 
 def pytest_configure() -> None:

@@ -17,10 +17,11 @@ from unittest import mock
 from trio._core import _run as trio_run
 
 from fabric.engine import conductor
+from tests.profiles import of_profile
 
 __all__ = ["SCHEDULES", "schedule"]
 
-SCHEDULES = ("natural", "reversed", 1, 2, 3)
+SCHEDULES = of_profile(quick=("reversed", 1), deep=("natural", "reversed", 1, 2, 3))
 """Names of orders, and seeds of shuffled ones."""
 
 

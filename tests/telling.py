@@ -11,18 +11,30 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from structlog.testing import LogCapture
 
 from fabric import Program, Report, simulate
 from fabric.shell.render import render
 from tests.schedules import SCHEDULES, schedule
 
-__all__ = ["told", "told_under_every_schedule"]
+__all__ = ["LIVE", "captured", "told", "told_under_every_schedule"]
+
+LIVE = ("heartbeat", "long_stall", "partial_deadlock")
+"""Events of how far a run has got at a moment that the schedule and the engine choose."""
+
+
+def captured(capture: LogCapture) -> list[dict[str, Any]]:
+    """Return the events that ``capture`` has seen as a run's log spells them."""
+    return [
+        {"level" if name == "log_level" else name: value for name, value in event.items()}
+        for event in capture.entries
+    ]
 
 
 def told(program: Program, folder: Path, **settings: Any) -> dict[str, Any]:
     """Run ``program``; return the report, its text and its log without what the host decides.
 
-    Heartbeats are left out: the log does not promise what they count.
+    Live events are left out: the log does not promise what they find.
     """
     report = simulate(program, log_dir=folder, **settings)
     assert report.log_dir is not None
@@ -33,7 +45,7 @@ def told(program: Program, folder: Path, **settings: Any) -> dict[str, Any]:
         "report": told,
         "json": json.dumps(told.as_json(), default=str),
         "text": _text(told),
-        "events": [each for each in events if each["event"] != "heartbeat"],
+        "events": [each for each in events if each["event"] not in LIVE],
     }
 
 

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.transcripts import ROOT, Block, blocks, clone, happened, named, skip_without_torch
+from tests.docs.transcripts import (
+    ROOT,
+    Block,
+    blocks,
+    clone,
+    happened,
+    named,
+    pictured,
+    skip_without_torch,
+)
 
 FILE = ROOT / "README.md"
 README = FILE.read_text(encoding="utf-8")
@@ -24,10 +33,13 @@ def first_line(block: Block) -> str:
 def test_transcript(block: Block, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """Each command prints what the README shows, 100 columns wide, in a clone with no runs yet.
 
+    A picture of the name of a file that the commands write is that file.
     Those with PyTorch are skipped, visibly, where that is not installed.
     """
     skip_without_torch([block])
-    found = happened(block, clone(tmp_path), [])
+    here = clone(tmp_path)
+    found = happened(block, here, [])
+    pictured(FILE, here, write=pytestconfig.getoption("--write-golden"))
     if pytestconfig.getoption("--write-golden"):
         FILE.write_text(FILE.read_text(encoding="utf-8").replace(block.text, found), "utf-8")
     else:
@@ -43,6 +55,11 @@ def test_set_up() -> None:
     assert 2 == len(lines)
     assert lines[0].endswith("python -m fabric run programs/simplified_moe.py")
     assert "python -m pytest" in lines[1]
+
+
+def test_one_screen() -> None:
+    """The README is the way in; what there is to know is in the documentation."""
+    assert len(README.splitlines()) <= 200
 
 
 def test_links() -> None:

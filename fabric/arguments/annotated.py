@@ -10,7 +10,7 @@ import operator
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, Literal, SupportsIndex
+from typing import Annotated, Any, ClassVar, Final, Literal, SupportsIndex
 
 from fabric.arguments.checks import (
     Anything,
@@ -118,6 +118,7 @@ def _annotated(arguments: tuple[object, ...]) -> Check:
 
 _COMPOSED: Final[dict[object, Callable[[tuple[object, ...]], Check]]] = {
     Annotated: _annotated,
+    ClassVar: lambda arguments: check_of(arguments[0]),
     Literal: Choice,
     Mapping: _mapping_of,
     tuple: _tuple_of,

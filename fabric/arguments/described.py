@@ -11,7 +11,7 @@ import inspect
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
 from typing import Any, ClassVar, Final, NoReturn, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
@@ -20,10 +20,19 @@ from fabric.arguments.annotated import check_of, several
 from fabric.arguments.checks import Check, Instance, Unfit
 from fabric.arguments.helped import Helped, Verbatim, lacks
 from fabric.telling.errors import FabricError, ProgramError
-from fabric.telling.place import calling_place, raising_place
+from fabric.telling.place import blamed_place, calling_place, is_ours, raising_place
 from fabric.telling.wording import found_text, one_of
 
-__all__ = ["Described", "called_wrongly", "checked", "field_checks", "refuse", "settle"]
+__all__ = [
+    "Described",
+    "argument_checks",
+    "called_wrongly",
+    "checked",
+    "checking",
+    "field_checks",
+    "refuse",
+    "settle",
+]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -113,12 +122,12 @@ def _field_checks(cls: type) -> Iterator[tuple[str, Check]]:
 
 def _words_of(cls: type) -> dict[str, object]:
     """Return the names that the annotations of ``cls`` are made of."""
+    # Executed anew, a program's file has another module by the same name.
+    functions = map(inspect.unwrap, filter(inspect.isfunction, vars(cls).values()))
+    names = (each.__globals__ for each in functions)
+    own = (each for each in names if each.get("__name__") == cls.__module__)
     module = sys.modules.get(cls.__module__)
-    if module is not None:
-        return vars(module)
-    # A class of code that was executed, in no module.
-    functions = filter(inspect.isfunction, vars(cls).values())
-    return next((each.__globals__ for each in functions if each.__module__ == cls.__module__), {})
+    return next(own, {} if module is None else vars(module))
 
 
 def _evaluated(annotation: object, names: dict[str, object]) -> Check:
@@ -139,6 +148,8 @@ def _check_class(cls: type[Described]) -> None:
     if missing:
         wanted = ", ".join(cls.duties)
         refuse(f"{cls.__name__} does not define {', '.join(missing)}: expected {wanted}")
+    if not is_ours(cls):
+        _check_attributes(cls)
     if "__dataclass_fields__" in vars(cls) or "__init__" in vars(cls):
         return
     for name, annotation in inspect.get_annotations(cls).items():
@@ -149,13 +160,40 @@ def _check_class(cls: type[Described]) -> None:
             )
 
 
+def _check_attributes(cls: type[Described]) -> None:
+    """Refuse what a user's class says of its descriptions and the class above it does not allow."""
+    ours = [each for each in cls.__mro__ if is_ours(each)]
+    names = {name for each in cls.__mro__ if not is_ours(each) for name in vars(each)}
+    for name in sorted(each for each in names if not each.startswith("_")):
+        value = inspect.getattr_static(cls, name)
+        # Of a property the value is not known here; a function in its place is a mistake.
+        if inspect.isfunction(value) or not hasattr(value, "__get__"):
+            for check in [check for each in ours for check in _attribute_check(each, name)]:
+                try:
+                    check.settle(value)
+                except Unfit:
+                    refuse(_text(cls.__name__, name, value, check))
+
+
+def _attribute_check(owner: type, name: str) -> Iterator[Check]:
+    """Yield what ``owner`` says that an attribute has to be, if it says so."""
+    above = vars(owner).get(name)
+    if isinstance(above, property):
+        function = above.fget
+        assert function is not None
+        yield _evaluated(inspect.get_annotations(function)["return"], function.__globals__)
+    elif name in inspect.get_annotations(owner):
+        yield _evaluated(inspect.get_annotations(owner)[name], _words_of(owner))
+
+
 def refuse(message: str, kind: type[FabricError] = ProgramError) -> NoReturn:
     """Refuse what the user's program does.
 
     Raises:
         FabricError: of that kind, at the line of the user's program that runs.
     """
-    file, line = calling_place()
+    place = blamed_place()
+    file, line = place or (None, None)
     raise kind(message, file=file, line=line) from None
 
 
@@ -166,6 +204,21 @@ def checked(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
     """
     signature = inspect.signature(function)
     names = inspect.unwrap(function).__globals__
+    return checking(function, signature, lambda: argument_checks(signature, names))
+
+
+def checking(
+    function: Callable[Parameters, Result],
+    signature: inspect.Signature,
+    work_out: Callable[[], Iterable[tuple[str, Check]]],
+) -> Callable[Parameters, Result]:
+    """Return ``function`` with its arguments checked.
+
+    Args:
+        function: which.
+        signature: what it takes.
+        work_out: returns the parameters with their checks; called once.
+    """
     who = function.__qualname__.removesuffix(".__init__")
     checks: dict[str, Check] = {}
     fits: Callable[..., bool] | None = None
@@ -174,7 +227,7 @@ def checked(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         nonlocal fits
         if fits is None:
-            checks.update(_argument_checks(signature, names))
+            checks.update(work_out())
             fits = _arguments_fit(signature, checks)
         try:
             fine = fits(*args, **kwargs)
@@ -196,7 +249,7 @@ def checked(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
     return call
 
 
-def _argument_checks(
+def argument_checks(
     signature: inspect.Signature, names: dict[str, object]
 ) -> Iterator[tuple[str, Check]]:
     """Yield the parameters with their checks; annotations are words of ``names``."""

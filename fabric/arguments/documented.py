@@ -16,7 +16,15 @@ from typing import Final
 
 from fabric.arguments.described import Described, field_checks
 
-__all__ = ["Documentation", "Parameter", "documentation", "parameters", "script"]
+__all__ = [
+    "Documentation",
+    "Parameter",
+    "documentation",
+    "entries",
+    "meanings",
+    "parameters",
+    "script",
+]
 
 _SECTION: Final = re.compile(r"^([A-Z][a-z]+):$", re.MULTILINE)
 _WIDTH: Final = 88
@@ -70,17 +78,23 @@ def documentation(cls: type) -> Documentation:
 
 def parameters(cls: type[Described]) -> Iterator[Parameter]:
     """Yield the parameters of ``cls`` in the order in which they are given."""
-    meanings: dict[str, str] = {}
-    for each in reversed(cls.__mro__):
-        meanings.update(_meanings(documentation(each).sections.get("Attributes", "")))
+    said = meanings(cls)
     checks = dict(field_checks(cls))
     for name, parameter in inspect.signature(cls).parameters.items():
         kind = checks[name].text if name in checks else "anything"
         default = None if parameter.default is parameter.empty else repr(parameter.default)
-        yield Parameter(name, kind, default, meanings.get(name, ""))
+        yield Parameter(name, kind, default, said.get(name, ""))
 
 
-def _meanings(section: str) -> Iterator[tuple[str, str]]:
+def meanings(cls: type) -> dict[str, str]:
+    """Return what ``cls``, or the base that they come from, says of its fields."""
+    found: dict[str, str] = {}
+    for each in reversed(cls.__mro__):
+        found.update(entries(documentation(each).sections.get("Attributes", "")))
+    return found
+
+
+def entries(section: str) -> Iterator[tuple[str, str]]:
     """Yield the names that a section explains, each with its text."""
     _, *found = _ENTRY.split(section)
     for names, text in zip(found[::2], found[1::2], strict=True):

@@ -80,8 +80,9 @@ class Arrays:
         number: of each channel, its joint's.
         rows: of stages.
         channels, slots, dimensions: as the loop's.
-        ledger, submitted, journal, control: likewise.
+        marks, stamps, ledger, submitted, journal, control: likewise.
         codes: of elements.
+        tables: of what operators do.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class Arrays:
             recorded: the loop is to write what each stage does.
         """
         self.codes: Final = codes
-        self._tables: Final = tables
+        self.tables: Final = tables
         self.stages: Final = stages
         self.joints: Final = joints
         self.number: Final = {joint.channel: number for number, joint in enumerate(joints)}
@@ -153,7 +154,8 @@ class Arrays:
         self.rows = rows = np.zeros((len(stages), c.STAGE_COLUMNS), np.int64)
         rows[:, c.STATE] = [stage.automaton.first_state for stage in stages]
         rows[:, [c.PC, c.PC_END]] = [stage.automaton.first_stretch for stage in stages]
-        rows[:, c.WAIT] = -1
+        rows[:, c.BEGAN] = rows[:, c.PC]
+        rows[:, [c.WAIT, c.BEFORE]] = -1
         rows[:, c.INPUTS] = [len(stage.inputs) for stage in stages]
         rows[:, c.FIRST_INPUT] = _starts(rows[:, c.INPUTS])
         rows[:, c.OUTPUTS] = [len(stage.outputs) for stage in stages]
@@ -163,12 +165,13 @@ class Arrays:
         self._inputs = np.array(inputs or [0], np.int64)
         self._outputs = np.array(outputs or [0], np.int64)
         self._seen = np.zeros(len(self._inputs), np.int64)
-        self._marks = np.zeros((len(self._inputs), 2), np.int64)
-        self._stamps = np.zeros(len(stages) * c.STAMPS, np.int64)
+        self._looks: Array = np.zeros((len(self._inputs), c.LOOKS + 1), np.int64)
+        self.marks: Array = np.zeros((len(self._inputs), 2), np.int64)
+        self.stamps: Array = np.zeros(len(stages) * c.STAMPS, np.int64)
 
     def link(self) -> None:
         """Let the loop know the arrays, where some have grown."""
-        tables = self._tables
+        tables = self.tables
         growing = (
             self.slots.array,
             tables.states.array,
@@ -189,8 +192,9 @@ class Arrays:
             inputs=self._inputs,
             outputs=self._outputs,
             seen=self._seen,
-            stamps=self._stamps,
-            marks=self._marks.reshape(-1),
+            looks=self._looks.reshape(-1),
+            stamps=self.stamps,
+            marks=self.marks.reshape(-1),
             states=states.reshape(-1),
             known=known.reshape(-1),
             transitions=transitions.reshape(-1),
@@ -210,7 +214,7 @@ class Arrays:
 
     def pays(self) -> bool:
         """Whether far more elements were taken than operators were handed; seen now and then."""
-        steps = self._tables.steps
+        steps = self.tables.steps
         if steps < self._next_look:
             return True
         self._next_look = 2 * steps
@@ -228,6 +232,11 @@ class Arrays:
     def wake(self, stage: int) -> None:
         """Let a stage go on; one whose operator has ended goes on draining."""
         wake(stage, self._flat_rows, self._ready, self.control)
+
+    def last_looks(self, at: int) -> list[int]:
+        """Return codes that were looked at in input ``at`` of all, the latest first."""
+        count, *codes = self._looks[at].tolist()
+        return [codes[each % c.LOOKS] for each in range(count - 1, max(count - c.LOOKS, 0) - 1, -1)]
 
     def place(self, number: int) -> tuple[int, int]:
         """Return where the slots of a channel begin, and what turns a count into one of them."""

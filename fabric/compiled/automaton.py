@@ -14,6 +14,7 @@ from fabric.compiled.codes import Codes
 from fabric.compiled.recording import Awaited, Recording, UnfitError
 from fabric.compiled.stand_ins import recorded_ports
 from fabric.compiled.tables import Tables
+from fabric.telling.users_code import pass_signals
 
 if TYPE_CHECKING:
     from fabric.engine.ports import Ports
@@ -31,6 +32,7 @@ class Automaton:
     Attributes:
         first_state: it begins with; before, it does ``first_stretch``.
         first_stretch: where these operations begin and end.
+        carries_numbers: see ``Operator``.
     """
 
     def __init__(self, operator: Operator, ports: Ports, codes: Codes, tables: Tables) -> None:
@@ -43,6 +45,7 @@ class Automaton:
         self._real_ports: Final = ports
         self._codes: Final = codes
         self._tables: Final = tables
+        self.carries_numbers: Final = bool(operator.carries_numbers)
         self._numbers: dict[object, int] = {}
         self._reached: dict[int, tuple[int, int] | None] = {}
         self._keys: dict[int, tuple[object, tuple[int, ...]]] = {}
@@ -68,6 +71,15 @@ class Automaton:
         self._tables.steps += 1
         after = self._state(run, awaited, (state, code), self._keys[state])
         self._tables.transition(state, code, operations, after)
+
+    def path(self, state: int) -> list[tuple[Awaited, int]]:
+        """Return one way to ``state``: what was waited for, and the codes it was answered with."""
+        path: list[tuple[Awaited, int]] = []
+        step = self._reached[state]
+        while step is not None:
+            path.append((self._awaited[step[0]], step[1]))
+            step = self._reached[step[0]]
+        return path[::-1]
 
     def close(self) -> None:
         """Let nothing go on."""
@@ -96,7 +108,7 @@ class Automaton:
         except TypeError as error:
             raise UnfitError from error
         if number is None:
-            carries = self._operator.carries_numbers and awaited.kind == c.PEEK
+            carries = self.carries_numbers and awaited.kind == c.PEEK
             number = self._tables.state(awaited.kind, awaited.port, carries=carries)
             self._numbers[key] = number
             self._reached[number] = reached
@@ -122,10 +134,12 @@ class Automaton:
         if run is None:
             run = _Run(self._operator, self._real_ports, self._codes)
             run.start()
+            run.turned()
         for before, code in reversed(path):
             run.hand(self._awaited[before], code)
+            # What it reads of the clock is numbered from where its turn began.
+            run.turned()
         self._tables.steps += len(path)
-        run.turned()
         return run
 
 
@@ -161,6 +175,7 @@ class _Run:
             awaited = self._going.send(answer)
         except StopIteration:
             awaited = Awaited(c.END)
-        except Exception as error:
+        except BaseException as error:
+            pass_signals(error)
             raise UnfitError from error
         return awaited, self._recording.stretch()

@@ -55,18 +55,21 @@ class Boundary:
         self._armed[number] = False
         channel, row = arrays.joints[number].channel, arrays.channels[number]
         self._hide(number)
-        fetched = channel.fetch()
-        while row[c.MASK] + 1 < row[c.DEPTH] and row[c.SENT] + len(fetched) > row[c.MASK] + 1:
+        queue, bare = channel.queue, 0
+        while row[c.MASK] + 1 < row[c.DEPTH] and row[c.SENT] + len(queue) > row[c.MASK] + 1:
             arrays.grow(number)
         base, mask = arrays.place(number)
         sent = row.item(c.SENT)
         slots = arrays.slots.array
-        for visible, element in fetched:
+        for visible, element in queue:
             code = arrays.codes.code(element)
             slots[base + (sent & mask), : c.USABLE] = visible, code
-            row[c.BARE_SENT] += bool(code & c.BARE)
+            bare += bool(code & c.BARE)
             sent += 1
+        # What cannot be written down stays where it is, with all that has come with it.
+        channel.fetch()
         row[c.SENT] = sent
+        row[c.BARE_SENT] += bare
         if channel.closed_cycle is not None:
             row[c.CLOSED] = channel.closed_cycle
             return True
@@ -77,14 +80,15 @@ class Boundary:
         arrays = self._arrays
         self._armed[number] = False
         channel, row = arrays.joints[number].channel, arrays.channels[number]
-        returned = list(channel.collect())
         base, mask = arrays.place(number)
         taken = row.item(c.TAKEN)
-        for usable in returned:
+        for usable in channel.returned_cycles:
             arrays.slots.array[base + (taken & mask), c.USABLE] = usable
             taken += 1
+        channel.collect()
+        found = bool(taken > row[c.TAKEN])
         row[c.TAKEN] = taken
-        return bool(returned)
+        return found
 
     def emit(self) -> None:
         """Hand what was sent and taken to the units outside."""
@@ -147,6 +151,21 @@ class Boundary:
                 self._armed[number] = True
                 channel.writer = channel.producer
         return found
+
+    def disarm(self) -> None:
+        """Let nothing wake stages: who goes on soon looks by itself.
+
+        A stage that is armed and still counts as running would miss what comes meanwhile.
+        """
+        arrays = self._arrays
+        for number in self._armed.nonzero()[0].tolist():
+            channel = arrays.joints[number].channel
+            if arrays.joints[number].producer < 0:
+                channel.reader = None
+            else:
+                channel.writer = None
+        self._armed[:] = False
+        arrays.control[c.OUTWARD] = 1
 
     def show(self, number: int, taken: int, sent: int) -> None:
         """Let the queue of a channel into a stage say what of ``sent`` the stage has not taken."""

@@ -16,9 +16,8 @@ from fabric.compiled.region import Region
 from fabric.compiled.tables import Tables
 from fabric.engine.assumed_sink import AssumedSink
 from fabric.engine.channel import Channel
-from fabric.engine.off_chip import memory_behind, prefetching
+from fabric.engine.off_chip import prefetching
 from fabric.engine.ports import Sink
-from fabric.telling.place import is_own
 from fabric.values.stream_type import BoolType, SelectorType, TileType, TupleType, ValueType
 from fabric.wiring.behaviour import behaving_as
 
@@ -74,15 +73,7 @@ def region_of(
         arrays = Arrays(codes, tables, stages, joints, recorded=recorded)
     except OverflowError:
         return None
-
-    def ours() -> bool:
-        memory = memory_behind(views.off_chip)
-        return (memory is None or is_own(memory)) and all(
-            likeness.is_ours(node.operator) for node in plan.nodes
-        )
-
-    journal = Journal(stages, tables, codes) if recorded else None
-    return Region(views.clock, views.on_chip, views.off_chip, arrays, likeness, ours, journal)
+    return Region(arrays, likeness, views, Journal(arrays) if recorded else None)
 
 
 def _joints(
@@ -90,7 +81,8 @@ def _joints(
 ) -> list[Joint]:
     """Return the channels at whose ends there are stages, whose numbers are given by node."""
     joints = []
-    for (source, output, target, _), channel in zip(plan.edges, channels, strict=True):
+    for edge, channel in zip(plan.edges, channels, strict=True):
+        source, output, target = edge.producer, edge.output, edge.consumer
         producer, consumer = number[source.index], number[target.index]
         if producer >= 0 or consumer >= 0:
             sink = views.outputs[source.index][output]

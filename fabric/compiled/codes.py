@@ -31,7 +31,9 @@ _LEVELS: Final = (1 << LEVEL_BITS) - 1
 _MOST_KEPT: Final = 1 << 12
 """Values that are found again at once; of a stream of new ones most are seen no more."""
 
-_KINDS: Final = frozenset({Tile, SentTile, Selector, Empty, bool, tuple})
+_TILES: Final = frozenset({Tile, SentTile})
+
+_KINDS: Final = _TILES | {Selector, Empty, bool, tuple}
 """What has a number; a user's own kind of tile may say more than a tile does."""
 
 
@@ -71,7 +73,7 @@ class OpaqueTile(Tile):
     @property
     def data(self) -> Any:  # type: ignore[override]
         """Refuse to be looked at."""
-        raise LookedError
+        raise LookedError("it is asked for a number that it has carried for too long to be known")
 
 
 class OpaqueNumber:
@@ -122,7 +124,7 @@ class Codes:
         known = self._coded.get(id(value))
         if known is not None:
             return known[1] | level
-        if isinstance(value, Tile) and (number := _number(value)) is not None:
+        if value.__class__ in _TILES and (number := _number(value)) is not None:
             shape = _shape(value)
             kind = self._of_numbers.get(shape)
             if kind is None:

@@ -23,7 +23,10 @@ DRAIN: Final = 14
 FIRST_STAMP: Final = 15
 TIMES: Final = 16
 CHOSE: Final = 17
-STAGE_COLUMNS: Final = 18
+BEFORE: Final = 18
+HANDED: Final = 19
+BEGAN: Final = 20
+STAGE_COLUMNS: Final = 21
 
 # Its status.
 READY: Final = 0
@@ -57,8 +60,7 @@ PRODUCER: Final = 17
 CONSUMER: Final = 18
 COUNTED: Final = 19
 RANK: Final = 20
-NOTED: Final = 21
-CHANNEL_COLUMNS: Final = 22
+CHANNEL_COLUMNS: Final = 21
 
 OUTSIDE: Final = -1
 """In the place of a stage: a unit that is a task; in that of a channel: nobody reads."""
@@ -133,6 +135,9 @@ AT_ONCE: Final = 1
 
 STAMPS: Final = 4
 """Clock readings that an operator may keep at a time."""
+
+LOOKS: Final = 4
+"""Elements of an input that are remembered of an operator which carries their numbers."""
 
 # What the loop is told, and says.
 READY_HEAD: Final = 0

@@ -23,18 +23,18 @@ class Journal:
         stages: operators that the rows are about.
         tables: what transitions are.
         codes: of the elements in them.
-        chose: stages that went on with whichever input came first; known when all have ended.
+        standing: where each stage was when this was written; see ``columns``.
     """
 
-    def __init__(self, stages: Sequence[Stage], tables: Tables, codes: Codes) -> None:
+    def __init__(self, arrays: Arrays) -> None:
         """Begin with nothing."""
-        self.stages: Final = stages
-        self.tables: Final = tables
-        self.codes: Final = codes
-        self.chose: Array = np.zeros(0, np.int64)
-        self._small: Final = np.min_scalar_type(len(stages))
-        self._stages: Final[list[NDArray[Any]]] = [np.zeros(0, self._small)]
-        self._taken: Final[list[NDArray[np.int32]]] = [np.zeros(0, np.int32)]
+        self.stages: Final[Sequence[Stage]] = arrays.stages
+        self.tables: Final[Tables] = arrays.tables
+        self.codes: Final[Codes] = arrays.codes
+        self.standing: Array = arrays.rows.copy()
+        self._small: Final = np.min_scalar_type(len(self.stages))
+        self._stages: list[NDArray[Any]] = []
+        self._taken: list[NDArray[np.int32]] = []
 
     def keep(self, arrays: Arrays) -> None:
         """Keep what the loop has written and let it begin anew."""
@@ -42,12 +42,18 @@ class Journal:
         self._stages.append((rows >> c.STAGE_SHIFT).astype(self._small))
         self._taken.append(rows.astype(np.int32))
         arrays.control[c.JOURNAL] = 0
-        self.chose = np.flatnonzero(arrays.rows[:, c.CHOSE])
+        self.standing = arrays.rows.copy()
 
-    def taken(self) -> tuple[Array, NDArray[np.int32]]:
-        """Return how many transitions each stage took, and those of one after those of another."""
-        stages = np.concatenate(self._stages)
-        # Small numbers are sorted without comparing them.
-        sequence = np.argsort(stages, kind="stable")
-        counts = np.bincount(stages, minlength=len(self.stages))
-        return counts, np.concatenate(self._taken)[sequence]
+    def rows(self) -> tuple[NDArray[Any], NDArray[np.int32]]:
+        """Return stages and the transitions that they took, in the order of the loop."""
+        stages = np.concatenate([np.zeros(0, self._small), *self._stages])
+        return stages, np.concatenate([np.zeros(0, np.int32), *self._taken])
+
+    def forget(self) -> None:
+        """Forget the rows so far; where stages stand stays."""
+        self._stages, self._taken = [], []
+
+    @property
+    def chose(self) -> Array:
+        """Stages that went on with whichever input came first."""
+        return np.flatnonzero(self.standing[:, c.CHOSE])

@@ -18,9 +18,11 @@ from fabric.compiled.kernel_stages import (
     finish,
     forget,
     hold,
+    look,
     look_up,
     mark,
     note_outward,
+    remember,
     requested,
     see,
     send,
@@ -42,6 +44,7 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
     inputs: Counters,
     outputs: Counters,
     seen: Counters,
+    looks: Counters,
     stamps: Counters,
     marks: Counters,
     states: Counters,
@@ -67,6 +70,7 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
         inputs: channel of each port; of stage s, from its FIRST_INPUT on.
         outputs: likewise.
         seen: by input, the code of the element that was looked at last.
+        looks: by input, how many elements were looked at, and the codes of the last ones.
         stamps: clock readings of each stage, from its FIRST_STAMP on.
         marks: by input, arrivals that were noted: cycle and port.
         states: of all automata.
@@ -102,7 +106,7 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
             budget -= 1
             if budget < 0:
                 reason = c.TIRED
-            elif now > c.FAR:
+            elif now > c.FAR or stages[stage + c.FLOPS] > c.FAR:
                 reason = c.FAILS
             elif pc < end:
                 row = pc * c.OPERATION_COLUMNS
@@ -162,11 +166,12 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
             else:
                 row = state * c.STATE_COLUMNS
                 kind = states[row + c.KIND]
-                code = c.ENDED_CODE
+                code = shown = c.ENDED_CODE
                 arrival = 0
                 if kind == c.PEEK:
                     at = first + states[row + c.PORT]
-                    now, status, code = see(at, now, inputs, seen, channels, slots)
+                    status, shown = look(inputs[at], channels, slots)
+                    code = shown
                     if status != c.READY:
                         stages[stage + c.WAIT] = inputs[at]
                         note_outward(inputs[at], status, channels, control)
@@ -188,14 +193,25 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
                         reason = c.ASKS
                     else:
                         reason = write(s, number, journal, control)
+                    # What is asked for, or cannot be noted, has not been seen.
                     if reason == c.AT_REST:
-                        if kind == c.POP:
+                        if kind == c.PEEK:
+                            at = first + states[row + c.PORT]
+                            now = see(inputs[at], now, channels, slots)
+                            if shown >= 0:
+                                seen[at] = shown
+                                if states[row + c.CARRIES]:
+                                    remember(at, shown, looks)
+                        elif kind == c.POP:
                             if stages[stage + c.MARKS] > 1:
                                 stages[stage + c.CHOSE] = 1
                             stages[stage + c.ARRIVAL] = marks[(first + arrival) * 2]
                             forget(first, stages[stage + c.MARKS], arrival, marks)
                             stages[stage + c.MARKS] -= 1
                         transition = number * c.TRANSITION_COLUMNS
+                        stages[stage + c.BEFORE] = state
+                        stages[stage + c.HANDED] = code
+                        stages[stage + c.BEGAN] = transitions[transition + c.START]
                         pc = transitions[transition + c.START]
                         end = transitions[transition + c.STOP]
                         state = transitions[transition + c.NEXT]

@@ -7,6 +7,7 @@ from fabric.engine.machine_code import Counters
 
 __all__ = [
     "append",
+    "count",
     "fits",
     "has_credit",
     "has_slot",
@@ -140,24 +141,39 @@ def append(ch: int, visible: int, code: int, channels: Counters, slots: Counters
 
 
 def fits(ch: int, code: int, channels: Counters, dimensions: Counters, empties: Counters) -> bool:
-    """Count what is to be sent, once; False where it refutes a shape that the program states."""
+    """Whether what is to be sent keeps to the shape that the program states."""
     row = ch * c.CHANNEL_COLUMNS
-    if channels[row + c.COUNTED] < 0 or channels[row + c.NOTED] > channels[row + c.SENT]:
+    if channels[row + c.COUNTED] < 0:
         return True
-    channels[row + c.NOTED] += 1
     level = min(code & (c.BARE - 1), channels[row + c.RANK])
-    return count(channels[row + c.COUNTED], code, level, dimensions, empties)
+    is_bare = code & c.BARE
+    empty = empties[code >> c.KIND_SHIFT] if is_bare else 0
+    more = 0 if is_bare else 1
+    row = channels[row + c.COUNTED] * c.DIMENSION_COLUMNS
+    for dimension in range(level):
+        size = dimensions[row + c.SIZE] + more
+        more = 0
+        if dimension >= empty or size:
+            claimed = dimensions[row + c.CLAIMED]
+            if claimed >= 0 and size != claimed:
+                return False
+            more = 1
+        row += c.DIMENSION_COLUMNS
+    return True
 
 
-def count(first: int, code: int, level: int, dimensions: Counters, empties: Counters) -> bool:
+def count(ch: int, code: int, channels: Counters, dimensions: Counters, empties: Counters) -> None:
     """Count an element in the groups that it closes; see ``AssumedSink``."""
+    row = ch * c.CHANNEL_COLUMNS
+    if channels[row + c.COUNTED] < 0:
+        return
+    level = min(code & (c.BARE - 1), channels[row + c.RANK])
+    row = channels[row + c.COUNTED] * c.DIMENSION_COLUMNS
     empty = 0
-    row = first * c.DIMENSION_COLUMNS
     if code & c.BARE:
         empty = empties[code >> c.KIND_SHIFT]
     else:
         dimensions[row + c.SIZE] += 1
-    is_right = True
     for dimension in range(level):
         size = dimensions[row + c.SIZE]
         if dimension >= empty or size:
@@ -165,8 +181,5 @@ def count(first: int, code: int, level: int, dimensions: Counters, empties: Coun
             dimensions[row + c.GROUPS] += 1
             dimensions[row + c.LEAST] = min(dimensions[row + c.LEAST], size)
             dimensions[row + c.MOST] = max(dimensions[row + c.MOST], size)
-            claimed = dimensions[row + c.CLAIMED]
-            is_right = is_right and (claimed < 0 or size == claimed)
             dimensions[row + c.DIMENSION_COLUMNS + c.SIZE] += 1
         row += c.DIMENSION_COLUMNS
-    return is_right

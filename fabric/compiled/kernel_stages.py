@@ -5,6 +5,7 @@ from __future__ import annotations
 from fabric.compiled import columns as c
 from fabric.compiled.kernel_channels import (
     append,
+    count,
     fits,
     has_credit,
     has_slot,
@@ -24,9 +25,11 @@ __all__ = [
     "finish",
     "forget",
     "hold",
+    "look",
     "look_up",
     "mark",
     "note_outward",
+    "remember",
     "requested",
     "see",
     "send",
@@ -56,7 +59,7 @@ def send(
     """
     row = ch * c.CHANNEL_COLUMNS
     what = operations[operation + c.WHAT]
-    # As a task does, before it waits for a credit.
+    # As a task finds it, before it waits for a credit.
     if what != c.RESERVE and not fits(ch, code, channels, dimensions, empties):
         return now, c.READY, c.FAILS
     if what != c.PUT:
@@ -76,33 +79,30 @@ def send(
     if what == c.SEND_AT:
         visible = max(visible, requested + operations[operation + c.AMOUNT])
     append(ch, visible, code, channels, slots)
+    count(ch, code, channels, dimensions, empties)
     return now, c.READY, c.AT_REST
 
 
-def see(
-    at: int,
-    now: int,
-    inputs: Counters,
-    seen: Counters,
-    channels: Counters,
-    slots: Counters,
-) -> tuple[int, int, int]:
-    """Look at the next element of an input.
+def look(ch: int, channels: Counters, slots: Counters) -> tuple[int, int]:
+    """Look what is next on a channel.
 
     Returns:
-        The clock; the status the stage has then; the code.
+        The status that who waits for it has; the code.
     """
-    ch = inputs[at]
     row = ch * c.CHANNEL_COLUMNS
     if channels[row + c.SENT] > channels[row + c.TAKEN]:
-        slot = head(ch, channels)
-        waited = max(0, slots[slot + c.VISIBLE] - now)
+        return c.READY, slots[head(ch, channels) + c.CODE]
+    return (c.NO_ELEMENT if channels[row + c.CLOSED] < 0 else c.READY), c.ENDED_CODE
+
+
+def see(ch: int, now: int, channels: Counters, slots: Counters) -> int:
+    """See the next element of a channel, or its end, which is there; return the clock."""
+    row = ch * c.CHANNEL_COLUMNS
+    if channels[row + c.SENT] > channels[row + c.TAKEN]:
+        waited: int = max(0, slots[head(ch, channels) + c.VISIBLE] - now)
         channels[row + c.EMPTY] += waited
-        seen[at] = slots[slot + c.CODE]
-        return now + waited, c.READY, seen[at]
-    if channels[row + c.CLOSED] < 0:
-        return now, c.NO_ELEMENT, c.ENDED_CODE
-    return see_end(ch, now, channels), c.READY, c.ENDED_CODE
+        return now + waited
+    return see_end(ch, now, channels)
 
 
 def work(
@@ -125,8 +125,6 @@ def work(
         return now + waited
     if what == c.COMPUTE:
         stages[stage + c.FLOPS] += amount
-        if stages[stage + c.FLOPS] > c.FAR:
-            return c.FAR + 1
     else:
         stamps[stages[stage + c.FIRST_STAMP] + operations[operation + c.STAMP]] = now
     return now
@@ -202,6 +200,13 @@ def submit(
     submitted[at + 1] = operations[operation + c.AMOUNT]
     submitted[at + 2] = number
     control[c.SUBMITTED] += 1
+
+
+def remember(at: int, code: int, looks: Counters) -> None:
+    """Remember the element that an operator looks at."""
+    row = at * (c.LOOKS + 1)
+    looks[row + 1 + looks[row] % c.LOOKS] = code
+    looks[row] += 1
 
 
 def mark(first: int, number: int, cycle: int, port: int, marks: Counters) -> None:

@@ -67,6 +67,7 @@ class Recording:
         self.memory: tuple[object, ...] | None = None
         self.shown: dict[int, object] = {}
         self._moves = 0
+        self._latest: _Reading | None = None
         self._repeats = False
         self._has_notes = self._has_repeats = False
         self._kept: list[weakref.ref[_Reading]] = []
@@ -94,6 +95,7 @@ class Recording:
     def moved(self) -> None:
         """Know that the clock may have moved."""
         self._moves += 1
+        self._latest = None
 
     def send(self, what: int, port: int, element: Element, asked: _Stamp | None = None) -> None:
         """Note that ``element`` is sent or put."""
@@ -121,13 +123,17 @@ class Recording:
             raise UnfitError
 
     def clock(self) -> _Stamp:
-        """Return a reading of the clock."""
-        latest = self._kept[-1]() if self._kept else None
-        if latest is None or latest.moves != self._moves:
+        """Return a reading of the clock.
+
+        Raises:
+            UnfitError: more are kept than the loop has room for.
+        """
+        latest = self._latest
+        if latest is None:
             number = len(self._kept) % c.STAMPS
-            if len(self._kept) >= c.STAMPS and (old := self._kept[-c.STAMPS]()) is not None:
-                old.number = -1
-            latest = _Reading(number, self._moves)
+            if len(self._kept) >= c.STAMPS and self._kept[-c.STAMPS]() is not None:
+                raise UnfitError
+            latest = self._latest = _Reading(number, self._moves)
             self.operations.append([c.NOTE, 0, 0, -1, 0, number])
             self._has_notes = True
             self._kept.append(weakref.ref(latest))
@@ -158,13 +164,13 @@ class Recording:
     def stretch(self) -> list[list[int]]:
         """Return the operations so far and begin anew; readings that nobody keeps are left out."""
         operations = self.operations
+        self.moved()
         if self._has_notes and not self._has_repeats:
             used = {row[5] for row in operations if row[0] == c.SEND_AT}
             used.update(kept.number for each in self._kept if (kept := each()) is not None)
             operations = [row for row in operations if row[0] != c.NOTE or row[5] in used]
         self.operations = []
         self._has_notes = self._has_repeats = False
-        self.moved()
         return operations
 
     def turned(self) -> tuple[object, ...] | None:

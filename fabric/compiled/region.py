@@ -5,7 +5,7 @@ To the clock and to the channels at its boundary each of them is a unit like any
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,18 +15,20 @@ from fabric.compiled import columns as c
 from fabric.compiled.arrays import Arrays
 from fabric.compiled.boundary import Boundary
 from fabric.compiled.codes import UncodedError
+from fabric.compiled.leaving import Leaving, leave
+from fabric.compiled.past import Standing
 from fabric.compiled.publication import publish
 from fabric.compiled.recording import UnfitError
+from fabric.engine.channel import Channel
 from fabric.engine.strand import Strand
 from fabric.engine.unit import Wait
 from fabric.telling.causes import Operation
+from fabric.telling.users_code import pass_signals
 
 if TYPE_CHECKING:
     from fabric.compiled.journal import Journal
     from fabric.compiled.likeness import Likeness
-    from fabric.engine.clock import VirtualClock
-    from fabric.engine.off_chip import OffChip
-    from fabric.engine.on_chip import OnChipMemory
+    from fabric.compiled.views import Views
 
 __all__ = ["Region"]
 
@@ -63,7 +65,9 @@ class Region:
     """Runs stages.
 
     Attributes:
-        gave_up: it came upon something that cannot be written down.
+        has_left: it came upon something that cannot be written down, and its operators are tasks.
+        may_leave: they may go on as such; else the run is given up, to begin again.
+        gave_up: it was.
         indices: of the nodes whose operators are in it.
         likeness: what has told the program's operators apart.
         journal: what they do, where the run is recorded.
@@ -71,40 +75,39 @@ class Region:
 
     def __init__(
         self,
-        clock: VirtualClock,
-        on_chip: OnChipMemory,
-        off_chip: OffChip | None,
         arrays: Arrays,
         likeness: Likeness,
-        may_begin_again: Callable[[], bool],
+        views: Views,
         journal: Journal | None = None,
     ) -> None:
         """Let the stages of ``arrays`` stand before their first elements.
 
         Args:
-            clock: of the run, as the memories.
-            on_chip: see above.
-            off_chip: see above.
             arrays: of the stages.
             likeness: see above.
-            may_begin_again: whether nobody would see that the run was begun twice.
+            views: what each node sees.
             journal: see above.
         """
-        self._clock: Final = clock
-        self._on_chip: Final = on_chip
-        self._off_chip: Final = off_chip
+        self._views: Final = views
+        self._clock: Final = views.clock
+        self._on_chip: Final = views.on_chip
+        self._off_chip: Final = views.off_chip
         self._arrays: Final = arrays
-        self._may_begin_again: Final = may_begin_again
         self._boundary: Final = Boundary(arrays)
         self.likeness: Final = likeness
         self.journal: Final = journal
-        self.gave_up = False
+        self.has_left = self.gave_up = False
+        self.may_leave = True
+        self._is_over = False
         self.indices: Final = frozenset(stage.unit.index for stage in arrays.stages)
         self._over: Final = trio.Event()
         self._woken = list(range(len(arrays.stages)))
         self._touched: list[int] = []
         self._scheduled = False
         self._pacing: set[int] = set()
+        self._unsubmitted: list[list[int]] = []
+        self._refused: dict[int, BaseException] = {}
+        self._standing: dict[int, Standing] = {}
         self._is_published = True
         self._waiting: Final = Wait(Operation.RECEIVE, (), 0)
         self._strand: Final = Strand()
@@ -114,9 +117,18 @@ class Region:
             stage.unit.strand = _Woken(touch, number)
 
     async def run(self) -> None:
-        """Let the stages go on, as the conductor does, until all of them have ended."""
+        """Let the stages go on, as the conductor does, until all of them have ended or left."""
         self._schedule()
         await self._over.wait()
+
+    @property
+    def left(self) -> Iterable[int]:
+        """The nodes whose operators have left it, and are to go on as tasks."""
+        return tuple(self._standing)
+
+    def standing(self, index: int) -> Standing | None:
+        """Return from where the operator of node ``index`` goes on; None where it has not begun."""
+        return self._standing.pop(index, None)
 
     def _schedule(self) -> None:
         if not self._scheduled:
@@ -134,16 +146,15 @@ class Region:
         """Let the stages go on until all of them wait."""
         self._scheduled = False
         clock = self._clock
-        if clock.stopped:
+        if clock.stopped or self.has_left:
             return
         self._is_published = False
         try:
-            touched, self._touched = self._touched, []
-            for stage in touched:
-                self._absorb(stage)
+            self._absorb_touched()
             while True:
                 self._arrays.link()
                 if not self._run():
+                    self._boundary.disarm()
                     clock.conductor.pause()
                     self._schedule()
                     return
@@ -152,9 +163,21 @@ class Region:
                 if not self._boundary.arm():
                     break
         except (UnfitError, UncodedError, OverflowError):
-            self.gave_up = True
-            clock.stopping = True
-        self._rest()
+            if self.may_leave:
+                self._leave()
+            else:
+                self._give_up()
+        else:
+            self._rest()
+
+    def _absorb_touched(self) -> None:
+        absorbed = 0
+        try:
+            for stage in self._touched:
+                self._absorb(stage)
+                absorbed += 1
+        finally:
+            del self._touched[:absorbed]
 
     def _absorb(self, stage: int) -> None:
         """Let a stage that was woken go on, where what it waited for is there."""
@@ -184,7 +207,7 @@ class Region:
                 automaton.ask(int(control[c.ASKED_STATE]), int(control[c.ASKED_CODE]))
                 arrays.link()
                 asked += 1
-                if not arrays.pays() and self._may_begin_again():
+                if not arrays.pays():
                     raise UnfitError
             elif reason == c.FAILS:
                 raise UnfitError
@@ -200,13 +223,10 @@ class Region:
     def _submit(self) -> None:
         """Hand bursts to the memory off chip."""
         arrays = self._arrays
-        count = int(arrays.control[c.SUBMITTED])
-        if not count:
-            return
-        assert self._off_chip is not None
-        arrays.control[c.SUBMITTED] = 0
+        asked = self._asked_for()
         bursts, rows = arrays.codes.bursts, arrays.rows
-        for number, size, tile in arrays.submitted[:count].tolist():
+        for at, (number, size, tile) in enumerate(asked):
+            assert self._off_chip is not None
             stage = arrays.stages[number]
             unit, region = stage.unit, stage.region
             assert region is not None
@@ -214,10 +234,62 @@ class Region:
             unit.now = rows.item(number, c.NOW)
             try:
                 self._off_chip.submit(unit, burst)
-            except Exception as error:
-                # Tasks get as far, and say whose it is.
+            except BaseException as error:
+                pass_signals(error)
+                # Its task says whose it is.
+                self._refused[number] = error
+                self._unsubmitted = asked[at + 1 :]
                 raise UnfitError from error
             unit.off_chip_bytes += burst.rows * burst.row_bytes
+
+    def _asked_for(self) -> list[list[int]]:
+        """Return which stages wait for bursts that were not submitted, their sizes and tiles."""
+        arrays = self._arrays
+        count = int(arrays.control[c.SUBMITTED])
+        if not count:
+            return []
+        arrays.control[c.SUBMITTED] = 0
+        asked: list[list[int]] = arrays.submitted[:count].tolist()
+        return asked
+
+    def _leave(self) -> None:
+        """Let all operators go on as tasks, from where they stand."""
+        arrays, clock, views = self._arrays, self._clock, self._views
+        bursts = arrays.codes.bursts
+        asked = {
+            number: (*bursts[size], tile)
+            for number, size, tile in (*self._unsubmitted, *self._asked_for())
+        }
+        self.keep_journal()
+        observation = views.observation
+        leave(arrays, self._boundary, Channel.open if observation is None else observation.open)
+        leaving = Leaving(
+            arrays, asked=asked, refused=self._refused, answered=frozenset(self._touched)
+        )
+        nodes = views.nodes
+        left = [number for number, stage in enumerate(arrays.stages) if not stage.unit.finished]
+        units = {arrays.stages[number].unit for number in left}
+        for number in left:
+            unit = arrays.stages[number].unit
+            unit.wait, unit.strand = None, Strand()
+            ports = views[unit.index]
+            self._standing[unit.index] = Standing(
+                nodes[unit.index].operator, ports, arrays.codes, leaving.place(number)
+            )
+        clock.forget_pacing(units)
+        # Those that were woken count as running already.
+        clock.leave(len(self._woken) - len(left))
+        self.has_left = True
+        self._end()
+        self._over.set()
+
+    def _give_up(self) -> None:
+        """Let nothing go on here."""
+        self.publish()
+        self.keep_journal()
+        self.has_left = self.gave_up = True
+        self._end()
+        self._over.set()
 
     def _rest(self) -> None:
         """Count the stages that were woken as waiting."""
@@ -246,10 +318,20 @@ class Region:
             self._is_published = True
             publish(self._arrays, self._boundary)
 
+    def keep_journal(self) -> None:
+        """Let the journal, where there is one, have all that was done so far."""
+        if self.journal is not None and not self._is_over:
+            self.journal.keep(self._arrays)
+
     def close(self) -> None:
         """Forget all but what was published: the run is over."""
+        if self.has_left:
+            return
+        self.keep_journal()
+        self._end()
+
+    def _end(self) -> None:
         for automaton in {stage.automaton for stage in self._arrays.stages}:
             automaton.close()
-        if self.journal is not None:
-            self.journal.keep(self._arrays)
+        self._is_published = self._is_over = True
         del self._arrays, self._boundary

@@ -25,7 +25,8 @@ class Views:
     """The ports of each node, made when they are asked for: compiled operators never ask.
 
     Attributes:
-        units, inputs, outputs: of each node.
+        nodes: of the program.
+        units, inputs, outputs: of each of them.
         clock, off_chip, on_chip, observation: see ``Ports``.
     """
 
@@ -52,6 +53,7 @@ class Views:
         self.off_chip: Final = off_chip
         self.on_chip: Final = on_chip
         self.observation: Final = observation
+        self.nodes: Final = plan.nodes
         self._plan: Final = plan
         self._functional: Final = functional
         self._stored: Final = stored

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.deadlock.waits import channels_of, is_lost, lost_room, wait_of
 from fabric.telling.causes import Operation
+from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +42,7 @@ def needs(unit: UnitState, state: RunState) -> str:
     """Say what would let ``unit`` go on."""
     wait = wait_of(unit)
     if wait.operation is Operation.CAPACITY:
-        return f"{dict(state.on_chip.requests)[unit.number]:,} bytes on chip"
+        return f"{counted(dict(state.on_chip.requests)[unit.number], 'byte')} on chip"
     if wait.operation is Operation.SEND:
         channel = _channel(wait, state)
         return f"a slot in {channel.option} for element {channel.sent + 1:,}"
@@ -88,7 +89,8 @@ def _holders(state: RunState) -> str:
     memory = state.on_chip
     shares = [f"{state.units[owner].name} holds {held:,}" for owner, held in memory.held or ()]
     more = f" and {len(shares) - _THROUGH:,} more hold the rest" if len(shares) > _THROUGH else ""
-    whole = f"Of {memory.capacity_bytes:,} bytes on chip {', '.join(shares[:_THROUGH])}{more}"
+    room = counted(memory.capacity_bytes or 0, "byte")
+    whole = f"Of {room} on chip {', '.join(shares[:_THROUGH])}{more}"
     lost = " and ".join(owner.name for owner in lost_room(state)[:_THROUGH])
     return f"{whole}. The readers of {lost} have ended" if lost else whole
 
@@ -176,6 +178,7 @@ def _clause(unit: UnitState, state: RunState, told: Mapping[int, Expected]) -> s
             f"{name} needs element {channel.taken + 1:,} from "
             f"{state.units[channel.producer].name}, which ended at cycle "
             f"{channel.closed_cycle:,} after {count:,}{of} {noun}{_stops(wait)}"
+            f"{_asked_by(unit, channel, state)}"
         )
     group = _group(wait, state, told)
     return f"{name} {f'{group} and ' if group else ''}needs {needs(unit, state)}"
@@ -188,6 +191,16 @@ def _stops(wait: WaitState) -> str:
     seen, awaited = wait.stops
     last = f"a stop of level {seen:,}" if seen else "no stop"
     return f"; its last element carries {last}, and one of level {awaited:,} is awaited"
+
+
+def _asked_by(unit: UnitState, channel: ChannelState, state: RunState) -> str:
+    """Say which selector asked a merge for what its stream no longer has."""
+    steering = [
+        each
+        for each in state.channels
+        if each.consumer == unit.number and each.carries == "selector" and each != channel
+    ]
+    return "".join(f"; selector {each.taken:,} of {each.option} asks for it" for each in steering)
 
 
 def _group(wait: WaitState, state: RunState, told: Mapping[int, Expected]) -> str:

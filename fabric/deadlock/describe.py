@@ -24,6 +24,7 @@ from fabric.deadlock.text import one_line
 from fabric.deadlock.waits import Stuck, channels_of, find_stuck, wait_of
 from fabric.state.expected import expected_of
 from fabric.telling.causes import Cause, Operation
+from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -117,7 +118,8 @@ def explain_livelock(state: RunState, plan: Plan, found: Livelock) -> DeadlockRe
         ],
         channels=[],
         cause=(
-            f"{names}{more} pass elements on and on. For {found.cycles:,} cycles no sink received, "
+            f"{names}{more} pass elements on and on. For {counted(found.cycles, 'cycle')} no "
+            f"sink received, "
             "no unit charged work, and no burst of the HBM completed. This is a "
             "heuristic: --livelock-cycles sets how long it waits."
         ),
@@ -145,7 +147,8 @@ def _circling(unit: UnitState, place: Place | None, steps: int) -> Loop:
         units=[alone],
         channels=[],
         cause=(
-            f"{unit.name} goes round in a loop of its own{where}. In {steps:,} charges, or a tenth "
+            f"{unit.name} goes round in a loop of its own{where}. In "
+            f"{counted(steps, 'charge')}, or a tenth "
             "as many waits for a cycle, it sent and received nothing. This is a heuristic: "
             "--livelock-cycles sets how many."
         ),

@@ -22,6 +22,7 @@ from fabric.deadlock.document import Capacity, Depth, EveryChannel, Front, Remed
 from fabric.deadlock.lowering import Lowered, lowered
 from fabric.deadlock.search import EFFORT_ELEMENTS, Search
 from fabric.telling.causes import Cause
+from fabric.telling.wording import counted
 from fabric.wiring.initial import Initial, any_value
 
 if TYPE_CHECKING:
@@ -234,5 +235,4 @@ def _why_not(search: Search, change: Change, outcome: Outcome) -> str:
 
 def _gave_up(doing: str, search: Search) -> str:
     """Say that the effort was used up."""
-    runs = "1 run" if search.trials == 1 else f"{search.trials:,} runs"
-    return f"gave up {doing} after {runs} and {EFFORT_ELEMENTS:,} elements"
+    return f"gave up {doing} after {counted(search.trials, 'run')} and {EFFORT_ELEMENTS:,} elements"

@@ -24,6 +24,7 @@ from fabric.deadlock.document import (
 )
 from fabric.telling.causes import Operation
 from fabric.telling.place import Place
+from fabric.telling.wording import counted
 
 __all__ = ["LINES", "one_line", "report_lines"]
 
@@ -93,7 +94,7 @@ def _verdict(report: DeadlockReport) -> str:
     first = report.loops[0]
     count = sum(len(loop.units) for loop in report.loops)
     if len(report.loops) > 1:
-        what = f"{_operators(count)} in {len(report.loops):,} loops"
+        what = f"{_operators(count)} in {counted(len(report.loops), 'loop')}"
     elif first.units[0].operation == "circling":
         what = f"{first.units[0].unit} moves nothing and goes on"
     elif report.code == "FAB-L001":
@@ -148,7 +149,7 @@ def _loop(loop: Loop) -> list[str]:
             rows.append((f"{number:>3}", label, state, count, "", _since(units[0]), _at(units[0])))
             number += len(units)
     if len(rows) > _ROWS:
-        left_out = ("  :", f"{len(rows) - _ROWS + 1:,} more lines in deadlock.json")
+        left_out = ("  :", f"{counted(len(rows) - _ROWS + 1, 'more line')} in deadlock.json")
         rows[_FIRST_ROWS : _FIRST_ROWS + len(rows) - _ROWS + 1] = [left_out]
     lines = _aligned(rows, "  ")
     first, last = loop.units[0], loop.units[-1]
@@ -204,7 +205,9 @@ def _others(loops: Sequence[Loop], first: Loop) -> list[str]:
             times = f", x {count:,}" if count > 1 else ""
             lines.append(f"    {shown.code}  {names}{more}{times}{same}")
     if len(lines) > _LOOPS:
-        lines[_LOOPS - 1 :] = [f"    {len(lines) - _LOOPS + 1:,} more kinds in deadlock.json"]
+        lines[_LOOPS - 1 :] = [
+            f"    {counted(len(lines) - _LOOPS + 1, 'more kind')} in deadlock.json"
+        ]
     return _section("other loops", lines)
 
 
@@ -227,7 +230,7 @@ def _remedies(report: DeadlockReport) -> list[str]:
     if remedy.cycles is None:
         hints = list(dict.fromkeys(loop.hint for loop in report.loops if loop.hint))
         if len(hints) > _LOOPS:
-            hints[_LOOPS - 1 :] = [f"And so on for {len(hints) - _LOOPS + 1:,} more loops"]
+            hints[_LOOPS - 1 :] = [f"And so on for {counted(len(hints) - _LOOPS + 1, 'more loop')}"]
         lines = [_wrapped(f"{sentence}.", 3) for sentence in (remedy.why_not, *hints)]
         return every or _section("remedy", [line for sentence in lines for line in sentence])
     how = "channel by channel" if every else "checked by a re-run"
@@ -252,14 +255,14 @@ def _rejected(found: Capacity | Depth | Front, less: int) -> str:
 def _changes(remedy: Remedy) -> Iterator[tuple[str, ...]]:
     if remedy.capacity is not None:
         found = remedy.capacity
-        change = f"capacity {found.before_bytes:,} -> {found.after_bytes:,} bytes"
+        change = f"capacity {found.before_bytes:,} -> {counted(found.after_bytes, 'byte')}"
         key = f"[on_chip] capacity_bytes = {found.after_bytes}"
         yield change, key, _rejected(found, found.after_bytes - 1)
     for front in remedy.initial[:_FRONTS]:
         change = f"begin the loop at {Place(front.file, front.line).brief}"
         yield change, f"connect({front.write})", _rejected(front, front.count - 1)
     if len(remedy.initial) > _FRONTS:
-        yield (f"and {len(remedy.initial) - _FRONTS:,} more loops in deadlock.json",)
+        yield (f"and {counted(len(remedy.initial) - _FRONTS, 'more loop')} in deadlock.json",)
     for depth in remedy.depths[:_DEPTHS]:
         change = f"depth of {depth.option} {depth.before:,} -> {depth.after:,}"
         yield change, f"--depth {depth.option}={depth.after}", _rejected(depth, depth.after - 1)

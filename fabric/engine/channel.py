@@ -191,12 +191,15 @@ class Channel(ChannelCounters):
         if self.writer is not None:
             self._wake_writer()
 
-    def collect(self) -> Iterable[int]:
-        """Return when each credit is usable that the producer has not been given so far."""
-        usable_cycles = self._returned
-        self._spent += len(usable_cycles)
+    @property
+    def returned_cycles(self) -> Iterable[int]:
+        """When each credit is usable that the producer has not been given so far."""
+        return self._returned
+
+    def collect(self) -> None:
+        """Know that the producer has been given them elsewhere."""
+        self._spent += len(self._returned)
         self._returned = deque()
-        return usable_cycles
 
     def grow(self, slots: int) -> None:
         """Add ``slots``, also while the producer waits for one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from fabric.engine.hop import ONE_CYCLE, Hop
@@ -202,6 +202,38 @@ class ChannelCounters:
         self._bare_stops = bare_stops
         self.full_cycles = full_cycles
         self.credit_cycles = credit_cycles
+
+    def resume_sending(
+        self,
+        unused_slots: int,
+        usable_cycles: Sequence[int],
+        reserved: int,  # noqa: ARG002 - for who watches
+    ) -> None:
+        """Let the producer go on, who was counted elsewhere.
+
+        Args:
+            unused_slots: that were never used.
+            usable_cycles: of credits that it had there and has not spent.
+            reserved: slots that nothing has been put into.
+        """
+        self.credits = deque([0] * min(unused_slots, GRANT))
+        self._ungranted = unused_slots - len(self.credits)
+        self._spent -= len(usable_cycles)
+        self._returned = deque((*usable_cycles, *self._returned))
+        self.writer = None
+
+    def resume_receiving(self, usable_cycles: Sequence[int]) -> None:
+        """Let the consumer go on, who was counted elsewhere.
+
+        ``usable_cycles`` are of its last dequeues, for as many slots as were ever in use at once;
+        none where that is all slots.
+        """
+        self._recent = deque(usable_cycles)
+        self.queue = deque(self.queue)
+        self.reader = None
+
+    def looked(self) -> None:
+        """Know that the consumer, who was elsewhere, has looked at the next element."""
 
     def hold(self, queue: Iterable[tuple[int, Element]]) -> None:
         """Hold what is held elsewhere, visible in these cycles."""

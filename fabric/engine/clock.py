@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from fabric.engine.conductor import Conductor
@@ -165,6 +165,10 @@ class VirtualClock:
     def note_pacing(self, unit: Unit) -> None:
         """Wake ``unit``, which is too far ahead, when no other unit can run."""
         self._pacing.append(unit)
+
+    def forget_pacing(self, units: Collection[Unit]) -> None:
+        """Wake none of ``units`` that were too far ahead: they go on."""
+        self._pacing = [unit for unit in self._pacing if unit not in units]
 
     def leave(self, units: int = 1) -> None:
         """Count so many units less that can run."""

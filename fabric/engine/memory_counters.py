@@ -9,7 +9,9 @@ __all__ = ["BusCycles", "ChannelTraffic", "ClientTraffic", "MemoryCounters"]
 
 @dataclass(frozen=True, slots=True)
 class BusCycles:
-    """Cycles of data buses, one a pseudo channel, by what became of them; each is counted once.
+    """Cycles of data buses, one a pseudo channel, by what became of them.
+
+    Each cycle up to the end of the last data is counted once.
 
     Attributes:
         data: carried data.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
@@ -12,7 +13,6 @@ from fabric.engine.channel import Channel
 from fabric.engine.channel_counters import NOTHING
 from fabric.engine.observer import ELSEWHERE
 from fabric.engine.reading import Reading
-from fabric.engine.weaving import woven
 
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
@@ -27,8 +27,7 @@ __all__ = ["ObservedChannel"]
 class ObservedChannel(Channel):
     """A channel that keeps how each of its elements was sent until it is dequeued.
 
-    ``send`` and ``receive`` are made from those of ``Channel``, because a call more would cost more
-    than to tell; the others call them.
+    Its operations are those of ``Channel``, which they call.
 
     Attributes:
         number: its place in edge order.
@@ -75,23 +74,26 @@ class ObservedChannel(Channel):
     @property
     def held(self) -> list[tuple[Element, Sent, Stamp | None]]:
         """What is sent and not dequeued, oldest first: elements, how they were sent and seen."""
-        # An element that is just being sent or dequeued may be here or there only.
-        sent = list(self._sent)[max(0, len(self._sent) - len(self.queue)) :]
-        held = zip(self.queue, sent, strict=False)
+        # An element that is just being sent or dequeued may be here or there only; of those that
+        # a unit without a task has fetched nothing is known any more.
+        count = min(len(self._sent), len(self.queue))
+        queue = islice(self.queue, len(self.queue) - count, None)
+        sent = islice(self._sent, len(self._sent) - count, None)
         return [
             (element, stamps, None if place else self._seen)
-            for place, ((_, element), stamps) in enumerate(held)
+            for place, ((_, element), stamps) in enumerate(zip(queue, sent, strict=True))
         ]
 
-    send = woven(
-        Channel.send,
-        before={
-            "now = self.producer.now": "before = self.producer.now",
-            "self.queue.append((now + self.forward_cycles, element))": (
-                "self._sent.append((self._next_order(), now, now - before))"
-            ),
-        },
-    )
+    @override
+    def send(self, element: Element) -> Awaitable[None]:
+        if not self.credits:
+            return self._with_more_credits(self.send, element)
+        unit = self.producer
+        before = unit.now
+        done = Channel.send(self, element)
+        now = unit.now
+        self._sent.append((self._next_order(), now, now - before))
+        return done
 
     @override
     async def send_at(self, element: Element, requested_cycle: int) -> None:
@@ -120,17 +122,18 @@ class ObservedChannel(Channel):
         self._sent.append((self._next_order(), self.producer.now, waited, -1, order, cycle))
         Channel.put(self, element)
 
-    receive = woven(
-        Channel.receive,
-        before={
-            "queue = self.queue": "if self._seen is not None: return self.take()",
-            "unit = self.consumer": "before = self.consumer.now",
-            "return element": (
-                "seen = self._next_order(), now, now - before; "
-                "self._transferred(element, self._sent.popleft(), seen, None)"
-            ),
-        },
-    )
+    @override
+    async def receive(self) -> Element | None:
+        if self._seen is not None:
+            return self.take()
+        unit = self.consumer
+        before = unit.now
+        element = await Channel.receive(self)
+        if element is not None:
+            now = unit.now
+            seen = self._next_order(), now, now - before
+            self._transferred(element, self._sent.popleft(), seen, None)
+        return element
 
     @override
     async def peek(self) -> Element | None:
@@ -160,6 +163,24 @@ class ObservedChannel(Channel):
         hop = self.forward_cycles
         self._sent.extend((ELSEWHERE, visible - hop, 0) for visible, _ in sent)
         Channel.hand_over(self, sent, closed_cycle)
+
+    @override
+    def resume_sending(
+        self, unused_slots: int, usable_cycles: Sequence[int], reserved: int
+    ) -> None:
+        Channel.resume_sending(self, unused_slots, usable_cycles, reserved)
+        self.reserved.extend([(ELSEWHERE, self.producer.now, 0)] * reserved)
+
+    @override
+    def resume_receiving(self, usable_cycles: Sequence[int]) -> None:
+        Channel.resume_receiving(self, usable_cycles)
+        hop, held = self.forward_cycles, len(self.queue) - len(self._sent)
+        visible = [cycle for cycle, _ in islice(self.queue, held)]
+        self._sent.extendleft((ELSEWHERE, cycle - hop, 0) for cycle in reversed(visible))
+
+    @override
+    def looked(self) -> None:
+        self._seen = ELSEWHERE, self.consumer.now, 0
 
     @override
     def fetch(self) -> Sequence[tuple[int, Element]]:

@@ -6,7 +6,7 @@ what has happened after it has: nobody who watches changes a cycle.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -93,7 +93,7 @@ class Observer:
             nothing is told but its bursts; on a channel to a task, its sendings are ELSEWHERE.
     """
 
-    needs_tasks: ClassVar[bool] = True
+    needs_tasks: bool = True
 
     def begin(self, units: Sequence[Unit], next_order: Callable[[], int]) -> None:
         """A machine is being built.

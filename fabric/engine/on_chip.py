@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from fabric.engine.unit import Unit, Wait
 from fabric.telling.causes import Operation
 from fabric.telling.errors import CapacityError
+from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
     from fabric.engine.clock import VirtualClock
@@ -97,8 +98,8 @@ class OnChipMemory:
                 # Others may be behind in their own time: what is free is known when they are not.
                 await self._clock.reach(unit, unit.now)
                 raise CapacityError(
-                    f"{unit.name}: {what} takes {total_bytes:,} bytes: expected at most the "
-                    f"on-chip capacity of {self.capacity_bytes:,} bytes, of which "
+                    f"{unit.name}: {what} takes {counted(total_bytes, 'byte')}: expected at most "
+                    f"the on-chip capacity of {counted(self.capacity_bytes, 'byte')}, of which "
                     f"{self._free_bytes(unit.now):,} are free",
                     file=unit.place.file,
                     line=unit.place.line,

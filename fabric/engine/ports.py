@@ -278,6 +278,10 @@ class Arrivals:
             self._observation.arrived(source, source.taken)
         return source
 
+    def resume(self, shown: list[tuple[int, Source]], cycle: int) -> None:
+        """List ``shown``, with the cycles they came in; the one returned last came in ``cycle``."""
+        self._shown, self._cycle = shown, cycle
+
     def busy_until(self, cycles: int) -> None:
         """Let the unit be busy until ``cycles`` after the arrival of the input returned last."""
         charged_cycles = max(0, self._cycle + cycles - self._unit.now)

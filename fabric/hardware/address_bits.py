@@ -20,7 +20,7 @@ from operator import xor
 from typing import Final, NamedTuple, TypeAlias
 
 from fabric.telling.errors import ConfigurationError
-from fabric.telling.wording import one_of
+from fabric.telling.wording import counted, one_of
 
 __all__ = ["REQUEST_NUMBER_BITS", "Widths", "address_bits"]
 
@@ -129,7 +129,8 @@ def _pieces(mapping: tuple[str, ...], widths: Widths) -> list[_Piece]:
     for field in open_:
         if open_.count(field) > 1:
             raise ConfigurationError(
-                f"mapping has {field} {open_.count(field)} times without a number of bits: "
+                f"mapping has {field} {counted(open_.count(field), 'time')} without a number "
+                f"of bits: "
                 "expected one that takes what the others leave"
             )
     all_ = {**widths, "row": _ROW_BITS}

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from fabric.arguments.checks import Unfit
-from fabric.arguments.described import Described, checked, field_checks
+from fabric.arguments.described import Described, checked
+from fabric.arguments.sections import described_section
 from fabric.hardware.description import Hardware, OffChipDescription
 from fabric.hardware.models import MODELS
 from fabric.telling.errors import ConfigurationError
-from fabric.telling.wording import one_of
+from fabric.telling.toml_file import read_toml
+from fabric.telling.wording import found_text, one_of
 
 __all__ = ["load_hardware", "varied_hardware"]
 
-_AT_LINE = re.compile(r" \(at line (?P<line>\d+), column \d+\)$")
+_EXPECTED: Final = "a hardware description in TOML"
 
 
 @checked
@@ -30,7 +29,7 @@ def load_hardware(path: Path | str) -> Hardware:
         ConfigurationError: the file cannot be read, is not TOML, or has a section, a key or a value
             that is not known.
     """
-    return _described(_read(Path(path), str(path)), str(path))
+    return _described(read_toml(Path(path), _EXPECTED), str(path))
 
 
 def varied_hardware(path: Path | None, keys: Mapping[str, object]) -> Hardware:
@@ -43,7 +42,7 @@ def varied_hardware(path: Path | None, keys: Mapping[str, object]) -> Hardware:
     Raises:
         ConfigurationError: as ``load_hardware``; or a key does not say its section.
     """
-    sections = {} if path is None else _read(path, str(path))
+    sections = {} if path is None else read_toml(path, _EXPECTED)
     for name, value in keys.items():
         section, point, key = name.partition(".")
         if not point or not section or not key:
@@ -67,29 +66,11 @@ def _described(sections: dict[str, object], file: str | None) -> Hardware:
             )
         if not isinstance(table, dict):
             raise ConfigurationError(
-                f"{name} is {table!r}: expected a section, [{name}] with keys", file=file
+                f"{name} is {found_text(table)}: expected a section, [{name}] with keys", file=file
             )
         section = _model(table, file) if name == "hbm" else known[name]
         read[name] = _section(section, name, table, file)
     return Hardware(**read)
-
-
-def _read(path: Path, file: str) -> dict[str, object]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        message = str(error)
-        place = _AT_LINE.search(message)
-        line = int(place["line"]) if place else None
-        reason = _AT_LINE.sub("", message)
-        raise ConfigurationError(f"not a TOML file: {reason}", file=file, line=line) from error
-    except UnicodeDecodeError as error:
-        raise ConfigurationError("not a TOML file: it is not UTF-8 text", file=file) from error
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ConfigurationError(
-            f"cannot be read ({reason}): expected a hardware description in TOML", file=file
-        ) from error
 
 
 def _model(table: dict[str, object], file: str | None) -> type[OffChipDescription]:
@@ -98,7 +79,8 @@ def _model(table: dict[str, object], file: str | None) -> type[OffChipDescriptio
     name = table.get("model", names[0])
     if name not in names:
         raise ConfigurationError(
-            f"[hbm] model is {name!r}: expected {one_of(names, str(name))}", file=file
+            f"[hbm] model is {found_text(name)}: expected {one_of(names, found_text(name))}",
+            file=file,
         )
     return MODELS[str(name)]
 
@@ -106,28 +88,6 @@ def _model(table: dict[str, object], file: str | None) -> type[OffChipDescriptio
 def _section(
     section: type[Described], name: str, table: dict[str, object], file: str | None
 ) -> Described:
-    known = dict(field_checks(section))
     # The model has been read: it is a key like the others, and no field.
     tags = ["model"] if issubclass(section, OffChipDescription) else []
-    values = {key: value for key, value in table.items() if key not in tags}
-    for key, value in values.items():
-        if key not in known:
-            raise ConfigurationError(
-                f"[{name}] has no key {key} (found {key} = {value!r}): "
-                f"expected {one_of([*tags, *known], key)}",
-                file=file,
-            )
-        try:
-            known[key].settle(value)
-        except Unfit:
-            # What may be left open is left out: TOML has no None.
-            expected = known[key].text.removesuffix(" or None")
-            raise ConfigurationError(
-                f"[{name}] {key} is {value!r}: expected {expected}", file=file
-            ) from None
-    try:
-        return section(**values)
-    except ConfigurationError as error:
-        # What fits each key, and not the others.
-        what = error.message.removeprefix(f"{section.__name__}: ")
-        raise ConfigurationError(f"[{name}] {what}", file=file) from None
+    return described_section(section, name, table, file, tags)

@@ -13,7 +13,12 @@ from fabric.hardware.description import FlatDescription, OffChipDescription
 if TYPE_CHECKING:
     from fabric.hardware.banked import BankedDescription
 
-__all__ = ["least_burst_cycles", "least_shared_cycles", "most_drain_cycles"]
+__all__ = [
+    "least_burst_cycles",
+    "least_shared_cycles",
+    "most_ahead_requests",
+    "most_drain_cycles",
+]
 
 
 def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool) -> int:
@@ -88,6 +93,15 @@ def least_shared_cycles(memory: OffChipDescription, reads: int, writes: int) -> 
         data = 0 if writes else timing.cl_cycles + timing.burst_cycles
         return 3 + _banked_queue_cycles(memory, requests) + data + 1
     return 0
+
+
+def most_ahead_requests(memory: OffChipDescription) -> int:
+    """Return how many requests of a client the memory serves before they are asked for, at most."""
+    if type(memory) is FlatDescription:
+        return 0
+    from fabric.hardware.banked import BankedDescription
+
+    return memory.prefetch_requests if type(memory) is BankedDescription else 0
 
 
 def _flat_queue_cycles(memory: FlatDescription, requests: int) -> int:

@@ -87,9 +87,11 @@ def convert_bytes(source: Layout, wanted: Layout, element_bytes: int) -> Convert
 
 @checked
 def live_tiles(source: Layout, wanted: Layout) -> int:
-    """Return the fewest tiles that anything can keep that turns ``source`` into ``wanted``.
+    """Return how many tiles are live at once on the way from ``source`` to ``wanted``, at most.
 
-    It takes tiles as late as it can and forgets each one after the last time it is read.
+    A tile is live from its first coming, which is as late as the order that is read allows, to the
+    last time it is read. Both are counted within one round of the loops that both orders begin
+    with. A source that brings every tile once cannot be turned with fewer.
 
     Args:
         source: the order that is there.
@@ -99,16 +101,13 @@ def live_tiles(source: Layout, wanted: Layout) -> int:
         ShapeError: the tiles are others, or some are missing.
     """
     _check_same_tiles(source, wanted)
-    written, read = _numbers(source, source.count), _numbers(wanted, wanted.count)
-    at = _places(written, read)
-    if at is None:
-        _refuse_missing(source, wanted)
+    _, tiles, at = _round(source, wanted)
     needed = np.maximum.accumulate(at + 1)
-    last = np.full(source.count, -1)
-    last[at] = np.arange(wanted.count)  # of several the last one stays
+    last = np.full(tiles, -1)
+    last[at] = np.arange(len(at))  # of several the last one stays
     kept = np.flatnonzero(last >= 0)
     first = np.searchsorted(needed, kept, side="right")
-    live = np.zeros(wanted.count + 1, np.int64)
+    live = np.zeros(len(at) + 1, np.int64)
     np.add.at(live, first, 1)
     np.add.at(live, last[kept] + 1, -1)
     return int(np.cumsum(live).max())
@@ -126,16 +125,8 @@ def conversion(source: Layout, wanted: Layout) -> Conversion:
         ShapeError: the tiles are others, some are missing, or no affine reading gives the order.
     """
     _check_same_tiles(source, wanted)
-    shared = list(_shared(source.canonical().loops, wanted.canonical().loops))
-    while True:
-        rounds = math.prod(loop.trips for loop in shared)
-        tiles, read = source.count // rounds, wanted.count // rounds
-        places = _places(_numbers(source, tiles), _numbers(wanted, read))
-        if places is not None:
-            break
-        if not shared:
-            _refuse_missing(source, wanted)
-        shared.pop()
+    rounds, tiles, places = _round(source, wanted)
+    read = len(places)
     cut = wanted.cut(read)
     shape = tuple(loop.trips for loop in cut[1]) if cut else ()
     strides = strides_of(places, shape) if cut else None
@@ -151,6 +142,23 @@ def conversion(source: Layout, wanted: Layout) -> Conversion:
     _, loops = source.canonical().cut(tiles) or ((), ())
     box = ends(len(source.shape), source.tile, (0,) * len(source.shape), loops)
     return Conversion(rounds, tiles, tuple(box), shape, strides, int(places[0]))
+
+
+def _round(source: Layout, wanted: Layout) -> tuple[int, int, NDArray[np.int64]]:
+    """Return how often the loops that both begin with go round, and what one round does.
+
+    That is how many tiles it brings, and which of these each tile that it reads is.
+    """
+    shared = list(_shared(source.canonical().loops, wanted.canonical().loops))
+    while True:
+        rounds = math.prod(loop.trips for loop in shared)
+        tiles, read = source.count // rounds, wanted.count // rounds
+        places = _places(_numbers(source, tiles), _numbers(wanted, read))
+        if places is not None:
+            return rounds, tiles, places
+        if not shared:
+            _refuse_missing(source, wanted)
+        shared.pop()
 
 
 def _check_same_tiles(source: Layout, wanted: Layout) -> None:

@@ -17,6 +17,7 @@ from fabric.arguments.checks import Bounds
 from fabric.arguments.described import Described, checked, refuse
 from fabric.layouts.loops import Loop, cut, ends, merged
 from fabric.telling.errors import FabricError, ShapeError
+from fabric.telling.wording import counted
 
 __all__ = ["Layout"]
 
@@ -68,7 +69,7 @@ class Layout(Described):
         if len(self.tile) != rank or len(self.start) != rank:
             refuse(
                 f"Layout of {_sizes(self.shape)} has tiles of {_sizes(self.tile)} and starts at "
-                f"{self.start}: expected {rank} dimensions in each",
+                f"{self.start}: expected {counted(rank, 'dimension')} in each",
                 ShapeError,
             )
         if not len(self.trips) == len(self.steps) == len(self.map):

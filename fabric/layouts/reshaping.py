@@ -30,7 +30,7 @@ def reshaped(layout: Layout, shape: tuple[int, ...]) -> Layout | None:
     if math.prod(shape) != math.prod(layout.shape) or min(shape, default=1) < 1:
         refuse(
             f"reshaped: shape is {list(shape)}: "
-            f"expected {math.prod(layout.shape)} elements, those of {layout}",
+            f"expected as many elements as {layout} has, {math.prod(layout.shape)}",
             ShapeError,
         )
     groups = list(_groups(layout.shape, shape))

@@ -45,8 +45,8 @@ def permuted(layout: Layout, dims: tuple[int, ...]) -> Viewed | None:
     rank = len(layout.shape)
     if sorted(dims) != list(range(rank)):
         refuse(
-            f"permuted: dims is {list(dims)}: expected each of the {rank} dimensions of the layout "
-            "once",
+            f"permuted: dims is {list(dims)}: expected each dimension of the layout once, "
+            f"0 to {rank - 1}",
             ShapeError,
         )
     tile = layout.tile
@@ -137,7 +137,7 @@ def sliced(layout: Layout, dim: int, first: int, count: int) -> Layout | None:
 def _check_dim(who: str, layout: Layout, dim: int) -> None:
     if not 0 <= dim < len(layout.shape):
         refuse(
-            f"{who}: dim is {dim}: expected one of the {len(layout.shape)} dimensions of {layout}",
+            f"{who}: dim is {dim}: expected a dimension of {layout}",
             ShapeError,
         )
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import msgspec
 
 from fabric.telling.errors import ProgramError
+from fabric.telling.place import Place
+from fabric.telling.users_code import users_code
 from fabric.telling.wording import one_of
 
 __all__ = ["parameter_values"]
@@ -92,12 +94,8 @@ def parameter_values(
 
 
 def _annotations(build: Callable[..., object], file: str, line: int) -> dict[str, object]:
-    try:
+    with users_code("evaluating the annotations of build()", Place(file, line)):
         return typing.get_type_hints(build, include_extras=True)
-    except (NameError, TypeError, AttributeError) as error:
-        raise ProgramError(
-            f"the annotations of build() cannot be evaluated: {error}", file=file, line=line
-        ) from error
 
 
 def _convert(text: str, annotation: object) -> object:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import sys
 from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple, NoReturn
 
 from fabric.arguments.described import called_wrongly
 from fabric.hardware.description import Hardware
+from fabric.loading.beside import Beside
 from fabric.loading.parameters import parameter_values
 from fabric.telling.errors import FabricError, ProgramError, said
+from fabric.telling.given_file import open_given
 from fabric.telling.place import raising_place
+from fabric.telling.users_code import pass_signals
 from fabric.telling.wording import found_text
 from fabric.wiring.program import Program, hardware_scope
 
@@ -99,7 +104,8 @@ def wired(module: ModuleType, parameters: Sequence[str], hardware: Hardware) -> 
         if error.file is None:
             error.file, error.line = raising_place(error) or (file, line)
         raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises
+    except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
+        pass_signals(error)
         _blame(error, "build()", file, line)
     if not isinstance(program, Program):
         hint = " (does it end in return program?)" if program is None else ""
@@ -132,35 +138,39 @@ def called(module: ModuleType, name: str) -> object:
         if error.file is None:
             error.file, error.line = raising_place(error) or (file, line)
         raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises
+    except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
+        pass_signals(error)
         _blame(error, f"{name}()", file, line)
 
 
 def executed(path: Path | str) -> ModuleType:
-    """Execute the program file at ``path``; its folder is put on ``sys.path``, as Python does.
+    """Execute the program file at ``path``; what it imports from its folder is its own: ``Beside``.
 
     Raises:
         ProgramError: the file cannot be executed.
     """
     file = str(path)
     try:
-        source = Path(file).read_bytes()
+        with open_given(Path(file)) as opened:
+            source = opened.read()
     except OSError as error:
         reason = error.strerror or str(error)
         raise ProgramError(
             f"cannot be read ({reason}): expected a Python program that defines build()", file=file
         ) from error
-    folder = str(Path(file).resolve().parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+    beside = Beside(file)
     module = ModuleType(f"program_{Path(file).stem}")
     module.__file__ = file
+    module.__spec__ = ModuleSpec(module.__name__, None, origin=file, loader_state=beside)
+    vars(module)["__builtins__"] = beside.builtins
     sys.modules[module.__name__] = module
+    beside.executed[""] = hashlib.sha256(source).hexdigest()
     try:
-        exec(compile(source, file, "exec"), module.__dict__)
+        exec(compile(source, file, "exec"), vars(module))
     except FabricError:
         raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises
+    except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
+        pass_signals(error)
         _blame(error, "the file", file, None)
     return module
 

@@ -24,8 +24,9 @@ from fabric.engine.unit import ComputeUnit, MemoryUnit, Unit
 from fabric.machine.failures import Failures
 from fabric.machine.machine import Machine
 from fabric.memories.registry import memory_of
-from fabric.telling.errors import ConfigurationError
+from fabric.telling.errors import ConfigurationError, FabricError
 from fabric.telling.place import is_own
+from fabric.telling.users_code import users_code
 from fabric.telling.wording import close_to
 from fabric.wiring.behaviour import is_conducted
 from fabric.wiring.elaborate import Plan
@@ -74,13 +75,13 @@ def assemble(
     units = tuple(
         _unit(node, plan, checked=type(node.operator) not in conducted) for node in plan.nodes
     )
-    observation = _observation(observers, units)
+    failures = Failures()
+    observation = _observation(observers, units, clock, failures)
     compiles = compiles and not any(observer.needs_tasks for observer in observers)
     may_compile = compiles and not functional and capacity_bytes is None
     channels = _channels(plan, units, clock, depths, hops, observation, opened=not may_compile)
     make_on_chip = OnChipMemory if observation is None else observation.on_chip_memory
     on_chip = make_on_chip(capacity_bytes, clock)
-    failures = Failures()
     clock.memory = off_chip = _off_chip(plan, units, failures, observation)
     clock.chose = None if observation is None else observation.chose
     assumed: list[AssumedSink] = []
@@ -167,10 +168,9 @@ def _channels(
     opened: bool,
 ) -> tuple[Channel, ...]:
     program = plan.program
-    said = {"--depth": depths, "deepen": program.depths, "hops": hops}
-    for what, keys in said.items():
-        _check_names(what, keys, plan)
-    is_said = any(said.values())
+    _check_names("--depth", depths, plan)
+    _check_names("hops", hops, plan)
+    is_said = depths or program.depths or hops
     channels = []
     for number, edge in enumerate(plan.edges):
         depth, hop = program.channel_depth, ONE_CYCLE
@@ -189,13 +189,24 @@ def _channels(
     return tuple(channels)
 
 
-def _observation(observers: Sequence[Observer], units: tuple[Unit, ...]) -> Observation | None:
+def _observation(
+    observers: Sequence[Observer], units: tuple[Unit, ...], clock: VirtualClock, failures: Failures
+) -> Observation | None:
     if not observers:
         return None
-    # The channels of watched runs are woven when they are imported, which takes 30 milliseconds.
-    from fabric.engine.observation import Observation
 
-    return Observation(observers, units)
+    def fail(cycle: int, error: FabricError) -> None:
+        failures.keep_at(cycle, error)
+        # What can run comes to rest first: who called the observer goes on as ever.
+        clock.stopping = True
+
+    # Most runs are not watched.
+    from fabric.engine.observation import Observation
+    from fabric.machine.checked_observer import CheckedObserver
+
+    return Observation(
+        [each if is_own(each) else CheckedObserver(each, fail) for each in observers], units
+    )
 
 
 def _check_names(what: str, keys: Collection[str], plan: Plan) -> None:
@@ -216,11 +227,15 @@ def _off_chip(
     readers = [unit for side, unit in clients if side == "read"]
     writers = [unit for side, unit in clients if side == "write"]
     description = plan.program.hardware.hbm
-    memory = memory_of(description, readers, writers)
+    if is_own(description):
+        memory = memory_of(description, readers, writers)
+    else:
+        with users_code(f"memory {description.model!r}: making it"):
+            memory = memory_of(description, readers, writers)
     if memory is not None and not is_own(memory):
         from fabric.machine.checked_memory import CheckedMemory
 
-        memory = CheckedMemory(memory, description.model, len(units), failures.keep_of_memory)
+        memory = CheckedMemory(memory, description.model, len(units), failures.keep_at)
     if memory is None or observation is None:
         return memory
     return observation.off_chip(memory, description.request_bytes)

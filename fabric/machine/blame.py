@@ -10,20 +10,7 @@ from fabric.telling.place import Place, defining_place, is_ours, raising_place
 from fabric.wiring.behaviour import behaving_as
 from fabric.wiring.operator import Operator
 
-__all__ = ["blamed", "first_of", "has_user_code", "users_among"]
-
-
-def first_of(error: BaseException) -> BaseException:
-    """Return the first error of a group, as a nursery raises it, or what a coroutine hid."""
-    while isinstance(error, BaseExceptionGroup):
-        group, error = error, error.exceptions[0]
-        if error.__traceback__ is None:
-            error.__traceback__ = group.__traceback__
-    cause = error.__cause__
-    # Python lets no coroutine raise these, and says RuntimeError in their place.
-    if isinstance(error, RuntimeError) and isinstance(cause, StopIteration | StopAsyncIteration):
-        return cause
-    return error
+__all__ = ["blamed", "has_user_code", "users_among"]
 
 
 def blamed(error: BaseException, operator: Operator, ports: Ports) -> OperatorError:

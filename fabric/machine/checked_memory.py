@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar
 
 from typing_extensions import override
 
@@ -13,20 +13,24 @@ from fabric.engine.unit import Unit
 from fabric.state.memory_document import as_document, counters_in
 from fabric.telling.errors import FabricError, ProgramError, Refusal, said
 from fabric.telling.place import defining_place, raising_place
+from fabric.telling.users_code import pass_signals
+from fabric.telling.wording import counted
 from fabric.values.fit import MOST_CYCLES, described, whole
 
 __all__ = ["CheckedMemory"]
+
+Said = TypeVar("Said")
 
 
 class CheckedMemory(StandIn):
     """Stands for a memory until it fails; then nothing is answered any more, and the run ends."""
 
     def __init__(
-        self, memory: OffChip, model: str, units: int, keep: Callable[[FabricError, int], None]
+        self, memory: OffChip, model: str, units: int, keep: Callable[[int, FabricError], None]
     ) -> None:
         """Stand for ``memory`` of a program of so many units.
 
-        ``keep`` is told what went wrong, and at which cycle.
+        ``keep`` is told at which cycle what went wrong.
         """
         super().__init__(memory)
         self._model: Final = model
@@ -54,33 +58,53 @@ class CheckedMemory(StandIn):
             done = list(self.memory.advance(horizon_cycle))
             if not done and horizon_cycle >= MOST_CYCLES:
                 raise Refusal(
-                    f"advance() answers none of {len(self._asked):,} bursts, and nothing else goes "
-                    "on: expected at least one"
+                    f"advance() answers none of {counted(len(self._asked), 'burst')}, and nothing "
+                    "else goes on: expected at least one"
                 )
             for unit in done:
                 self._check(unit)
-        except Exception as error:  # noqa: BLE001 - whatever the user's code raises
+        except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
             self._fail(error, "advance", cycle)
             return []
         return done
 
+    @property
+    @override
+    def bytes_moved(self) -> int:
+        """See ``OffChip``, as the next two; where the memory cannot say it, the run ends."""
+        return self._said("bytes_moved", lambda: self.memory.bytes_moved, 0)
+
+    @property
+    @override
+    def final_cycle(self) -> int | None:
+        return self._said("final_cycle", lambda: self.memory.final_cycle, None)
+
+    @override
+    def served(self, unit: Unit) -> int:
+        return self._said("served", lambda: self.memory.served(unit), 0)
+
     @override
     def counters(self) -> MemoryCounters | None:
         """Return what the memory says; None where that cannot be, and the run ends."""
+        return self._said("counters", self._counters, None)
+
+    def _counters(self) -> MemoryCounters | None:
+        found = super().counters()
+        if found is None:
+            return None
+        if not isinstance(found, MemoryCounters):
+            raise Refusal(f"counters() returns {described(found)}: expected MemoryCounters or None")
+        return counters_in(as_document(found), self._units)
+
+    def _said(self, method: str, say: Callable[[], Said], unknown: Said) -> Said:
+        """Return what the memory says of itself, or ``unknown`` once it has failed."""
         if self._failed:
-            return None
+            return unknown
         try:
-            found = super().counters()
-            if found is None:
-                return None
-            if not isinstance(found, MemoryCounters):
-                raise Refusal(
-                    f"counters() returns {described(found)}: expected MemoryCounters or None"
-                )
-            return counters_in(as_document(found), self._units)
-        except Exception as error:  # noqa: BLE001 - whatever the user's code raises
-            self._fail(error, "counters", self._answered_cycle)
-            return None
+            return say()
+        except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
+            self._fail(error, method, self._answered_cycle)
+            return unknown
 
     def _check(self, unit: object) -> None:
         if not isinstance(unit, Unit) or unit not in self._asked:
@@ -99,13 +123,14 @@ class CheckedMemory(StandIn):
         unit.answered(cycle)
         self._answered_cycle = max(self._answered_cycle, cycle)
 
-    def _fail(self, error: Exception, method: str, cycle: int) -> None:
+    def _fail(self, error: BaseException, method: str, cycle: int) -> None:
+        pass_signals(error)
         self._failed = True
-        self._keep(self._error(error, method, cycle), cycle)
+        self._keep(cycle, self._error(error, method, cycle))
 
-    def _error(self, error: Exception, method: str, cycle: int) -> ProgramError:
+    def _error(self, error: BaseException, method: str, cycle: int) -> ProgramError:
         what = str(error) if isinstance(error, Refusal) else said(error)
-        place = raising_place(error) or defining_place(getattr(self.memory, method, None))
+        place = raising_place(error) or defining_place(getattr(type(self.memory), method, None))
         file, line = place or (None, None)
         return ProgramError(
             f"memory {self._model!r}: {what}, at cycle {cycle:,}", file=file, line=line

@@ -17,6 +17,7 @@ from fabric.engine.discard import Discard
 from fabric.engine.later_sink import LaterSink
 from fabric.engine.ports import Ports
 from fabric.telling.errors import Refusal
+from fabric.telling.wording import counted
 from fabric.values.fit import MOST_CYCLES, whole
 
 __all__ = ["CheckedPorts", "checked_ports"]
@@ -49,7 +50,7 @@ class CheckedPorts(Ports):
         if rows and row_bytes and end > region.size_bytes:
             raise Refusal(
                 f"bytes {begin:,} to {end - 1:,} of its tensor are moved: "
-                f"expected a burst inside of its {region.size_bytes:,} bytes"
+                f"expected a burst inside of its {counted(region.size_bytes, 'byte')}"
             )
         await super().burst(rows, row_bytes, number)
 

@@ -13,7 +13,7 @@ __all__ = ["Failures"]
 
 
 class Failures:
-    """Keeps the errors of operators, and of a user's memory.
+    """Keeps the errors of operators, and of a user's memory and observers.
 
     Attributes:
         circling: units that charged on and on, and the line in which each was stopped.
@@ -32,8 +32,8 @@ class Failures:
             error.file, error.line = node.place
         self._kept.append((ports.unit.now, node.index, error))
 
-    def keep_of_memory(self, error: FabricError, cycle: int) -> None:
-        """Keep what a user's memory did wrong at ``cycle``, before what operators did then."""
+    def keep_at(self, cycle: int, error: FabricError) -> None:
+        """Keep what a user's memory or observer did, before what operators did at ``cycle``."""
         self._kept.append((cycle, -1, error))
 
     @property

@@ -15,8 +15,9 @@ from typing import Final
 
 import trio
 
-from fabric.machine.terminations import SIGNALS, free_ones, handling
+from fabric.machine.terminations import SIGNALS, free_ones, handling, terminations
 from fabric.telling.place import deepest_place
+from fabric.telling.users_code import Handler, Interrupted
 
 __all__ = ["Interrupts"]
 
@@ -24,27 +25,25 @@ _GRACE_SECONDS: Final = 0.4
 
 _PATIENCE_SECONDS: Final = 1.0
 _MOST_ALARMS: Final = 3
-"""How often a user's code may catch a KeyboardInterrupt and go on, and how soon the next comes."""
+"""How often a user's code may catch the interrupt and go on, and how soon the next comes."""
 
 
-class Interrupts:
+class Interrupts(Handler):
     """What SIGINT, SIGTERM and SIGHUP do while a run goes on.
 
     The first one cancels the run, which writes what it has. Where a user's function computes and
-    does not let trio run anything else, KeyboardInterrupt is raised in it a moment later, or at
-    the second signal.
+    does not let trio run anything else, Interrupted is raised in it a moment later, or at the
+    second signal.
 
     Attributes:
         seen: there was one.
         number: of the signal that came first.
-        handling: SIGINT comes here.
     """
 
     def __init__(self) -> None:
         """Nothing was seen yet."""
         self.seen = False
         self.number: int = signal.SIGINT
-        self.handling = False
         self._alarms = 0
         self._end: Callable[[], object] | None = None
 
@@ -60,6 +59,8 @@ class Interrupts:
             token.run_sync_soon(cancel)
 
         self._end = end
+        if self.seen:
+            end()
 
     def come(self) -> bool:
         """Do what the first signal does, from any thread; return whether the run still goes on."""
@@ -96,21 +97,24 @@ class Interrupts:
         if not taken:
             yield
             return
+        before = terminations()
         with handling((signal.SIGALRM,), self._late), handling(taken, self._interrupt):
-            self.handling = True
             try:
+                if before.waits:
+                    # It came while something was imported: its alarm is not for the run.
+                    before.waits = False
+                    signal.raise_signal(before.number)
                 yield
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _interrupt(self, number: int, _frame: object) -> None:
-        if not self.seen:
-            self.number = number
-        if self.seen or self._end is None:
-            self.seen = True
-            raise KeyboardInterrupt
+        if self.seen:
+            raise Interrupted(self.number)
         self.seen = True
-        self._end()
+        self.number = number
+        if self._end is not None:
+            self._end()
         signal.setitimer(signal.ITIMER_REAL, _GRACE_SECONDS)
 
     def _late(self, _number: int, frame: FrameType | None) -> None:
@@ -123,4 +127,4 @@ class Interrupts:
             os.write(2, f"fabric: {place} lets nothing end it: left without a report\n".encode())
             os._exit(128 + self.number)
         if place is not None or self._alarms == 1:
-            raise KeyboardInterrupt
+            raise Interrupted(self.number)

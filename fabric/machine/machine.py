@@ -57,11 +57,6 @@ class Machine:
         if self.region is not None:
             self.region.publish()
 
-    @property
-    def gave_up(self) -> bool:
-        """Whether the run has come to something that tasks alone can do, and was stopped there."""
-        return self.region is not None and self.region.gave_up
-
     def is_compiled(self, node: Node) -> bool:
         """Whether ``node`` has no task of its own."""
         return self.region is not None and node.index in self.region.indices

@@ -146,7 +146,6 @@ class Runner:
     ) -> Ending:
         """Run, as ``run`` does, and end when ``interrupts`` that are handled say so."""
         runtime = self.runtime
-        runtime.catches_interrupts = interrupts.handling
         return self.run(
             given_up,
             on_start=lambda: interrupts.ends(runtime.cancel, runtime.abandon),

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from trio import Cancelled, CancelScope, open_nursery
+from trio import Cancelled, CancelScope, current_effective_deadline, open_nursery
 
 from fabric.engine.checked_unit import CheckedUnit, Circling
 from fabric.engine.clock import Stopped
-from fabric.machine.blame import first_of, users_among
+from fabric.machine.blame import users_among
 from fabric.machine.rounds import rounds
 from fabric.machine.watchdog import Watched
 from fabric.telling.place import Place, raising_place
+from fabric.telling.users_code import first_of, pass_signals
 
 if TYPE_CHECKING:
+    from trio import Nursery
     from trio.lowlevel import Task
 
+    from fabric.compiled.region import Region
     from fabric.engine.ports import Ports
     from fabric.engine.unit import Unit, Wait
     from fabric.machine.machine import Machine
@@ -30,13 +34,11 @@ class Runtime:
 
     Attributes:
         machine: whose operators run.
-        catches_interrupts: Ctrl-C calls ``abandon``; a KeyboardInterrupt before is a user's.
     """
 
     def __init__(self, machine: Machine) -> None:
         """Start nothing yet."""
         self.machine: Final = machine
-        self.catches_interrupts = False
         self._scope: Final = CancelScope()
         self._unit_of: dict[Task, Unit] = {}
         self._abandoned = False
@@ -51,7 +53,7 @@ class Runtime:
             with self._scope:
                 async with open_nursery() as nursery:
                     if machine.region is not None:
-                        nursery.start_soon(machine.region.run)
+                        nursery.start_soon(self._compiled, machine.region, nursery)
                     for node in machine.plan.nodes:
                         if not machine.is_compiled(node):
                             nursery.start_soon(self.operate, node, name=node.name)
@@ -59,6 +61,16 @@ class Runtime:
         machine.publish()
         for unit, wait, now in self._at_rest:
             unit.wait, unit.now = wait, now
+
+    async def _compiled(self, region: Region, nursery: Nursery) -> None:
+        """Let a region go on, and its operators as tasks where they leave it."""
+        await region.run()
+        if region.gave_up:
+            self.abandon()
+            self.cancel()
+        for index in region.left:
+            node = self.machine.plan.nodes[index]
+            nursery.start_soon(self.operate, node, name=node.name)
 
     def abandon(self) -> None:
         """Start no operator any more; those that have started are about to be cancelled."""
@@ -125,12 +137,11 @@ class Runtime:
                 return
             ports.finish()
             await ports.drain()
-        except Cancelled:
-            raise
         except BaseException as error:
-            first = first_of(error)
-            if isinstance(first, KeyboardInterrupt) and not self._raised_by_user():
+            if isinstance(error, Cancelled) and current_effective_deadline() == -math.inf:
                 raise
+            first = first_of(error)
+            pass_signals(first)
             if clock.stopped:
                 return
             if isinstance(unit, CheckedUnit):
@@ -145,6 +156,11 @@ class Runtime:
             clock.leave()
 
     async def _run(self, node: Node, ports: Ports) -> None:
+        region = self.machine.region
+        standing = None if region is None else region.standing(node.index)
+        if standing is not None:
+            await standing.run()
+            return
         for each in rounds(ports) if not node.inputs else (ports,):
             await node.operator.run(each)
 
@@ -156,7 +172,3 @@ class Runtime:
             await clock.reach(unit, unit.now)
             clock.stopping = True
             clock.leave()
-
-    def _raised_by_user(self) -> bool:
-        """Whether a KeyboardInterrupt now is not Ctrl-C's, which would have abandoned the run."""
-        return self.catches_interrupts and not self._abandoned

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from fabric.telling.errors import FabricError
 from fabric.telling.place import Place, deepest_place
 
 if TYPE_CHECKING:
@@ -52,15 +53,24 @@ def watched(what: Watched, say: Callable[[str], object]) -> Iterator[None]:
     if not what.users:
         yield
         return
-    done = threading.Event()
-    arguments = (what, threading.get_ident(), say, done)
-    thread = threading.Thread(target=_watch, args=arguments, name="watchdog", daemon=True)
+    done, runner = threading.Event(), threading.get_ident()
+    failures: list[FabricError] = []
+
+    def watch() -> None:
+        try:
+            _watch(what, runner, say, done)
+        except FabricError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=watch, name="watchdog", daemon=True)
     thread.start()
     try:
         yield
     finally:
         done.set()
         thread.join()
+    if failures:
+        raise failures[0]
 
 
 def _watch(what: Watched, runner: int, say: Callable[[str], object], done: threading.Event) -> None:

@@ -15,6 +15,7 @@ from fabric.memories.banked_clients import Client, Part, most_ports
 from fabric.memories.banked_kernel import advance, settle
 from fabric.memories.banked_tables import Tables, table
 from fabric.telling.errors import ConfigurationError, Refusal
+from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +70,7 @@ class BankedMemory:
         if count > c.CLIENT_MASK:
             raise ConfigurationError(
                 f"prefetch_requests is {description.prefetch_requests} in a program with "
-                f"{len(readers):,} operators that read: expected at most "
+                f"{counted(len(readers), 'reading operator')}: expected at most "
                 f"{(c.CLIENT_MASK - len(writers)) // len(readers) - 2:,}"
             )
         starts = range(0, len(readers) * each, each)
@@ -138,8 +139,9 @@ class BankedMemory:
         requests = burst.requests(self._description.request_bytes)
         if requests > MOST_REQUESTS:
             raise Refusal(
-                f"a tile of {burst.rows:,} rows of {burst.row_bytes:,} bytes takes {requests:,} "
-                f"requests to the HBM: expected at most {MOST_REQUESTS:,}"
+                f"a tile of {counted(burst.rows, 'row')} of "
+                f"{counted(burst.row_bytes, 'byte')} takes "
+                f"{counted(requests, 'request')} to the HBM: expected at most {MOST_REQUESTS:,}"
             )
         client = self._of_unit[unit.index]
         for part in client.ask(burst):
@@ -213,7 +215,7 @@ class BankedMemory:
         self._link()
 
     def counters(self) -> MemoryCounters:
-        """Return what became of the bandwidth; cycles up to the end of a period of 32."""
+        """Return what became of the bandwidth so far, up to the end of the last data."""
         # The last burst that is written is on the bus for longer than its command takes.
         latest = int(self._ports[:, c.READY].max(initial=0)) + int(self._state[c.BURST_CYCLES])
         cycle = max(latest, int(self._state[c.CYCLE]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from fabric.engine.machine_code import Counters
 from fabric.memories import banked_columns as c
 
-__all__ = ["account", "fill", "keep_up"]
+__all__ = ["account", "fill", "keep_up", "retire"]
 
 
 def _at(ch: int, cycle: int, m: Counters) -> int:
@@ -62,7 +62,7 @@ def account(ch: int, cycle: int, m: Counters) -> None:
             m[_at(ch, now, m) + c.QUEUES] |= queues
         now = end
         if now & (c.WORD - 1) == 0:
-            _retire(ch, now - c.WORD, m)
+            retire(ch, now - c.WORD, now, m)
     m[ch + c.CLOCKED] = max(m[ch + c.CLOCKED], cycle)
 
 
@@ -71,15 +71,15 @@ def _before(bit: int) -> int:
     return (1 << min(max(bit, 0), c.WORD)) - 1
 
 
-def _retire(ch: int, cycle: int, m: Counters) -> None:
-    """Count what became of the word from ``cycle`` on, and clear it."""
+def retire(ch: int, cycle: int, end: int, m: Counters) -> None:
+    """Count what became of the word from ``cycle`` on, up to ``end``, and clear it."""
     at = _at(ch, cycle, m)
     while (cycle >> m[c.PERIOD_BITS]) >= c.PERIODS:
         _halve(m)
     period = m[c.PERIODS_AT] + (cycle >> m[c.PERIOD_BITS]) * c.FATES
     for pseudo in range(m[c.PSEUDO_CHANNELS]):
         lane = at + c.CHANNEL_LANES + pseudo * c.PSEUDO_LANES
-        left = c.WORD_MASK
+        left = _before(end - cycle)
         for fate in range(c.FATES):
             if fate == c.DATA:
                 mask = m[lane + c.CARRIES]

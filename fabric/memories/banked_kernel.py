@@ -11,7 +11,7 @@ from functools import partial
 from fabric.engine.machine_code import Counters, MachineCode
 from fabric.memories import banked_bus, banked_channel, banked_commands, banked_windows
 from fabric.memories import banked_columns as c
-from fabric.memories.banked_bus import account
+from fabric.memories.banked_bus import account, retire
 from fabric.memories.banked_channel import serve
 from fabric.memories.banked_windows import take
 
@@ -128,12 +128,14 @@ def _hand_over(client: int, row: int, cycle: int, m: Counters, queues: Counters)
 
 @partial(MachineCode, uses=(c, banked_bus))
 def settle(cycle: int, m: Counters) -> tuple[int]:
-    """Account for all cycles before ``cycle``, or as far as some channel has got: whole words."""
+    """Account for all cycles before ``cycle``, or as far as some channel has got: once, at last."""
     first = m[c.CHANNELS_AT]
     last = first + m[c.CHANNELS] * c.CHANNEL_COLUMNS
     for ch in range(first, last, c.CHANNEL_COLUMNS):
         cycle = max(cycle, m[ch + c.CLOCKED])
-    cycle = (cycle + c.WORD - 1) & -c.WORD
+    word = cycle & -c.WORD
     for ch in range(first, last, c.CHANNEL_COLUMNS):
         account(ch, cycle, m)
+        if word < cycle:
+            retire(ch, word, cycle, m)
     return (cycle,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fabric.telling.errors import Refusal
+from fabric.telling.wording import counted
 from fabric.values.fit import MOST_CYCLES
 
 if TYPE_CHECKING:
@@ -49,8 +50,9 @@ class FixedMemory:
         cycles = self._description.burst_cycles(requests)
         if cycles >= MOST_CYCLES - unit.now:
             raise Refusal(
-                f"a tile of {burst.rows:,} rows of {burst.row_bytes:,} bytes takes {cycles:,} "
-                "cycles: expected a clock that stays below 2**60"
+                f"a tile of {counted(burst.rows, 'row')} of "
+                f"{counted(burst.row_bytes, 'byte')} takes "
+                f"{counted(cycles, 'cycle')}: expected a clock that stays below 2**60"
             )
         self._under_way[unit] = unit.now + cycles, requests
         self.bytes_moved += requests * self._description.request_bytes

@@ -11,6 +11,7 @@ import numpy as np
 
 from fabric.memories.flat_kernel import advance
 from fabric.telling.errors import Refusal
+from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
     from fabric.engine.off_chip import Burst
@@ -134,7 +135,7 @@ def _too_long(burst: Burst, requests: int) -> str:
     """Say what is wrong with a tile that nobody would live to see the end of."""
     days = requests // (REQUESTS_PER_SECOND * 86_400)
     return (
-        f"a tile of {burst.rows:,} rows of {burst.row_bytes:,} bytes takes {requests:,} "
-        f"requests to the HBM, {days:,} days of simulation at {REQUESTS_PER_SECOND:,} requests "
-        f"a second: expected at most {MOST_REQUESTS:,}"
+        f"a tile of {counted(burst.rows, 'row')} of {counted(burst.row_bytes, 'byte')} takes "
+        f"{counted(requests, 'request')} to the HBM, {counted(days, 'day')} of simulation at "
+        f"{REQUESTS_PER_SECOND:,} requests a second: expected at most {MOST_REQUESTS:,}"
     )

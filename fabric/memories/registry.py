@@ -11,6 +11,7 @@ from fabric.engine.unit import Unit
 from fabric.hardware.description import FlatDescription, OffChipDescription
 from fabric.memories.flat import FlatMemory
 from fabric.telling.errors import ConfigurationError
+from fabric.telling.wording import found_text
 
 __all__ = ["memory_of", "register_memory"]
 
@@ -53,7 +54,7 @@ def memory_of(
     """Return the memory that ``description`` describes; None where it has no clients.
 
     Raises:
-        ConfigurationError: the model was not registered.
+        ConfigurationError: the model was not registered, or what was makes no memory.
     """
     if not readers and not writers:
         return None
@@ -64,7 +65,13 @@ def memory_of(
             f"hbm is a {kind.__name__}, a model that is not registered: "
             f"expected register_memory({kind.__name__}, ...) before"
         )
-    return make(description, readers, writers)
+    memory = make(description, readers, writers)
+    if not (hasattr(memory, "submit") and hasattr(memory, "advance")):
+        raise ConfigurationError(
+            f"what register_memory({kind.__name__}, ...) was given returned {found_text(memory)}: "
+            "expected an OffChip"
+        )
+    return memory
 
 
 def _maker_of(kind: type[OffChipDescription]) -> Callable[..., OffChip] | None:

@@ -12,6 +12,7 @@ from html import escape
 from typing import Final
 
 from fabric.telling.causes import Cause
+from fabric.telling.wording import counted
 
 __all__ = ["bar", "document", "folded", "legend", "paragraph", "preformatted", "table"]
 
@@ -72,7 +73,7 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows[:_ROWS])
     more = ""
     if len(rows) > _ROWS:
-        more = paragraph(f"{_ROWS} of {len(rows):,} rows", "quiet")
+        more = paragraph(f"{_ROWS} of {counted(len(rows), 'row')}", "quiet")
     start = f"<thead><tr>{head}</tr></thead>" if any(titles) else ""
     return f"<table>{start}<tbody>{body}</tbody></table>{more}"
 

@@ -26,7 +26,7 @@ from fabric.runs.totals import spent, totals
 from fabric.telling.causes import SHOWN, Cause
 from fabric.telling.errors import ProgramError
 from fabric.telling.place import Place
-from fabric.telling.wording import outcome
+from fabric.telling.wording import counted, outcome
 from fabric.trace.opened import Trace
 from fabric.trace.reading.tables import Table
 from fabric.wiring.elaborate import Plan, elaborate
@@ -61,9 +61,10 @@ def _program(program: Program) -> str:
     try:
         plan = elaborate(program)
     except ProgramError as error:
-        count = f"{len(program.nodes):,} operators so far; {error.message}"
+        count = f"{counted(len(program.nodes), 'operator')} so far; {error.message}"
         return document(_head(program.name, count), folded("Operators", _operators(program.nodes)))
-    count = f"{len(plan.nodes):,} operators, {len(plan.edges):,} channels, {program.mode} mode"
+    wired = counted(len(plan.nodes), "operator"), counted(len(plan.edges), "channel")
+    count = f"{', '.join(wired)}, {program.mode} mode"
     return document(
         _head(program.name, count),
         f'<div class="scroll">{svg(picture_of(plan))}</div>',
@@ -89,6 +90,7 @@ def _report(report: Report) -> str:
     right = report.status == "completed" and report.verified is not False
     ended = outcome(report.status, report.verified)
     mode = "" if report.mode is None else f" in {report.mode} mode"
+    mode += ", floats in float64" if report.exact else ""
     parts = [
         _head(report.name, ""),
         paragraph(f"{ended}{mode}", "right" if right else "wrong"),
@@ -105,6 +107,12 @@ def _report(report: Report) -> str:
     known = [(name, value, unit) for name, value, unit in totals(report) if value is not None]
     if known:
         parts.append(table(("", "", ""), known))
+    if report.signal_to_noise_db:
+        noise = [
+            (name, "no error" if ratio is None else f"{ratio:.1f}")
+            for name, ratio in report.signal_to_noise_db.items()
+        ]
+        parts.append(table(("in the declared types", "signal to noise, dB"), noise))
     if report.spent:
         titles = ("", "amount", "joules", "% of all")
         parts.append(folded("What the energy was spent on", table(titles, list(spent(report)))))
@@ -129,7 +137,7 @@ def _report(report: Report) -> str:
 @html.register
 def _trace(trace: Trace) -> str:
     name = str(trace.meta.get("name"))
-    ended = f"{trace.outcome}; {trace.cycles:,} cycles"
+    ended = f"{trace.outcome}; {counted(trace.cycles, 'cycle')}"
     first, last = trace.window
     units = trace.meta.get("nodes")
     kept = f"Recorded: cycles {first:,} to {last:,}, {'all units' if units is None else units}."
@@ -161,7 +169,9 @@ def _trace(trace: Trace) -> str:
 def _table(rows: Table) -> str:
     first = [["" if value is None else value for value in row] for row in rows.rows(_FIRST_ROWS)]
     known = len(first) if len(first) < _FIRST_ROWS else len(rows)
-    note = paragraph(f"{len(first)} of {known:,} rows", "quiet") if known > len(first) else ""
+    note = (
+        paragraph(f"{len(first)} of {counted(known, 'row')}", "quiet") if known > len(first) else ""
+    )
     return document(table(rows.columns, first), note)
 
 

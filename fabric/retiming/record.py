@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from fabric.engine.machine_code import Counters
 from fabric.retiming import events as e
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.wording import close_to
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["Record", "RecordedChannel"]
 
@@ -164,7 +167,9 @@ class Record:
         return {channel.option: at for at, channel in enumerate(self.channels)}
 
     def with_work(self, unit: str, factor: float) -> Record:
-        """Return the same with all work of ``unit`` taking ``factor`` as long, rounded to cycles.
+        """Return the same with all work of ``unit`` taking ``factor`` as long.
+
+        What its work takes from the first on is rounded to cycles, so that all of it is scaled.
 
         Raises:
             ConfigurationError: there is no such unit.
@@ -177,6 +182,16 @@ class Record:
         events = self.events.copy()
         its = events[self.first[at] : self.first[at + 1]]
         kinds = its[:, 0] & e.KIND
-        worked = (kinds <= e.LAST_WORKED) | (kinds == e.WORK) | (kinds == e.UNTIL)
-        its[worked, 1] = np.rint(its[worked, 1] * factor).astype(np.int64)
+        worked = (kinds <= e.LAST_WORKED) | (kinds == e.WORK)
+        ends = np.rint(np.cumsum(its[worked, 1]) * factor).astype(np.int64)
+        its[worked, 1] = np.diff(ends, prepend=0)
+        until = kinds == e.UNTIL
+        its[until, 1] = np.rint(its[until, 1] * factor).astype(np.int64)
+        return replace(self, events=events)
+
+    def with_waits(self, units: Sequence[int], factor: float) -> Record:
+        """Return the same with waits of ``units`` for memories that take ``factor`` as long."""
+        events = self.events.copy()
+        its = ((events[:, 0] & e.KIND) == e.WAIT) & np.isin(self.unit_of, units)
+        events[its, 1] = np.rint(events[its, 1] * factor).astype(np.int64)
         return replace(self, events=events)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from typing_extensions import override
@@ -14,7 +14,7 @@ from fabric.retiming.assembling import assembled
 from fabric.retiming.of_tasks import Rows, events_of
 from fabric.retiming.record import Record, RecordedChannel
 from fabric.retiming.sizes import size_bytes
-from fabric.retiming.unrolling import Unrolled
+from fabric.retiming.unrolling import Unrolled, log_of, sizes_bytes_of
 from fabric.retiming.watcher import Watcher
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Recording(Watcher):
     Units that have no task of their own are not told of: the record has them from the journal.
     """
 
-    needs_tasks: ClassVar[bool] = False
+    needs_tasks = False
 
     def __init__(self, plan: Plan) -> None:
         """Have seen nothing of a run of ``plan``."""
@@ -78,11 +78,7 @@ class Recording(Watcher):
     @override
     def begin(self, units: Sequence[Unit], next_order: Callable[[], int]) -> None:
         super().begin(units, next_order)
-        # A run that was given up begins again.
         self._largest = list(self._static)
-        self._empty()
-        for kept in (self._short, self._long, self._operations):
-            kept.clear()
 
     @override
     def watch(self, channel: Watched) -> Transferred | None:
@@ -115,7 +111,10 @@ class Recording(Watcher):
             self._largest[channel.number] = max(largest, size_bytes(element[0]))
 
     def record(self, machine: Machine) -> Record:
-        """Return the record of a run on ``machine`` that has completed; it is asked for once."""
+        """Return the record of a run on ``machine`` that has completed; it is asked for once.
+
+        No operator has left the machine's region: then half of it would be told, half written.
+        """
         self.finish()
         self._empty()
         rows = Rows([*self._short, *self._long], np.concatenate(self._operations))
@@ -127,7 +126,10 @@ class Recording(Watcher):
         if journal is None:
             return record_of(rows, about)
         number = {channel: at for at, channel in enumerate(machine.channels)}
-        return record_of(rows, about, Unrolled(journal, number, sorted(self._measured)))
+        log = log_of(journal, number)
+        sizes_bytes = sizes_bytes_of(journal, log.templates)
+        unrolled = Unrolled(log, len(number), sizes_bytes, sorted(self._measured))
+        return record_of(rows, about, unrolled)
 
     def _empty(self) -> None:
         kept = self._kept

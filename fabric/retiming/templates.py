@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from fabric.compiled.tables import Tables
     from fabric.engine.machine_code import Counters
 
-__all__ = ["NOTHING", "OUTPUT_KINDS", "Templates", "ranges", "readings_of", "templates_of"]
+__all__ = [
+    "NOTHING",
+    "OUTPUT_KINDS",
+    "Templates",
+    "ranges",
+    "readings_of",
+    "templates_in",
+    "templates_of",
+]
 
 NOTHING: Final = -1
 """Kind of a row that is no event: work at the end of a transition, which the next event gets."""
@@ -195,13 +203,27 @@ def _squeezed(count: int, owner: Counters, *columns: Counters) -> Templates:
     work = np.diff(total[kept], prepend=0)
     some = (kind[kept] != NOTHING) | (work > 0)
     kept, work = kept[some], work[some]
-    first = np.searchsorted(owner[kept], np.arange(count + 1))
-    owner, kind, port, stamp = owner[kept], kind[kept], port[kept], stamp[kept]
+    rest = (each[kept] for each in (code, stamp))
+    return templates_in(count, owner[kept], kind[kept], port[kept], amount[kept], work, *rest)
+
+
+def templates_in(
+    count: int,
+    owner: Counters,
+    kind: Counters,
+    port: Counters,
+    amount: Counters,
+    work: Counters,
+    code: Counters,
+    stamp: Counters,
+) -> Templates:
+    """Return ``count`` templates of these rows, which are in the order of their owners."""
+    first = np.searchsorted(owner, np.arange(count + 1))
     reaches = np.zeros(count, np.bool_)
     late = kind == e.LATE
     reaches[owner[late & (readings_of(owner, kind, stamp) < 0)]] = True
     stays = _stays(owner, kind, port)
-    return Templates(first, kind, port, amount[kept], work, code[kept], stamp, stays, reaches)
+    return Templates(first, kind, port, amount, work, code, stamp, stays, reaches)
 
 
 def readings_of(owner: Counters, kind: Counters, stamp: Counters) -> Counters:

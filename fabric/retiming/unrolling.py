@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,12 @@ from fabric.retiming.templates import (
 )
 
 if TYPE_CHECKING:
+    from fabric.compiled.arrays import Stage
     from fabric.compiled.journal import Journal
     from fabric.engine.channel import Channel
     from fabric.engine.machine_code import Counters
 
-__all__ = ["Unrolled"]
+__all__ = ["Log", "Unrolled", "log_of", "ports_of", "sequenced", "sizes_bytes_of"]
 
 _BATCH: Final = 1 << 18
 """Rows that are unrolled at a time."""
@@ -38,6 +39,53 @@ _IS_OUTPUT: Final = np.isin(_KINDS, OUTPUT_KINDS)
 _IS_ON_CHANNEL: Final = _IS_OUTPUT | np.isin(_KINDS, (e.SEE, e.TAKE, e.END, e.ARRIVAL))
 
 
+class Log(NamedTuple):
+    """What compiled operators did, each in its order, as templates.
+
+    Attributes:
+        units: numbers of theirs.
+        sides: by operator, where its inputs begin in ``channels``, and then its outputs.
+        channels: of inputs and outputs, by port; -1 where nobody reads, and at the end.
+        ends: by operator, where what it did ends in ``taken``.
+        taken: the templates of one operator after those of another.
+        templates: what they are.
+        chose: units that went on with whichever input came first.
+    """
+
+    units: Counters
+    sides: Counters
+    channels: Counters
+    ends: Counters
+    taken: Counters
+    templates: Templates
+    chose: Counters
+
+
+def log_of(journal: Journal, number: Mapping[Channel, int]) -> Log:
+    """Return what is in the ``journal`` of a run that has ended; channels by ``number``."""
+    stages = journal.stages
+    units = np.array([stage.unit.index for stage in stages], np.int64)
+    inputs = np.array([len(stage.inputs) for stage in stages], np.int64)
+    ends, taken = _sequence(journal, inputs)
+    count = journal.tables.transitions.count + len(stages) + int(inputs.max()) + 1
+    used = np.bincount(taken, minlength=count) > 0
+    stretches = [stage.automaton.first_stretch for stage in stages]
+    templates = templates_of(journal.tables, stretches, int(inputs.max()), used)
+    return Log(units, *ports_of(stages, number), ends, taken, templates, units[journal.chose])
+
+
+def ports_of(stages: Sequence[Stage], number: Mapping[Channel, int]) -> tuple[Counters, Counters]:
+    """Return ``sides`` and ``channels`` of a ``Log``."""
+    ports: list[int] = []
+    sides: list[int] = []
+    for stage in stages:
+        sides.append(len(ports))
+        ports += [number[each] for each in stage.inputs]
+        sides.append(len(ports))
+        ports += [-1 if each is None else number[each] for each in stage.outputs]
+    return np.array(sides, np.int64), np.array([*ports, -1], np.int64)
+
+
 class Unrolled:
     """What compiled operators did in one run.
 
@@ -47,53 +95,51 @@ class Unrolled:
         sent: by channel, elements.
         unused: by channel, slots that were reserved and never put into.
         largest: by channel, bytes of the largest element; of those that were to be measured.
+        codes: of what was sent, channel and code, on each channel in its order.
     """
 
     def __init__(
-        self, journal: Journal, number: Mapping[Channel, int], measured: Sequence[int]
+        self,
+        log: Log,
+        channels: int,
+        sizes_bytes: Counters | None = None,
+        measured: Sequence[int] = (),
     ) -> None:
         """Get ready to unroll.
 
         Args:
-            journal: of the run.
-            number: of each channel.
+            log: of the run.
+            channels: how many there are.
+            sizes_bytes: of what is sent, by row of the templates.
             measured: channels whose largest element is of interest.
         """
-        stages = journal.stages
-        self.units: Final = np.array([stage.unit.index for stage in stages], np.int64)
-        self.chose: Final = self.units[journal.chose]
-        ports: list[int] = []
-        sides: list[int] = []
-        for stage in stages:
-            sides.append(len(ports))
-            ports += [number[each] for each in stage.inputs]
-            sides.append(len(ports))
-            ports += [-1 if each is None else number[each] for each in stage.outputs]
-        self._sides: Final = np.array(sides, np.int64)
-        self._channels: Final = np.array([*ports, -1], np.int64)
-        inputs = np.array([len(stage.inputs) for stage in stages], np.int64)
-        self._ends, self._template = _sequence(journal, inputs)
-        self.sent: Final = np.zeros(len(number), np.int64)
-        self.unused: Final = np.zeros(len(number), np.int64)
-        self.largest: Final = np.zeros(len(number), np.int64)
+        self.units: Final = log.units
+        self.chose: Final = log.chose
+        self._sides: Final = log.sides
+        self._channels: Final = log.channels
+        self._ends, self._template = log.ends, log.taken
+        self.sent: Final = np.zeros(channels, np.int64)
+        self.unused: Final = np.zeros(channels, np.int64)
+        self.largest: Final = np.zeros(channels, np.int64)
+        self.codes: Final[list[tuple[Counters, Counters]]] = []
         # What is known of channels, and of the unit that is being unrolled, from one part to the
         # next: elements taken, the next one was looked at, the end was seen; work since an event.
-        self._taken: Counters = np.zeros(len(number), np.int64)
-        self._looked: Final = np.zeros(len(number), np.bool_)
-        self._ended: Final = np.zeros(len(number), np.bool_)
+        self._taken: Counters = np.zeros(channels, np.int64)
+        self._looked: Final = np.zeros(channels, np.bool_)
+        self._ended: Final = np.zeros(channels, np.bool_)
         self._left_cycles = 0
-        count = journal.tables.transitions.count + len(stages) + int(inputs.max()) + 1
-        used = np.bincount(self._template, minlength=count) > 0
-        stretches = [stage.automaton.first_stretch for stage in stages]
-        self._templates: Final = templates_of(journal.tables, stretches, int(inputs.max()), used)
-        self._is_measured: Final = np.isin(np.arange(len(number)), measured)
-        self._sizes: Final = _sizes_bytes(journal, self._templates)
+        self._templates: Final = log.templates
+        self._is_measured: Final = np.isin(np.arange(channels), measured)
+        self._sizes: Final = sizes_bytes
 
     def events(self, waits: Counters) -> Iterator[Events]:
         """Yield all events, some at a time.
 
         Args:
             waits: cycles of all bursts, in the order of units and of each unit's own.
+
+        Raises:
+            ValueError: the log is none of a run.
         """
         self._waits = waits
         counts = np.diff(self._templates.first)
@@ -134,6 +180,8 @@ class Unrolled:
         self._forget_seen_before(is_event, kind, channel, np.flatnonzero(templates.stays[rows]))
         readings = readings_of(stage, kind, templates.stamp[rows])
         late = np.flatnonzero(kind == e.LATE)
+        if (readings[late] < 0).any():
+            raise ValueError("a request in it counts from no reading")
         is_event[kind == e.NOTE] = False
         is_event[readings[late]] = True
         kept = np.flatnonzero(is_event)
@@ -150,10 +198,12 @@ class Unrolled:
         sent = np.flatnonzero((kind == e.SEND) | (kind == e.PUT))
         to = channel[sent]
         self.sent[:] += np.bincount(to, minlength=len(self.sent))
+        self.codes.append((to, self._templates.code[rows[sent]]))
         for its, more in ((e.RESERVE, 1), (e.PUT, -1)):
             self.unused[:] += more * np.bincount(channel[kind == its], minlength=len(self.sent))
-        large = self._is_measured[to]
-        np.maximum.at(self.largest, to[large], self._sizes[rows[sent[large]]])
+        if self._sizes is not None:
+            large = self._is_measured[to]
+            np.maximum.at(self.largest, to[large], self._sizes[rows[sent[large]]])
 
     def _number_arrivals(self, channel: Counters, kind: Counters, amount: Counters) -> None:
         """Say which element of its channel each arrival is about: the next to be dequeued."""
@@ -192,19 +242,23 @@ class Unrolled:
         self._ended[channel[first]] = True
 
 
-def _sequence(journal: Journal, inputs: Counters) -> tuple[Counters, NDArray[np.int32]]:
+def _sequence(journal: Journal, inputs: Counters) -> tuple[Counters, Counters]:
     """Return where each stage's templates end: its first stretch, what it took, its end."""
-    lengths, taken = journal.taken()
+    stages, taken = journal.rows()
     count, transitions = len(inputs), journal.tables.transitions.count
-    lengths += 2
-    ends = np.cumsum(lengths)
-    template = np.empty(len(taken) + 2 * count, np.int32)
-    between = np.ones(len(template), np.bool_)
-    between[ends - 1] = between[ends - lengths] = False
-    template[between] = taken
-    template[ends - lengths] = transitions + np.arange(count)
-    template[ends - 1] = transitions + count + inputs
-    return ends, template
+    numbers = np.arange(count)
+    return sequenced(
+        np.concatenate([numbers, stages, numbers]),
+        np.concatenate([transitions + numbers, taken, transitions + count + inputs]),
+        count,
+    )
+
+
+def sequenced(stages: Counters, templates: Counters, count: int) -> tuple[Counters, Counters]:
+    """Return ``ends`` and ``taken`` of a ``Log``: by row, who of ``count`` took which template."""
+    # Small numbers are sorted without comparing them.
+    sequence = np.argsort(stages.astype(np.min_scalar_type(count)), kind="stable")
+    return np.cumsum(np.bincount(stages, minlength=count)), templates[sequence]
 
 
 def _among(numbers: Counters, some: Counters) -> NDArray[np.bool_]:
@@ -214,7 +268,7 @@ def _among(numbers: Counters, some: Counters) -> NDArray[np.bool_]:
     return is_one[numbers]
 
 
-def _sizes_bytes(journal: Journal, templates: Templates) -> Counters:
+def sizes_bytes_of(journal: Journal, templates: Templates) -> Counters:
     """Return, by row, the size of what is sent."""
     sizes = np.zeros(len(templates.kind), np.int64)
     sent = np.flatnonzero((templates.kind == e.SEND) | (templates.kind == e.PUT))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fabric.runs.counters import ChannelCounters, Totals, UnitCounters
 from fabric.state.open_waits import OpenWait, open_waits
+from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
     from fabric.state.run_state import RunState
@@ -120,7 +121,8 @@ def totals(state: RunState, peak_bytes_per_cycle: Fraction, metrics: Metrics) ->
 def warnings(state: RunState) -> tuple[str, ...]:
     """Return sentences about a run that completed, but not as one would expect."""
     return tuple(
-        f"FAB-D004: {channel.name}: {channel.left_over:,} elements were left over: "
+        f"FAB-D004: {channel.name}: {counted(channel.left_over, 'element')} "
+        f"{'was' if channel.left_over == 1 else 'were'} left over: "
         f"{state.units[channel.consumer].name} had ended"
         for channel in state.channels
         if channel.left_over

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from fabric.runs.counters import Compared, Comparison
 from fabric.symbolic.metrics import Metrics
-from fabric.symbolic.substitution import followed
+from fabric.symbolic.substitution import Substitution, followed
 from fabric.telling.errors import ProgramError
-from fabric.values.dims import Symbol, free_symbols, is_ragged
+from fabric.telling.wording import counted
+from fabric.values.dims import Symbol, free_symbols, is_ragged, short_text
 from fabric.values.stream_type import StreamType, TileType, shape_text
-from fabric.wiring.stream import Assumed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from fabric.runs.sizes import Measured
     from fabric.state.memory_use import MemoryUse
     from fabric.state.run_state import RunState
-    from fabric.symbolic.substitution import Substitution
     from fabric.wiring.elaborate import Plan
 
 __all__ = ["check_assumptions", "compare"]
@@ -40,9 +40,16 @@ def compare(
     program = plan.program
     bound = followed(program.sizes, program)
     warnings = [
-        f"the program binds {symbol.name} to {size:,}, but the run had {measured.sizes[symbol]:,}"
+        f"the program binds {symbol.name} to {_size(size)}, but the run had "
+        f"{_size(measured.sizes[symbol])}"
         for symbol, size in bound.items()
-        if measured.sizes.get(symbol, size) != size
+        if symbol in measured.shown and measured.sizes[symbol] != size
+    ]
+    at = Substitution(measured.sizes)
+    warnings += [
+        f"the program binds {short_text(total)} to {size:,}, but the run had {at.dim(total):,}"
+        for total, size in program.totals.items()
+        if free_symbols(total) <= measured.shown and at.dim(total) != size
     ]
     paper = metrics.paper
     # A size that only tiles have is shown by no channel: what hangs on it cannot be compared.
@@ -73,8 +80,8 @@ def compare(
     counts = {at: _count(stream) for at, stream in carried.items()}
     elements = tuple([counts[id(stream)] for stream in metrics.carried])
     warnings += [
-        f"{channel.name}: {channel.taken:,} elements measured, {expected:,} expected: this is "
-        "a fault of the fabric, or of an operator's shapes"
+        f"{channel.name}: {counted(channel.taken, 'element')} measured, {expected:,} expected: "
+        "this is a fault of the fabric, or of an operator's shapes"
         for channel, edge, expected in zip(state.channels, plan.edges, elements, strict=True)
         if channel.taken != expected and _is_exact(edge.type, expected, guessed)
     ]
@@ -104,17 +111,21 @@ def check_assumptions(
                     raise claim.refuted_by(size, expected)
     # Groups of ragged sizes are counted together; operators compare them one by one.
     for edge, channel in zip(plan.edges, state.channels, strict=True):
-        stream = edge.consumer.inputs[edge.input]
-        if not isinstance(stream, Assumed) or not stream.claims:
+        if not edge.claims:
             continue
+        stream = edge.consumer.inputs[edge.input]
         if channel.taken != (total := _count(sizes.stream(stream.type))):
-            place = stream.claims[0].place
+            name, place = edge.claims[0].stream, edge.claims[0].place
             raise ProgramError(
-                f"{stream.name} has {channel.taken:,} elements: expected {total:,}, since the "
-                f"program assumes {shape_text(stream.shape)}",
+                f"{name} has {counted(channel.taken, 'element')}: expected {total:,}, since "
+                f"the program assumes {shape_text(stream.shape)}",
                 file=place.file,
                 line=place.line,
             )
+
+
+def _size(size: int | Fraction) -> str:
+    return f"{size:,}" if isinstance(size, int) else str(size)
 
 
 def _count(sized: StreamType) -> int:

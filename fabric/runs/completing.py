@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-# Any: whatever ``simulate`` takes.
-from typing import TYPE_CHECKING, Any
-
-from fabric.runs.simulation import simulate
+from fabric.arguments.keywords import taking
+from fabric.runs.options import Settings
+from fabric.runs.report import Report
+from fabric.runs.simulation import simulated
 from fabric.telling.errors import FabricError
-
-if TYPE_CHECKING:
-    from fabric.runs.report import Report
-    from fabric.wiring.program import Program
+from fabric.wiring.program import Program
 
 __all__ = ["assert_completes"]
 
 
-def assert_completes(program: Program, **options: Any) -> Report:
+@taking(Settings)
+def assert_completes(program: Program, settings: Settings) -> Report:
     """Run ``program``, see that it completes with the outputs it expects, and return its report.
 
     Args:
         program: wired.
-        options: as ``simulate`` takes them.
+        settings: as keywords.
 
     Raises:
         AssertionError: it did not complete, or an output is wrong: with the one line of a deadlock,
@@ -28,7 +26,7 @@ def assert_completes(program: Program, **options: Any) -> Report:
         FabricError: it cannot be run at all.
     """
     __tracebackhide__ = True
-    report = simulate(program, **options)
+    report = simulated(program, settings)
     try:
         report.raise_for_status()
     except FabricError as error:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
 
 from fabric.deadlock.livelock import LivelockWatch
+from fabric.machine.blame import users_among
 from fabric.machine.companion import Companion
 from fabric.machine.ending import Ending
 from fabric.machine.interrupts import Interrupts
@@ -18,68 +22,24 @@ from fabric.machine.runner import Runner
 from fabric.machine.state_of import shutdown_cycles_of, state_of
 from fabric.machine.watchdog import watched
 from fabric.runs import accounting
+from fabric.runs.expected_tiles import SentTiles
 from fabric.runs.runlog import HEARTBEAT_CYCLES, RunLog
+from fabric.runs.story import tell_waits
+from fabric.telling.place import is_own
 from fabric.telling.plain import JsonObject
+from fabric.telling.users_code import first_of, raised
+from fabric.values.precision import exact_numbers
 from fabric.wiring.elaborate import Plan, elaborate
 from fabric.wiring.program import Program
 
 if TYPE_CHECKING:
-    from fabric.deadlock.document import DeadlockReport
-    from fabric.engine.hop import Hop
-    from fabric.engine.observer import Observer
     from fabric.runs.counters import UnitCounters
+    from fabric.runs.options import Progress, Settings
     from fabric.state.run_state import RunState
     from fabric.terminal.progress import Snapshot
-    from fabric.trace.recording.options import TraceOptions
     from fabric.trace.recording.recorder import Recorder
 
-__all__ = ["Execution", "Progress", "Settings"]
-
-
-class Progress(Protocol):
-    """Shows a run while it goes on."""
-
-    async def run(self, snapshot: Callable[[], Snapshot]) -> None:
-        """Show snapshots until cancelled."""
-
-
-class Settings(NamedTuple):
-    """How a program is run.
-
-    Attributes:
-        functional: tiles have data.
-        depths: of single channels, by ``consumer.input``.
-        hops: likewise.
-        progress: shows the run while it goes on.
-        livelock_cycles: how long nothing has to get done before the run is given up.
-        trace: what to record, if anything.
-        observers: who watches besides.
-        compiles: operators go on without tasks of their own where that is possible.
-        repeats: inputs that it is given, one after the other.
-    """
-
-    functional: bool
-    depths: dict[str, int]
-    hops: dict[str, Hop]
-    progress: Progress | None
-    livelock_cycles: int
-    trace: TraceOptions | None
-    observers: tuple[Observer, ...] = ()
-    compiles: bool = True
-    repeats: int = 1
-
-    def recorder(self) -> Recorder | None:
-        """Return a new recorder where the run is traced."""
-        if self.trace is None:
-            return None
-        from fabric.trace.recording.recorder import Recorder
-
-        return Recorder(self.trace)
-
-    def deepened(self, explained: DeadlockReport) -> Settings:
-        """Return the same with the depths that help."""
-        depths = {depth.option: depth.after for depth in explained.remedy.depths}
-        return self._replace(depths=self.depths | depths)
+__all__ = ["Execution"]
 
 
 class Execution:
@@ -87,7 +47,10 @@ class Execution:
 
     Attributes:
         settings: how it is run.
+        functional: tiles have data.
+        repeats: inputs that it is given, one after the other.
         machine: what it runs on.
+        expected: keeps the tiles of the streams that the program expects.
         watch: for livelocks.
         log: where its story goes; nowhere until it is set.
         wall_seconds: that it took.
@@ -102,40 +65,53 @@ class Execution:
         self,
         program: Program,
         settings: Settings,
-        say: Callable[[str], object] | None = None,
         plan: Plan | None = None,
+        repeats: int = 1,
     ) -> None:
-        """Build the machine for ``program``; ``say``, by default on stderr, who does not end.
+        """Build the machine for ``program``, whose ``plan`` is given where it is known.
 
-        ``plan`` is the program's, where it has been elaborated before.
+        Args:
+            program: wired.
+            settings: how to run it.
+            plan: of the program.
+            repeats: inputs that it is given, one after the other.
         """
         self.settings: Final = settings
-        self._say: Final = say or _say
-        self._recorder = settings.recorder()
+        self.functional: Final = settings.mode_of(program) == "functional"
+        self.repeats: Final = repeats
         self._plan: Final = plan or elaborate(program)
-        self.log = RunLog(None, lambda _: None)
+        self._recorder = _recorder(settings, self._plan)
+        self.log = RunLog()
         self.wall_seconds = 0.0
-        self._loops_logged: set[str] = set()
         self._interrupts = Interrupts()
-        self._logged: set[int] = set()
-        self._build(compiles=settings.compiles)
+        self._start_recorder: Callable[[], None] = lambda: None
+        self._ends_told: set[int] = set()
+        self._waits_told: set[tuple[int, ...]] = set()
+        self._told_cycle = 0
+        self.expected = SentTiles(self._plan)
+        self._build(compiles=settings.engine == "compiled")
 
     def _build(self, *, compiles: bool) -> None:
+        """Build the machine, on which nothing has happened."""
         settings = self.settings
         recorded = () if self._recorder is None else (self._recorder.observer,)
+        expected = (self.expected,) if self.functional and self.expected.watches else ()
         self._runner = Runner(
             self._plan,
-            functional=settings.functional,
-            depths=settings.depths,
-            hops=settings.hops,
+            functional=self.functional,
+            depths=settings.depths or {},
+            hops=settings.hops or {},
             capacity_bytes=self._plan.program.hardware.on_chip.capacity_bytes,
             on_heartbeat=self._beat,
             beat_cycles=HEARTBEAT_CYCLES,
-            observers=(*recorded, *settings.observers),
+            observers=(*recorded, *settings.observers, *expected),
             compiles=compiles,
-            repeats=settings.repeats,
+            repeats=self.repeats,
         )
         self.machine: Machine = self._runner.machine
+        if self._recorder is not None and self.machine.region is not None:
+            # Half of it would be the loop's, half of tasks: no trace has both of one unit.
+            self.machine.region.may_leave = False
         self.watch = LivelockWatch(self.machine, settings.livelock_cycles)
 
     def start_trace(
@@ -146,10 +122,14 @@ class Execution:
         tell: Callable[[str], object],
     ) -> None:
         """Begin the trace, where there is one, in a new folder ``name``."""
-        if self._recorder is not None and folder is not None:
-            machine = self.machine
-            look = partial(state_of, machine)
-            self._recorder.start(folder / name, machine.plan, look, self._served, head, tell)
+        if folder is not None:
+            self._start_recorder = partial(self._start, folder / name, head, tell)
+            self._start_recorder()
+
+    def _start(self, folder: Path, head: Mapping[str, Any], tell: Callable[[str], object]) -> None:
+        if self._recorder is not None:
+            look = partial(state_of, self.machine)
+            self._recorder.start(folder, look, self._served, head, tell, self.machine)
 
     def _served(self, unit: int) -> int:
         """Return how many requests of a unit's burst under way the HBM has served."""
@@ -180,27 +160,38 @@ class Execution:
         interrupts = self._interrupts
         ending: Ending = "interrupted"
         with interrupts.handled():
-            begun = self.log.place
             ending = self._run()
-            if self.machine.gave_up and not interrupts.seen:
-                # Tasks get as far, and say what is wrong.
-                self.log.forget_since(begun)
-                self._logged.clear()
-                self._loops_logged.clear()
-                self._build(compiles=False)
-                ending = self._run()
         self.wall_seconds = time.perf_counter() - start
         self.state = state_of(self.machine)
         if ending == "completed" and self.machine.failures.first is not None:
             # A user's memory that does not say what it has counted.
             ending = "error"
         self.counters = accounting.unit_counters(self.state)
-        self._log_finished(self.state, lambda: self.counters)
+        self._tell_ends(self.state, self.counters)
         return "interrupted" if interrupts.seen else ending
 
     def _run(self) -> Ending:
+        ending = self._run_once()
+        region = self.machine.region
+        if region is not None and region.gave_up and not self._interrupts.seen:
+            self._begin_again()
+            ending = self._run_once()
+        return ending
+
+    def _begin_again(self) -> None:
+        """Let all operators be tasks, none of which is a user's, and the trace be of that.
+
+        What was told of the run is not told again: it is the same.
+        """
+        assert self._recorder is not None
+        self._recorder = self._recorder.anew()
+        self._build(compiles=False)
+        self._start_recorder()
+
+    def _run_once(self) -> Ending:
         runner = self._runner
-        with watched(runner.runtime.watched, self._say):
+        exact = exact_numbers(self.settings.exact)
+        with exact, watched(runner.runtime.watched, self.settings.notify or _say):
             return runner.run_under(
                 self._interrupts,
                 lambda: "livelock" if self.watch.moving else None,
@@ -211,7 +202,7 @@ class Execution:
         """Yield the tasks that go on as long as the operators do."""
         progress = self.settings.progress
         if progress is not None:
-            yield lambda: progress.run(self._snapshot)
+            yield lambda: self._show(progress)
         if self._recorder is not None:
             yield self._recorder.run
         for each in self.settings.observers:
@@ -219,40 +210,40 @@ class Execution:
                 each.attach(self.machine, self._interrupts.come)
                 yield each.run
 
+    async def _show(self, progress: Progress) -> None:
+        """Let a user's progress go on until the run has ended; what it raises is an error of it."""
+        try:
+            await progress.run(self._snapshot)
+        except BaseException as error:
+            if isinstance(error, trio.Cancelled) and trio.current_effective_deadline() == -math.inf:
+                raise
+            failure = raised(f"progress {type(progress).__name__}: run()", first_of(error))
+            self.machine.failures.keep_at(self.machine.clock.now, failure)
+
     def _beat(self) -> None:
-        if not self.log.is_kept:
+        cycle = self.machine.clock.now
+        if not self.log.is_kept or cycle <= self._told_cycle:
             return
-        machine = self.machine
-        state = state_of(machine)
-        self._log_finished(state, lambda: accounting.unit_counters(state))
-        self.log.event(
-            "heartbeat",
-            machine.clock.now,
-            elements=state.elements,
-            waiting=state.waiting,
-        )
-        # Most runs are over before the first heartbeat.
-        from fabric.deadlock.waits import find_stuck
+        self._told_cycle = cycle
+        state = state_of(self.machine)
+        # What has a later clock may end beside others that have not got there.
+        self._tell_ends(state, accounting.unit_counters(state), before=cycle)
+        self.log.event("heartbeat", cycle, elements=state.elements, waiting=state.waiting)
+        tell_waits(self.log, state, cycle, self._waits_told)
 
-        for loop in find_stuck(state).cores:
-            if loop[0].name not in self._loops_logged:
-                self._loops_logged.update(unit.name for unit in loop)
-                names = [unit.name for unit in loop]
-                self.log.event("partial_deadlock", machine.clock.now, loop=names)
-
-    def _log_finished(
-        self, state: RunState, counters_of: Callable[[], tuple[UnitCounters, ...]]
+    def _tell_ends(
+        self, state: RunState, counters: tuple[UnitCounters, ...], before: int | None = None
     ) -> None:
-        if not self.log.is_kept:
-            return
-        ended = [u for u in state.units if u.finished and u.number not in self._logged]
-        if not ended:
-            return
-        self._logged.update(unit.number for unit in ended)
-        counters = counters_of()
-        self.log.operators_finished(
-            [counters[unit.number] for unit in ended], [unit.cycle for unit in ended]
-        )
+        """Tell which operators have ended ``before`` a cycle, or at all, earliest first."""
+        ended = [
+            (unit.cycle, unit.number)
+            for unit in state.units
+            if unit.finished and unit.number not in self._ends_told
+            if before is None or unit.cycle < before
+        ]
+        for cycle, number in sorted(ended):
+            self._ends_told.add(number)
+            self.log.operator_finished(cycle, counters[number])
 
     def _snapshot(self) -> Snapshot:
         from fabric.terminal.progress import Snapshot
@@ -267,6 +258,20 @@ class Execution:
             running=len(machine.units) - waiting - finished,
             waiting=waiting,
         )
+
+
+def _recorder(settings: Settings, plan: Plan) -> Recorder | None:
+    """Return a new recorder where the run is traced."""
+    if settings.traced is None:
+        return None
+    from fabric.trace.recording.recorder import Recorder
+
+    # What cannot stay in the compiled loop begins again, where that is nothing of a user's.
+    watching = (*settings.observers, *([settings.progress] if settings.progress else []))
+    users = not all(map(is_own, (plan.program.hardware.hbm, *watching))) or bool(
+        users_among(node.operator for node in plan.nodes)
+    )
+    return Recorder(settings.traced, needs_tasks=users)
 
 
 def _say(text: str) -> None:

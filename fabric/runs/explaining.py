@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -13,7 +12,9 @@ from fabric.deadlock.files import write_files
 from fabric.deadlock.livelock import Circling, Livelock
 from fabric.deadlock.search import EFFORT_ELEMENTS
 from fabric.deadlock.waits import channels_of, find_stuck
-from fabric.runs.execution import Execution, Settings
+from fabric.runs.execution import Execution
+from fabric.runs.options import Settings
+from fabric.runs.story import tell_blocked, tell_deadlock
 from fabric.state.expected import UNTOLD, expected_of
 
 __all__ = ["explain", "grown_settings"]
@@ -39,35 +40,31 @@ def grown_settings(
 def explain(
     run: Execution,
     status: Literal["deadlock", "livelock"],
-    on_deadlock: Literal["report", "grow", "describe"],
-    folder: Path | None,
-    notify: Callable[[str], object] | None,
-    takes_channel_depth: bool,
+    folder: Path | None = None,
 ) -> DeadlockReport:
-    """Explain why the program does not get on, and look for a remedy."""
-    machine = run.machine
+    """Explain why the program does not get on, and look for a remedy, as the run's settings say."""
+    settings, machine = run.settings, run.machine
     state = run.state
     if status == "livelock":
         # Where what moves was when it was stopped differs from run to run: that is not said.
         circling = tuple(Circling(unit.index, place) for unit, place in machine.failures.circling)
         found = Livelock(run.watch.cycles, run.watch.moving, circling)
         report = explain_livelock(state, machine.plan, found)
-        waiting = len(report.behind)
-        run.log.event("stopped", report.cycle, status=status, waiting=waiting)
+        tell_blocked(run.log, report, status, len(report.behind), None)
     else:
         cycle = state.stopped_cycle
-        run.log.event("stopped", cycle, status=status, waiting=state.waiting)
-        described = on_deadlock == "describe"
-        if notify is not None and not described:
-            notify(f"{status} at cycle {cycle:,}: looking for the cause and a remedy")
+        described = settings.on_deadlock == "describe"
+        if settings.notify is not None and not described:
+            settings.notify(f"{status} at cycle {cycle:,}: looking for the cause and a remedy")
         why_not = NOT_SOUGHT if described else NOT_ENDED
         stuck = find_stuck(state)
         waited_for = channels_of(state, chain.from_iterable(stuck.cores))
         told = expected_of(machine.plan, state, waited_for)
-        if run.settings.repeats > 1:
+        if run.repeats > 1:
             # Shapes tell what one input has in all.
             told = {each: its._replace(in_all=UNTOLD.in_all) for each, its in told.items()}
         report = describe_deadlock(state, stuck, told, why_not)
+        tell_blocked(run.log, report, status, state.waiting, state.cycles)
         if folder is not None:
             # What is known is kept, should the search be killed.
             write_files(folder, report)
@@ -75,10 +72,10 @@ def explain(
             report = cured(
                 report,
                 machine.plan,
-                run.settings.depths,
-                run.settings.hops,
-                effort=EFFORT_ELEMENTS if on_deadlock == "report" else None,
-                takes_channel_depth=takes_channel_depth,
+                settings.depths or {},
+                settings.hops or {},
+                effort=EFFORT_ELEMENTS if settings.on_deadlock == "report" else None,
+                takes_channel_depth="channel_depth" in (settings.parameters or {}),
             )
-    run.log.event(status, report.cycle, code=report.code, summary=report.summary)
+    tell_deadlock(run.log, report, status, None if status == "livelock" else state.cycles)
     return report

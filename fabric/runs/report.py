@@ -105,7 +105,11 @@ class Report:
         outputs: what it stored, by name; none where it did not complete.
         units, channels_counters: in node and edge order.
         comparison: what was known before the run beside what it measured.
+        exact: floats were kept in float64.
         verification: the outputs beside what the program expects; None where it expects nothing.
+        signal_to_noise_db: of a run that is exact, what the types that the program declares cost
+            each output of floats: the sum of the squares of its numbers over that of the errors
+            that these types make, in decibels. None where they make none.
         explained: why it does not move; ``deadlock`` is the same as plain data.
         failure: what made it fail; ``error`` is the same as plain data.
         warnings: sentences about a run that completed all the same.
@@ -118,6 +122,7 @@ class Report:
     parameters: JsonObject = field(default_factory=dict)
     hardware: JsonObject | None = None
     mode: str | None = None
+    exact: bool = False
     status: Ending = "error"
     cycles: int | None = None
     off_chip_traffic_bytes: int | None = None
@@ -145,6 +150,7 @@ class Report:
     log_dir: str | None = None
     verified: bool | None = None
     verification: Verification | None = None
+    signal_to_noise_db: dict[str, float | None] = field(default_factory=dict)
     explained: DeadlockReport | None = None
     failure: Failure | None = None
     extra: JsonObject = field(default_factory=dict)

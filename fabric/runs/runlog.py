@@ -1,38 +1,32 @@
-"""The run's story, one JSON object a line, stamped with the cycle and never with wall time.
+"""The run's story, told to structlog's loggers, stamped with the cycle and never with wall time.
 
 Its events and their fields are those of ``fabric.telling.vocabulary``.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from functools import cached_property, partial
-from operator import attrgetter
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, TextIO
+from typing import Final, Self, TextIO
+
+from structlog.typing import BindableLogger
 
 from fabric.runs.counters import UnitCounters
 from fabric.runs.report import Report
 from fabric.telling.causes import COUNTED
-from fabric.telling.errors import ConfigurationError
-from fabric.telling.events import event_form, event_line, event_logger
+from fabric.telling.errors import ConfigurationError, ProgramError
+from fabric.telling.events import line_logger, tell_event, tell_user
 from fabric.telling.plain import counts_lines, json_text, plain
 from fabric.telling.whole_file import write_parts, write_whole
 from fabric.telling.wording import file_name
-
-if TYPE_CHECKING:
-    from structlog import BoundLogger
 
 __all__ = ["RunLog", "new_run_folder"]
 
 HEARTBEAT_CYCLES: Final = 1_000_000
 
 _COLUMNS: Final = tuple(cause.column for cause in COUNTED)
-_counted: Final = attrgetter(*_COLUMNS)
-
-_FINISHED: Final = event_form("operator_finished", "cycle", "operator", "elements", *_COLUMNS)
 
 
 def new_run_folder(parent: Path, name: str) -> Path:
@@ -68,16 +62,37 @@ def new_run_folder(parent: Path, name: str) -> Path:
 
 
 class RunLog:
-    """Writes ``events.jsonl``, ``report.json`` and ``counters.json`` into a run's folder."""
+    """Tells a run's events, and writes ``events.jsonl``, ``report.json`` and ``counters.json``.
 
-    def __init__(self, folder: Path | None, tell: Callable[[str], object]) -> None:
-        """Open the log; None records nothing. ``tell`` is told at once why writing stops."""
+    Attributes:
+        is_kept: what it is told goes somewhere.
+    """
+
+    def __init__(
+        self,
+        tell: Callable[[str], object] = lambda _: None,
+        *,
+        folder: Path | None = None,
+        run: str = "",
+        log: BindableLogger | None = None,
+    ) -> None:
+        """Open the log.
+
+        Args:
+            tell: is told at once why something cannot be told or written any more.
+            folder: the run's own; None where nothing is kept.
+            run: name of the program.
+            log: a user's, bound to the run.
+        """
         self._tell = tell
         self._failed = False
         self._folder = folder
+        self._users = log
         self._file: TextIO | None = None
         if folder is not None:
-            self._file = (folder / "events.jsonl").open("w", encoding="utf-8", buffering=1)
+            self._file = (folder / "events.jsonl").open("w", encoding="utf-8")
+            self._lines = line_logger(self._file).bind(run=run)
+        self.is_kept = self._file is not None or log is not None
 
     def __enter__(self) -> Self:
         """Return the log."""
@@ -93,50 +108,31 @@ class RunLog:
         if self._file is not None:
             self._try("events.jsonl", self._file.close)
 
-    @property
-    def is_kept(self) -> bool:
-        """Whether what it is told goes anywhere."""
-        return self._file is not None
+    def event(self, name: str, cycle: int | None, **fields: object) -> None:
+        """Tell of an event that happened at ``cycle``; None where nobody can say when."""
+        if self.is_kept:
+            self._event(name, {"cycle": cycle} | {key: plain(each) for key, each in fields.items()})
 
-    @property
-    def place(self) -> int:
-        """Where it ends so far."""
-        return 0 if self._file is None else self._file.tell()
-
-    def forget_since(self, place: int) -> None:
-        """Leave out what was written since it ended at ``place``: the run begins anew."""
-        file = self._file
-        if file is not None:
-            self._attempt("events.jsonl", lambda: file.truncate(file.seek(place)))
-
-    def frame(self, name: str, cycle: int, **fields: object) -> None:
-        """Write an event that every run has, at its beginning or at its end."""
-        if self._file is not None:
-            line = event_line(name, {"cycle": cycle} | _plain(fields))
-            self._attempt("events.jsonl", partial(self._file.write, line))
-
-    def event(self, name: str, cycle: int, **fields: object) -> None:
-        """Write an event that most runs do not have."""
-        if self._file is not None:
-            self._attempt(
-                "events.jsonl", partial(self._logger.info, name, cycle=cycle, **_plain(fields))
+    def operator_finished(self, cycle: int, unit: UnitCounters) -> None:
+        """Tell of the end of an operator, and where its cycles went."""
+        if self.is_kept:
+            # There are thousands, of integers only.
+            fields = {"cycle": cycle, "operator": unit.name, "elements": unit.elements}
+            self._event(
+                "operator_finished",
+                fields | {column: getattr(unit, column) for column in _COLUMNS},
             )
 
-    @cached_property
-    def _logger(self) -> BoundLogger:
-        assert self._file is not None
-        return event_logger(self._file)
-
-    def operators_finished(self, units: list[UnitCounters], final_cycles: list[int]) -> None:
-        """Write the ends of operators, earliest first: of all that have ended at once."""
-        if self._file is None:
-            return
-        ends = sorted(zip(final_cycles, units, strict=True), key=lambda pair: pair[0])
-        lines = [
-            _FINISHED % (cycle, json.dumps(unit.name), unit.elements, *_counted(unit))
-            for cycle, unit in ends
-        ]
-        self._attempt("events.jsonl", partial(self._file.write, "".join(lines)))
+    def _event(self, name: str, fields: dict[str, object]) -> None:
+        if self._file is not None:
+            self._attempt("events.jsonl", partial(tell_event, self._lines, name, fields))
+        if self._users is not None:
+            try:
+                tell_user(self._users, name, fields)
+            except ProgramError as error:
+                # The run is worth more than what is told of it.
+                self._users = None
+                self._tell(f"{error}; it is told nothing more")
 
     def write_report(self, report: Report) -> None:
         """Write the report and the counters behind it beside the log."""
@@ -169,7 +165,3 @@ class RunLog:
             if not self._failed:
                 self._tell(f"{self._folder}: {what} could not be written: {error.strerror}")
             self._failed = True
-
-
-def _plain(fields: dict[str, object]) -> dict[str, object]:
-    return {name: plain(each) for name, each in fields.items()}

@@ -2,129 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
-from fabric.arguments.checks import Bounds
-from fabric.arguments.described import checked, refuse
-from fabric.deadlock.livelock import LIVELOCK_CYCLES
-from fabric.engine.hop import Hop
-from fabric.engine.observer import Observer
+from fabric.arguments.described import refuse
+from fabric.arguments.keywords import taking
 from fabric.machine.ending import Ending
 from fabric.machine.state_of import memory_use
 from fabric.runs import accounting
 from fabric.runs.comparison import check_assumptions, compare
 from fabric.runs.counters import Comparison
-from fabric.runs.execution import Execution, Progress, Settings
+from fabric.runs.execution import Execution
 from fabric.runs.folders import RunFolder, passing_folder
+from fabric.runs.options import Settings
 from fabric.runs.outputs import Outputs
 from fabric.runs.pricing import priced
 from fabric.runs.report import Failure, Report
 from fabric.runs.runlog import RunLog, new_run_folder
 from fabric.runs.sizes import measured_sizes
 from fabric.runs.storing import stored_arrays, stored_shapes
+from fabric.runs.story import tell_end
 from fabric.runs.totals import told_of_prices
 from fabric.runs.verification import Verification
-from fabric.runs.verify import verify
+from fabric.runs.verify import noise_of, verify
 from fabric.symbolic.metrics import metrics_of
 from fabric.symbolic.substitution import Substitution
-from fabric.telling.errors import ConfigurationError, FabricError
-from fabric.telling.place import calling_place
-from fabric.telling.plain import JsonObject
-from fabric.telling.wording import found_text
-from fabric.trace.recording.options import TraceOptions
+from fabric.telling.errors import ConfigurationError, FabricError, ProgramError
+from fabric.telling.events import logger_of
+from fabric.telling.place import blamed_place
+from fabric.telling.plain import JsonObject, untellable
+from fabric.telling.users_code import notifying
+from fabric.values.precision import exact_numbers
 from fabric.wiring.collector import only_young_garbage
 from fabric.wiring.program import Program
 
 if TYPE_CHECKING:
     from fabric.deadlock.document import DeadlockReport
 
-__all__ = ["Mode", "OnDeadlock", "simulate"]
-
-Mode = Literal["timing", "functional"]
-OnDeadlock = Literal["report", "grow", "describe"]
+__all__ = ["simulate", "simulated"]
 
 
-@checked
-@only_young_garbage()
-def simulate(
-    program: Program,
-    *,
-    mode: str | None = None,
-    depths: Mapping[str, Annotated[int, Bounds(1)]] | None = None,
-    hops: Mapping[str, Hop] | None = None,
-    log_dir: Path | str | None = None,
-    parameters: Mapping[str, Any] | None = None,
-    program_file: str = "",
-    progress: Progress | None = None,
-    on_deadlock: OnDeadlock = "report",
-    livelock_cycles: Annotated[int, Bounds(10)] = LIVELOCK_CYCLES,
-    trace: TraceOptions | Literal["events", "counters"] | None = None,
-    notify: Callable[[str], object] | None = None,
-    observers: Sequence[Observer] = (),
-    engine: Literal["compiled", "tasks"] = "compiled",
-) -> Report:
+@taking(Settings)
+def simulate(program: Program, settings: Settings) -> Report:
     """Run ``program`` and return its report, whatever the outcome.
 
     Args:
         program: wired; it may be run again, under other depths, say.
-        mode: ``timing`` or ``functional``; what the program states where None.
-        depths: of single channels, by ``consumer.input``.
-        hops: latencies of single channels, by ``consumer.input``; one cycle each way elsewhere.
-        log_dir: parent of the run's own folder; None writes nothing that stays.
-        parameters: for the report.
-        program_file: for the report.
-        progress: shows the run while it goes on.
-        on_deadlock: ``report`` it, with depths that help; ``grow``: run again with those; or
-            ``describe`` it, without looking for any.
-        livelock_cycles: how long nothing has to get done before the run is given up.
-        trace: ``events`` records every transfer and wait, TraceOptions a part of them, ``counters``
-            (as None) none; ``report.trace()`` opens what was recorded. It is in the run's folder,
-            or without ``log_dir`` in a temporary one that is removed with the report; a run with
-            other depths is recorded beside it, in ``trace-grown``.
-        notify: told which operators do not end, what takes its time after a run that stopped, and
-            at once what of the log or the trace cannot be written. Standard error has the first
-            where None.
-        observers: are told of transfers, bursts and allocations; of runs to find a remedy they are
-            not, of one with other depths they are.
-        engine: ``compiled``: operators of whose behaviour in time a table can be made go on without
-            a task of their own, in timing mode and where nobody watches; ``tasks``: none do. What
-            comes out is the same. A run that comes to what only tasks can do, an error mostly, is
-            begun again with them: users' operators then run twice.
+        settings: as keywords.
 
     Raises:
         FabricError: the program cannot be run at all.
     """
-    mode = mode or program.mode
-    if isinstance(trace, str):
-        trace = TraceOptions() if trace == "events" else None
-    _check_options(mode, log_dir, observers)
-    settings = Settings(
-        mode == "functional",
-        dict(depths or {}),
-        dict(hops or {}),
-        progress,
-        livelock_cycles,
-        trace,
-        tuple(observers),
-        engine == "compiled",
-    )
-    run = _execution(program, settings, program_file, notify)
+    return simulated(program, settings)
+
+
+@only_young_garbage()
+def simulated(program: Program, settings: Settings) -> Report:
+    """Do what ``simulate`` does."""
+    if trio.lowlevel.in_trio_run():
+        refuse(
+            "simulate() is called inside of trio: expected a thread of its own, as in "
+            "await trio.to_thread.run_sync(simulate, program)",
+            ConfigurationError,
+        )
+    told = None if settings.notify is None else notifying(settings.notify)
+    settings = replace(settings, mode=settings.mode_of(program), notify=told)
+    notify, program_file = settings.notify, settings.program_file
+    log, log_dir = settings.log, settings.log_dir
+    logger = None if log is None else logger_of(log, "simulate", program.name)
+    run = _execution(program, settings)
     kept = None if log_dir is None else new_run_folder(Path(log_dir), program.name)
     traced_in = None
-    if trace is not None:
+    if settings.traced is not None:
         traced_in = passing_folder() if kept is None else RunFolder(kept)
     # As the user named it, where they did: that is what they are told about.
     folder = traced_in.path if kept is None and traced_in is not None else kept
     head = {
         "program": program_file,
-        "parameters": dict(parameters or {}),
+        "parameters": dict(settings.parameters or {}),
         "hardware": program.hardware.as_dict(),
-        "mode": mode,
+        "mode": settings.mode,
+        "exact": settings.exact,
         "name": program.name,
         "log_dir": None if kept is None else str(kept),
     }
@@ -135,18 +97,18 @@ def simulate(
         if notify is not None:
             notify(sentence)
 
-    with RunLog(kept, missing) as log:
-        log.frame(
+    with RunLog(missing, folder=kept, run=program.name, log=logger) as story:
+        story.event(
             "run_started",
             0,
             program=program_file,
             parameters=head["parameters"],
-            mode=mode,
+            mode=settings.mode,
             operators=len(run.machine.units),
             channels=len(run.machine.channels),
         )
         notes: list[str] = []
-        run.log = log
+        run.log = story
         run.start_trace(folder, "trace", head, missing)
         status = run.execute()
         explained = None
@@ -155,28 +117,22 @@ def simulate(
             from fabric.deadlock.files import write_files
             from fabric.runs.explaining import explain, grown_settings
 
-            takes_channel_depth = "channel_depth" in (parameters or {})
-            explained = explain(run, status, on_deadlock, folder, notify, takes_channel_depth)
+            explained = explain(run, status, folder)
             if folder is not None:
                 for failed in write_files(folder, explained):
                     missing(failed)
-            grown = on_deadlock == "grow" and grown_settings(explained, settings, notes)
+            grown = settings.on_deadlock == "grow" and grown_settings(explained, settings, notes)
             if grown:
-                run = Execution(program, grown, notify)
-                run.log = log
+                story.event("run_again", 0, depths=grown.depths)
+                run = Execution(program, grown)
+                run.log = story
                 run.start_trace(folder, "trace-grown", head, missing)
                 status, explained = run.execute(), None
-        report = _report(run, status, head, explained, notes)
+        declared = _as_declared(run) if settings.exact and status == "completed" else None
+        report = _report(run, declared, status, head, explained, notes)
         run.conclude_trace(report.status, report.verified, told_of_prices(report))
-        log.frame(
-            "run_ended",
-            report.cycles or 0,
-            status=report.status,
-            verified=report.verified,
-            cycles=report.cycles,
-            elements=report.elements,
-        )
-        log.write_report(report)
+        tell_end(story, report, run.state, tuple(unwritten))
+        story.write_report(report)
     return replace(
         report,
         warnings=(*report.warnings, *unwritten),
@@ -185,51 +141,51 @@ def simulate(
     )
 
 
-def _check_options(mode: str, log_dir: Path | str | None, observers: object) -> None:
-    """Refuse what cannot be run so."""
-    wrong = None
-    if mode not in ("timing", "functional"):
-        wrong = f"simulate: mode is {mode!r}: expected timing or functional"
-    elif not (
-        isinstance(observers, Sequence) and all(isinstance(each, Observer) for each in observers)
-    ):
-        wrong = f"simulate: observers is {found_text(observers)}: expected a list of Observers"
-    elif log_dir == "":
-        wrong = "simulate: log_dir is '': expected a folder, or None to write nothing"
-    elif trio.lowlevel.in_trio_run():
-        wrong = (
-            "simulate() is called inside of trio: expected a thread of its own, as in "
-            "await trio.to_thread.run_sync(simulate, program)"
-        )
-    if wrong is not None:
-        refuse(wrong, ConfigurationError)
-
-
-def _execution(
-    program: Program,
-    settings: Settings,
-    program_file: str,
-    notify: Callable[[str], object] | None,
-) -> Execution:
+def _execution(program: Program, settings: Settings) -> Execution:
     """Build the machine; what it refuses is told where the user's program calls, if it does."""
     try:
-        return Execution(program, settings, notify)
+        return Execution(program, settings)
     except ConfigurationError as error:
-        if error.file is None and not program_file:
-            error.file, error.line = calling_place()
+        place = blamed_place()
+        if error.file is None and not settings.program_file and place is not None:
+            error.file, error.line = place
         raise
+
+
+class _Declared(NamedTuple):
+    """What becomes of a program in the types that it declares."""
+
+    run: Execution
+    status: Ending
+
+    def sentence(self) -> str:
+        """Say that it ends in another way than in float64."""
+        error = self.run.machine.failures.first
+        why = "" if error is None else f": {error.message}"
+        return f"in the types that it declares the program ends as {self.status}{why}"
+
+
+def _as_declared(run: Execution) -> _Declared:
+    """Run the program of an exact run once more, in the types that it declares."""
+    plan = run.machine.plan
+    declared = Execution(plan.program, run.settings.as_declared(), plan)
+    return _Declared(declared, declared.execute())
 
 
 def _report(
     run: Execution,
+    declared: _Declared | None,
     status: Ending,
     head: JsonObject,
     explained: DeadlockReport | None,
     notes: list[str],
 ) -> Report:
-    """Account for the run."""
+    """Account for the run; ``declared`` is the same in the types that the program declares."""
     machine = run.machine
-    signal = run.signal if status == "interrupted" else None
+    interrupted = run
+    if declared is not None and declared.status == "interrupted":
+        interrupted, status = declared.run, "interrupted"
+    signal = interrupted.signal if status == "interrupted" else None
     error = machine.failures.first
     if status == "livelock" or machine.ran_ahead:
         # Where a loop was when it was stopped differs from run to run.
@@ -258,6 +214,7 @@ def _report(
     extra: JsonObject = {}
     outputs = Outputs({})
     comparison = Comparison()
+    signal_to_noise: dict[str, float | None] = {}
     warnings = [*notes, *accounting.warnings(state)]
     verification = _not_verified(run, status)
     if status in ("interrupted", "error"):
@@ -268,12 +225,11 @@ def _report(
             check_assumptions(plan, state, machine.assumed, substitution)
             used = memory_use(machine)
             comparison = compare(plan, state, used, measured, metrics)
-            if run.settings.functional:
-                verification = verify(program, machine.stored)
-            extra = {
-                name: program.ask(f"extra[{name!r}]", compute)
-                for name, compute in program.extra.items()
-            }
+            if run.functional:
+                exact = run.settings.exact
+                with exact_numbers(exact):
+                    verification = verify(plan, machine.stored, run.expected.kept, exact=exact)
+            extra = {name: _extra(program, name) for name in program.extra}
         except FabricError as failure:
             status, error = "error", failure
             verification = _not_verified(run, status)
@@ -281,9 +237,15 @@ def _report(
             in_units = priced(plan, state, used, substitution)._asdict()
             outputs = (
                 stored_arrays(plan, machine.stored)
-                if run.settings.functional
+                if run.functional
                 else stored_shapes(plan, sizes, measured.guessed)
             )
+            if declared is not None and declared.status == "completed":
+                signal_to_noise = noise_of(
+                    outputs, stored_arrays(plan, declared.run.machine.stored)
+                )
+            elif declared is not None:
+                warnings.append(declared.sentence())
             warnings += comparison.warnings
             warnings += [] if verification is None else verification.warnings()
     return Report(
@@ -307,6 +269,7 @@ def _report(
         wall_seconds=run.wall_seconds,
         verified=None if verification is None else verification.verified,
         verification=verification,
+        signal_to_noise_db=signal_to_noise,
         explained=explained,
         failure=None if error is None else Failure.of(error),
         extra=extra,
@@ -319,9 +282,28 @@ def _report(
     )
 
 
+def _extra(program: Program, name: str) -> object:
+    """Return a field that the program adds.
+
+    Raises:
+        ProgramError: computing it raised, or it cannot be turned into JSON.
+    """
+    what = f"extra[{name!r}]"
+    value = program.ask(what, program.extra[name])
+    found = program.ask(f"the text of {what}", partial(untellable, value))
+    if found is not None:
+        place = program.extra.place(name)
+        raise ProgramError(
+            f"{what} is {found}: expected numbers, text, and lists and dictionaries of them",
+            file=place.file,
+            line=place.line,
+        )
+    return value
+
+
 def _not_verified(run: Execution, status: Ending) -> Verification | None:
     """Say why outputs that the program expects were not compared."""
-    if not run.machine.plan.program.expected:
+    if not run.machine.plan.program.expects:
         return None
-    reason = f"the run ended as {status}" if run.settings.functional else "timing mode"
+    reason = f"the run ended as {status}" if run.functional else "timing mode"
     return Verification(not_verified=reason)

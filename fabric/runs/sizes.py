@@ -11,6 +11,8 @@ from fabric.values.dims import Dim, Symbol, free_symbols
 from fabric.wiring.stream import Feedback
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fabric.state.run_state import RunState
     from fabric.wiring.elaborate import Plan
 
@@ -21,13 +23,16 @@ class Measured(NamedTuple):
     """The sizes of a run.
 
     Attributes:
-        sizes: of every symbol of the program's streams; 0 where no channel shows it. The size of
-            a ragged symbol is the mean over its groups.
+        sizes: of every symbol of the program's streams; where no channel shows it, as the program
+            binds it, or 0. The size of a ragged symbol is the mean over its groups.
         guessed: symbols of which only a product with others is known, and what follows from them.
+        shown: symbols of which the channels tell the size; those that are guessed are not among
+            them.
     """
 
     sizes: dict[Symbol, Size]
     guessed: frozenset[Symbol]
+    shown: frozenset[Symbol]
 
 
 class _Carried(NamedTuple):
@@ -40,7 +45,8 @@ class _Carried(NamedTuple):
 def measured_sizes(plan: Plan, state: RunState) -> Measured:
     """Count what the channels of a run of ``plan`` carried."""
     program = plan.program
-    learned = _Learned()
+    bound = followed(program.sizes, program)
+    learned = _Learned(bound)
     channels = _carried(plan, state)
     # A shape with two unknowns tells one of them when another channel has told the other; where
     # no channel does, only their product counts.
@@ -50,16 +56,23 @@ def measured_sizes(plan: Plan, state: RunState) -> Measured:
             break
         channels = waiting
     sizes, guessed = followed(learned.sizes, program), learned.guessed
+    shown = frozenset(sizes)
     streams = (stream for node in plan.nodes for stream in (*node.inputs, *node.outputs))
     types = {id(stream.type): stream.type for stream in streams}
     for type_ in types.values():
         for dim in learned.unknown(type_.shape):
             for symbol in free_symbols(dim):
-                sizes.setdefault(symbol, 0)
+                sizes.setdefault(symbol, bound.get(symbol, 0))
+    # Sizes inside of buffers and tiles that no channel counts: the mean over all groups stands
+    # for that over the groups, or the repeated ones, that a stream has.
+    for symbol, of_all in program.renewed.items():
+        if symbol not in sizes and free_symbols(of_all) <= sizes.keys():
+            sizes[symbol] = Substitution(sizes).dim(of_all)
+            guessed.add(symbol)
     for symbol, stands_for in program.absorbed.items():
         if free_symbols(stands_for) & guessed:
             guessed.add(symbol)
-    return Measured(followed(sizes, program), frozenset(guessed))
+    return Measured(followed(sizes, program), frozenset(guessed), shown - guessed)
 
 
 def _carried(plan: Plan, state: RunState) -> list[_Carried]:
@@ -81,8 +94,9 @@ class _Learned:
         guessed: see ``Measured``.
     """
 
-    def __init__(self) -> None:
-        """Know nothing."""
+    def __init__(self, bound: Mapping[Symbol, Size]) -> None:
+        """Know nothing but what the program binds, which a run may contradict."""
+        self._bound: Final = bound
         self.sizes: Final[dict[Symbol, Size]] = {}
         self.guessed: Final[set[Symbol]] = set()
         self._known: Final[dict[int, Dim]] = {}
@@ -106,13 +120,17 @@ class _Learned:
         return True
 
     def choose(self, channels: list[_Carried]) -> bool:
-        """Set one of a shape's unknowns to 1 where it has elements; return whether one was."""
+        """Guess one of a shape's unknowns where it has elements; return whether one was.
+
+        It is what the program binds it to, or else 1.
+        """
         for shape, elements in channels:
             unknown = self.unknown(shape)
             symbols = [dim for dim in unknown if isinstance(dim, Symbol)]
             if elements and len(unknown) > 1 and symbols == unknown:
-                self.sizes[symbols[0]] = 1
-                self.guessed.add(symbols[0])
+                chosen = next(filter(self._bound.get, symbols), symbols[0])
+                self.sizes[chosen] = self._bound.get(chosen) or 1
+                self.guessed.add(chosen)
                 return True
         return False
 

@@ -17,6 +17,7 @@ from fabric.stepping.goals import AtCycle, AtElement, AtNext, Goal
 from fabric.stepping.named import channel_number, element_goal, unit_number
 from fabric.stepping.stepper import FINISH, Stepper
 from fabric.telling.errors import ConfigurationError, FabricError
+from fabric.telling.wording import counted
 from fabric.wiring.program import Program
 
 if TYPE_CHECKING:
@@ -172,8 +173,8 @@ class SteppedRun:
         if had >= element:
             what = "sent" if goal.sent else "taken"
             refuse(
-                f"until: {unit} has {what} {had:,} elements by cycle {self.cycle:,}: expected an "
-                f"element after number {had:,}",
+                f"until: {unit} has {what} {counted(had, 'element')} by cycle {self.cycle:,}: "
+                f"expected an element after number {had:,}",
                 ConfigurationError,
             )
         self._go("until()", goal)

@@ -10,6 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakSet
 
+from fabric.telling.users_code import Interrupted
+
 if TYPE_CHECKING:
     from fabric.runs.report import Report
 
@@ -18,7 +20,7 @@ __all__ = ["RunThread", "close_at_exit"]
 _GRACE_SECONDS: Final = 0.4
 _PATIENCE_SECONDS: Final = 1.0
 _MOST_ALARMS: Final = 3
-"""How often a user's code may catch a KeyboardInterrupt and go on, and how soon the next comes."""
+"""How often a user's code may catch the interrupt and go on, and how soon the next comes."""
 
 
 class _Closed(Protocol):
@@ -94,6 +96,6 @@ class RunThread:
             if alarm:
                 # As a signal does in the main thread.
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    ctypes.c_ulong(self._thread.ident or 0), ctypes.py_object(KeyboardInterrupt)
+                    ctypes.c_ulong(self._thread.ident or 0), ctypes.py_object(Interrupted)
                 )
             self._thread.join(_PATIENCE_SECONDS if alarm else _GRACE_SECONDS)

@@ -2,125 +2,210 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from fabric.telling.plain import JsonObject
+from fabric.telling.wording import counted
 
-__all__ = ["Mismatch", "Number", "OutputVerification", "Verification"]
+__all__ = ["Errors", "Mismatch", "Number", "OutputVerification", "Verification"]
 
 Number: TypeAlias = bool | int | float
 
-_COMPARED: Final = ("elements", "mismatched", "worst", "places", "outputs", "unexpected")
+_COMPARED: Final = ("elements", "mismatched", "worst", "places", "streams", "outputs", "unexpected")
 
 
 class Mismatch(NamedTuple):
     """An element that is wrong.
 
     Attributes:
-        index: where in the output.
+        index: where in the output, or in the tile.
         found: what was stored there.
         wanted: what should have been.
+        tile: where in its stream the tile is; None of an output.
     """
 
     index: tuple[int, ...]  # type: ignore[assignment]  # hides tuple's own
     found: Number
     wanted: Number
+    tile: tuple[int, ...] | None = None
 
     def sentence(self) -> str:
         """Say it; two numbers that differ are never shown alike."""
         shown = [_short(number) for number in (self.found, self.wanted)]
         if shown[0] == shown[1]:
             shown = [str(self.found), str(self.wanted)]
-        return f"{list(self.index)} is {shown[0]}: expected {shown[1]}"
+        tile = "" if self.tile is None else f"tile {list(self.tile)} at "
+        return f"{tile}{list(self.index)} is {shown[0]}: expected {shown[1]}"
+
+
+class Errors(NamedTuple):
+    """What errors come to: of an element, the root mean square of a row, and that of all."""
+
+    element: float
+    row: float
+    whole: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputVerification:
-    """One output, compared element by element with what the program expects.
+    """One output or stream, compared element by element with what the program expects.
 
-    An element is right where it is within ``atol + rtol * |wanted|``.
+    The scale of an element is the root mean square of the expected row that it is in. Rows of fewer
+    than 16 numbers have at least the scale of most of them, and share an error of rows.
 
     Attributes:
         output: its name.
+        is_stream: it is a stream, whose tiles were compared one after the other.
         dtype: element type of what was stored.
-        shape, wanted_shape: of what was stored, and expected; where they differ all is wrong.
+        shape, wanted_shape: of what was stored, and expected; where they differ all is wrong. Of a
+            stream, how many tiles there are.
+        misfit: how the tiles of a stream differ in number or size; None where they do not.
         elements: compared.
         mismatched: of them, those that are wrong.
-        rtol, atol: the tolerance that held, given or derived from the element type.
+        roundings: one after the other, on the way that has most, of ``unit`` each.
+        unit: from 1 to the next number of the narrowest type on the way; 0 without floats.
+        bounds: what errors may come to, in scales; None where the program gives a tolerance.
+        used: what part of its bound each error has used: 1 is the most that is right. Of a given
+            tolerance that of elements.
+        rtol: relative tolerance that held, given or that of ``bounds``.
+        atol: absolute tolerance that held; None where it is ``bounds.element`` of each row's scale.
         absolute_error: the largest of all elements; infinite where a NaN or infinity is wrong.
         relative_error: the largest where a finite number but 0 is expected; None without any.
-        places: the first elements that are wrong, in row-major order.
+        places: the first elements that are wrong, in row-major order; where only errors of rows or
+            of the whole are too large, the largest error of the worst row.
     """
 
     output: str
+    is_stream: bool = False
     dtype: str
     shape: tuple[int, ...]
     wanted_shape: tuple[int, ...]
+    misfit: str | None = None
     elements: int = 0
     mismatched: int = 0
+    roundings: float = 0.0
+    unit: float = 0.0
+    bounds: Errors | None = None
+    used: Errors = Errors(0.0, 0.0, 0.0)  # noqa: RUF009 - it cannot be changed
     rtol: float = 0.0
-    atol: float = 0.0
+    atol: float | None = 0.0
     absolute_error: float = 0.0
     relative_error: float | None = None
     places: tuple[Mismatch, ...] = ()
 
     @property
     def agrees(self) -> bool:
-        """Whether the output is as expected."""
-        return self.shape == self.wanted_shape and not self.mismatched
+        """Whether it is as expected."""
+        alike = self.shape == self.wanted_shape and self.misfit is None
+        return alike and not self.mismatched and max(self.used.row, self.used.whole) <= 1
 
     def lines(self) -> tuple[str, ...]:
         """Say what is wrong: how much of it, and the first places."""
-        name = f"output {self.output!r}"
+        name = f"stream {self.output}" if self.is_stream else f"output {self.output!r}"
+        if self.misfit is not None:
+            return (f"{name}: {self.misfit}",)
         if self.shape != self.wanted_shape:
             shape, expected = list(self.shape), list(self.wanted_shape)
             return (f"{name} has shape {shape}: expected {expected}",)
-        relative = "" if self.relative_error is None else f", relative {self.relative_error:.3g}"
-        within = "equal numbers"
-        if self.rtol or self.atol:
-            within = f"at most {self.atol:.3g} + {self.rtol:.3g} * |wanted|"
-        more = self.mismatched - len(self.places)
+        more = max(0, self.mismatched - len(self.places))
         return (
-            f"{name}: {self.mismatched:,} of {self.elements:,} elements wrong, largest error "
-            f"{self.absolute_error:.6g}{relative}: expected {within} ({self.dtype})",
+            f"{name}: {self._sentence()} ({self.dtype}{self._why()})",
             *(f"  {place.sentence()}" for place in self.places),
             *((f"  {more:,} more",) if more else ()),
         )
 
+    def _sentence(self) -> str:
+        bounds = self.bounds
+        if self.mismatched or bounds is None:
+            relative = (
+                "" if self.relative_error is None else f", relative {self.relative_error:.3g}"
+            )
+            within = "equal numbers"
+            if self.atol is None:
+                within = f"at most {self.rtol:.3g} of the row's root mean square and of |wanted|"
+            elif self.rtol or self.atol:
+                within = f"at most {self.atol:.3g} + {self.rtol:.3g} * |wanted|"
+            return (
+                f"{self.mismatched:,} of {counted(self.elements, 'element')} wrong, largest error "
+                f"{self.absolute_error:.6g}{relative}: expected {within}"
+            )
+        of, used, bound = "a row", self.used.row, bounds.row
+        if used <= 1:
+            of, used, bound = "its rows", self.used.whole, bounds.whole
+        return (
+            f"the errors of {of} have a root mean square of {used * bound:.3g} times that of what "
+            f"is wanted: expected at most {bound:.3g}"
+        )
+
+    def _why(self) -> str:
+        """Say what the bounds follow from."""
+        if self.bounds is None or not self.unit:
+            return ""
+        count = math.ceil(self.roundings)
+        return f", {count} rounding{'s' * (count != 1)} of {self.unit:.3g}"
+
+    def as_json(self) -> JsonObject:
+        """Return the item of ``outputs`` or ``streams`` in the field ``verification``."""
+        bounds = self.bounds
+        return {
+            ("stream" if self.is_stream else "output"): self.output,
+            "dtype": self.dtype,
+            "shape": self.shape,
+            "wanted_shape": self.wanted_shape,
+            "elements": self.elements,
+            "mismatched": self.mismatched,
+            "roundings": self.roundings,
+            "unit": self.unit,
+            "bounds": None if bounds is None else bounds._asdict(),
+            "used": self.used._asdict(),
+            "rtol": self.rtol,
+            "atol": self.atol,
+            "absolute_error": self.absolute_error,
+            "relative_error": self.relative_error,
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class Verification:
-    """What a program's outputs were, beside what it expects of them.
+    """What a program's outputs and streams were, beside what it expects of them.
 
     Attributes:
         not_verified: why nothing was compared, such as ``timing mode``; None where it was.
+        streams: one by one, in wiring order.
         outputs: one by one, in the order of ``expect``.
         unexpected: names of outputs that were stored and that the program says nothing of.
     """
 
     not_verified: str | None = None
+    streams: tuple[OutputVerification, ...] = ()
     outputs: tuple[OutputVerification, ...] = ()
     unexpected: tuple[str, ...] = ()
 
     @property
+    def compared(self) -> tuple[OutputVerification, ...]:
+        """Streams and outputs, in the order in which their numbers are made."""
+        return (*self.streams, *self.outputs)
+
+    @property
     def verified(self) -> bool | None:
-        """Whether all outputs are as expected; None where they were not compared."""
-        return None if self.not_verified else all(each.agrees for each in self.outputs)
+        """Whether all is as expected; None where they were not compared."""
+        return None if self.not_verified else all(each.agrees for each in self.compared)
 
     @property
     def elements(self) -> int:
         """How many were compared."""
-        return sum(each.elements for each in self.outputs)
+        return sum(each.elements for each in self.compared)
 
     @property
     def mismatched(self) -> int:
         """How many of them are wrong."""
-        return sum(each.mismatched for each in self.outputs)
+        return sum(each.mismatched for each in self.compared)
 
     def lines(self) -> tuple[str, ...]:
         """Say what is wrong; nothing where nothing is."""
-        return tuple(line for each in self.outputs if not each.agrees for line in each.lines())
+        return tuple(line for each in self.compared if not each.agrees for line in each.lines())
 
     def warnings(self) -> list[str]:
         """Say which outputs could be anything: being verified is not about them."""
@@ -133,35 +218,24 @@ class Verification:
         """Return the field ``verification`` of ``run --json``; null for what was not compared."""
         if self.not_verified:
             return {"not_verified": self.not_verified, **dict.fromkeys(_COMPARED)}
-        relative = [each.relative_error for each in self.outputs if each.relative_error is not None]
+        relative = [
+            each.relative_error for each in self.compared if each.relative_error is not None
+        ]
         return {
             "not_verified": None,
             "elements": self.elements,
             "mismatched": self.mismatched,
             "worst": {
-                "absolute_error": max((each.absolute_error for each in self.outputs), default=0.0),
+                "absolute_error": max((each.absolute_error for each in self.compared), default=0.0),
                 "relative_error": max(relative, default=None),
             },
             "places": [
-                {"output": each.output, **place._asdict()}
-                for each in self.outputs
+                {("stream" if each.is_stream else "output"): each.output, **place._asdict()}
+                for each in self.compared
                 for place in each.places
             ],
-            "outputs": [
-                {
-                    "output": each.output,
-                    "dtype": each.dtype,
-                    "shape": each.shape,
-                    "wanted_shape": each.wanted_shape,
-                    "elements": each.elements,
-                    "mismatched": each.mismatched,
-                    "rtol": each.rtol,
-                    "atol": each.atol,
-                    "absolute_error": each.absolute_error,
-                    "relative_error": each.relative_error,
-                }
-                for each in self.outputs
-            ],
+            "streams": [each.as_json() for each in self.streams],
+            "outputs": [each.as_json() for each in self.outputs],
             "unexpected": self.unexpected,
         }
 

@@ -23,16 +23,24 @@ from typing_extensions import override
 from fabric.machine.terminations import Terminations
 from fabric.runs.exit_status import ExitStatus
 from fabric.shell.groups import Group
-from fabric.shell.objects import check_object, run_object, size_object, study_object
-from fabric.telling.errors import Deadlock, FabricError
-from fabric.terminal.output import flush_stdout, print_json, tell
+from fabric.shell.objects import (
+    check_object,
+    run_object,
+    serve_object,
+    size_object,
+    study_object,
+)
+from fabric.telling.errors import Deadlock, FabricError, said
+from fabric.telling.place import raising_place
+from fabric.telling.users_code import Interrupted, users_values
+from fabric.terminal.output import flush_stdout, one_object, print_json, tell
 
 __all__ = ["command_line", "main"]
 
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What goes wrong with a file that could be opened."""
 
-_COMMANDS: Final = ("new", "run", "check", "graph", "trace", "study", "size", "operators")
+_COMMANDS: Final = ("new", "run", "check", "graph", "trace", "study", "size", "serve", "operators")
 
 _COMPLETION: Final = """\b
 Completion for step-fabric in bash; with zsh_source or fish_source in those shells:
@@ -108,21 +116,33 @@ def _main(arguments: Sequence[str] | None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     given = list(sys.argv[1:] if arguments is None else arguments)
     known: dict[str, object] = {}
+    one_object()
     ended = Terminations()
     try:
-        with ended.handled():
+        with ended.handled(), users_values():
             status: int | None = command_line.main(given, standalone_mode=False, obj=known)
-    except (click.exceptions.Abort, KeyboardInterrupt):
-        return _interrupted(given, known, ended.number)
     except click.ClickException as error:
         error.show()
         return _fail(given, known, ExitStatus.USAGE, error.format_message(), say=False)
-    except Exception as error:  # noqa: BLE001 - the last place that can still print the object
-        if isinstance(error, RuntimeError) and str(error) == "Query interrupted":
-            # What DuckDB makes of a KeyboardInterrupt.
-            return _interrupted(given, known, ended.number)
-        return _fail_with(error, given, known)
+    except BaseException as error:  # noqa: BLE001 - the last place that can still print the object
+        if _is_interrupt(error, ended):
+            number = error.number if isinstance(error, Interrupted) else ended.number
+            return _interrupted(given, known, number)
+        if isinstance(error, SystemExit) and raising_place(error) is None:
+            return 1  # so click ends where nobody reads what it prints
+        cause = error.__cause__ if isinstance(error, click.exceptions.Abort) else None
+        return _fail_with(cause or error, given, known)
     return status or 0
+
+
+def _is_interrupt(error: BaseException, ended: Terminations) -> bool:
+    """Whether ``error`` is what click and DuckDB make of a signal, or no library has touched."""
+    if isinstance(error, click.exceptions.Abort):
+        # Click takes every EOFError for the end of what somebody types.
+        return not isinstance(error.__cause__, EOFError)
+    if isinstance(error, RuntimeError):
+        return ended.came and str(error) == "Query interrupted"
+    return isinstance(error, KeyboardInterrupt)
 
 
 def _interrupted(arguments: list[str], known: dict[str, object], number: int) -> int:
@@ -130,7 +150,7 @@ def _interrupted(arguments: list[str], known: dict[str, object], number: int) ->
     return _fail(arguments, known, status, "interrupted", outcome={"status": "interrupted"})
 
 
-def _fail_with(error: Exception, arguments: list[str], known: dict[str, object]) -> int:
+def _fail_with(error: BaseException, arguments: list[str], known: dict[str, object]) -> int:
     if isinstance(error, FabricError):
         status = ExitStatus.DEADLOCK if isinstance(error, Deadlock) else ExitStatus.USAGE
         return _fail(arguments, known, status, error.message, error.file, error.line)
@@ -138,6 +158,9 @@ def _fail_with(error: Exception, arguments: list[str], known: dict[str, object])
         reason = error.strerror or str(error)
         status = ExitStatus.UNWRITTEN if error.errno in _NO_ROOM else ExitStatus.USAGE
         return _fail(arguments, known, status, reason, error.filename)
+    if not isinstance(error, Exception):
+        file, line = raising_place(error) or (None, None)
+        return _fail(arguments, known, ExitStatus.USAGE, f"raised {said(error)}", file, line)
     traceback.print_exception(error)
     message = f"a fault of the fabric: {type(error).__name__}: {error}"
     return _fail(arguments, known, ExitStatus.WRONG, message)
@@ -161,9 +184,12 @@ def _fail(
         if outcome is None:
             error = {"message": message, "file": file, "line": line}
             outcome = {"status": "error", "error": error}
-        made = {"check": check_object, "study": study_object, "size": size_object}.get(
-            arguments[0], run_object
-        )
+        made = {
+            "check": check_object,
+            "study": study_object,
+            "size": size_object,
+            "serve": serve_object,
+        }.get(arguments[0], run_object)
         with contextlib.suppress(OSError):  # a full disk was told above
             print_json(made(**known, **outcome))
     return status

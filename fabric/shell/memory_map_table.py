@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from fabric.telling.wording import merged_text
+from fabric.telling.wording import counted, merged_text
 from fabric.terminal.output import print_line
 from fabric.values.stream_type import shape_text
 from fabric.values.value import dtype_name
@@ -30,7 +30,7 @@ def print_memory_map(memory_map: MemoryMap, console: Console) -> None:
     further = ""
     if placement.stagger_bytes:
         further = f", and {placement.stagger_bytes:,} further for each before it"
-    begin = f"Each begins at a multiple of {placement.alignment_bytes:,} bytes{further}."
+    begin = f"Each begins at a multiple of {counted(placement.alignment_bytes, 'byte')}{further}."
     print_line(console, Text(begin), 0)
 
 
@@ -58,5 +58,5 @@ def _layout(placed: Placed) -> str:
         rows, cols = tensor.tile
         return f", tiles of {rows}x{cols} one behind the other"
     free = layout.padding_bytes
-    padded = f", {free:,} bytes free behind each row" if free else ""
+    padded = f", {counted(free, 'byte')} free behind each row" if free else ""
     return padded if layout.reason is None else f"{padded}, row-major: {layout.reason}"

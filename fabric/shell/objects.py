@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["check_object", "run_object", "size_object", "study_object"]
+__all__ = ["check_object", "run_object", "serve_object", "size_object", "study_object"]
 
 _CHECK_FIELDS: Final = (
     "program",
@@ -45,6 +45,7 @@ _SIZE_FIELDS: Final = (
     "method",
     "objective",
     "depths",
+    "hops",
     "bytes",
     "bytes_before",
     "cost",
@@ -67,6 +68,14 @@ _SIZE_FIELDS: Final = (
     "methods",
     "error",
 )
+
+
+_SERVE_FIELDS: Final = ("serving", "question", "status", "error", "designs")
+
+
+def serve_object(**known: object) -> dict[str, object]:
+    """Return the object of ``serve --json`` where there is nothing served."""
+    return dict.fromkeys(_SERVE_FIELDS) | known
 
 
 def size_object(**known: object) -> dict[str, object]:

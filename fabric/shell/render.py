@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from heapq import nlargest
 from operator import attrgetter
 from pathlib import Path
@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fabric.runs.counters import UnitCounters
-from fabric.runs.report import Failure, Report
+from fabric.runs.report import Report
 from fabric.runs.totals import spent, totals
 from fabric.state.bandwidth import bus_shares, row_outcomes, uneven_channels
 from fabric.telling.causes import COUNTED, Cause
@@ -43,6 +43,8 @@ def render(report: Report, console: Console) -> None:
         console.print(_totals(report))
         if report.hbm is not None:
             _hbm(report.hbm, console)
+        if report.signal_to_noise_db:
+            _noise(report.signal_to_noise_db, console)
         if report.spent:
             _energy(report, console)
         if report.comparison.totals:
@@ -52,13 +54,12 @@ def render(report: Report, console: Console) -> None:
             _units(report, console, "Most stalled", _stalled)
     for warning in report.warnings:
         console.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
-    if report.failure is not None:
-        _error(report.failure, console)
 
 
 def _header(report: Report, console: Console) -> None:
     right = report.status == "completed" and report.verified is not False
     mode = "" if report.mode is None else f" in {report.mode} mode"
+    mode += ", floats in float64" if report.exact else ""
     ended = outcome(report.status, report.verified)
     found = report.verification
     if report.status == "completed" and found is not None and found.not_verified:
@@ -68,6 +69,9 @@ def _header(report: Report, console: Console) -> None:
     if found is not None:
         for line in found.lines():
             console.print(Text(line, style="" if line.startswith(" ") else "red"), soft_wrap=True)
+    if report.failure is not None:
+        error = str(report.failure.error())
+        console.print(Text.assemble(("error: ", "bold red"), error), soft_wrap=True)
     console.print()
 
 
@@ -96,6 +100,17 @@ def _hbm(counters: MemoryCounters, console: Console) -> None:
     for line in (row_outcomes(counters), uneven_channels(counters)):
         if line is not None:
             print_line(console, Text(line))
+
+
+def _noise(known: Mapping[str, float | None], console: Console) -> None:
+    """Print what the types that the program declares cost each output."""
+    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
+    table.add_column("in the declared types")
+    table.add_column("signal to noise, dB", justify="right")
+    for name, ratio in known.items():
+        table.add_row(name, "no error" if ratio is None else f"{ratio:.1f}")
+    console.print()
+    console.print(table)
 
 
 def _energy(report: Report, console: Console) -> None:
@@ -174,8 +189,3 @@ def _deadlock(explained: DeadlockReport, console: Console) -> None:
     console.print(Text.assemble((code, "bold red"), f": {rest}"), soft_wrap=True)
     for line in lines:
         console.print(Text(line), soft_wrap=True)
-
-
-def _error(failure: Failure, console: Console) -> None:
-    console.print()
-    console.print(Text.assemble(("error: ", "bold red"), str(failure.error())), soft_wrap=True)

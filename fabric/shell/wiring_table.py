@@ -14,7 +14,7 @@ from fabric.symbolic.check import Check
 from fabric.symbolic.folding import operator_text, types_text
 from fabric.symbolic.metrics import Accounting, intensity, largest
 from fabric.symbolic.substitution import followed
-from fabric.telling.wording import merged_text, visible, without_numbers
+from fabric.telling.wording import counted, merged_text, visible, without_numbers
 from fabric.terminal.output import print_line
 from fabric.values.dims import Dim, free_symbols, short_text
 from fabric.values.stream_type import StreamType
@@ -40,7 +40,8 @@ def print_check(check: Check, file: str, console: Console) -> None:
     program = check.plan.program
     console.print(Text.assemble((program.name, "bold"), f"  {visible(file)}"))
     console.print(
-        f"{len(check.plan.nodes):,} operators, {len(check.plan.edges):,} channels, not run"
+        f"{counted(len(check.plan.nodes), 'operator')}, "
+        f"{counted(len(check.plan.edges), 'channel')}, not run"
     )
     console.print()
     for group in check.groups:
@@ -54,12 +55,14 @@ def print_check(check: Check, file: str, console: Console) -> None:
     if unbound:
         console.print()
         known = f"; the program's data decide {bound:,} of them: --data" if bound else ""
-        print_line(console, Text(f"{len(unbound):,} symbols: --set NAME=VALUE{known}"))
+        print_line(console, Text(f"{counted(len(unbound), 'symbol')}: --set NAME=VALUE{known}"))
         print_line(console, Text(f"  {_symbol_names(unbound)}"))
     for warning in check.warnings[:_WARNINGS_SHOWN]:
         print_line(console, Text.assemble(("warning: ", "yellow"), warning))
     if len(check.warnings) > _WARNINGS_SHOWN:
-        console.print(f"and {len(check.warnings) - _WARNINGS_SHOWN:,} more warnings: --json")
+        console.print(
+            f"and {counted(len(check.warnings) - _WARNINGS_SHOWN, 'more warning')}: --json"
+        )
 
 
 def _wiring(group: tuple[Node, ...], console: Console) -> None:
@@ -178,12 +181,12 @@ def _most_on_chip(check: Check, console: Console) -> None:
     size, group = max(needs, key=lambda pair: pair[0])
     most, one = max(((by_node[node].on_chip_bytes, node) for node in by_node), key=lambda p: p[0])
     others = sum(each == size for each, _ in needs) - 1
-    tied = f"; {others} more need as much" if others else ""
+    tied = f"; {others} more {'needs' if others == 1 else 'need'} as much" if others else ""
     console.print()
     for text in (
         f"most on chip (paper): {_name(group)}",
-        f"  {size:,} bytes, {100 * size / total:.0f} %, {_place(group[0])}{tied}",
+        f"  {counted(size, 'byte')}, {100 * size / total:.0f} %, {_place(group[0])}{tied}",
         f"of one operator: {one.name}",
-        f"  {most:,} bytes, {_place(one)}",
+        f"  {counted(most, 'byte')}, {_place(one)}",
     ):
         print_line(console, Text(text))

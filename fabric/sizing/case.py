@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.sizing.running import Ran, Stuck, recorded, unbounded
 from fabric.telling.errors import Deadlock
+from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
+    from fabric.runs.options import Options
     from fabric.wiring.program import Program
 
 __all__ = ["Case"]
@@ -32,6 +34,7 @@ class Case:
         self,
         name: str,
         program: Program,
+        options: Options,
         repeats: int,
         notify: Callable[[str], object],
     ) -> None:
@@ -40,6 +43,7 @@ class Case:
         Args:
             name: what tells it from others.
             program: wired.
+            options: how to run it, whatever the depths.
             repeats: inputs of it that go through back to back.
             notify: is told of every run.
 
@@ -49,6 +53,7 @@ class Case:
         self.name: Final = name
         self.program: Final = program
         self.runs = 0
+        self._options: Final = options
         self._repeats: Final = repeats
         self._notify: Final = notify
         deepest = unbounded(program)
@@ -79,9 +84,9 @@ class Case:
         """Run it and keep that; ``Stuck`` where it deadlocks."""
         self._forget()
         self.runs += 1
-        found = recorded(self.program, depths, repeats=self._repeats)
+        found = recorded(self.program, depths, self._options, repeats=self._repeats)
         self._known[self._key(depths)] = found
-        self._told(f"took {found.cycles:,} cycles")
+        self._told(f"took {counted(found.cycles, 'cycle')}")
         return found
 
     def _told(self, what: str) -> None:

@@ -11,7 +11,9 @@ import numpy as np
 
 from fabric.retiming import events as e
 from fabric.retiming.retimer import Retimer
-from fabric.sizing.checker import digest_of
+from fabric.sizing.checker import MOST, digest_of
+from fabric.telling.errors import ConfigurationError
+from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,13 +41,21 @@ def write_certificate(path: Path, record: Record, depths: Counters, limit: int) 
         limit: cycles that it may take.
 
     Raises:
+        ConfigurationError: it has more events than the checker reads.
         ValueError: it does not complete within ``limit``.
     """
+    arrays = _arrays(record)
+    numbers = sum(array.size + sum(array.shape) for array in arrays.values())
+    if numbers + 2 * len(record.events) > MOST:
+        raise ConfigurationError(
+            f"{path}: {record.program} has {counted(len(record.events), 'event')}: expected "
+            f"as many as are "
+            f"{MOST:,} numbers, which is all that the checker reads"
+        )
     retimer = Retimer(record)
     cycles = retimer.time(depths, limit).cycles
     if cycles is None:
-        raise ValueError(f"{record.program} does not complete within {limit:,} cycles")
-    arrays = _arrays(record)
+        raise ValueError(f"{record.program} does not complete within {counted(limit, 'cycle')}")
     arrays |= {
         "digest": np.array(digest_of(arrays)),
         "depths": np.array(depths, np.int64),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fabric.telling.errors import ConfigurationError
+from fabric.telling.toml_file import read_toml
 from fabric.telling.whole_file import write_whole
-from fabric.telling.wording import visible
+from fabric.telling.wording import found_text, visible
 
 __all__ = ["read_depths", "write_depths"]
 
@@ -41,14 +41,7 @@ def read_depths(path: Path) -> dict[str, int]:
     Raises:
         ConfigurationError: it cannot be read, or is no such file.
     """
-    try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigurationError(
-            f"{path}: {error.strerror or error}: expected a file with [depths]"
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path}: {error}: expected TOML with [depths]") from None
+    found = read_toml(path, "a file with [depths]")
     depths = found.get("depths")
     if set(found) != {"depths"} or not isinstance(depths, dict):
         raise ConfigurationError(
@@ -57,6 +50,6 @@ def read_depths(path: Path) -> dict[str, int]:
     for option, depth in depths.items():
         if type(depth) is not int or depth < 1:
             raise ConfigurationError(
-                f"{path}: {option} is {depth!r}: expected a number of slots, at least 1"
+                f"{path}: {option} is {found_text(depth)}: expected a number of slots, at least 1"
             )
     return depths

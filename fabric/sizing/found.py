@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fabric.sizing.oracle import Oracle
 from fabric.sizing.problem import Depths, Problem
 from fabric.telling.errors import ConfigurationError
+from fabric.telling.wording import counted
 
 __all__ = ["Found", "InfeasibleError", "infeasible"]
 
@@ -70,5 +71,7 @@ def _failures(problem: Problem, cycles: Sequence[int | None]) -> list[str]:
         if taken is None:
             found.append(f"{record.program} does not end")
         elif taken > limit:
-            found.append(f"{record.program} takes {taken:,} cycles: expected at most {limit:,}")
+            found.append(
+                f"{record.program} takes {counted(taken, 'cycle')}: expected at most {limit:,}"
+            )
     return found

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from fabric.telling.wording import merged_text, visible, without_numbers
+from fabric.telling.wording import counted, merged_text, visible, without_numbers
 from fabric.terminal.output import print_line
 from fabric.terminal.tables import print_table, print_title
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
     from fabric.sizing.result import Input, SizedChannel, Sizing
 
-__all__ = ["print_sizing"]
+__all__ = ["hops_text", "print_sizing"]
+
+_HOPS_SHOWN: Final = 4
 
 
 def print_sizing(sizing: Sizing, console: Console, shown: int) -> None:
@@ -33,10 +35,11 @@ def print_sizing(sizing: Sizing, console: Console, shown: int) -> None:
 
 def _sentences(sizing: Sizing) -> list[str]:
     """Return the answer and what is known of it."""
-    unit = sizing.objective
+    unit = sizing.objective.removesuffix("s")
     kept = "" if sizing.keeps else "; they miss the goal"
     sentences = [
-        f"{sizing.cost:,} {unit} of channels, {sizing.cost_before:,} as it is wired, found by "
+        f"{counted(sizing.cost, unit)} of channels, {sizing.cost_before:,} as it is wired, "
+        f"found by "
         f"{sizing.method}{kept}."
     ]
     if sizing.lower_bound >= sizing.cost:
@@ -48,6 +51,8 @@ def _sentences(sizing: Sizing) -> list[str]:
             f"None that keep the goal cost less than {sizing.lower_bound:,}: at most {less:,} less"
             f"{percent}."
         )
+    if sizing.hops:
+        sentences.append(f"For runs with {hops_text(sizing.hops)}.")
     if len(sizing.inputs) == 1:
         sentences.append(_cycles(sizing.inputs[0]))
     if sizing.truth == "proved":
@@ -55,14 +60,21 @@ def _sentences(sizing: Sizing) -> list[str]:
     elif sizing.keeps:
         sentences.append(f"Validated by a run, not proved: {'; '.join(sizing.reasons)}.")
     if sizing.settled is not None:
-        sentences.append(f"{sizing.repeats:,} inputs back to back; {sizing.settled}.")
+        sentences.append(f"{counted(sizing.repeats, 'input')} back to back; {sizing.settled}.")
     return sentences
+
+
+def hops_text(hops: Mapping[str, str]) -> str:
+    """Return the options with which runs have ``hops``, the first of many."""
+    shown = " ".join(f"--hop {visible(name)}={hop}" for name, hop in [*hops.items()][:_HOPS_SHOWN])
+    rest = len(hops) - _HOPS_SHOWN
+    return f"{shown} and {rest:,} more" if rest > 0 else shown
 
 
 def _cycles(run: Input) -> str:
     """Say how long runs take."""
     now = "gets stuck" if run.cycles_before is None else f"{run.cycles_before:,}"
-    found = "it gets stuck" if run.cycles is None else f"{run.cycles:,} cycles"
+    found = "it gets stuck" if run.cycles is None else f"{counted(run.cycles, 'cycle')}"
     allowed = "" if run.limit_cycles is None else f"; {run.limit_cycles:,} are allowed"
     return f"A run takes {found}: {now} as wired, {run.cycles_unbounded:,} without limits{allowed}."
 
@@ -139,7 +151,7 @@ def _print_held_out(sizing: Sizing, console: Console) -> None:
     if not sizing.held_out:
         return
     violated = len(sizing.violated)
-    note = f", {violated:,} of {len(sizing.held_out):,} miss the goal"
+    note = f", of {len(sizing.held_out):,} the goal is missed by {violated:,}"
     rows = [
         (
             each.name,

@@ -158,6 +158,19 @@ class Sizing:
         """By channel, ``consumer.input``: what ``simulate(depths=...)`` takes."""
         return {channel.option: channel.depth for channel in self.channels}
 
+    @cached_property
+    def hops(self) -> dict[str, str]:
+        """Latencies of channels with which it was sized, as ``--hop`` has them; those of 1+1 not.
+
+        The depths are for runs with the same.
+        """
+        return {
+            channel.option: f"{channel.forward_cycles}+{channel.backward_cycles}"
+            for record in self.records[:1]
+            for channel in record.channels
+            if (channel.forward_cycles, channel.backward_cycles) != (1, 1)
+        }
+
     @property
     def violated(self) -> tuple[HeldOut, ...]:
         """Held-out inputs that miss the goal."""
@@ -178,6 +191,7 @@ class Sizing:
             "method": self.method,
             "objective": self.objective,
             "depths": self.depths,
+            "hops": self.hops,
             "bytes": _bytes(self.channels, "depth"),
             "bytes_before": _bytes(self.channels, "depth_before"),
             "cost": self.cost,

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
 from fabric.deadlock.document import DeadlockReport
-from fabric.deadlock.livelock import LIVELOCK_CYCLES
 from fabric.retiming.record import Record
 from fabric.retiming.recording import Recording
 from fabric.runs.comparison import check_assumptions
-from fabric.runs.execution import Execution, Settings
+from fabric.runs.execution import Execution
 from fabric.runs.explaining import explain
+from fabric.runs.options import Options, Settings
 from fabric.runs.sizes import measured_sizes
 from fabric.state.run_state import RunState
 from fabric.symbolic.substitution import Substitution
 from fabric.telling.errors import FabricError
+from fabric.telling.users_code import Interrupted
+from fabric.telling.wording import counted
 from fabric.wiring.collector import only_young_garbage
 from fabric.wiring.elaborate import Plan, elaborate
 from fabric.wiring.program import Program
@@ -25,6 +28,9 @@ __all__ = ["UNBOUNDED", "Ran", "Stuck", "cycles_of", "recorded", "unbounded"]
 
 UNBOUNDED: Final = 1 << 40
 """A depth that no run reaches."""
+
+_AS_EVER: Final = Options()
+"""Where nothing is asked for."""
 
 
 class Ran(NamedTuple):
@@ -51,8 +57,8 @@ class Stuck(FabricError):  # noqa: N818 - what it is, as Deadlock
 
     def __init__(self, run: Execution, ending: Literal["deadlock", "livelock"]) -> None:
         """Keep what says why."""
-        state, repeats = run.state, run.settings.repeats
-        inputs = "" if repeats == 1 else f" with {repeats:,} inputs one after the other"
+        state, repeats = run.state, run.repeats
+        inputs = "" if repeats == 1 else f" with {counted(repeats, 'input')} one after the other"
         super().__init__(
             f"{state.program}: {ending} at cycle {state.stopped_cycle:,}{inputs}: expected it to "
             "complete with these depths"
@@ -64,7 +70,7 @@ class Stuck(FabricError):  # noqa: N818 - what it is, as Deadlock
     @cached_property
     def explained(self) -> DeadlockReport:
         """Why it did not; no remedy is looked for."""
-        return explain(self._run, self.ending, "describe", None, None, takes_channel_depth=False)
+        return explain(self._run, self.ending)
 
 
 def unbounded(program: Program) -> dict[str, int]:
@@ -73,12 +79,19 @@ def unbounded(program: Program) -> dict[str, int]:
 
 
 @only_young_garbage()
-def recorded(program: Program, depths: Mapping[str, int], *, repeats: int = 1) -> Ran:
+def recorded(
+    program: Program,
+    depths: Mapping[str, int],
+    options: Options = _AS_EVER,
+    *,
+    repeats: int = 1,
+) -> Ran:
     """Run ``program`` in timing mode, and record it.
 
     Args:
         program: wired.
-        depths: of single channels, by ``consumer.input``; others as the program says.
+        depths: of single channels, by ``consumer.input``, over those of ``options``.
+        options: how to run it beside that.
         repeats: inputs, one after the other: each operator without inputs runs so often. What the
             program assumes of its streams is about one, and compared where it is given one.
 
@@ -89,7 +102,12 @@ def recorded(program: Program, depths: Mapping[str, int], *, repeats: int = 1) -
     """
     plan = elaborate(program)
     recording = Recording(plan)
-    run = _completed(plan, depths, repeats, recording)
+    run = _completed(plan, depths, options, repeats, recording)
+    region = run.machine.region
+    if region is not None and region.has_left:
+        # Half of it is in a journal, half was told.
+        recording = Recording(plan)
+        run = _completed(plan, depths, options, repeats, recording, engine="tasks")
     machine, state = run.machine, run.state
     if repeats == 1:
         sizes = Substitution(measured_sizes(machine.plan, state).sizes)
@@ -98,7 +116,9 @@ def recorded(program: Program, depths: Mapping[str, int], *, repeats: int = 1) -
 
 
 @only_young_garbage()
-def cycles_of(program: Program, depths: Mapping[str, int], repeats: int = 1) -> int | None:
+def cycles_of(
+    program: Program, depths: Mapping[str, int], repeats: int = 1, options: Options = _AS_EVER
+) -> int | None:
     """Return the cycles of a run as ``recorded``'s, None where it ends in a deadlock; quicker.
 
     Raises:
@@ -106,32 +126,32 @@ def cycles_of(program: Program, depths: Mapping[str, int], repeats: int = 1) -> 
         KeyboardInterrupt: it was interrupted.
     """
     try:
-        return _completed(elaborate(program), depths, repeats).state.cycles
+        return _completed(elaborate(program), depths, options, repeats).state.cycles
     except Stuck:
         return None
 
 
 def _completed(
-    plan: Plan, depths: Mapping[str, int], repeats: int, recording: Recording | None = None
+    plan: Plan,
+    depths: Mapping[str, int],
+    options: Options,
+    repeats: int,
+    recording: Recording | None = None,
+    engine: Literal["compiled", "tasks"] = "compiled",
 ) -> Execution:
     """Return a run that has completed, watched where there is a ``recording``."""
-    run = Execution(
-        plan.program,
-        Settings(
-            functional=False,
-            depths=dict(depths),
-            hops={},
-            progress=None,
-            livelock_cycles=LIVELOCK_CYCLES,
-            trace=None,
-            observers=() if recording is None else (recording,),
-            repeats=repeats,
-        ),
-        plan=plan,
+    settings = replace(
+        Settings.of(options),
+        mode="timing",
+        depths={**(options.depths or {}), **depths},
+        on_deadlock="describe",
+        observers=() if recording is None else (recording,),
+        engine=engine,
     )
+    run = Execution(plan.program, settings, plan, repeats)
     ending = run.execute()
     if ending == "interrupted":
-        raise KeyboardInterrupt
+        raise Interrupted(run.signal)
     failure = run.machine.failures.first
     if failure is not None:
         raise failure

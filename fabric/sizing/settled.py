@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from typing_extensions import override
 
+from fabric.telling.wording import counted
+
 __all__ = ["Answer", "Settled", "settled"]
 
 
@@ -46,12 +48,15 @@ class Settled:
     @override
     def __str__(self) -> str:
         if self.since is not None:
-            periods = " and ".join(f"{cycles:,}" for cycles in self.period_cycles or ())
-            return f"settled from {_inputs(self.since)} on: {periods} cycles for each one more"
+            periods = " and ".join(counted(cycles, "cycle") for cycles in self.period_cycles or ())
+            return f"settled from {counted(self.since, 'input')} on: {periods} for each one more"
         if self.repeats < _LEAST:
-            return f"not known to have settled by {_inputs(self.repeats)}: {_LEAST} would tell"
+            return (
+                f"not known to have settled by {counted(self.repeats, 'input')}: "
+                f"{_LEAST} would tell"
+            )
         still = "the depths" if not self.depths_stay else "the cycles for one input more"
-        return f"not settled by {_inputs(self.repeats)}: {still} still change"
+        return f"not settled by {counted(self.repeats, 'input')}: {still} still change"
 
 
 _LEAST = 3
@@ -89,7 +94,3 @@ def _period(one: Answer, other: Answer) -> tuple[int, ...] | None:
             return None
         found.append(after - before)
     return tuple(found)
-
-
-def _inputs(count: int) -> str:
-    return "1 input" if count == 1 else f"{count:,} inputs"

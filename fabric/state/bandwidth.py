@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fabric.telling.bus import BusUse
+from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +52,7 @@ def uneven_channels(counters: MemoryCounters) -> str | None:
         return None
     least = min(served)
     return (
-        f"channel {served.index(most)} served {most:,} requests, {most / mean:.1f} times the mean; "
+        f"channel {served.index(most)} served {counted(most, 'request')}, {most / mean:.1f} "
+        f"times the mean; "
         f"channel {served.index(least)} the fewest, {least:,}"
     )

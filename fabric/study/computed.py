@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 from fabric.study.known import Judgement
 from fabric.telling.errors import ConfigurationError, FabricError, said
 from fabric.telling.place import raising_place
+from fabric.telling.users_code import pass_signals
+from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
     from fabric.study.findings import Findings
@@ -67,7 +69,8 @@ def _computed(compute: Callable[[], _Found]) -> tuple[_Found | None, str]:
         return compute(), ""
     except FabricError as error:
         return None, str(error)
-    except Exception as error:  # noqa: BLE001 - whatever the user's code raises
+    except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
+        pass_signals(error)
         place = raising_place(error)
         return None, f"{place}: {said(error)}" if place else said(error)
 
@@ -77,6 +80,7 @@ def _rows(wanted: StudyTable, findings: Findings) -> tuple[tuple[object, ...], .
     for row in rows:
         if len(row) != len(wanted.columns):
             raise ConfigurationError(
-                f"a row has {len(row)} cells: expected {len(wanted.columns)}, one for each column"
+                f"a row has {counted(len(row), 'cell')}: expected {len(wanted.columns)}, one "
+                f"for each column"
             )
     return rows

@@ -12,6 +12,7 @@ from fabric.arguments.described import refuse
 from fabric.runs.report import Report
 from fabric.study.memory_numbers import MEMORY_METRICS
 from fabric.study.outcome import Outcome, metric
+from fabric.study.statistics import STATISTICS, split_metric
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.wording import one_of
 
@@ -31,7 +32,11 @@ _HOLDS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
-_FORM: Final = re.compile(r"\s*(?P<metric>[\w.]+)\s*(?P<sign><=|>=|<|>)\s*(?P<value>\S+)\s*")
+_UPWARDS: Final = ("mean", "median")
+"""Statistics that say something of numbers to have much of, beside ``least``."""
+_FORM: Final = re.compile(
+    r"\s*(?P<metric>(?:\w+:)?[\w.]+)\s*(?P<sign><=|>=|<|>)\s*(?P<value>\S+)\s*"
+)
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,14 @@ class Condition:
                 ConfigurationError,
             )
         check_metric(found["metric"])
+        statistic, metric = split_metric(found["metric"])
+        if found["sign"] in (">", ">=") and statistic not in ("", "least", *_UPWARDS):
+            others = [f"{each}:{metric}" for each in _UPWARDS]
+            refuse(
+                f"condition {text!r}: {statistic} is of the inputs with most: expected "
+                f"least:{metric}, so much on every input, or {' or '.join(others)}",
+                ConfigurationError,
+            )
         return Condition(found["metric"], found["sign"], value)
 
     def __str__(self) -> str:
@@ -78,7 +91,7 @@ class Condition:
         value = metric(outcome, self.metric)
         return value is not None and _HOLDS[self.sign](value, self.value)
 
-    def broken_by(self, bounds: Mapping[str, int], exact: tuple[str, ...]) -> bool:
+    def broken_by(self, bounds: Mapping[str, float], exact: tuple[str, ...]) -> bool:
         """Say whether no run with these bounds can keep the condition."""
         bound = bounds.get(self.metric)
         if bound is None or (self.sign in (">", ">=") and self.metric not in exact):
@@ -87,14 +100,22 @@ class Condition:
 
 
 def check_metric(name: str) -> None:
-    """Refuse a metric that no report has.
+    """Refuse a metric that no report has, or a statistic that there is not.
 
     Raises:
         ConfigurationError: there is none of that name.
     """
+    statistic, colon, metric = name.partition(":")
+    if colon and statistic not in STATISTICS:
+        known = [f"{each}:{metric}" for each in STATISTICS]
+        refuse(
+            f"there is no statistic {statistic}: expected {one_of(known, name)}",
+            ConfigurationError,
+        )
+    _, name = split_metric(name)
     if name not in (*METRICS, *MEMORY_METRICS) and not re.fullmatch(r"extra\.\w+", name):
         refuse(
-            f"there is no metric {name}: expected {one_of(list(METRICS), name)}, "
-            "hbm.NAME of a memory with banks, or extra.NAME",
+            f"there is no metric {name}: expected extra.NAME, hbm.NAME of a memory with banks, or "
+            f"{one_of(list(METRICS), name)}",
             ConfigurationError,
         )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Final
 
-from fabric.machine.terminations import SIGNALS, free_ones, handling
+from fabric.machine.terminations import uninterrupted
 from fabric.study.evaluation import Before, Job
 from fabric.study.kept import Kept
 from fabric.study.outcome import Outcome, Point
@@ -71,11 +69,19 @@ def conduct(
         _work(session, workers, told, under_way, timeout_seconds)
     except KeyboardInterrupt:
         interrupted = True
-        with _uninterrupted():
+        with uninterrupted():
             _tell(session, under_way, timeout_seconds)
     outcomes = tuple(session.outcomes[index] for index in sorted(session.outcomes))
     seconds = time.perf_counter() - start
-    return StudyResult(study, outcomes, session.resumed, seconds, interrupted)
+    return StudyResult(
+        study,
+        outcomes,
+        session.resumed,
+        seconds,
+        interrupted,
+        tuple(session.runs[run] for run in sorted(session.runs)) if study.has_inputs else (),
+        session.resumed_runs,
+    )
 
 
 def _work(
@@ -93,7 +99,7 @@ def _work(
         if not under_way:
             return
         wait(under_way, return_when=FIRST_COMPLETED)
-        with _uninterrupted():
+        with uninterrupted():
             _tell(session, under_way, timeout_seconds)
 
 
@@ -108,13 +114,3 @@ def _tell(
         except Exception as error:  # noqa: BLE001 - ours are raised again
             outcome = unanswered(job, error, timeout_seconds)
         session.tell(outcome)
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Let what came of a point be kept before a signal that asks for the end is heard."""
-    came: list[int] = []
-    with handling(free_ones(SIGNALS), lambda number, _: came.append(number)):
-        yield
-    for number in came[:1]:
-        signal.raise_signal(number)

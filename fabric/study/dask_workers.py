@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
+import math
 import os
 import threading
 import time
@@ -20,6 +21,7 @@ from fabric.study.evaluation import Job
 from fabric.study.identity import engine_digest
 from fabric.study.workers import Answer, ThreadedWorkers, WorkerLost
 from fabric.telling.errors import ConfigurationError
+from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -32,6 +34,9 @@ _CONNECT_SECONDS: Final = 10
 _LOOK_SECONDS: Final = 0.5
 """So often is looked whether a worker has a point already: from then on its time counts."""
 
+_DESERTED_SECONDS: Final = 30
+"""So long a cluster may be without workers: nannies start others within seconds."""
+
 _ONE_AT_A_TIME: Final = threading.Lock()
 """Of a worker: its threads share standard output, and would wait for each other anyway."""
 
@@ -42,7 +47,7 @@ class DaskWorkers(ThreadedWorkers):
     A point whose worker is lost is run again by another one; a point that has lost as many as
     the cluster allows (``distributed.scheduler.allowed-failures``) is lost. The process of a point
     that takes longer than it is given is ended, as those are that work at the end: a nanny, where
-    the worker has one, starts another.
+    the worker has one, starts another. Where no worker is left the study ends with an error.
 
     Attributes:
         slots: how many workers there were at the beginning.
@@ -114,7 +119,7 @@ class DaskWorkers(ThreadedWorkers):
             self._stop([promise])
             raise
         except KilledWorker as error:
-            raise WorkerLost(f"{error.allowed_failures + 1} times") from None
+            raise WorkerLost(counted(error.allowed_failures + 1, "time")) from None
         except CancelledError:
             if self._client.status != "running" and not self._closed:
                 raise OSError(errno.ECONNRESET, "the Dask cluster is gone", self._address) from None
@@ -128,17 +133,24 @@ class DaskWorkers(ThreadedWorkers):
 
         Raises:
             TimeoutError: a worker has had it for longer than a point is given.
+            OSError: there are no workers any more.
         """
-        if self._timeout_seconds is None:
-            return promise.result()
-        begun = None
-        while begun is None or time.monotonic() - begun < self._timeout_seconds:
-            try:
-                return promise.result(timeout=min(_LOOK_SECONDS, self._timeout_seconds))
-            except TimeoutError:
+        look_seconds = min(_LOOK_SECONDS, self._timeout_seconds or _LOOK_SECONDS)
+        begun = deserted = None
+        while True:
+            with contextlib.suppress(TimeoutError):
+                return promise.result(timeout=look_seconds)
+            now = time.monotonic()
+            with contextlib.suppress(OSError):  # the cluster is gone: the promise says so
+                deserted = None if self._client.nthreads() else deserted or now
                 if begun is None and self._at_work({promise.key}):
-                    begun = time.monotonic()
-        raise TimeoutError
+                    begun = now
+            if deserted is not None and now - deserted >= _DESERTED_SECONDS:
+                raise OSError(
+                    errno.ECONNRESET, "the Dask cluster has lost all workers", self._address
+                )
+            if begun is not None and now - begun >= (self._timeout_seconds or math.inf):
+                raise TimeoutError
 
     def _stop(self, promises: list[Promise[Any]]) -> None:
         """End the processes that are busy with these."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-import numpy as np
-
+from fabric.engine.hop import Hop
 from fabric.hardware.file import varied_hardware
+from fabric.loading.beside import executes_still, files_of
 from fabric.loading.program_file import Loaded, executed, wired
+from fabric.runs.options import Options, Settings
 from fabric.runs.report import Report
-from fabric.runs.simulation import simulate
+from fabric.runs.simulation import simulated
 from fabric.study.conditions import METRICS
 from fabric.study.memory_numbers import memory_numbers
 from fabric.study.outcome import Outcome, Point, Status
@@ -24,12 +24,17 @@ from fabric.study.space import Scalar, Setting
 from fabric.study.study import Study
 from fabric.symbolic.bounds import lower_bounds
 from fabric.telling.errors import ConfigurationError, FabricError
-from fabric.telling.plain import JsonObject
+from fabric.telling.plain import JsonObject, plain
+from fabric.telling.users_code import users_values
 
 __all__ = ["Before", "Job", "known_before", "loaded_of", "outcome_of", "run_point"]
 
 _HARDWARE: Final = "hardware."
 _DEPTH: Final = "depth."
+_HOP: Final = "hop."
+
+_executed: Final[dict[str, ModuleType]] = {}
+"""The program that points were run of last, by its path."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +45,14 @@ class Job:
         point: which one.
         program, hardware: paths.
         whole: the point's setting with what is fixed.
-        mode: see ``Study``.
+        options: of the runs of all points.
     """
 
     point: Point
     program: str
     hardware: str | None
     whole: Setting
-    mode: str | None
+    options: Options
 
     @staticmethod
     def of(study: Study, point: Point) -> Job:
@@ -57,7 +62,7 @@ class Job:
             str(study.program),
             None if study.hardware is None else str(study.hardware),
             study.whole(point.setting),
-            study.mode,
+            Options.of(study),
         )
 
 
@@ -70,12 +75,14 @@ class Before:
         bounds: metrics that are at least so much.
         exact: names of those that are just so much.
         refused: the outcome where the program cannot be wired.
+        executed: see ``Outcome``.
     """
 
     index: int
-    bounds: Mapping[str, int] = field(default_factory=dict)
+    bounds: Mapping[str, int | float] = field(default_factory=dict)
     exact: tuple[str, ...] = ()
     refused: Outcome | None = None
+    executed: Mapping[str, str | None] = field(default_factory=dict)
 
 
 def run_point(study: Study, point: Point) -> Outcome:
@@ -87,15 +94,20 @@ def known_before(job: Job) -> Before:
     """Wire the program of a point and return what is known without a run."""
     point = job.point
     try:
-        with contextlib.redirect_stdout(sys.stderr):
+        with contextlib.redirect_stdout(sys.stderr), users_values():
             loaded, _ = loaded_of(job)
             known = lower_bounds(loaded.program)
     except FabricError as error:
         refused = Outcome(
-            index=point.index, setting=point.setting, status="refused", reason=str(error)
+            index=point.index,
+            setting=point.setting,
+            status="refused",
+            reason=str(error),
+            executed=_files(job.program),
         )
         return Before(point.index, refused=refused)
-    return Before(point.index, {**known.exact, **known.at_least}, tuple(known.exact))
+    bounds = {**known.exact, **known.at_least}
+    return Before(point.index, bounds, tuple(known.exact), executed=_files(job.program))
 
 
 def outcome_of(job: Job) -> Outcome:
@@ -107,18 +119,17 @@ def outcome_of(job: Job) -> Outcome:
     parameters: JsonObject = {}
     hardware: JsonObject | None = None
     try:
-        with contextlib.redirect_stdout(sys.stderr):
-            loaded, depths = loaded_of(job)
+        with contextlib.redirect_stdout(sys.stderr), users_values():
+            loaded, options = loaded_of(job)
             parameters = _plain(loaded.parameters)
             hardware = loaded.program.hardware.as_dict()
-            report = simulate(
-                loaded.program,
-                mode=job.mode,
-                depths=depths,
+            settings = replace(
+                Settings.of(options),
+                on_deadlock="describe",
                 parameters=loaded.parameters,
                 program_file=job.program,
-                on_deadlock="describe",
             )
+            report = simulated(loaded.program, settings)
     except FabricError as error:
         return Outcome(
             index=point.index,
@@ -127,6 +138,7 @@ def outcome_of(job: Job) -> Outcome:
             hardware=hardware,
             status="refused",
             reason=str(error),
+            executed=_files(job.program),
         )
     if report.status == "interrupted":
         raise KeyboardInterrupt
@@ -140,30 +152,43 @@ def outcome_of(job: Job) -> Outcome:
         numbers=_numbers(report),
         reason=_why(report),
         wall_seconds=report.wall_seconds,
+        executed=_files(job.program),
     )
 
 
-def loaded_of(job: Job) -> tuple[Loaded, dict[str, int]]:
-    """Return a point's program, wired, and its depths."""
+def loaded_of(job: Job) -> tuple[Loaded, Options]:
+    """Return a point's program, wired, and how it runs."""
     keys: dict[str, object] = {}
-    depths: dict[str, int] = {}
+    depths = dict(job.options.depths or {})
+    hops = dict(job.options.hops or {})
     parameters: list[str] = []
     for name, value in job.whole.items():
         if name.startswith(_HARDWARE):
             keys[name.removeprefix(_HARDWARE)] = value
         elif name.startswith(_DEPTH):
             depths[name.removeprefix(_DEPTH)] = _depth(name, value)
+        elif name.startswith(_HOP):
+            hops[name.removeprefix(_HOP)] = _hop(name, value)
         else:
             parameters.append(f"{name}={value}")
     module = _module(job.program)
     hardware = varied_hardware(None if job.hardware is None else Path(job.hardware), keys)
-    return wired(module, parameters, hardware), depths
+    return wired(module, parameters, hardware), replace(job.options, depths=depths, hops=hops)
 
 
-@lru_cache(maxsize=1)
 def _module(program: str) -> ModuleType:
-    """Execute a program's file, once for all points of a worker."""
-    return executed(program)
+    """Execute a program's file, once for all points for as long as its files are what they were."""
+    module = _executed.get(program)
+    if module is None or not executes_still(Path(program), files_of(module)):
+        _executed.clear()
+        module = _executed[program] = executed(program)
+    return module
+
+
+def _files(program: str) -> dict[str, str | None]:
+    """Return which files of a program have been executed here; none where it could not be."""
+    module = _executed.get(program)
+    return {} if module is None else files_of(module)
 
 
 def _depth(name: str, value: Scalar) -> int:
@@ -172,15 +197,17 @@ def _depth(name: str, value: Scalar) -> int:
     raise ConfigurationError(f"{name} is {value!r}: expected an integer of at least 1")
 
 
+def _hop(name: str, value: Scalar) -> Hop:
+    try:
+        return Hop.parse(str(value))
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{name} is {error.message}") from None
+
+
 def _numbers(report: Report) -> JsonObject:
     found: JsonObject = {name: getattr(report, name) for name in METRICS}
     found |= memory_numbers(report.hbm)
-    return found | {f"extra.{name}": _own(value) for name, value in report.extra.items()}
-
-
-def _own(value: object) -> object:
-    """Return a number of numpy's as Python's."""
-    return value.item() if isinstance(value, np.generic) else value
+    return found | {f"extra.{name}": plain(value) for name, value in report.extra.items()}
 
 
 def _why(report: Report) -> str | None:

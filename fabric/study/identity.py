@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import importlib.util
+import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from fabric.loading.beside import executes_still
+from fabric.runs.options import Options
 from fabric.study.space import Scalar, Setting
 from fabric.study.study import Study
+from fabric.telling.given_file import open_given
+from fabric.telling.plain import JsonObject
 
 __all__ = ["Identities", "engine_digest"]
 
@@ -22,9 +26,11 @@ _ENGINE: Final = ("fabric", "operators")
 class Identities:
     """Digests of the points of a study.
 
-    A digest is of the program's file and of the modules that it imports from its folder, of the
-    hardware file, the mode, the sources of the fabric and the operators, and of the whole setting;
-    where a value is the path of a file, of what the file has. Where files are does not matter.
+    A digest is of the program's file, of the hardware file, the options of the runs, the sources of
+    the fabric and the operators, and of the whole setting; where a value is the path of a file, of
+    what that has when this is made. Where files are does not matter. Which modules a program
+    executes is known when it has run: ``executed_still`` looks at those. No digest is of other
+    files that it opens.
     """
 
     def __init__(self, study: Study) -> None:
@@ -34,19 +40,58 @@ class Identities:
             OSError: a file cannot be read.
         """
         self._study: Final = study
+        self._still: Final[dict[tuple[tuple[str, str | None], ...], bool]] = {}
         self._common: Final = _digest(
-            [
-                [_file_digest(path) for path in _files_of(study.program)],
-                None if study.hardware is None else _file_digest(study.hardware),
-                study.mode,
-                engine_digest(),
-            ]
+            [_file_digest(study.program), _hardware_of(study), _options_of(study), engine_digest()]
         )
+        self._hardware: Final = _hardware_of(study)
+        values = itertools.chain(study.fixed.values(), *study.runs.values.values())
+        self._content: Final = {
+            each: _content(each) for each in values if isinstance(each, str) and each
+        }
+
+    def have_changed(self, setting: Setting) -> bool:
+        """Say whether files of a point, those of the program apart, are not what they were."""
+        values = self._study.whole(setting).values()
+        return _hardware_of(self._study) != self._hardware or any(
+            _content(each) != self._content[each]
+            for each in values
+            if isinstance(each, str) and each
+        )
+
+    def executed_still(self, executed: Mapping[str, str | None]) -> bool:
+        """Say whether the program would execute what it has; False where nobody knows what.
+
+        Files are looked at once for each different set of them.
+        """
+        key = tuple(executed.items())
+        if key not in self._still:
+            self._still[key] = bool(key) and executes_still(self._study.program, executed)
+        return self._still[key]
 
     def of(self, setting: Setting) -> str:
         """Return the digest of a point."""
         whole = self._study.whole(setting)
-        return _digest([self._common, {name: _content(whole[name]) for name in sorted(whole)}])
+        content = {name: self._known_content(whole[name]) for name in sorted(whole)}
+        return _digest([self._common, content])
+
+    def _known_content(self, value: Scalar) -> list[Scalar]:
+        known = self._content.get(value) if isinstance(value, str) else None
+        return _content(value) if known is None else known
+
+
+def _hardware_of(study: Study) -> str | None:
+    return None if study.hardware is None else _file_digest(study.hardware)
+
+
+def _options_of(study: Study) -> JsonObject:
+    """Return the options of a study's runs, channels in one order."""
+    return {
+        name: {channel: str(value[channel]) for channel in sorted(value)}
+        if isinstance(value, Mapping)
+        else value
+        for name, value in vars(Options.of(study)).items()
+    }
 
 
 def _digest(value: object) -> str:
@@ -60,54 +105,9 @@ def _content(value: Scalar) -> list[Scalar]:
     return [type(value).__name__, value]
 
 
-@lru_cache(maxsize=1024)
 def _file_digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _files_of(program: Path) -> list[Path]:
-    """Return a program's file and those in its folder that it imports, one after the other."""
-    folder = program.resolve().parent
-    found = {program.resolve(): None}
-    waiting = list(found)
-    while waiting:
-        for path in _imported(waiting.pop(), folder):
-            if path not in found:
-                found[path] = None
-                waiting.append(path)
-    return [program.resolve(), *sorted(set(found) - {program.resolve()})]
-
-
-def _imported(file: Path, folder: Path) -> Iterator[Path]:
-    """Return the files of modules in ``folder`` that ``file`` imports anywhere."""
-    try:
-        tree = ast.parse(file.read_bytes())
-    except (SyntaxError, ValueError):
-        return  # its run says what is wrong with it
-    for node in ast.walk(tree):
-        names: list[str] = []
-        base = folder
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            module = node.module or ""
-            names = [f"{module}.{alias.name}".strip(".") for alias in node.names]
-            for _ in range(node.level - 1):
-                base = base.parent
-            base = file.parent if node.level == 1 else base
-        for name in names:
-            yield from _modules(base, name.split("."))
-
-
-def _modules(folder: Path, parts: list[str]) -> Iterator[Path]:
-    """Return the files that importing ``a.b.c`` executes, as far as they are in ``folder``."""
-    for part in parts:
-        file, package = folder / f"{part}.py", folder / part / "__init__.py"
-        if package.is_file():
-            yield package
-        elif file.is_file():
-            yield file
-        folder /= part
+    with open_given(path) as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 @lru_cache(maxsize=1)

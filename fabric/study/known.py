@@ -35,10 +35,21 @@ class KnownValue(Described):
 
 
 class Verdict(StrEnum):
-    """What comes of computing a claim again."""
+    """What comes of computing a claim again.
+
+    Attributes:
+        REPRODUCED: our points give what is claimed.
+        UNEQUAL: they do as the authors compare, but not where both sides have the same.
+        RECOMPUTED: the published points give it; ours do not settle it.
+        INCONSISTENT: what is published beside it says otherwise, whatever our points say.
+        UNPUBLISHED: neither decides, since something is not published.
+        CONTRADICTED: our points say otherwise.
+    """
 
     REPRODUCED = "reproduced"
-    UNEQUAL = "reproduced only with unequal accounting"
+    UNEQUAL = "reproduced only on unequal terms"
+    RECOMPUTED = "true of the published points"
+    INCONSISTENT = "inconsistent with what is published"
     UNPUBLISHED = "not reproducible from what is published"
     CONTRADICTED = "contradicted"
 

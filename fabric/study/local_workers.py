@@ -34,6 +34,11 @@ _IMPORTED: Final = [
 _POINTS_OF_A_WORKER: Final = 200
 """After so many questions a process is replaced: what programs leave behind stays bounded."""
 
+_CHILDREN: Final = threading.RLock()
+"""Held by whoever starts a process or asks how one is. Whenever one starts, Python asks all of
+them, and how a process ended is told once: of two threads that ask together one gets it wrong.
+"""
+
 
 class LocalWorkers(ThreadedWorkers):
     """Processes on this machine, one for each point that is worked on.
@@ -58,12 +63,11 @@ class LocalWorkers(ThreadedWorkers):
         for _ in range(slots):
             self._idle.put(None)
         self._alive: Final[set[_Process]] = set()
-        self._lock: Final = threading.Lock()
         self._closed = False
 
     def close(self) -> None:
         """Stop them, whatever is under way."""
-        with self._lock:
+        with _CHILDREN:
             self._closed = True
             for process in self._alive:
                 process.kill()
@@ -72,7 +76,7 @@ class LocalWorkers(ThreadedWorkers):
     @property
     def processes(self) -> list[ForkServerProcess]:
         """The processes that there are now."""
-        with self._lock:
+        with _CHILDREN:
             return [each.process for each in self._alive]
 
     @override
@@ -80,7 +84,7 @@ class LocalWorkers(ThreadedWorkers):
         """Have a process answer, in a thread that waits for it."""
         process = self._idle.get()
         try:
-            if process is not None and not process.process.is_alive():
+            if process is not None and process.has_ended():
                 self._end(process)
                 process = None
             if process is None:
@@ -101,7 +105,7 @@ class LocalWorkers(ThreadedWorkers):
         return answer
 
     def _started(self) -> _Process:
-        with self._lock:
+        with _CHILDREN:
             if self._closed:
                 raise WorkerLost("nobody works any more")
             process = _Process(self._context)
@@ -110,7 +114,7 @@ class LocalWorkers(ThreadedWorkers):
 
     def _end(self, process: _Process) -> None:
         process.kill()
-        with self._lock:
+        with _CHILDREN:
             self._alive.discard(process)
 
 
@@ -149,15 +153,27 @@ class _Process:
         if not ready:
             raise TimeoutError
         if answer is None:
-            self.process.join()
-            raise WorkerLost.with_exit_code(self.process.exitcode)
+            raise WorkerLost.with_exit_code(self._exit_code())
         self.questions += 1
         return cast("Answer | BaseException", answer)
 
+    def has_ended(self) -> bool:
+        """Whether it is there no more."""
+        with _CHILDREN:
+            return not self.process.is_alive()
+
     def kill(self) -> None:
         """End it, whatever it does."""
-        self.process.kill()
-        self.process.join()
+        with _CHILDREN:
+            self.process.kill()
+        self._exit_code()
+
+    def _exit_code(self) -> int | None:
+        """Wait for its end, and return how it ended."""
+        wait([self.process.sentinel])
+        with _CHILDREN:
+            self.process.join()
+            return self.process.exitcode
 
 
 def _serve(questions: Connection) -> None:
@@ -193,6 +209,8 @@ def _leave_ctrl_c() -> None:
 def _prepare() -> None:
     # Standard output may be for one JSON object; what programs print otherwise goes beside it.
     os.dup2(2, 1)
+    # It is blocked: a KeyboardInterrupt is a program's own.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # As in the command line: a program is many objects that stay.
     gc.set_threshold(500_000, 50, 1_000)
     threading.Thread(target=_end_with_parent, daemon=True).start()

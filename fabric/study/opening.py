@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fabric.loading.program_file import called, executed
-from fabric.runs.simulation import Mode
+from fabric.runs.options import Options
+from fabric.study.conditions import Condition, check_metric
 from fabric.study.spec import scalar, space_of
 from fabric.study.study import Study
 from fabric.telling.errors import ConfigurationError, ProgramError
@@ -23,13 +25,17 @@ class Asked:
     Attributes:
         vary: see ``space_of``.
         parameters: ``NAME=VALUE``, that do not vary.
-        hardware, mode, minimize, where: see ``Study``.
+        over: inputs; see ``space_of``.
+        hold_out, hardware, minimize, where: see ``Study``.
+        options: of the runs.
     """
 
     vary: Sequence[str] = ()
+    over: Sequence[str] = ()
+    hold_out: int = 0
     parameters: Sequence[str] = ()
     hardware: Path | None = None
-    mode: Mode | None = None
+    options: Options = field(default_factory=Options)
     minimize: Sequence[str] = ()
     where: Sequence[str] = ()
 
@@ -54,8 +60,8 @@ def open_study(path: Path, asked: Asked) -> Study:
         return _of_program(path, asked)
     if asked.anything:
         raise ConfigurationError(
-            "is a study: expected --vary, -p, --hardware, --mode, --minimize and --where with a "
-            "program's file only",
+            "is a study: expected --vary, --over, --hold-out, -p, --hardware, --minimize, --where "
+            "and options of runs with a program's file only",
             file=str(path),
         )
     study = called(module, "study")
@@ -67,7 +73,7 @@ def open_study(path: Path, asked: Asked) -> Study:
 
 
 def _of_program(path: Path, asked: Asked) -> Study:
-    if not asked.vary:
+    if not asked.vary and not asked.over:
         raise ConfigurationError(
             "is not a study: expected study() in it, or --vary NAME=VALUE,VALUE beside it",
             file=str(path),
@@ -80,13 +86,30 @@ def _of_program(path: Path, asked: Asked) -> Study:
         if name in fixed:
             raise ProgramError(f"-p {text}: {name} is given twice: expected one value")
         fixed[name] = scalar(value)
+    for metric in asked.minimize:
+        with _typed(f"--minimize {metric}"):
+            check_metric(metric)
+    for condition in asked.where:
+        with _typed(f"--where {condition}"):
+            Condition.parse(condition)
     return Study(
         program=path,
         space=space_of(asked.vary),
+        over=space_of(asked.over, "--over"),
+        hold_out=asked.hold_out,
         fixed=fixed,
         hardware=asked.hardware,
-        mode=asked.mode,
+        **vars(asked.options),
         minimize=tuple(asked.minimize),
         where=tuple(asked.where),
         name=path.stem,
     )
+
+
+@contextlib.contextmanager
+def _typed(text: str) -> Iterator[None]:
+    """Say what was typed where that is refused: it stands in no file."""
+    try:
+        yield
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{text}: {error.message}") from None

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Final, Literal, TypeAlias
+
+from typing_extensions import TypeIs
 
 from fabric.study.space import Setting
 from fabric.telling.plain import JsonObject
+from fabric.telling.wording import found_text, one_of
 
-__all__ = ["ENDED", "PROVED", "Outcome", "Point", "Status", "metric"]
+__all__ = ["ENDED", "PROVED", "Outcome", "Point", "Status", "judged", "metric"]
 
 Status: TypeAlias = Literal[
     "completed",
     "wrong",
+    "unjudged",
     "deadlock",
     "livelock",
     "error",
@@ -22,11 +27,13 @@ Status: TypeAlias = Literal[
     "lost",
     "pruned",
     "infeasible",
+    "skipped",
 ]
 
 ENDED: Final[Mapping[Status, str]] = {
     "completed": "ran to its end",
     "wrong": "ran to its end with a wrong result",
+    "unjudged": "ran to its end and cannot be judged",
     "deadlock": "deadlocked",
     "livelock": "ran without getting anything done",
     "error": "failed while it ran",
@@ -35,15 +42,16 @@ ENDED: Final[Mapping[Status, str]] = {
     "lost": "lost its worker",
     "pruned": "was proved to be dominated, and did not run",
     "infeasible": "was proved to break a condition, and did not run",
+    "skipped": "did not run, since its design had failed on another input",
 }
 
-PROVED: Final[tuple[Status, ...]] = ("pruned", "infeasible")
+PROVED: Final[tuple[Status, ...]] = ("pruned", "infeasible", "skipped")
 """Points that are dealt with and did not run."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One design.
+    """One design, or one input of it.
 
     Attributes:
         index: of the setting in its space.
@@ -70,6 +78,10 @@ class Outcome:
         pruned_by: the point that dominates it, or the condition it cannot meet.
         reason: why there are no numbers, or wrong ones.
         wall_seconds: the run alone, on the host.
+        executed: the SHA-256 of each file of the program that was executed until it was known what
+            became of the point: of the program's own, by the name "", and of modules beside it, by
+            their paths from its folder without a suffix. None where a module was looked for there
+            and not found. Empty where nobody knows.
     """
 
     index: int
@@ -78,27 +90,62 @@ class Outcome:
     hardware: JsonObject | None = None
     status: Status
     numbers: JsonObject = field(default_factory=dict)
-    bounds: Mapping[str, int] = field(default_factory=dict)
+    bounds: Mapping[str, int | float] = field(default_factory=dict)
     exact: tuple[str, ...] = ()
     pruned_by: int | str | None = None
     reason: str | None = None
     wall_seconds: float | None = None
+    executed: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def point(self) -> Point:
         """The design."""
         return Point(self.index, self.setting)
 
+    @property
+    def ended(self) -> str:
+        """What became of it, in words."""
+        return ENDED[self.status]
+
+    def number(self, name: str) -> object:
+        """Return a number of the run; None where there is none."""
+        return self.numbers.get(name)
+
     def as_json(self) -> JsonObject:
-        """Return it as ``study --json`` prints it: the numbers beside the rest."""
+        """Return it as ``study --json`` prints it: the numbers beside the rest, without files."""
         told = {each.name: getattr(self, each.name) for each in fields(self)}
-        del told["numbers"]
+        del told["numbers"], told["executed"]
         return told | self.numbers
 
 
 def metric(outcome: Outcome, name: str) -> float | None:
-    """Return a number of a run that completed; None where there is none."""
-    value = outcome.numbers.get(name) if outcome.status == "completed" else None
+    """Return a number of a run that completed; None where there is none that can be compared."""
+    value = outcome.number(name) if outcome.status == "completed" else None
+    return value if _is_number(value) else None
+
+
+def _is_number(value: object) -> TypeIs[int | float]:
+    """Whether a value is one that all who compare it can hold: finite, as a float too."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return value
+        return False
+    return abs(value) <= sys.float_info.max
+
+
+def judged(outcome: Outcome, names: Iterable[str]) -> Outcome:
+    """Return ``outcome``; a run that has not all numbers by which it is judged has failed.
+
+    Args:
+        outcome: of a point.
+        names: of the metrics that a study minimises, or has conditions on.
+    """
+    for name in names if outcome.status == "completed" else ():
+        value = outcome.numbers.get(name)
+        if not _is_number(value):
+            known = [each for each, number in outcome.numbers.items() if _is_number(number)]
+            reason = (
+                f"it has no {name}: expected {one_of(known, name)}"
+                if value is None
+                else f"{name} is {found_text(value)}: expected a finite number"
+            )
+            return replace(outcome, status="unjudged", reason=reason)
+    return outcome

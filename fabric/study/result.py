@@ -8,13 +8,15 @@ from functools import cached_property
 
 from fabric.study.computed import Filled, Judged, filled, judged
 from fabric.study.conditions import METRICS
+from fabric.study.designs import design_outcome
 from fabric.study.front import nondominated
 from fabric.study.known import KnownValue
-from fabric.study.outcome import ENDED, Outcome
+from fabric.study.outcome import ENDED, PROVED, Outcome
 from fabric.study.outcome import metric as value_of
 from fabric.study.study import Study
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.plain import JsonObject
+from fabric.telling.wording import counted
 
 __all__ = ["StudyResult"]
 
@@ -29,6 +31,9 @@ class StudyResult:
         resumed: how many of them were known from an earlier session.
         wall_seconds: that this session took.
         interrupted: whether points are missing because somebody stopped it.
+        runs: of designs over inputs, in the order of ``Study.runs``; those of designs that are not
+            dealt with, and those of inputs held out, among them.
+        resumed_runs: how many of them were known from an earlier session.
     """
 
     study: Study
@@ -36,6 +41,8 @@ class StudyResult:
     resumed: int = 0
     wall_seconds: float = 0.0
     interrupted: bool = False
+    runs: tuple[Outcome, ...] = ()
+    resumed_runs: int = 0
 
     @cached_property
     def front(self) -> tuple[int, ...]:
@@ -53,6 +60,18 @@ class StudyResult:
     def judged_claims(self) -> tuple[Judged, ...]:
         """The study's claims with their verdicts, or why they could not be computed."""
         return tuple(judged(each, self) for each in self.study.claims)
+
+    @cached_property
+    def held_out(self) -> tuple[Outcome, ...]:
+        """What became of the front's designs on the inputs held out, where all have run."""
+        known = {each.index: each for each in self.runs}
+        found = []
+        for design in self.front if self.study.held_out else ():
+            runs = [known.get(run) for run in self.study.runs_of(design, held_out=True)]
+            ended = [each for each in runs if each is not None]
+            if len(ended) == len(runs):
+                found.append(design_outcome(self.study, design, ended))
+        return tuple(found)
 
     def kept(self) -> list[Outcome]:
         """Return the runs that completed and keep all conditions."""
@@ -77,7 +96,7 @@ class StudyResult:
         if len(found) != 1:
             told = ", ".join(f"{name}={value}" for name, value in setting.items())
             raise ConfigurationError(
-                f"study {self.study.name}: {len(found)} points have {told}: expected one"
+                f"study {self.study.name}: {counted(len(found), 'point')} have {told}: expected one"
             )
         return value_of(found[0], metric)
 
@@ -92,30 +111,39 @@ class StudyResult:
             if all(name in whole and whole[name] == value for name, value in setting.items()):
                 yield each
 
-    def without_metric(self) -> dict[str, int]:
-        """Return, for each metric that is minimised or has a condition, how many runs lack it."""
-        names = (*self.study.minimize, *(each.metric for each in self.study.conditions))
-        runs = [each for each in self.outcomes if each.status == "completed"]
-        return {name: sum(value_of(each, name) is None for each in runs) for name in names}
-
     @property
     def answered(self) -> bool:
-        """Whether a point completed, and some have each metric that was asked for."""
-        completed = sum(each.status == "completed" for each in self.outcomes)
-        return completed > max(self.without_metric().values(), default=0)
+        """Whether a point completed, with every metric that was asked for."""
+        return any(each.status == "completed" for each in self.outcomes)
 
     @property
     def counts(self) -> dict[str, int]:
         """How many points there are, ran, were proved away, failed, and were known before."""
         statuses = [each.status for each in self.outcomes]
-        proved = sum(status in ("pruned", "infeasible") for status in statuses)
-        failed = sum(status not in ("completed", "pruned", "infeasible") for status in statuses)
+        proved = sum(status in PROVED for status in statuses)
+        failed = sum(status not in ("completed", *PROVED) for status in statuses)
         return {
             "total": len(self.study.space),
             "run": len(statuses) - proved - self.resumed,
             "pruned": proved,
             "failed": failed,
             "resumed": self.resumed,
+        }
+
+    @property
+    def run_counts(self) -> dict[str, int]:
+        """How many runs designs over inputs have, and what became of them.
+
+        ``held_out`` are beside ``total``, and among those that ran or were known before.
+        """
+        chosen = [each for each in self.runs if not self.study.is_held_out(each.index)]
+        spared = sum(each.status in PROVED for each in chosen)
+        return {
+            "total": len(self.study.space) * len(self.study.runs_of(0)),
+            "run": len(self.runs) - spared - self.resumed_runs,
+            "spared": spared,
+            "resumed": self.resumed_runs,
+            "held_out": len(self.runs) - len(chosen),
         }
 
     @property
@@ -128,12 +156,12 @@ class StudyResult:
 
     def as_json(self) -> JsonObject:
         """Return the object that ``study --json`` prints."""
-        return {
+        told = {
             "study": self.study.name,
             "question": self.study.question,
             "minimize": list(self.study.minimize),
             "where": list(self.study.where),
-            "points": [dict.fromkeys(METRICS) | each.as_json() for each in self.outcomes],
+            "points": [_as_point(each) for each in self.outcomes],
             "pareto": list(self.front),
             "counts": self.counts,
             "tables": [_as_table(each) for each in self.filled_tables],
@@ -143,6 +171,18 @@ class StudyResult:
             "status": "interrupted" if self.interrupted else "completed",
             "error": None,
         }
+        if not self.study.has_inputs:
+            return told
+        return told | {
+            "over": list(self.study.over),
+            "run_counts": self.run_counts,
+            "held_out": [self._as_held_out(each) for each in self.held_out],
+        }
+
+    def _as_held_out(self, outcome: Outcome) -> JsonObject:
+        """Return what became of a design on the inputs held out, and which conditions it breaks."""
+        broken = [str(each) for each in self.study.conditions if not each.holds(outcome)]
+        return _as_point(outcome) | {"breaks": broken if outcome.status == "completed" else []}
 
     def _as_known(self, known: KnownValue, outcome: Outcome | None) -> JsonObject:
         """Return a published value and ours, None where there is none."""
@@ -154,6 +194,14 @@ class StudyResult:
             "ours": ours,
             "source": known.source,
         }
+
+
+def _as_point(outcome: Outcome) -> JsonObject:
+    """Return a point with all metrics of reports; those of a design over inputs are of its runs."""
+    told = outcome.as_json()
+    if "runs" in told:
+        return told | {"runs": [dict.fromkeys(METRICS) | run for run in told["runs"]]}
+    return dict.fromkeys(METRICS) | told
 
 
 def _as_table(filled: Filled) -> JsonObject:

@@ -100,7 +100,15 @@ class SearchSession(StudySession):
             search: how points are drawn, and how many.
             store: has the history of the sampler; in memory where None.
             look: see ``StudySession``.
+
+        Raises:
+            ConfigurationError: designs have several inputs: a sampler is told of one run.
         """
+        if study.has_inputs:
+            raise ConfigurationError(
+                "a search draws designs of one run each: expected no inputs (--over), or no "
+                "--search"
+            )
         self._search: Final = search
         self._store: Final = store or Store(study)
         self._under_way: Final[set[int]] = set()
@@ -139,9 +147,7 @@ class SearchSession(StudySession):
     def _drawn(self) -> int:
         """Return a point that is neither known nor under way."""
         for _ in range(_REPEATS):
-            number = self._store.begin_drawing(self._sampler)
-            trial = self._store.history.ask()
-            index = self._store.form.drawn(trial)
+            number, index, trial = self._store.draw(self._sampler)
             if index not in self.outcomes and index not in self._under_way:
                 self._store.asked(index, trial)
                 return index

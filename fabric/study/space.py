@@ -16,8 +16,8 @@ __all__ = ["Axis", "Scalar", "Setting", "Space", "geometric", "grid", "zipped"]
 
 Scalar: TypeAlias = str | int | float | bool | None
 Setting: TypeAlias = Mapping[str, Scalar]
-"""What a point has, by the name of the axis: a parameter of ``build``, ``hardware.SECTION.KEY`` or
-``depth.OPERATOR.INPUT``."""
+"""What a point has, by the name of the axis: a parameter of ``build``, ``hardware.SECTION.KEY``,
+``depth.OPERATOR.INPUT``, or ``hop.OPERATOR.INPUT``, as in ``3+4``: cycles forward and back."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def _axis(names: tuple[str, ...], columns: list[Iterable[Scalar]]) -> Axis:
                 )
     if len(set(map(len, values))) > 1:
         lengths = ", ".join(f"{name} {len(each)}" for name, each in zip(names, values, strict=True))
-        refuse(f"zipped axes have {lengths} values: expected as many of each", ConfigurationError)
+        refuse(f"zipped axes have {lengths}: expected as many values of each", ConfigurationError)
     rows = tuple(zip(*values, strict=True))
     typed = [tuple((type(value), value) for value in row) for row in rows]
     seen: set[tuple[tuple[type, Scalar], ...]] = set()

@@ -9,6 +9,7 @@ from typing import Final
 
 from fabric.study.space import Scalar, Space, geometric, grid, zipped
 from fabric.telling.errors import ConfigurationError
+from fabric.telling.wording import counted
 
 __all__ = ["scalar", "space_of"]
 
@@ -16,8 +17,8 @@ _RANGE: Final = re.compile(r"(?P<first>-?\d+)\.\.(?P<last>-?\d+)(?:(?P<step>[+*]
 _WORDS: Final[dict[str, Scalar]] = {"true": True, "false": False, "none": None}
 
 
-def space_of(texts: Iterable[str]) -> Space:
-    """Return the product of axes that are given as text, the last one fastest.
+def space_of(texts: Iterable[str], option: str = "--vary") -> Space:
+    """Return the product of axes that are given as text to an option, the last one fastest.
 
     ``NAME=VALUE,VALUE`` lists values; ``FIRST..LAST`` counts, ``FIRST..LAST+STEP`` in steps,
     ``FIRST..LAST*FACTOR`` geometrically; ``NAME:NAME=VALUE:VALUE,...`` varies names together.
@@ -29,11 +30,11 @@ def space_of(texts: Iterable[str]) -> Space:
     for text in texts:
         names, equals, values = text.partition("=")
         if not equals or not names or not values:
-            raise ConfigurationError(f"--vary {text}: expected NAME=VALUE,VALUE")
+            raise ConfigurationError(f"{option} {text}: expected NAME=VALUE,VALUE")
         try:
             space *= _axis(names.split(":"), values)
         except ConfigurationError as error:
-            raise ConfigurationError(f"--vary {text}: {error.message}") from None
+            raise ConfigurationError(f"{option} {text}: {error.message}") from None
     return space
 
 
@@ -58,7 +59,9 @@ def _axis(names: list[str], values: str) -> Space:
     for part in values.split(","):
         row = part.split(":")
         if len(row) != len(names):
-            raise ConfigurationError(f"{part} has {len(row)} values: expected {len(names)}")
+            raise ConfigurationError(
+                f"{part} has {counted(len(row), 'value')}: expected {len(names)}"
+            )
         for column, value in zip(columns, row, strict=True):
             column.append(scalar(value))
     return zipped(dict(zip(names, columns, strict=True)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import time
 import warnings
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     import optuna
     from optuna.storages import BaseStorage, RDBStorage
 
-__all__ = ["file_url", "open_storage", "study_of_form", "written"]
+__all__ = ["file_url", "open_storage", "readable", "study_of_form", "written"]
 
 _BUSY_SECONDS: Final = 60
 """As long as another process may write to an SQLite file."""
@@ -53,6 +54,8 @@ def open_storage(url: str | None) -> BaseStorage:
     import sqlalchemy
     from sqlalchemy.engine import make_url
 
+    # A signal in the middle of it would be logged with a traceback; failures raise something, too.
+    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
     try:
         sqlite = make_url(url).get_backend_name() == "sqlite"
         options: dict[str, Any] = {"connect_args": {"timeout": _BUSY_SECONDS}} if sqlite else {}
@@ -78,8 +81,8 @@ def open_storage(url: str | None) -> BaseStorage:
         ValueError,
     ) as error:
         raise ConfigurationError(
-            f"storage {url} cannot be opened ({_reason(error)}): expected a URL such as "
-            "sqlite:///study.db"
+            f"storage {url} cannot be opened ({_reason(error)}): expected the URL of a whole "
+            "database or of none yet, such as sqlite:///study.db"
         ) from error
     return optuna.storages.get_storage(storage)
 
@@ -103,10 +106,13 @@ def study_of_form(storage: BaseStorage, name: str, form: dict[str, Any]) -> optu
 
     Where one of the name has another form (other metrics, conditions or axes), it is the next of
     ``NAME-2``, ``NAME-3``, ... that has not.
+
+    Raises:
+        ValueError: one of the name is there and cannot be loaded.
     """
     import optuna
 
-    number = 1
+    number, tries = 1, 0
     while True:
         title = name if number == 1 else f"{name}-{number}"
         try:
@@ -124,6 +130,9 @@ def study_of_form(storage: BaseStorage, name: str, form: dict[str, Any]) -> optu
                     study.set_metric_names(form["objectives"])
                 study.set_user_attr(_FORM, form)
                 return study
+            tries += 1
+            if tries == _TRIES:
+                raise ValueError(f"study {title} is there and cannot be loaded") from None
             continue  # another process was quicker: it is there now
         if study.user_attrs.get(_FORM) == form:
             return study
@@ -143,6 +152,28 @@ def written(url: str | None) -> Iterator[None]:
         yield
     except optuna.exceptions.StorageInternalError as error:
         raise OSError(errno.EIO, _reason(error), f"storage {url}") from error
+
+
+@contextlib.contextmanager
+def readable(url: str | None) -> Iterator[None]:
+    """Refuse a storage with what Optuna, or we, have not written so.
+
+    Raises:
+        ConfigurationError: it is damaged.
+    """
+    import optuna
+    import sqlalchemy
+
+    try:
+        yield
+    except (
+        *(optuna.exceptions.StorageInternalError, sqlalchemy.exc.SQLAlchemyError),
+        *(ValueError, LookupError, TypeError, AttributeError),
+    ) as error:
+        raise ConfigurationError(
+            f"storage {url} is damaged ({_reason(error)}): expected a whole one; in a new one "
+            "every point runs again"
+        ) from error
 
 
 def _reason(error: BaseException) -> str:

@@ -9,13 +9,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from fabric.study.front import values_of
 from fabric.study.identity import Identities
 from fabric.study.outcome import PROVED, Outcome, Point
-from fabric.study.storage import open_storage, study_of_form, written
+from fabric.study.space import Setting
+from fabric.study.statistics import split_metric
+from fabric.study.storage import open_storage, readable, study_of_form, written
 from fabric.study.study import Study
 from fabric.study.trials import TrialForm, violation
 from fabric.telling.plain import plain
+from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
     import optuna
@@ -31,6 +36,16 @@ _WORKS_ON: Final = "works on, "
 
 _GIVEN_UP: Final = "given_up"
 """A trial of a process that is no more; nothing came of it."""
+
+
+class _Content(msgspec.Struct, frozen=True):
+    """What a trial has of a point that was dealt with."""
+
+    identity: str
+    process: str
+    whole: Setting
+    drawn: bool
+    outcome: Outcome
 
 
 class Store:
@@ -69,18 +84,25 @@ class Store:
         self._study: Final = study
         self._url: Final = url
         self._timeout_seconds: Final = timeout_seconds
-        self.form: Final = TrialForm(study.space)
+        self._metrics: Final = tuple(
+            dict.fromkeys(split_metric(each)[1] for each in study.objectives)
+        )
+        self.form: Final = TrialForm(study.runs)
         self._identities: Final = Identities(study)
-        form = {
-            "objectives": list(study.objectives),
+        form: dict[str, Any] = {
+            "objectives": list(self._metrics),
             "where": list(study.where),
             "axes": [
                 [[list(axis.names), [list(row) for row in axis.rows]] for axis in axes]
-                for axes in study.space.products
+                for axes in study.runs.products
             ],
         }
+        if study.has_inputs:
+            form["minimize"] = list(study.minimize)
+            form["over"] = list(study.over.values)
+            form["hold_out"] = study.hold_out
         self._storage: Final = open_storage(url)
-        with written(url):
+        with readable(url), written(url):
             self.history: Final[optuna.Study] = study_of_form(
                 self._storage, study.name or "study", form
             )
@@ -97,24 +119,34 @@ class Store:
         import optuna
 
         found: dict[int, Outcome] = {}
-        for name in optuna.study.get_all_study_names(self._storage):
+        with readable(self._url):
+            names = optuna.study.get_all_study_names(self._storage)
+        for name in names:
             own = name == self.history.study_name
-            other = (
-                self.history if own else optuna.load_study(study_name=name, storage=self._storage)
-            )
-            trials = other.get_trials(deepcopy=False)
+            with readable(self._url):
+                other = (
+                    self.history
+                    if own
+                    else optuna.load_study(study_name=name, storage=self._storage)
+                )
+                trials = other.get_trials(deepcopy=False)
             if own:
                 self._seen = len(trials)
             for trial in trials:
                 for outcome in self._outcomes_of(trial, proved=own):
-                    found.setdefault(outcome.index, outcome)
+                    first = found.setdefault(outcome.index, outcome)
+                    if first.status in PROVED and outcome.status not in PROVED:
+                        found[outcome.index] = outcome
+        if self._study.has_inputs:
+            return list(found.values())  # who reads them proves anew
         return [each for each in found.values() if _is_proved_by(each, found)]
 
     def news(self) -> list[Outcome]:
         """Return what other processes have kept in this study since it was last asked."""
         if self._url is None:
             return []
-        trials = self.history.get_trials(deepcopy=False)
+        with readable(self._url):
+            trials = self.history.get_trials(deepcopy=False)
         fresh = [*(trials[number] for number in self._unfinished), *trials[self._seen :]]
         self._seen = len(trials)
         self._unfinished = [each.number for each in fresh if not each.state.is_finished()]
@@ -137,16 +169,24 @@ class Store:
             self._say_claimed()
         return True
 
-    def begin_drawing(self, sampler: Callable[[int], BaseSampler]) -> int:
-        """Have the next trial of ``history`` drawn, and return how many there were before.
+    def draw(self, sampler: Callable[[int], BaseSampler]) -> tuple[int, int, Trial]:
+        """Begin the next trial of ``history``.
 
         Args:
-            sampler: returns what draws a trial, given that number.
+            sampler: returns what draws a trial, given how many there were before.
+
+        Returns:
+            That number, the index of the point that was drawn, and the trial.
+
+        Raises:
+            OSError: it cannot be written.
         """
-        trials = self.history.get_trials(deepcopy=False)
-        number = sum(_GIVEN_UP not in trial.user_attrs for trial in trials)
-        self.history.sampler = sampler(number)
-        return number
+        with readable(self._url), written(self._url):
+            trials = self.history.get_trials(deepcopy=False)
+            number = sum(_GIVEN_UP not in trial.user_attrs for trial in trials)
+            self.history.sampler = sampler(number)
+            trial = self.history.ask()
+            return number, self.form.drawn(trial), trial
 
     def asked(self, index: int, trial: Trial | None) -> None:
         """Know that a point was drawn.
@@ -157,25 +197,29 @@ class Store:
         """
         self._asked[index] = trial
         if trial is not None:
-            trial.set_user_attr(_POINT, {"process": self._process})
+            with written(self._url):
+                trial.set_user_attr(_POINT, {"process": self._process})
 
     def give_up_lost_trials(self) -> None:
         """End trials that a process which is no more has begun, as if they had not been."""
         import optuna
 
-        for trial in self.history.get_trials(deepcopy=False):
-            process = trial.user_attrs.get(_POINT, {}).get("process")
-            running = trial.state == optuna.trial.TrialState.RUNNING
-            if running and process is not None and not self._may_live(process):
-                self._storage.set_trial_user_attr(trial._trial_id, _GIVEN_UP, True)
-                self.history.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+        with readable(self._url), written(self._url):
+            for trial in self.history.get_trials(deepcopy=False):
+                process = trial.user_attrs.get(_POINT, {}).get("process")
+                running = trial.state == optuna.trial.TrialState.RUNNING
+                if running and process is not None and not self._may_live(process):
+                    self._storage.set_trial_user_attr(trial._trial_id, _GIVEN_UP, True)
+                    self.history.tell(trial.number, state=optuna.trial.TrialState.FAIL)
 
     def keep(self, outcome: Outcome) -> None:
-        """Keep an outcome, at once.
+        """Keep an outcome, at once; after its files have changed nobody knows which ones it is of.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: it cannot be written, or a file of the point cannot be read any more.
         """
+        if self._identities.have_changed(outcome.setting):
+            outcome = replace(outcome, executed={})
         identity = self._identities.of(outcome.setting)
         drawn = outcome.index in self._asked
         content = {
@@ -214,7 +258,7 @@ class Store:
 
     def told_of_ignored(self) -> str:
         """Return the sentence about outcomes that are not used."""
-        of = "1 point is" if self.ignored == 1 else f"{self.ignored} points are"
+        of = f"{counted(self.ignored, 'point')} {'is' if self.ignored == 1 else 'are'}"
         return (
             f"{of} in {self._url} as another program, hardware or version of the fabric had it: "
             "not used"
@@ -245,7 +289,7 @@ class Store:
         self.history.tell(trial, self._values(outcome), self._state(outcome))
 
     def _values(self, outcome: Outcome) -> tuple[float, ...] | None:
-        return values_of(outcome, self._study.objectives)
+        return values_of(outcome, self._metrics)
 
     def _state(self, outcome: Outcome) -> TrialState:
         import optuna
@@ -268,15 +312,18 @@ class Store:
         content = trial.user_attrs.get(_POINT)
         if content is None or "outcome" not in content:
             return
-        outcome = _read(content["outcome"])
+        with readable(self._url):
+            kept = msgspec.convert(content, _Content)
+        outcome = kept.outcome
         if outcome.status == "lost" or (outcome.status in PROVED and not proved):
             return
         if outcome.status == "timeout" and not self._is_as_short(outcome.wall_seconds):
             return
-        for index in self.form.indices(content["whole"]):
-            setting = self._study.space[index]
-            if self._identities.of(setting) == content["identity"]:
-                if proved and content["drawn"]:
+        same = self._identities.executed_still(outcome.executed)
+        for index in self.form.indices(kept.whole):
+            setting = self._study.runs[index]
+            if same and self._identities.of(setting) == kept.identity:
+                if proved and kept.drawn:
                     self.drawn.add(index)
                 yield replace(outcome, index=index, setting=setting)
             elif proved:  # of this study: another one's may well have other hardware
@@ -295,9 +342,11 @@ class Store:
 
     def _claimed_elsewhere(self) -> set[str]:
         """Return the identities of points that other processes work on."""
+        with readable(self._url):
+            attributes = self.history.user_attrs
         return {
             identity
-            for name, claimed in self.history.user_attrs.items()
+            for name, claimed in attributes.items()
             if name.startswith(_WORKS_ON) and claimed
             for identity in claimed
             if self._may_live(name.removeprefix(_WORKS_ON))
@@ -317,12 +366,6 @@ class Store:
         except PermissionError:
             pass
         return True
-
-
-def _read(kept: dict[str, Any]) -> Outcome:
-    # Storages written before a run had seconds of its own called those of the host so.
-    renamed = {"wall_seconds" if name == "seconds" else name: kept[name] for name in kept}
-    return Outcome(**{**renamed, "exact": tuple(kept["exact"])})
 
 
 def _is_proved_by(outcome: Outcome, known: dict[int, Outcome]) -> bool:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from typing_extensions import override
 
 from fabric.arguments.described import Described, refuse
-from fabric.runs.simulation import Mode
+from fabric.runs.options import Options
 from fabric.study.conditions import Condition, check_metric
+from fabric.study.held_out import places_apart
 from fabric.study.known import Claim, KnownValue
+from fabric.study.out.words import setting_names
 from fabric.study.outcome import Point
 from fabric.study.space import Scalar, Setting, Space
+from fabric.study.statistics import split_metric
 from fabric.telling.errors import ConfigurationError, FabricError
 
 if TYPE_CHECKING:
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["Picture", "Study", "StudyTable"]
 
 DEFAULT_METRIC: Final = "cycles"
+_NO_INPUTS: Final = Space(((),))
+"""One input, of which nothing is said: a design is a run."""
 
 
 @dataclass(frozen=True)
@@ -67,18 +73,25 @@ class StudyTable(Described):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study(Described):
+class Study(Options):
     """A set of runs that answers one question.
+
+    It takes the options of runs that ``simulate`` takes, mode, exact, depths, hops and
+    livelock_cycles, for all points. It takes no on_deadlock: the deadlock of a point is described,
+    and no remedy is looked for, since a neighbouring point may be one.
 
     Attributes:
         program: the path of its file.
-        space: what varies; parameters, hardware keys and depths.
+        space: what varies: parameters, hardware keys, depths and hops; over ``depths``, ``hops``.
         question: what it answers.
-        fixed: parameters, hardware keys and depths that do not vary.
+        fixed: parameters, hardware keys, depths and hops that do not vary.
         hardware: the path of a hardware file; the paper's where None.
-        mode: ``timing`` or ``functional``; what the program states where None.
         minimize: metrics; without any, every point runs.
         where: conditions on metrics, as in ``on_chip_requirement_bytes <= 2e6``.
+        over: inputs, each of which every design has to live with: a point is a design, and runs
+            once for each. Metrics are then ``mean:METRIC``, ``worst:METRIC``, ``p95:METRIC``,
+            ``median:METRIC`` or ``least:METRIC``.
+        hold_out: so many inputs are kept apart; what is on the front is run on them in the end.
         known: published values.
         claims: sentences to be computed again.
         tables: beside those of every study.
@@ -86,16 +99,19 @@ class Study(Described):
         name: the file's where empty.
     """
 
-    refusal: ClassVar[type[FabricError]] = ConfigurationError
+    without: ClassVar[Mapping[str, str]] = {
+        "on_deadlock": "the deadlock of a point is described, and no remedy is looked for"
+    }
 
     program: Path
     space: Space
     question: str = ""
     fixed: Setting = field(default_factory=dict)
     hardware: Path | None = None
-    mode: Mode | None = None
     minimize: tuple[str, ...] = ()
     where: tuple[str, ...] = ()
+    over: Space = _NO_INPUTS
+    hold_out: int = 0
     known: tuple[KnownValue, ...] = ()
     claims: tuple[Claim, ...] = ()
     tables: tuple[StudyTable, ...] = ()
@@ -107,10 +123,14 @@ class Study(Described):
         """Refuse what cannot be studied.
 
         Raises:
-            ConfigurationError: no points, metrics that there are not, a condition that is none or
-                contradicts another, an axis that is fixed as well.
+            ConfigurationError: an option that has no meaning, no points, metrics that there are
+                not, a condition that is none or contradicts another, an axis that is fixed as
+                well; inputs that are none, or all held out.
         """
         super().__post_init__()
+        for name, why in self.without.items():
+            if getattr(self, name) != getattr(Options, name):
+                refuse(f"{name} is given: {why}: expected none", ConfigurationError)
         if not len(self.space):
             refuse("the study has no points: expected an axis with values", ConfigurationError)
         for name in self.minimize:
@@ -120,7 +140,78 @@ class Study(Described):
         both = [name for name in self.space.values if name in self.fixed]
         if both:
             refuse(f"{both[0]} is varied and fixed: expected one of both", ConfigurationError)
+        self._check_inputs()
         _check_together(self.conditions)
+
+    def _check_inputs(self) -> None:
+        """Refuse inputs that are none, and metrics that are not of as many inputs as there are."""
+        if not len(self.over):
+            refuse("over has no inputs: expected an axis with values", ConfigurationError)
+        if len(self.over.products) > 1:
+            refuse("over is a sum of grids: expected one grid, or zipped axes", ConfigurationError)
+        for others, what in ((self.space.values, "varied"), (self.fixed, "fixed")):
+            both = [name for name in self.over.values if name in others]
+            if both:
+                refuse(
+                    f"{both[0]} is an input and {what}: expected one of both", ConfigurationError
+                )
+        for name in self.judged_by:
+            _check_statistic(name, has_inputs=self.has_inputs)
+        if self.hold_out:
+            self._check_held_out()
+
+    def _check_held_out(self) -> None:
+        """Refuse to hold inputs out where that has no meaning."""
+        said = f"hold_out is {self.hold_out}"
+        if not self.has_inputs:
+            refuse(f"{said} and there are no inputs: expected some as over", ConfigurationError)
+        if not self.minimize:
+            refuse(
+                f"{said} and nothing is chosen: expected a metric to minimize", ConfigurationError
+            )
+        try:
+            _ = self.held_out
+        except ConfigurationError as error:
+            refuse(error.message, ConfigurationError)
+
+    @property
+    def has_inputs(self) -> bool:
+        """Whether a design is more than a run."""
+        return bool(self.over.values)
+
+    @cached_property
+    def runs(self) -> Space:
+        """Every design with every input, those of one design after each other."""
+        return self.space * self.over
+
+    @cached_property
+    def held_out(self) -> frozenset[int]:
+        """Places of the inputs that are kept apart."""
+        said = f"hold_out is {self.hold_out}"
+        return places_apart(len(self.over), self.hold_out, said=said, what="input", use="chosen on")
+
+    def runs_of(self, design: int, *, held_out: bool = False) -> tuple[int, ...]:
+        """Return the indices of a design's runs, of the inputs held out or of all others."""
+        first = design * len(self.over)
+        return tuple(
+            first + place for place in range(len(self.over)) if (place in self.held_out) is held_out
+        )
+
+    def design_of(self, run: int) -> int:
+        """Return the design of a run."""
+        return run // len(self.over)
+
+    def is_held_out(self, run: int) -> bool:
+        """Say whether the input of a run is one of those kept apart."""
+        return run % len(self.over) in self.held_out
+
+    def input_name(self, run: int) -> str:
+        """Return what the input of a run is called: ``seed=3, routing=a.npz``."""
+        return self._input_names[run % len(self.over)]
+
+    @cached_property
+    def _input_names(self) -> list[str]:
+        return setting_names(self.over)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -130,15 +221,47 @@ class Study(Described):
     @property
     def objectives(self) -> tuple[str, ...]:
         """What is minimised; the cycles where nothing is said."""
-        return self.minimize or (DEFAULT_METRIC,)
+        return self.minimize or (f"mean:{DEFAULT_METRIC}" if self.has_inputs else DEFAULT_METRIC,)
+
+    @property
+    def judged_by(self) -> tuple[str, ...]:
+        """The metrics that a point has to have: those that are minimised or have conditions."""
+        return (*self.minimize, *(each.metric for each in self.conditions))
+
+    @property
+    def judged_by_run(self) -> tuple[str, ...]:
+        """The metrics that a run has to have for that."""
+        return tuple(dict.fromkeys(split_metric(each)[1] for each in self.judged_by))
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The metrics that it is about: what is minimised, and what has conditions."""
+        return tuple(dict.fromkeys([*self.objectives, *(each.metric for each in self.conditions)]))
 
     def point(self, index: int) -> Point:
-        """Return a point of the space."""
-        return Point(index, self.space[index])
+        """Return a point of the space; where it has inputs, one of ``runs``."""
+        return Point(index, self.runs[index])
 
     def whole(self, setting: Setting) -> dict[str, Scalar]:
         """Return a point's setting with what is fixed."""
         return {**self.fixed, **setting}
+
+
+def _check_statistic(name: str, *, has_inputs: bool) -> None:
+    """Refuse a metric of one run where there are inputs, one of several where there are none."""
+    statistic, metric = split_metric(name)
+    if has_inputs and not statistic:
+        refuse(
+            f"{metric} is of one run, and a design has one for each input: expected "
+            f"mean:{metric}, worst:{metric} or p95:{metric}",
+            ConfigurationError,
+        )
+    if statistic and not has_inputs:
+        refuse(
+            f"{name} is of several inputs, and there are none: expected {metric}, or inputs as "
+            "over",
+            ConfigurationError,
+        )
 
 
 def _check_together(conditions: tuple[Condition, ...]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from fabric.symbolic.crowded import Crowded
-from fabric.telling.wording import merged_text
+from fabric.telling.wording import counted, merged_text
 from fabric.values.dims import product, short_text
 from fabric.values.stream_type import TileType, shape_text
 from fabric.values.value import ADDRESS_DTYPE, row_bytes
@@ -68,7 +68,7 @@ def _wasted_requests(node: Node, plan: Plan) -> str | None:
         moved = -(-row // request) * request
         if row and moved != row:
             return (
-                f"rows of {tile} are {row} bytes, but {moved} are moved for each "
+                f"rows of {tile} are {counted(row, 'byte')}, but {moved} are moved for each "
                 f"({100 * (moved - row) // moved} % wasted): expected a multiple of {request}"
             )
     return None
@@ -86,14 +86,14 @@ def _read_per_row(node: Node) -> str | None:
         return None
     view = product(tiles.shape[len(reference.shape) :])
     return (
-        f"reads {_bytes(view, tile)} bytes again for every single row of {node.inputs[0].name}: "
+        f"reads {_bytes(view, tile)} again for every single row of {node.inputs[0].name}: "
         "expected tiles of several rows as its reference"
     )
 
 
 def _bytes(count: object, tile: TileType) -> str:
     size = count * tile.size_bytes  # type: ignore[operator]
-    return f"{size:,}" if isinstance(size, int) else short_text(size)
+    return counted(size, "byte") if isinstance(size, int) else f"{short_text(size)} bytes"
 
 
 def _shallow(plan: Plan) -> Iterator[str]:

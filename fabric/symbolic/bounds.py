@@ -13,9 +13,9 @@ from fabric.symbolic.graph import graph_of
 from fabric.symbolic.least import Least, leasts
 from fabric.symbolic.metrics import Metrics, metrics_of
 from fabric.telling.place import is_own
-from fabric.values.dims import Dim, Symbol
-from fabric.values.expression import Product, Sum
-from fabric.values.rounding import AtLeastOne, CeilDiv
+from fabric.telling.users_code import users_values
+from fabric.values.dims import Dim, total
+from fabric.values.totals import Totals, least_of, with_totals
 from fabric.wiring.collector import only_young_garbage
 from fabric.wiring.elaborate import Plan, elaborate
 from fabric.wiring.operator import ComputeOperator
@@ -44,6 +44,7 @@ class KnownBefore:
 
 
 @checked
+@users_values()
 @only_young_garbage()
 def lower_bounds(program: Program) -> KnownBefore:
     """Return what is known of each run of ``program``, under whatever depths and hops.
@@ -60,17 +61,18 @@ def lower_bounds(program: Program) -> KnownBefore:
     graph = graph_of(plan)
     least = leasts(plan, graph, certain, likeness)
     metrics = metrics_of(plan, certain.substitution, likeness)
-    cycles = bounds_of_cycles(plan, graph, least)
+    cycles = bounds_of_cycles(plan, graph, least, certain.totals)
     found: dict[str, tuple[int, bool]] = {
         "operators": (len(plan.nodes), True),
         "channels": (len(plan.edges), True),
         "allocated_flops_per_cycle": (metrics.allocated_flops_per_cycle, True),
         "cycles": (max([bound.cycles for bound in cycles.values()], default=0), False),
         "flops": _flops(least, metrics),
-        "hbm_bytes_moved": _moved_bytes(plan, least),
+        "hbm_bytes_moved": _moved_bytes(plan, least, certain.totals),
     }
     for name, totals in (("", metrics.paper), ("_artifact", metrics.artifact)):
-        found[f"off_chip_traffic{name}_bytes"] = _of_types(totals.traffic_bytes)
+        traffic_bytes = with_totals(totals.traffic_bytes, certain.totals)
+        found[f"off_chip_traffic{name}_bytes"] = _of_types(traffic_bytes)
         found[f"on_chip_requirement{name}_bytes"] = _of_types(totals.on_chip_bytes)
     return KnownBefore(
         exact={name: value for name, (value, is_exact) in sorted(found.items()) if is_exact},
@@ -79,14 +81,14 @@ def lower_bounds(program: Program) -> KnownBefore:
     )
 
 
-def _of_types(total: Dim) -> tuple[int, bool]:
+def _of_types(dim: Dim) -> tuple[int, bool]:
     """Return a total that the report computes of types, for the sizes that the run had.
 
     Proof. The report puts the sizes that it measures into the same expression. Those that are
     certain are measured as what they are; of the others it is known that they are not below 0, and
     an expression that only adds, multiplies and rounds up is least where they are 0.
     """
-    return (total, True) if isinstance(total, int) else (_least(total), False)
+    return (dim, True) if isinstance(dim, int) else (least_of(dim), False)
 
 
 def _flops(least: list[Least], metrics: Metrics) -> tuple[int, bool]:
@@ -108,7 +110,7 @@ def _flops(least: list[Least], metrics: Metrics) -> tuple[int, bool]:
     return done, is_all
 
 
-def _moved_bytes(plan: Plan, least: list[Least]) -> tuple[int, bool]:
+def _moved_bytes(plan: Plan, least: list[Least], totals: Totals) -> tuple[int, bool]:
     """Return the bytes of the requests to the off-chip memory, and whether these are all.
 
     Proof. Each burst takes ``Rates.requests`` requests, of which none is left when a run completes.
@@ -121,26 +123,6 @@ def _moved_bytes(plan: Plan, least: list[Least]) -> tuple[int, bool]:
     ]
     if not is_own(hbm):
         return 0, not clients
-    moved = sum(requests or 0 for requests in clients) * hbm.request_bytes
-    return moved, None not in clients
-
-
-def _least(dim: Dim) -> int:
-    """Return a lower bound of ``dim`` for any sizes from 0 on; 0 where it could be anything."""
-    if isinstance(dim, int) or not _only_grows(dim):
-        return dim if isinstance(dim, int) else 0
-    value = dim.with_sizes(dict.fromkeys(dim.free_symbols, 0))
-    return max(int(-(-value // 1)), 0)
-
-
-def _only_grows(dim: Dim) -> bool:
-    """Whether ``dim`` is not smaller for larger sizes."""
-    if isinstance(dim, Sum):
-        return all(each > 0 and _only_grows(rest) for rest, each in dim.terms.items())
-    if isinstance(dim, Product):
-        return dim.coefficient > 0 and all(
-            exponent > 0 and _only_grows(base) for base, exponent in dim.powers.items()
-        )
-    if isinstance(dim, CeilDiv | AtLeastOne):
-        return _only_grows(dim.dim)
-    return isinstance(dim, Symbol)
+    requests = with_totals(total(each or 0 for each in clients), totals)
+    moved, is_all = _of_types(requests)
+    return moved * hbm.request_bytes, is_all and None not in clients

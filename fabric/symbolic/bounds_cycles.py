@@ -13,16 +13,19 @@ Nothing rests on depths: a full channel holds a unit up, and lets none go on ear
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from fabric.hardware.description import FlatDescription
-from fabric.hardware.least_cycles import least_shared_cycles
 from fabric.memories.flat import SHUTDOWN_CYCLES
+from fabric.symbolic.bounds_dealt import Dealt, Share, waited_for, whole_of
+from fabric.symbolic.bounds_memory import shared_memory
 from fabric.symbolic.graph import Graph
 from fabric.symbolic.least import Least
 from fabric.telling.causes import Cause
-from fabric.wiring.elaborate import Plan
+from fabric.values.totals import Totals, parts_of
+from fabric.wiring.elaborate import Edge, Plan
 
 __all__ = ["Bound", "bounds_of_cycles"]
 
@@ -39,46 +42,173 @@ class Bound(NamedTuple):
     what: str
 
 
-def bounds_of_cycles(plan: Plan, graph: Graph, least: Sequence[Least]) -> dict[str, Bound]:
+def bounds_of_cycles(
+    plan: Plan, graph: Graph, least: Sequence[Least], totals: Totals
+) -> dict[str, Bound]:
     """Return the largest lower bound of each kind: the largest of all is a lower bound, too.
 
     Args:
         plan: the program.
         graph: of it.
         least: what its operators do, in node order.
+        totals: what sizes are together that are not known one by one.
 
     Returns:
         By what needs the cycles: ``compute``, ``memory`` and ``routing`` units, and ``hbm``, which
         all clients share.
     """
-    starts = earliest_starts(graph, least)
+    begins, lasts = earliest(graph, least, totals)
     rests = least_rests(plan, graph, least)
-    found = dict(busiest_units(plan, least, starts, rests))
-    shared = shared_memory(plan, least, starts, rests)
-    return found if shared is None else {**found, Cause.HBM.value: shared}
+    found = dict(busiest_units(plan, lasts, rests))
+    shared = shared_memory(plan, least, totals, begins, rests)
+    return {**found, Cause.HBM.value: Bound(shared, Cause.HBM.value)} if shared else found
 
 
-def earliest_starts(graph: Graph, least: Sequence[Least]) -> list[int]:
-    """Return when each operator has what its first element takes, at the earliest.
+def earliest(graph: Graph, least: Sequence[Least], totals: Totals) -> tuple[list[int], list[int]]:
+    """Return when each operator has what its first element takes, and has sent its last one.
 
-    Proof, along the streams. An operator in front sends its first element no earlier than
-    ``first_cycles`` after it has what that takes, and a cycle later that is visible. Who needs all
-    inputs has what it needs when the last of their first elements is visible; who needs any, when
-    the first is. Where a group may be empty, a bare stop may come instead of an element, and where
-    nothing is known anything may: that is cycle 0. What comes back from behind may be there in
-    cycle 0, too.
+    Proof, along the streams, of what is true at the earliest.
+
+    *Begin.* What an operator in front sends is visible a cycle and its ``delay_cycles`` later. Who
+    needs all inputs has what it needs when the last of their first elements is visible; who needs
+    any, when the first is, of those that are not known to be empty. Where a group may be empty, a
+    bare stop may come instead of an element, and where nothing is known anything may: that is cycle
+    0. What comes back from behind may be there in cycle 0, too.
+
+    *First.* The first element is sent ``first_cycles`` after that. Where it is the only one of each
+    output, it is the last one, too.
+
+    *Pace.* Element k of an output, counted from 0, is sent ``pace_cycles`` after element k - 1, and
+    so k times as much after the first one. Where each is for so many of the first input, it is sent
+    after these are visible, of which the same is true. Either is a line, of which one is kept: the
+    steeper one. What pads does so with the elements of its input, and sends the others after these:
+    its line goes up to the last one of them, and is level from there.
+
+    *Last.* The last element is sent ``cycles`` after the begin, and ``last_cycles`` after the last
+    element of each input in ``closing`` is visible. That is known of an output in ``late``, as long
+    as nothing is dealt out, and by its line of each one whose elements are counted. An operator
+    that ``holds`` it has seen the inputs in ``sees`` end.
+
+    *Dealt.* Where elements are dealt out, the last one went to one output. Who waits for the last
+    one of each of them has waited for that; and for all that was done with it, on the way from that
+    output on which the least is done. Where an output has one element only, this is its first one,
+    too, and all of what begins with it comes after it. Inputs of which it is not known whether they
+    have elements are waited for like others: what came of an element is one.
+
+    *Shared.* Where several streams have so many elements together, one of them has its part of
+    these, or more. What an operator does for each element of that one it does so often. Who waits
+    for what becomes of each of these streams has waited for it, on the way on which the least is
+    done. So it is as if the elements had been dealt out to these streams in cycle 0.
+
+    *End.* A unit's clock never goes back: outputs end no earlier than the last element was sent,
+    wherever that went, and than the inputs in ``sees`` have ended, for which there is no hop.
     """
-    starts = [0] * len(least)
+    begins, lasts, ends = ([0] * len(least) for _ in range(3))
+    lines = [_Line(0, 0)] * len(least)
+    dealt: list[Dealt] = [{} for _ in least]
+    shares = [Share(parts_of(each), size) for each, size in totals.items()]
     for number in graph.order:
-        its = least[number]
-        if its.starts_with == "none":
+        its, edges = least[number], graph.into[number]
+        begins[number] = begin = _begin(its, edges, least, lines)
+        seen = [edges[port] for port in its.sees]
+        end = max((ends[each.producer.index] for each in seen if each is not None), default=0)
+        last = max(begin + its.cycles, end if its.holds else 0)
+        for port in its.closing:
+            edge = edges[port]
+            if edge is not None:
+                last = max(last, _last_visible(edge, least, lasts, lines) + its.last_cycles)
+        dealt[number] = waited_for(its, edges, least, dealt, shares)
+        whole = whole_of(dealt[number], least, dealt, shares)
+        for dealer, after in whole:
+            if dealer < 0:
+                last = max(last, after)
+            elif least[dealer].closing:
+                last = max(last, lasts[dealer] + after)
+        first = max(begin + its.first_cycles, last if its.sends_one else 0, 0)
+        lines[number] = _line(its, edges, least, lines, first)
+        lasts[number], ends[number] = last, max(last, end)
+    return begins, lasts
+
+
+class _Line(NamedTuple):
+    """When the elements of an output are sent at the earliest.
+
+    Attributes:
+        first: the first one.
+        offset, slope: element k, counted from 0, in ``offset + slope * k``.
+        until: the last element of which that is true; those after it are sent no earlier than it.
+    """
+
+    first: int
+    offset: int
+    slope: int = 0
+    until: int = sys.maxsize
+
+    def at(self, element: int) -> int:
+        """Return when an element, counted from 0, is sent at the earliest."""
+        return self.offset + self.slope * min(element, self.until)
+
+
+def _line(
+    its: Least,
+    edges: Sequence[Edge | None],
+    least: Sequence[Least],
+    lines: Sequence[_Line],
+    first: int,
+) -> _Line:
+    """Return when an operator sends its elements at the earliest; see ``earliest``."""
+    edge = edges[0] if edges and its.takes else None
+    if edge is None:
+        return _Line(first, first, its.pace_cycles)
+    number = edge.producer.index
+    front = lines[number]
+    offset = front.at(its.takes - 1) + 1 + least[number].delay_cycles
+    until = max(front.until - (its.takes - 1), 0) // its.takes
+    if its.pads:
+        elements = least[number].elements
+        until = min(until, max((elements[edge.output] or 0) - 1, 0) if elements else 0)
+    if until and its.takes * front.slope > its.pace_cycles:
+        return _Line(max(first, offset), offset, its.takes * front.slope, until)
+    return _Line(max(first, offset), max(first, offset), its.pace_cycles)
+
+
+def _last_visible(
+    edge: Edge, least: Sequence[Least], lasts: Sequence[int], lines: Sequence[_Line]
+) -> int:
+    """Return when the last element of a stream that has some is visible; see ``earliest``."""
+    number = edge.producer.index
+    front, line = least[number], lines[number]
+    sent = line.first
+    if edge.output in front.late and not front.deals:
+        sent = max(sent, lasts[number])
+    elements = (front.elements[edge.output] if front.elements else None) or 1
+    sent = max(sent, line.at(elements - 1))
+    return sent + 1 + front.delay_cycles
+
+
+def _begin(
+    its: Least, edges: Sequence[Edge | None], least: Sequence[Least], lines: Sequence[_Line]
+) -> int:
+    """Return when an operator has what its first element takes; see ``earliest``."""
+    if its.starts_with == "none":
+        return 0
+    visible = []
+    for edge in edges:
+        if edge is None:
+            visible.append(0)
             continue
-        seen = [
-            0 if each < 0 else 1 + max(starts[each] + least[each].first_cycles, 0)
-            for each in graph.into[number]
-        ]
-        starts[number] = max(seen) if its.starts_with == "all" else min(seen)
-    return starts
+        number = edge.producer.index
+        front = least[number]
+        is_absent = bool(front.elements) and front.elements[edge.output] == 0
+        visible.append(sys.maxsize if is_absent else lines[number].first + 1 + front.delay_cycles)
+    match its.starts_with:
+        case "any":
+            return min(visible)
+        case "selected":
+            *selected, selector = visible
+            return max(min(selected, default=0), selector)
+        case _:
+            return max(visible)
 
 
 def least_rests(plan: Plan, graph: Graph, least: Sequence[Least]) -> list[int]:
@@ -87,13 +217,13 @@ def least_rests(plan: Plan, graph: Graph, least: Sequence[Least]) -> list[int]:
     Of one without outputs it is how long after its end.
 
     Proof, against the streams. Let an operator send its last element to an output in cycle t. Its
-    reader sees it in t + 1 or later; where the last element of what the reader sends waits for it,
-    that is sent ``last_cycles`` later at the earliest, and from there on the same is true of the
-    reader. Of several outputs the slowest counts; where elements are dealt out, the last one went
-    to some output that has elements, and the quickest of these counts. In any case its outputs end
-    no earlier, nor do those of a reader that sees that end first; where one of the readers is a
-    client of the off-chip memory, or the operator itself, the memory goes on for
-    ``SHUTDOWN_CYCLES`` after that.
+    reader sees it ``delay_cycles`` after t + 1 or later; where the last element of what the reader
+    sends waits for it, that is sent ``last_cycles`` later at the earliest, and from there on the
+    same is true of the reader. Of several outputs the slowest counts; where elements are dealt out,
+    the last one went to some output that has elements, and the quickest of these counts. In any
+    case its outputs end no earlier than t, whatever is on its way in them, nor do those of a reader
+    that sees that end first; where one of the readers is a client of the off-chip memory, or the
+    operator itself, the memory goes on for ``SHUTDOWN_CYCLES`` after that.
     """
     is_flat = type(plan.program.hardware.hbm) is FlatDescription
     rests = [0] * len(least)
@@ -112,7 +242,8 @@ def least_rests(plan: Plan, graph: Graph, least: Sequence[Least]) -> list[int]:
         for edge in edges:
             reader = least[edge.consumer.index]
             if edge.output in ways and edge.input in reader.closing:
-                ways[edge.output] = 1 + reader.last_cycles + rests[edge.consumer.index]
+                visible = 1 + its.delay_cycles
+                ways[edge.output] = visible + reader.last_cycles + rests[edge.consumer.index]
         if ways:
             rest = max(rest, min(ways.values()) if its.deals else max(ways.values()))
         rests[number] = rest
@@ -120,51 +251,18 @@ def least_rests(plan: Plan, graph: Graph, least: Sequence[Least]) -> list[int]:
 
 
 def busiest_units(
-    plan: Plan, least: Sequence[Least], starts: Sequence[int], rests: Sequence[int]
+    plan: Plan, lasts: Sequence[int], rests: Sequence[int]
 ) -> Iterator[tuple[str, Bound]]:
     """Yield the largest bound of each kind of units: ``compute``, ``memory`` and ``routing``.
 
-    Proof. An operator has what its first element takes in cycle ``starts`` at the earliest, its
-    unit does one thing after the other for ``cycles`` until its last element is sent, and the run
+    Proof. An operator has sent its last element in cycle ``lasts`` at the earliest, and the run
     goes on for ``rests`` after that. A unit that does nothing stands for the path through it: what
     the slowest first element takes to it, and the last one from it.
     """
     best: dict[str, Bound] = {}
-    for node, its, start, rest in zip(plan.nodes, least, starts, rests, strict=True):
-        cycles = start + its.cycles + rest
+    for node, last, rest in zip(plan.nodes, lasts, rests, strict=True):
+        cycles = last + rest
         known = best.get(node.operator.kind)
         if known is None or cycles > known.cycles:
             best[node.operator.kind] = Bound(cycles, node.name)
     yield from sorted(best.items())
-
-
-def shared_memory(
-    plan: Plan, least: Sequence[Least], starts: Sequence[int], rests: Sequence[int]
-) -> Bound | None:
-    """Return the bound by all that the off-chip memory moves; None where none is known.
-
-    Proof. Take any of its clients. None of them hands a request over before the earliest of their
-    ``starts``, and one of them sees its last one complete ``least_shared_cycles`` of all their
-    requests after that at the soonest. It has not sent its last element before, and the run goes on
-    for the least of their ``rests`` after that. Requests of others only make the queue longer. It
-    holds for all clients, for those that start late and for those after which much is to be done:
-    the largest of these counts.
-    """
-    memory = plan.program.hardware.hbm
-    clients = [
-        (start, rest, its.requests, node.operator.off_chip == "write")
-        for node, its, start, rest in zip(plan.nodes, least, starts, rests, strict=True)
-        if its.requests
-    ]
-    most = 0
-    for key in (0, 1):
-        clients.sort(key=lambda client: client[key], reverse=True)
-        reads, writes = 0, 0
-        start, rest = max(starts, default=0), max(rests, default=0)
-        for its_start, its_rest, its_requests, is_write in clients:
-            reads += 0 if is_write else its_requests
-            writes += its_requests if is_write else 0
-            start, rest = min(start, its_start), min(rest, its_rest)
-            shared = least_shared_cycles(memory, reads, writes)
-            most = max(most, start + shared + rest if shared else 0)
-    return Bound(most, Cause.HBM.value) if most else None

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from fabric.symbolic.substitution import Size, Sizes, Substitution, followed
-from fabric.values.dims import Dim, Symbol, free_symbols, is_ragged
+from fabric.values.dims import Dim, Expression, Symbol, free_symbols, is_ragged
 from fabric.values.expression import Product, Sum
 from fabric.values.stream_type import BufferType, StreamType, TileType, TupleType, ValueType
+from fabric.values.totals import is_total, parts_of
 from fabric.wiring.elaborate import Plan
 
-__all__ = ["Certain", "Facts", "certain_sizes"]
+__all__ = ["Certain", "Facts", "certain_sizes", "symbols_of"]
 
 
 def certain_sizes(plan: Plan) -> dict[Symbol, Size]:
@@ -74,6 +75,7 @@ class Certain:
 
     Attributes:
         substitution: of all sizes that are certain, means among them.
+        totals: that the program binds and that a run can measure.
     """
 
     def __init__(self, plan: Plan, sizes: Sizes) -> None:
@@ -81,7 +83,7 @@ class Certain:
         inner = {
             symbol
             for value in {stream.value for node in plan.nodes for stream in node.outputs}
-            for symbol in _in_value(value)
+            for symbol in symbols_of(value)
             if is_ragged(symbol)
         }
         for symbol, dim in plan.program.absorbed.items():
@@ -92,6 +94,7 @@ class Certain:
         self._numbers: Final = Substitution(numbers)
         self._means: Final = Substitution(kept)
         self.substitution: Final = self._numbers if numbers == sizes else Substitution(sizes)
+        self.totals: Final = self._certain_totals(plan)
         self._known: Final[dict[int, Facts]] = {}
         self._facts: Final[dict[tuple[bool, StreamType], Facts]] = {}
         self._seen: Final[list[StreamType]] = []
@@ -107,6 +110,26 @@ class Certain:
             self._seen.append(of)
         return known
 
+    def _certain_totals(self, plan: Plan) -> dict[Expression, int]:
+        """Return the totals of which each part is what some channel carries.
+
+        One of two ragged sizes is left out: the mean of a product is not that of the means.
+        """
+        stated = plan.program.totals
+        carried = {edge.type.count for edge in plan.edges} if stated else set()
+        found: dict[Expression, int] = {}
+        for total, size in stated.items():
+            parts = parts_of(total)
+            sized = self.substitution.dim(total)
+            if (
+                isinstance(sized, Expression)
+                and is_total(sized)
+                and carried.issuperset(parts)
+                and all(_ragged_factors((part,)) <= 1 for part in parts)
+            ):
+                found[sized] = size
+        return found
+
     def _facts_of(self, sized: StreamType) -> Facts:
         regular = all(isinstance(dim, int) and dim for dim in sized.shape)
         if not regular and _ragged_factors(sized.shape) == 1:
@@ -115,7 +138,7 @@ class Certain:
         if found is None:
             count = sized.count
             elements = count if isinstance(count, int) else None
-            has_sizes = next(_in_value(sized.value), None) is None
+            has_sizes = next(symbols_of(sized.value), None) is None
             found = self._facts[regular, sized] = Facts(sized, elements, regular, has_sizes)
         return found
 
@@ -152,7 +175,7 @@ def _degree(dim: Dim) -> int:
     return 2  # what is rounded has no mean that follows from another
 
 
-def _in_value(value: ValueType) -> Iterator[Symbol]:
+def symbols_of(value: ValueType) -> Iterator[Symbol]:
     """Yield the symbols in the type of an element."""
     if isinstance(value, TileType):
         yield from free_symbols(value.rows)
@@ -160,7 +183,7 @@ def _in_value(value: ValueType) -> Iterator[Symbol]:
     elif isinstance(value, BufferType):
         for dim in value.shape:
             yield from free_symbols(dim)
-        yield from _in_value(value.tile)
+        yield from symbols_of(value.tile)
     elif isinstance(value, TupleType):
         for item in value.items:
-            yield from _in_value(item)
+            yield from symbols_of(item)

@@ -24,6 +24,7 @@ from fabric.memories.address_mapping import (
     ROW_SHIFT,
     AddressMapping,
 )
+from fabric.telling.wording import counted
 from fabric.values.value import row_bytes
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.mistakes import off_chip_tensor_of
@@ -86,9 +87,9 @@ class Crowded:
             if most == 1 or 2 * most <= len(begin):
                 return
             yield (
-                f"{self._plan.program.place}: {most} of {len(begin)} places from which tensors are "
-                f"read are in different rows of bank {bank} of channel {channel}: expected "
-                "[placement] stagger_bytes, so that they are on different banks"
+                f"{self._plan.program.place}: {most} of {counted(len(begin), 'place')} from which "
+                f"tensors are read are in different rows of bank {bank} of channel {channel}: "
+                "expected [placement] stagger_bytes, so that they are on different banks"
             )
 
     def _few_channels(self, requests: _Requests) -> str | None:
@@ -96,8 +97,9 @@ class Crowded:
         if _FEW * used >= channels:
             return None
         return (
-            f"its first {len(requests.channels):,} requests are on {used} of {channels:,} "
-            "channels: expected other tiles, or a [placement] that spreads them"
+            f"its first requests, {len(requests.channels):,}, are on {used} of "
+            f"{counted(channels, 'channel')}: expected other tiles, or a [placement] that spreads "
+            "them"
         )
 
     def _one_bank(self, requests: _Requests) -> str | None:
@@ -112,9 +114,10 @@ class Crowded:
             return None
         channel, bank = banks[worst].tolist()
         return (
-            f"its first {count:,} requests are in {rows[worst]:,} rows of bank {bank} of channel "
-            f"{channel}, which are opened in {cycles:,} cycles: expected other tiles, or a "
-            "[placement] that spreads them"
+            f"its first requests, {count:,}, are in {counted(int(rows[worst]), 'row')} of "
+            f"bank {bank} of channel "
+            f"{channel}, which are opened in {counted(cycles, 'cycle')}: expected other "
+            "tiles, or a [placement] that spreads them"
         )
 
 

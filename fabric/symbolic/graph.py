@@ -15,24 +15,24 @@ class Graph(NamedTuple):
 
     Attributes:
         order: indices of nodes, those in front first.
-        into: by node, who produces its inputs; -1 for one that comes back.
+        into: by node, the edges of its inputs; None for one that comes back.
         out_of: by node, its edges.
     """
 
     order: list[int]
-    into: list[list[int]]
+    into: list[list[Edge | None]]
     out_of: list[list[Edge]]
 
 
 def graph_of(plan: Plan) -> Graph:
     """Return the operators of ``plan`` in the order of their streams."""
-    into = [[-1] * len(node.inputs) for node in plan.nodes]
+    into: list[list[Edge | None]] = [[None] * len(node.inputs) for node in plan.nodes]
     out_of: list[list[Edge]] = [[] for _ in plan.nodes]
     waiting = [0] * len(plan.nodes)
     for edge in plan.edges:
         if isinstance(edge.consumer.inputs[edge.input], Feedback):
             continue
-        into[edge.consumer.index][edge.input] = edge.producer.index
+        into[edge.consumer.index][edge.input] = edge
         out_of[edge.producer.index].append(edge)
         waiting[edge.consumer.index] += 1
     order = [number for number, edges in enumerate(waiting) if not edges]

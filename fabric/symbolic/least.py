@@ -6,15 +6,18 @@ from collections.abc import Hashable
 from typing import Final, NamedTuple
 
 from fabric.compiled.likeness import Likeness
-from fabric.symbolic.certain import Certain, Facts
+from fabric.symbolic.certain import Certain, Facts, symbols_of
 from fabric.symbolic.graph import Graph
 from fabric.telling.place import is_ours
-from fabric.values.dims import Dim
+from fabric.values.dims import Dim, Symbol, free_symbols
+from fabric.values.totals import Totals
 from fabric.wiring.behaviour import behaving_as
+from fabric.wiring.broadcast import Broadcast
 from fabric.wiring.elaborate import Plan
 from fabric.wiring.mistakes import work_of
-from fabric.wiring.operator import ComputeOperator, Node, Operator
-from fabric.wiring.work import NEEDS, Rates, Work
+from fabric.wiring.operator import ComputeOperator, Operator
+from fabric.wiring.stream import Feedback, Stream
+from fabric.wiring.work import NEEDS, Rates
 
 __all__ = ["Least", "leasts"]
 
@@ -25,12 +28,21 @@ class Least(NamedTuple):
     Attributes:
         known: how many elements it sends follows from its types.
         starts_with: what its first element takes; ``none`` where an empty group may come first.
-        cycles, first_cycles, last_cycles: as in ``Work``.
+        cycles, first_cycles, last_cycles, delay_cycles, pace_cycles: as in ``Work``.
+        open_cycles: what its cycles are by sizes that are not certain; 0 where these are.
+        takes: how many elements of its first input it takes for each that it sends to one output.
+        pads: as in ``Work``.
+        elements: of each output; None where that is not certain.
         closing: inputs with at least one element.
+        may_close: those and the inputs that may have some.
         late: as in ``Work``.
         sees: inputs, as in ``Work``.
-        deals: as in ``Work``.
-        requests: of all its bursts together; None where that is not certain.
+        holds, deals: as in ``Work``.
+        sends_one: to each of its outputs one element, and no more.
+        requests: of all its bursts together, by sizes that may not be certain; None where nothing
+            is known.
+        burst_requests, burst_cycles: of one burst, and from handing it over to seeing it complete;
+            0 where that is not certain.
         computes: its costs say for certain how many operations its compute unit does.
         in_memory: as in ``Work``.
     """
@@ -40,39 +52,122 @@ class Least(NamedTuple):
     cycles: int = 0
     first_cycles: int = 0
     last_cycles: int = 0
+    delay_cycles: int = 0
+    pace_cycles: int = 0
+    open_cycles: Dim = 0
+    takes: int = 0
+    pads: bool = False
+    elements: tuple[int | None, ...] = ()
     closing: tuple[int, ...] = ()
+    may_close: tuple[int, ...] = ()
     late: tuple[int, ...] = ()
     sees: tuple[int, ...] = ()
+    holds: bool = False
     deals: bool = False
-    requests: int | None = None
+    sends_one: bool = False
+    requests: Dim | None = None
+    burst_requests: int = 0
+    burst_cycles: int = 0
     computes: bool = False
     in_memory: bool = False
+
+    @property
+    def dealt(self) -> int:
+        """The outputs that elements are dealt out to, as bits."""
+        return sum(1 << port for port in self.late)
 
 
 def leasts(plan: Plan, graph: Graph, certain: Certain, likeness: Likeness) -> list[Least]:
     """Return what each operator of ``plan`` does at least, in node order.
 
     How many elements streams have is believed of operators that state their ``work``, as long as
-    all in front of them do. What comes back from behind was promised, not inferred.
+    all in front of them do. What comes back from behind was promised, not inferred: that is
+    believed where it promises no number.
     """
-    declared = _Declared(plan, certain, likeness)
+    declared = _Declared(plan, likeness, certain.totals)
+    open_promises = _open_promises(plan)
+    assumed = _assumed(plan, graph, certain)
     found = [Least()] * len(plan.nodes)
     for number in graph.order:
         node, into = plan.nodes[number], graph.into[number]
-        in_front = [found[each] for each in into if each >= 0]
-        known = len(in_front) == len(into) and all(each.known for each in in_front)
+        in_front = [
+            found[each.producer.index] if each is not None else Least(known=stream in open_promises)
+            for each, stream in zip(into, node.inputs, strict=True)
+        ]
+        known = all(each.known for each in in_front)
         if known and declared.states(node.operator):
             in_memory = tuple([each.in_memory for each in in_front])
-            found[number] = declared.least(node, in_memory)
+            inputs = [
+                (edge and assumed.get((edge.producer.index, edge.output)))
+                or certain.facts(each.type)
+                for edge, each in zip(into, node.inputs, strict=True)
+            ]
+            outputs = [
+                assumed.get((number, port)) or certain.facts(each.type)
+                for port, each in enumerate(node.outputs)
+            ]
+            found[number] = declared.least(node.operator, tuple(inputs), tuple(outputs), in_memory)
     return found
+
+
+def _assumed(plan: Plan, graph: Graph, certain: Certain) -> dict[tuple[int, int], Facts]:
+    """Return what the program assumes of streams whose elements are not counted by their own types.
+
+    It says so where a stream is read; where that is behind a Broadcast, it says so of each copy.
+
+    Returns:
+        By the number of the operator in front and its output.
+    """
+    found: dict[tuple[int, int], Facts] = {}
+    for number in reversed(graph.order):
+        node = plan.nodes[number]
+        for edge in graph.out_of[number]:
+            place, reader = (number, edge.output), edge.consumer
+            if certain.facts(node.outputs[edge.output].type).elements is not None:
+                continue
+            facts = certain.facts(reader.inputs[edge.input].type)
+            if facts.elements is not None:
+                found[place] = facts
+            elif type(reader.operator) is Broadcast:
+                copies = [(reader.index, port) for port in range(len(reader.outputs))]
+                behind = next((found[copy] for copy in copies if copy in found), None)
+                if behind is not None:
+                    found.update(dict.fromkeys([place, *copies], behind))
+    return found
+
+
+def _open_promises(plan: Plan) -> set[Stream]:
+    """Return the feedbacks of which only the element type and the number of dimensions are said.
+
+    Each dimension has a symbol of its own, which stands for what the run measures: no operator in
+    front of the first reader has it, and no other feedback. The element type is that of the stream
+    it is connected to, and so of each element that ever comes back: the first one of another type
+    would have been made of none such.
+    """
+    promises: set[Stream] = set()
+    if not any(isinstance(stream, Feedback) for node in plan.nodes for stream in node.inputs):
+        return promises
+    used: set[Symbol] = set()
+    for node in plan.nodes:
+        for stream in node.inputs:
+            if isinstance(stream, Feedback) and stream not in promises:
+                sizes = [dim for dim in stream.shape if isinstance(dim, Symbol)]
+                is_open = len({*sizes} - used) == len(stream.shape)
+                if is_open and not any(True for _ in symbols_of(stream.value)):
+                    promises.add(stream)
+                used.update(sizes)
+        for stream in (*node.inputs, *node.outputs):
+            used.update(*map(free_symbols, stream.shape))
+            used.update(symbols_of(stream.value))
+    return promises
 
 
 class _Declared:
     """Asks operators for their work, those that are alike once."""
 
-    def __init__(self, plan: Plan, certain: Certain, likeness: Likeness) -> None:
+    def __init__(self, plan: Plan, likeness: Likeness, totals: Totals) -> None:
         self._program: Final = plan.program
-        self._certain: Final = certain
+        self._totals: Final = totals
         self._likeness: Final = likeness
         self._states: Final[dict[type[Operator], bool]] = {}
         self._known: Final[dict[Hashable, Least]] = {}
@@ -96,11 +191,14 @@ class _Declared:
             )
         return found
 
-    def least(self, node: Node, in_memory: tuple[bool, ...]) -> Least:
-        """Return what ``node`` does at least, with inputs that are in memory."""
-        facts, operator = self._certain.facts, node.operator
-        inputs = tuple([facts(each.type) for each in node.inputs])
-        outputs = tuple([facts(each.type) for each in node.outputs])
+    def least(
+        self,
+        operator: Operator,
+        inputs: tuple[Facts, ...],
+        outputs: tuple[Facts, ...],
+        in_memory: tuple[bool, ...],
+    ) -> Least:
+        """Return what ``operator`` does at least, with inputs that are in memory."""
         # Facts of streams that are alike are one object.
         types = (*map(id, inputs), None, *map(id, outputs))
         key = (*self._likeness.made_of(operator), *types, in_memory)
@@ -124,8 +222,11 @@ class _Declared:
         ours = self._likeness.is_ours(operator)
         if work is None or not (ours or all(each.has_sizes for each in outputs)):
             return Least()
-        regular = all(each.is_regular for each in inputs)
+        # What has no elements is not the first one of several.
+        there = [each for each in inputs if work.needs == "all" or each.type.shape[0] != 0]
+        regular = all(each.is_regular for each in (there or inputs))
         first = _number(work.first_cycles)
+        burst_requests = None if work.tile is None else rates.requests(work.tile)
         closing = range(len(inputs)) if work.closing is None else work.closing
         late = range(len(outputs)) if work.late is None else work.late
         sees = range(len(inputs)) if work.sees is None else work.sees
@@ -135,11 +236,25 @@ class _Declared:
             cycles=max(_number(work.cycles), 0),
             first_cycles=first if regular else min(first, 0),
             last_cycles=_number(work.last_cycles),
+            delay_cycles=max(_number(work.delay_cycles), 0),
+            pace_cycles=max(_number(work.pace_cycles), 0),
+            open_cycles=0 if isinstance(work.cycles, int) else work.cycles,
+            takes=max(int(work.passes), _number(work.gathers) if regular else 0),
+            pads=work.pads,
+            elements=tuple(each.elements for each in outputs),
             closing=tuple(port for port in closing if inputs[port].elements),
+            may_close=tuple(port for port in closing if inputs[port].elements != 0),
             late=tuple(port for port in late if outputs[port].elements != 0),
             sees=tuple(sees),
+            holds=work.holds,
             deals=work.deals,
-            requests=_requests(work, rates),
+            sends_one=bool(outputs)
+            and work.late is None
+            and not work.deals
+            and all(each.elements == 1 for each in outputs),
+            requests=None if burst_requests is None else work.bursts * burst_requests,
+            burst_requests=burst_requests or 0,
+            burst_cycles=0 if work.tile is None else rates.burst(work.tile),
             computes=ours
             and is_ours(_definer(type(operator), "costs"))
             and all(each.elements is not None and each.has_sizes for each in inputs),
@@ -154,14 +269,9 @@ class _Declared:
         hardware = program.hardware
         bytes_per_cycle = hardware.on_chip.bytes_per_cycle
         memory = hardware.hbm
-        return Rates(flops_per_cycle, bytes_per_cycle, memory, operator.off_chip, in_memory)
-
-
-def _requests(work: Work, rates: Rates) -> int | None:
-    if work.tile is None or not isinstance(work.bursts, int):
-        return None
-    each = rates.requests(work.tile)
-    return None if each is None else work.bursts * each
+        return Rates(
+            flops_per_cycle, bytes_per_cycle, memory, operator.off_chip, in_memory, self._totals
+        )
 
 
 def _definer(kind: type[Operator], name: str) -> type:

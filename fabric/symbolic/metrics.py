@@ -208,11 +208,11 @@ class _Asked:
     def _metrics(
         self, node: Node, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
     ) -> tuple[Costs, Dim, int]:
-        costs = costs_of(node.operator, inputs, outputs)
+        costs = costs_of(node, inputs, outputs)
         if self._on_chip is not None:
             # A buffer has room for the largest element, not for the mean one.
             most = costs_of(
-                node.operator,
+                node,
                 tuple(map(self._on_chip.stream, node.input_types)),
                 tuple(map(self._on_chip.stream, node.output_types)),
             )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import Final, TypeAlias
 
 from fabric.values.dims import Dim, Expression, Symbol, free_symbols
-from fabric.values.stream_type import BufferType, StreamType, TileType, TupleType, ValueType
+from fabric.values.stream_type import StreamType, ValueType, with_dims
 from fabric.wiring.program import Program
 
 __all__ = ["Size", "Sizes", "Substitution", "followed", "peaks"]
@@ -57,7 +56,7 @@ class Substitution:
         shape = tuple([dim if dim.__class__ is int else self.dim(dim) for dim in stream.shape])
         known = self._values.get(id(stream.value))
         if known is None:
-            value = self._value(stream.value) if self.sizes else stream.value
+            value = with_dims(stream.value, self.dim) if self.sizes else stream.value
             value = self._alike_values.setdefault(value, value)
             known = self._values[id(stream.value)] = stream.value, value
         key = shape, id(known[1])
@@ -65,19 +64,6 @@ class Substitution:
         if alike is None:
             alike = self._alike[key] = StreamType(shape, known[1])
         return alike
-
-    def _value(self, value: ValueType) -> ValueType:
-        if isinstance(value, TileType):
-            if isinstance(value.rows, int) and isinstance(value.cols, int):
-                return value
-            return replace(value, rows=self.dim(value.rows), cols=self.dim(value.cols))
-        if isinstance(value, BufferType):
-            tile = self._value(value.tile)
-            assert isinstance(tile, TileType)
-            return BufferType(tuple(map(self.dim, value.shape)), tile)
-        if isinstance(value, TupleType):
-            return TupleType(tuple(map(self._value, value.items)))
-        return value
 
 
 def followed(sizes: Sizes, program: Program) -> dict[Symbol, Size]:

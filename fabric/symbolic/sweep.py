@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fabric.symbolic.metrics import Metrics
 from fabric.telling.errors import ConfigurationError
+from fabric.telling.wording import counted
 from fabric.values.dims import Dim, free_symbols
 from fabric.values.expression import Expression, Product, Sum, Symbol
 from fabric.values.rounding import AtLeastOne, CeilDiv
@@ -72,7 +73,7 @@ class Sweep:
         if missing:
             raise ConfigurationError(
                 f"the sweep has no sizes for {', '.join(missing[:8])}: expected an array for each "
-                f"of its {len(self.symbols)} symbols"
+                f"of {counted(len(self.symbols), 'symbol')}"
             )
         known: dict[Dim, Computed] = {
             symbol: np.asarray(sizes[symbol.name], np.int64) for symbol in self._free

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fabric.telling.plain import JsonObject
+from fabric.telling.wording import legible
 
 if TYPE_CHECKING:
     from fabric.telling.place import Place
@@ -28,7 +29,7 @@ class FabricError(Exception):
     """Base of every error the fabric raises on purpose.
 
     Attributes:
-        message: the sentence, without the place.
+        message: the sentence, without the place; names and texts in it are as users gave them.
         file: the user's file the error points at, where one is known.
         line: the line in it.
     """
@@ -41,15 +42,18 @@ class FabricError(Exception):
         self.line = line
 
     def __str__(self) -> str:
-        """The place, where one is known, and the sentence."""
+        """The place, where one is known, and the sentence, as a terminal may have them.
+
+        Whoever prints an error, a traceback or a line of a log does not ask whose names are in it.
+        """
         if self.file is None:
-            return self.message
+            return legible(self.message)
         if self.line is None:
-            return f"{self.file}: {self.message}"
+            return legible(f"{self.file}: {self.message}")
         # Most runs have no error to tell; what looks for places takes a while to import.
         from fabric.telling.place import Place
 
-        return f"{Place(self.file, self.line)}: {self.message}"
+        return legible(f"{Place(self.file, self.line)}: {self.message}")
 
 
 class ConfigurationError(FabricError):

@@ -1,45 +1,102 @@
-"""Events as lines of JSON: the run log and the trace's export write them alike."""
+"""Where events are told: structlog's loggers, whose processors are ours or the user's.
+
+Nothing here reads or changes structlog's global configuration; a user's logger brings its own.
+"""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, TextIO
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TextIO, TypeAlias
+
+import structlog
+from structlog.typing import BindableLogger, Processor
+
+from fabric.telling.errors import ConfigurationError, said
+from fabric.telling.place import calling_place
+from fabric.telling.users_code import pass_signals, users_code
+from fabric.telling.vocabulary import LEVELS
+from fabric.telling.wording import found_text
 
 if TYPE_CHECKING:
-    import structlog
     from structlog.typing import EventDict
 
-__all__ = ["event_form", "event_line", "event_logger"]
+__all__ = ["Log", "line_logger", "logger_of", "tell_event", "tell_user"]
+
+Log: TypeAlias = BindableLogger | Sequence[Processor]
+"""What users may have events told to: a logger of structlog, or its processors."""
 
 
-def event_logger(file: TextIO) -> structlog.BoundLogger:
-    """Return a logger that writes events into ``file``, one JSON object a line."""
-    # With asyncio and tracebacks in colour it takes 40 milliseconds, and most runs tell nothing
-    # but their beginning and their end.
-    import structlog
-
-    log: structlog.BoundLogger = structlog.wrap_logger(
-        structlog.WriteLogger(file),
-        processors=[_event_first, structlog.processors.JSONRenderer(sort_keys=False)],
-        wrapper_class=structlog.BoundLogger,
-        cache_logger_on_first_use=True,
-    )
-    return log
+def _named_first(_logger: object, _method: str, line: EventDict) -> EventDict:
+    return {"event": line.pop("event"), "level": line.pop("level"), **line}
 
 
-def event_line(name: str, fields: EventDict) -> str:
-    """Return what the logger writes of an event with plain ``fields``, in a fifth of its time."""
-    return json.dumps({"event": name, **fields}) + "\n"
+_JSON: Final[tuple[Processor, ...]] = (
+    structlog.processors.add_log_level,
+    _named_first,
+    structlog.processors.JSONRenderer(),
+)
 
 
-def event_form(name: str, *fields: str) -> str:
-    """Return the line of an event with ``%s`` for the JSON of each of its ``fields``.
+def line_logger(
+    file: TextIO, processors: Iterable[Processor] = _JSON, *, level: str = "notset"
+) -> BindableLogger:
+    """Return a logger that writes what ``processors`` make of events into ``file``, a line each.
 
-    To fill it in takes a third of the time of ``event_line``: a run has thousands of one kind.
+    Args:
+        file: each line is flushed.
+        processors: by default one JSON object an event.
+        level: what is below it is not told.
     """
-    places = "".join(f', "{field}": %s' for field in fields)
-    return f'{{"event": "{name}"{places}}}\n'
+    logger: BindableLogger = structlog.wrap_logger(
+        structlog.WriteLogger(file),
+        processors=list(processors),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        context_class=dict,
+    )
+    return logger
 
 
-def _event_first(_logger: object, _method: str, line: EventDict) -> EventDict:
-    return {"event": line.pop("event"), **line}
+def logger_of(log: Log, who: str, run: str) -> BindableLogger:
+    """Return the logger that a user has given, bound to the run of the program ``run``.
+
+    Args:
+        log: a logger, or processors; what these make of events goes to standard error.
+        who: was given it, for the error.
+        run: the program's name.
+
+    Raises:
+        ConfigurationError: it is something else, or cannot be bound.
+    """
+    found, wrong = found_text(log), ": expected a logger of structlog, or a list of its processors"
+    if isinstance(log, BindableLogger) and not isinstance(log, type):
+        try:
+            bound = log.bind(run=run)
+        except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
+            pass_signals(error)
+            wrong = f", whose bind() raised {said(error)}"
+        else:
+            if not inspect.iscoroutinefunction(getattr(bound, "info", None)):
+                return bound
+            wrong = ", whose methods are awaited: expected one whose methods are called"
+    elif isinstance(log, list | tuple) and log and all(map(callable, log)):
+        return line_logger(sys.stderr, log).bind(run=run)
+    file, line = calling_place()
+    raise ConfigurationError(f"{who}: log is {found}{wrong}", file=file, line=line)
+
+
+def tell_event(logger: BindableLogger, event: str, fields: Mapping[str, object]) -> None:
+    """Tell ``logger`` of an event of ``fabric.telling.vocabulary``, at its level."""
+    method: Callable[..., object] = getattr(logger, LEVELS[event])
+    method(event, **fields)
+
+
+def tell_user(logger: BindableLogger, event: str, fields: Mapping[str, object]) -> None:
+    """Tell the logger of a user, whose processors may drop the event.
+
+    Raises:
+        ProgramError: they raised something else than structlog's DropEvent.
+    """
+    with users_code("log", when=f", at event {event} of cycle {fields['cycle']}"):
+        tell_event(logger, event, fields)

@@ -16,6 +16,7 @@ from fabric.telling.wording import visible
 
 __all__ = [
     "Place",
+    "blamed_place",
     "calling_place",
     "deepest_place",
     "defining_place",
@@ -24,6 +25,7 @@ __all__ = [
     "is_own",
     "line_in",
     "raising_place",
+    "users_fault",
     "written_by_us",
 ]
 
@@ -83,6 +85,20 @@ def calling_place() -> Place:
     return _place(frame.f_code.co_filename, frame.f_lineno)
 
 
+def blamed_place() -> Place | None:
+    """Return the innermost place on the stack in a user's file; None where only the shell asked.
+
+    A library that stands between, as ``dataclasses.replace`` does, is not to blame.
+    """
+    for frame, line in traceback.walk_stack(sys._getframe(2)):
+        code = frame.f_code
+        file = code.co_filename
+        between = (file, code.co_name) in _BETWEEN or code.co_name == "__call__"
+        if not (between or file.startswith((*_OWN, "<frozen ")) or is_installed(file)):
+            return _place(file, line)
+    return None
+
+
 @lru_cache(maxsize=1 << 10)
 def _place(file: str, line: int) -> Place:
     """Return a place; a line in a loop is that of thousands of operators."""
@@ -105,6 +121,21 @@ def deepest_place(frames: Iterable[tuple[FrameType, int]]) -> Place | None:
     return place
 
 
+def users_fault(error: BaseException) -> Place | None:
+    """Return the line of the user's code that raised ``error``; None where one of ours did.
+
+    What libraries raise is the fault of who called them.
+    """
+    ours = False
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        file = frame.f_code.co_filename
+        if file.startswith(_OWN):
+            ours = True
+        elif os.path.isfile(file) and not is_installed(file):
+            ours = False
+    return None if ours else raising_place(error)
+
+
 def is_installed(file: str) -> bool:
     """Whether ``file`` was installed, here or in an environment that this one shares."""
     return file.startswith(_libraries()) or f"{os.sep}site-packages{os.sep}" in file
@@ -115,7 +146,9 @@ def _libraries() -> tuple[str, ...]:
     # It takes two milliseconds to import and to ask, for mistakes only.
     import sysconfig
 
-    return tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib"))
+    return tuple(
+        sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib", "scripts")
+    )
 
 
 def line_in(code: CodeType, instruction: int) -> Place | None:

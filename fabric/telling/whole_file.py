@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -16,16 +17,20 @@ __all__ = ["beside", "output_file", "write_parts", "write_whole"]
 def beside(path: Path) -> Iterator[Path]:
     """Give a path to write to, which takes the place of ``path`` when all is written.
 
+    Each writer has another one: several processes may write the same file.
+
     Raises:
         OSError: it cannot be moved there; or what the writer raised: nothing is left behind then.
     """
-    other = path.with_name(f"{path.name}.tmp")
+    other = path.with_name(f"{path.name}.{os.urandom(4).hex()}.tmp")
     try:
         yield other
         other.replace(path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             other.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename == str(other):
+            error.filename, error.filename2 = str(path), None
         raise
 
 

@@ -12,9 +12,11 @@ from typing import Any, Final
 __all__ = [
     "a_or_an",
     "close_to",
+    "counted",
     "file_name",
     "folded_sum",
     "found_text",
+    "legible",
     "listed",
     "merged_text",
     "one_of",
@@ -26,12 +28,18 @@ __all__ = [
 _NUMBER: Final = re.compile(r"\d+(?:\.\.\d+)?")
 """A number, or a range of them."""
 
+_OBEYED: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What moves a terminal's cursor, its title, its colours or the order of its letters."""
+
 _TERMS_SHOWN: Final = 4
 
 _NAMES_SHOWN: Final = 8
 
 _FILE_NAME_BYTES: Final = 100
 """At most in the part of a file's name that users choose; file systems take 255 in all."""
+
+_SHOWN_BITS: Final = 10_000
+"""Python turns no integer of many more into text."""
 
 _SIMPLE: Final = frozenset({bool, bytes, complex, float, int, str, type(None), list, tuple})
 """Types whose values say what they are."""
@@ -48,6 +56,11 @@ def visible(text: str) -> str:
         letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
         for letter in text
     )
+
+
+def legible(text: str) -> str:
+    """Return ``text`` with all but its lines and tabs that a terminal would obey written out."""
+    return _OBEYED.sub(lambda found: visible(found[0]), text)
 
 
 def outcome(status: str, verified: bool | None) -> str:
@@ -88,6 +101,12 @@ def listed(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
+def counted(count: int, noun: str) -> str:
+    """Return ``1 element``, ``2,048 elements``."""
+    plural = "" if count == 1 else "es" if noun.endswith("x") else "s"
+    return f"{count:,} {noun}{plural}"
+
+
 def a_or_an(noun: str) -> str:
     """Return ``noun`` with its article."""
     return f"{'an' if noun[0] in 'AEIOUaeiou' else 'a'} {noun}"
@@ -97,7 +116,9 @@ def found_text(value: Any) -> str:
     """Return a few words on a value that is not what was expected."""
     kind = value.__class__
     text = a_or_an(kind.__name__)
-    if isinstance(value, type):
+    if kind is int and value.bit_length() > _SHOWN_BITS:
+        text = "an integer of thousands of digits"
+    elif isinstance(value, type):
         text = f"the class {value.__name__}"
     elif kind.__name__ in ("function", "method", "builtin_function_or_method"):
         text = "a lambda" if value.__name__ == "<lambda>" else f"the function {value.__name__}"

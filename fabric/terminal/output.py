@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PIPED_COLUMNS",
     "flush_stdout",
+    "one_object",
     "print_json",
     "print_line",
     "print_text",
@@ -43,9 +44,21 @@ _CONTROL: Final = re.compile(
 """What moves a terminal's cursor, its title or the order of its letters; colours do not."""
 
 
+_objects: Final[list[str]] = []
+"""What was printed since ``one_object`` was called last."""
+
+
+def one_object() -> None:
+    """Let the next JSON object be printed, and none after it."""
+    _objects.clear()
+
+
 def print_json(value: dict[str, object]) -> None:
-    """Print one JSON object."""
-    print_text(json_text(value))
+    """Print one JSON object; what goes wrong once there is one is told on standard error only."""
+    text = json_text(value)
+    if not _objects:
+        _objects.append(text)
+        print_text(text)
 
 
 def program_prints(*, as_json: bool) -> contextlib.AbstractContextManager[object]:
@@ -59,7 +72,7 @@ def print_text(text: str) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    text = _harmless(text)
+    text = harmless(text)
     encoding = sys.stdout.encoding or "utf-8"
     with _stdout():
         sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
@@ -92,10 +105,10 @@ def _stdout() -> Iterator[None]:
 def tell(text: str) -> None:
     """Say ``text`` on standard error, where somebody listens."""
     with contextlib.suppress(OSError):
-        click.echo(_harmless(text), err=True)
+        click.echo(harmless(text), err=True)
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
     """Return ``text`` as it may go to a terminal, whatever files and users' errors have in it."""
     return _CONTROL.sub(lambda found: visible(found[0]), text)
 

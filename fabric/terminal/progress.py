@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+from fabric.telling.wording import counted
+
 __all__ = ["Progress", "Snapshot"]
 
 _REFRESH_SECONDS: Final = 0.2
@@ -70,6 +72,6 @@ def _line(now: Snapshot, rate: float) -> Text:
     from rich.text import Text
 
     return Text(
-        f"cycle {now.cycle:,}, {rate:,.0f} cycles/s, {now.elements:,} elements, "
+        f"cycle {now.cycle:,}, {rate:,.0f} cycles/s, {counted(now.elements, 'element')}, "
         f"{now.running:,} running, {now.waiting:,} waiting"
     )

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import checked
+from fabric.telling.events import Log
 from fabric.telling.vocabulary import TABLES
 from fabric.trace.reading.queries import QUERIES
 from fabric.trace.reading.reader import RecordedRun
@@ -158,6 +159,23 @@ class Trace(RecordedRun):
         from fabric.trace.analysis.what_if import what_if_of
 
         return what_if_of(self, depths or {}, work or {})
+
+    @checked
+    def tell(self, log: Log) -> int:
+        """Tell ``log`` of every recorded event, in the order of cycles; return how many there are.
+
+        They are the lines of ``trace export --jsonl``, at level ``debug``.
+
+        Args:
+            log: a logger of structlog or a list of its processors, as ``simulate`` takes it.
+
+        Raises:
+            ConfigurationError: it is something else.
+            ProgramError: it raised.
+        """
+        from fabric.trace.export.json_lines import tell_trace
+
+        return tell_trace(self, log)
 
     def __enter__(self) -> Self:
         """Return the trace, to be closed behind the block."""

@@ -93,6 +93,10 @@ class Expression:
     def __hash__(self) -> int:
         return self._hash
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return how to make it anew: the hash of a text is another one in another process."""
+        return self.__class__, tuple(getattr(self, name) for name in self.__class__.__slots__)
+
     @override
     def __str__(self) -> str:
         """As sympy writes it."""

@@ -10,9 +10,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, SupportsIndex
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from fabric.telling.errors import Refusal
+from fabric.telling.wording import counted
+from fabric.values.precision import kept_as
 from fabric.values.stream_type import (
     BoolType,
     BufferType,
@@ -28,6 +31,7 @@ from fabric.values.value import (
     Selector,
     Tile,
     dtype_name,
+    is_constant,
 )
 
 __all__ = [
@@ -62,21 +66,55 @@ class SentTile(Tile):
     def __delattr__(self, name: str) -> None:
         self.__setattr__(name, None)
 
+    @override
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return how to make a copy, which nobody else holds."""
+        valid = self.valid_rows, self.valid_cols
+        return _copied, (self.rows, self.cols, self.dtype, self.data, self.in_memory, *valid)
+
+
+def _copied(
+    rows: int,
+    cols: int,
+    dtype: np.dtype,
+    data: NDArray[Any] | None,
+    in_memory: bool,
+    valid_rows: int,
+    valid_cols: int,
+) -> Tile:
+    return Tile(
+        rows,
+        cols,
+        dtype,
+        data,
+        in_memory=in_memory,
+        valid_rows=valid_rows,
+        valid_cols=valid_cols,
+    )
+
 
 def freeze(value: object, *, sent: bool = False) -> None:
     """Let nobody change the tiles in ``value`` any more: other readers would see it, by chance.
 
-    Where they are just ``sent``, data that are a part of a larger array are copied before: the
-    rest of it may still be written.
+    Where they are just ``sent``, data that somebody can write to in any way are copied before:
+    through the array that they are a view of, or through a view of them.
     """
     if isinstance(value, Tile):
         data = value.data
-        if data is not None and data.flags.writeable:
-            if sent and data.base is not None and value.__class__ is Tile:
-                value.data = data = data.copy()
+        if data is not None:
+            if sent and value.__class__ is not SentTile and not is_constant(data):
+                value.data = data.copy()
+                # Who writes to an array that was sent as a whole is told.
+                data = value.data if data.base is not None else data
+                value.data.flags.writeable = False
             data.flags.writeable = False
         if value.__class__ is Tile:
             value.__class__ = SentTile
+    elif isinstance(value, BufferReference):
+        if sent:
+            value.elements = list(value.elements)
+        for element, _ in value.elements:
+            freeze(element, sent=sent)
     elif type(value) is tuple:
         for item in value:
             freeze(item, sent=sent)
@@ -199,12 +237,11 @@ def _data_fault(tile: Tile, functional: bool) -> str | None:
         return f"{tile!r} without data: expected an array of {shape}" if functional else None
     if not functional and tile.dtype.kind not in "biu":
         return f"{tile!r} with data: expected None in timing mode"
-    if (
-        isinstance(data, np.ndarray)
-        and data.dtype == tile.dtype
-        and data.shape == (tile.rows, tile.cols)
-    ):
+    kept = kept_as(tile.dtype)
+    if isinstance(data, np.ndarray) and data.dtype == kept and data.shape == (tile.rows, tile.cols):
         return None
+    if kept != tile.dtype:
+        shape = f"{tile.rows}x{tile.cols} float64, as an exact run keeps {dtype_name(tile.dtype)}"
     return f"{tile!r} whose data are {described(data)}: expected an array of {shape}"
 
 
@@ -224,7 +261,7 @@ def _selector(value: object, kind: SelectorType, _functional: bool) -> str | Non
             f"{kind.width - 1}, ascending"
         )
     if kind.hits is not None and len(hits) != kind.hits:
-        return f"a Selector of {len(hits)} streams: expected {kind.hits}"
+        return f"a Selector of {counted(len(hits), 'stream')}: expected {kind.hits}"
     return None
 
 
@@ -236,7 +273,7 @@ def _buffer(value: object, kind: BufferType, functional: bool) -> str | None:
     if not isinstance(value, BufferReference):
         return f"{described(value)}: expected a BufferReference to {kind}"
     if value.rank != len(kind.shape):
-        return f"{value!r}: expected {len(kind.shape)} dimensions"
+        return f"{value!r}: expected {counted(len(kind.shape), 'dimension')}"
     for number, (tile, _) in enumerate(value.elements):
         wrong = None if isinstance(tile, Empty) else _tile(tile, kind.tile, functional)
         if wrong is not None:

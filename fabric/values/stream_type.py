@@ -5,7 +5,9 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, ClassVar, Final, TypeAlias
 
 import numpy as np
@@ -13,7 +15,7 @@ import numpy as np
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import Described
 from fabric.telling.errors import FabricError, ShapeError
-from fabric.values.dims import Dim, product, short_text
+from fabric.values.dims import Dim, is_ragged, product, short_text
 from fabric.values.value import dtype_name, row_bytes
 
 __all__ = [
@@ -27,6 +29,8 @@ __all__ = [
     "holds_buffers",
     "kind_of",
     "shape_text",
+    "with_dims",
+    "without_ragged",
 ]
 
 
@@ -116,6 +120,11 @@ class TupleType(_Type):
 
     items: tuple[ValueType, ...]
 
+    @cached_property
+    def count(self) -> int:
+        """How many values that are no tuples it has; whatever looks at each takes that long."""
+        return sum(item.count if isinstance(item, TupleType) else 1 for item in self.items)
+
     @property
     def size_bytes(self) -> Dim:
         """Bytes of all values together."""
@@ -173,6 +182,27 @@ def holds_buffers(value: ValueType) -> bool:
     if isinstance(value, TupleType):
         return any(map(holds_buffers, value.items))
     return isinstance(value, BufferType)
+
+
+def with_dims(value: ValueType, change: Callable[[Dim], Dim]) -> ValueType:
+    """Return ``value`` with what ``change`` makes of each of its sizes."""
+    if isinstance(value, TileType):
+        rows, cols = change(value.rows), change(value.cols)
+        if rows is value.rows and cols is value.cols:
+            return value
+        return TileType(rows, cols, value.dtype)
+    if isinstance(value, BufferType):
+        tile = with_dims(value.tile, change)
+        assert isinstance(tile, TileType)
+        return BufferType(tuple(map(change, value.shape)), tile)
+    if isinstance(value, TupleType):
+        return TupleType(tuple(with_dims(item, change) for item in value.items))
+    return value
+
+
+def without_ragged(value: ValueType) -> ValueType:
+    """Return ``value`` without its ragged sizes, which two streams need not have alike."""
+    return with_dims(value, lambda dim: 0 if is_ragged(dim) else dim)
 
 
 _KINDS: Final[dict[type[ValueType], str]] = {

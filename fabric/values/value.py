@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from fabric.arguments.described import refuse
-from fabric.telling.wording import found_text, one_of
+from fabric.telling.wording import counted, found_text, one_of
 from fabric.values.dims import Dim, ceil_div
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "drop",
     "dtype_name",
     "dtype_named",
+    "is_constant",
     "items_of",
     "number_in",
     "row_bytes",
@@ -83,6 +84,28 @@ def row_bytes(cols: Dim, dtype: np.dtype) -> Dim:
     Two numbers of ``int4`` are packed into a byte; a row begins with a byte of its own.
     """
     return ceil_div(cols, 2) if dtype.num == _INT4 else cols * dtype.itemsize
+
+
+def is_constant(data: object) -> bool:
+    """Whether nobody can write to the memory of an array: neither through it nor through another.
+
+    A read-only view of an array that somebody can write to is not constant. An array that owns its
+    memory and is read-only is: who makes it so says that nobody writes.
+    """
+    while isinstance(data, np.ndarray):
+        if data.flags.writeable:
+            return False
+        if data.base is None:
+            return True
+        # Of views by strides numpy keeps the array in an object of its own.
+        below = getattr(data.base, "base", None)
+        data = below if isinstance(below, np.ndarray) else data.base
+    if isinstance(data, memoryview):
+        return data.readonly and is_constant(data.obj)
+    try:
+        return memoryview(data).readonly  # type: ignore[arg-type]  # of bytes, or of a file
+    except TypeError:
+        return True  # what owns it shows no other way to it
 
 
 class Tile:
@@ -159,7 +182,7 @@ class Tile:
 
     def __repr__(self) -> str:
         """Shape, type and what is not the usual."""
-        valid = "" if self.valid_rows == self.rows else f", {self.valid_rows} rows valid"
+        valid = "" if self.valid_rows == self.rows else f", {counted(self.valid_rows, 'row')} valid"
         where = ", in memory" if self.in_memory else ""
         return f"Tile({self.rows}x{self.cols} {dtype_name(self.dtype)}{valid}{where})"
 
@@ -226,7 +249,8 @@ class BufferReference:
 
     def __repr__(self) -> str:
         """Rank and elements."""
-        return f"BufferReference({self.rank} dimensions, {len(self.elements)} elements)"
+        dimensions = counted(self.rank, "dimension")
+        return f"BufferReference({dimensions}, {counted(len(self.elements), 'element')})"
 
 
 class Empty(NamedTuple):

@@ -73,7 +73,7 @@ class Broadcast(Operator):
     def work(
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
     ) -> Work:
-        return Work(in_memory=rates.in_memory[0])
+        return Work(passes=True, in_memory=rates.in_memory[0])
 
     @override
     def layouts(

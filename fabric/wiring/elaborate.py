@@ -7,13 +7,19 @@ source when its first consumer is wired, inferred Broadcasts last.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import count
+from numbers import Rational
 from typing import NamedTuple
 
-from fabric.telling.errors import ProgramError
+from fabric.arguments.described import refuse
+from fabric.hardware.description import OffChipDescription
+from fabric.telling.errors import ConfigurationError, ProgramError
+from fabric.telling.place import is_own
+from fabric.telling.wording import close_to, found_text
 from fabric.values.claim import Claim
+from fabric.values.dims import Symbol, dim_text
 from fabric.values.stream_type import StreamType
 from fabric.wiring.broadcast import Broadcast
 from fabric.wiring.initial import in_front
@@ -32,6 +38,8 @@ class Edge(NamedTuple):
     output: int
     consumer: Node
     input: int
+    claims: tuple[Claim, ...] = ()
+    """What the program says of its shape, besides what the producer does."""
 
     @property
     def name(self) -> str:
@@ -47,12 +55,6 @@ class Edge(NamedTuple):
     def type(self) -> StreamType:
         """What the producer says it carries."""
         return self.producer.outputs[self.output].type
-
-    @property
-    def claims(self) -> tuple[Claim, ...]:
-        """What the program says of its shape besides."""
-        stream = self.consumer.inputs[self.input]
-        return stream.claims if isinstance(stream, Assumed) else ()
 
 
 class Plan(NamedTuple):
@@ -79,7 +81,9 @@ def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -
 
     Raises:
         ProgramError: the program is empty, reads a stream of another program, leaves a primary
-            output unread or a feedback unconnected, or has the name of an inferred Broadcast.
+            output unread or a feedback unconnected, expects what nobody stores or reads, has the
+            name of an inferred Broadcast, deepens a channel that there is not, or binds a size that
+            it says to be another.
     """
     if not program.nodes:
         raise ProgramError(
@@ -87,6 +91,8 @@ def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -
             file=program.place.file,
             line=program.place.line,
         )
+    _check_memory(program.hardware.hbm)
+    _check_expected(program)
     fronts = _fronts(program, initial or {})
     nodes = [*_ordered(program), *fronts.values()]
     readers = _readers(program, nodes, fronts)
@@ -109,13 +115,84 @@ def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -
                 )
                 nodes.append(broadcast)
                 edges.append(Edge(node, port, broadcast, 0))
-                edges += [Edge(broadcast, k, *reader) for k, reader in enumerate(found)]
+                edges += [
+                    Edge(broadcast, k, *reader, _claims(reader, fronts))
+                    for k, reader in enumerate(found)
+                ]
             elif found:
-                edges.append(Edge(node, port, *found[0]))
+                edges.append(Edge(node, port, *found[0], _claims(found[0], fronts)))
+            elif port in node.expected:
+                place = node.expected[port].place
+                raise ProgramError(
+                    f"expect is told what {stream} carries, which is read by no operator: expected "
+                    "a reader",
+                    file=place.file,
+                    line=place.line,
+                )
     for index, node in enumerate(nodes):
         node.index = index
+    _check_said(program, edges)
     memory_map = memory_map_of(nodes, program.hardware.placement)
     return Plan(program, tuple(nodes), tuple(edges), memory_map)
+
+
+def _check_memory(description: OffChipDescription) -> None:
+    """Refuse a user's memory that moves nothing, by what it says of itself."""
+    if is_own(description):
+        return
+    for name in ("request_bytes", "peak_bytes_per_cycle"):
+        found = getattr(description, name)
+        if not isinstance(found, Rational) or found <= 0:
+            refuse(
+                f"hbm: {type(description).__name__}.{name} is {found_text(found)}: expected a "
+                "number above 0",
+                ConfigurationError,
+            )
+
+
+def _check_expected(program: Program) -> None:
+    """Refuse outputs that are expected and not stored, unless a user's operator may do so."""
+    stored = program.names.outputs
+    if any(
+        node.operator.is_users and (not node.outputs or node.operator.off_chip == "write")
+        for node in program.nodes
+    ):
+        return
+    for name, expectation in program.expected.items():
+        if name not in stored:
+            raise expectation.without_output(program.name, name, stored)
+
+
+def _claims(reader: tuple[Node, int], fronts: Mapping[Feedback, Node]) -> tuple[Claim, ...]:
+    """Return what the program says of the shape that ``reader`` gets."""
+    node, port = reader
+    stream = node.inputs[port]
+    # Of what is put in front of a stream its program says nothing.
+    return () if stream in fronts else stream.claims
+
+
+def _check_said(program: Program, edges: Sequence[Edge]) -> None:
+    """Refuse what the program says of channels that there are not, and of sizes in two ways."""
+    if program.deepened:
+        known = {edge.key for edge in edges}
+        for option, place in program.deepened.items():
+            if option not in known:
+                raise ProgramError(
+                    f"deepen is given {option!r}, no channel's name: expected OPERATOR.INPUT, "
+                    f"{close_to(sorted(known), option)}",
+                    file=place.file,
+                    line=place.line,
+                )
+    for edge in edges:
+        for claim in edge.claims:
+            bound = program.sizes.get(claim.found) if isinstance(claim.found, Symbol) else None
+            if isinstance(claim.assumed, int) and bound not in (None, claim.assumed):
+                raise ProgramError(
+                    f"{claim.stream}: dimension {claim.dimension} ({dim_text(claim.found)}) is "
+                    f"bound to {bound}: expected {claim.assumed}, as the program assumes",
+                    file=claim.place.file,
+                    line=claim.place.line,
+                )
 
 
 def _check_useful(node: Node, readers: Mapping[tuple[Node, int], object]) -> None:

@@ -1,9 +1,9 @@
-"""What a program expects of a stored output: who computes it, and how close is close enough."""
+"""What a program expects of an output or a stream: who computes it, and how close is enough."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ class Tolerance(NamedTuple):
     """How close is close enough: ``|found - wanted| <= atol + rtol * |wanted|``.
 
     Attributes:
-        rtol, atol: derived from the element type of what is stored where None.
+        rtol, atol: what the program gives; what follows from the roundings on the way where None.
         equal_nan: a NaN is right where one is expected.
     """
 
@@ -25,12 +25,23 @@ class Tolerance(NamedTuple):
     atol: float | None
     equal_nan: bool
 
+    @classmethod
+    def of(cls, rtol: object, atol: object, equal_nan: object, place: Place) -> Tolerance:
+        """Return what ``expect`` was told at ``place``.
+
+        Raises:
+            ProgramError: it is no tolerance.
+        """
+        if equal_nan not in (True, False):
+            raise _refused(f"equal_nan is {_kind(equal_nan)}: expected True or False", place)
+        return cls(_bound("rtol", rtol, place), _bound("atol", atol, place), bool(equal_nan))
+
 
 class Expectation(NamedTuple):
-    """An output as it should be.
+    """An output or a stream as it should be.
 
     Attributes:
-        compute: returns the array.
+        compute: returns the array, or the tiles.
         tolerance: of its elements.
         place: where the program says so.
     """
@@ -39,18 +50,24 @@ class Expectation(NamedTuple):
     tolerance: Tolerance
     place: Place
 
+    def without_output(self, program: str, name: str, stored: Iterable[str]) -> ProgramError:
+        """Return the error that ``program`` expects an output that is none of those ``stored``."""
+        known = ", ".join(sorted(stored)) or "nothing"
+        return ProgramError(
+            f"program {program!r} expects an output {name!r}, but stores {known}",
+            file=self.place.file,
+            line=self.place.line,
+        )
+
 
 def expectations(
-    outputs: Mapping[str, object], rtol: object, atol: object, equal_nan: object, place: Place
+    outputs: Mapping[str, object], tolerance: Tolerance, place: Place
 ) -> dict[str, Expectation]:
     """Return what ``expect`` was told at ``place``, by the name of the output.
 
     Raises:
-        ProgramError: no output, something that cannot be called, or what is no tolerance.
+        ProgramError: no output, or something that cannot be called.
     """
-    if equal_nan not in (True, False):
-        raise _refused(f"equal_nan is {_kind(equal_nan)}: expected True or False", place)
-    tolerance = Tolerance(_bound("rtol", rtol, place), _bound("atol", atol, place), bool(equal_nan))
     if not outputs:
         raise _refused("no output is named: expected one, such as y=lambda: x @ w", place)
     found = {}

@@ -17,7 +17,9 @@ from typing_extensions import override
 
 from fabric.engine.ports import Ports
 from fabric.telling.errors import ShapeError
+from fabric.values.conversion import ValueChangedError, converted
 from fabric.values.dims import Dim, is_static
+from fabric.values.precision import kept_as
 from fabric.values.stream_type import (
     BoolType,
     SelectorType,
@@ -210,7 +212,7 @@ def _selector(given: Any, type_: SelectorType) -> Selector:
         hits = {-1}
     known = type_.hits is None or type_.hits == len(hits)
     if not known or not hits <= set(range(type_.width)):
-        number = "indices" if type_.hits is None else f"{type_.hits} indices"
+        number = {None: "indices", 1: "1 index"}.get(type_.hits, f"{type_.hits} indices")
         raise ValueError(f"{number} from 0 to {type_.width - 1}")
     return Selector(tuple(sorted(hits)), type_.width)
 
@@ -220,15 +222,17 @@ def _tile(given: object, type_: TileType, *, functional: bool) -> Tile:
     if not isinstance(rows, int) or not isinstance(cols, int):
         raise ValueError("tiles whose rows and columns are numbers")
     array = np.asarray(given)
-    if array.dtype.kind not in "biuf" or array.shape not in ((), (rows, cols)):
-        raise ValueError(f"a number, or {rows}x{cols} of them")
-    with np.errstate(all="ignore"):
-        data = array.astype(type_.dtype)
-        back = data.astype(np.float64)
-    whole = "f" not in array.dtype.kind or type_.dtype.kind in "biu"
-    kept = back == array if whole else np.isfinite(back) == np.isfinite(array.astype(np.float64))
-    if not kept.all():
-        raise ValueError(f"numbers that {dtype_name(type_.dtype)} can hold")
+    numbers = f"a number, or {rows}x{cols} of them"
+    if array.shape not in ((), (rows, cols)):
+        raise ValueError(numbers)
+    try:
+        data = converted(array, type_.dtype)
+    except ValueChangedError as error:
+        held = f"numbers that {dtype_name(type_.dtype)} can hold"
+        raise ValueError(numbers if error.number is None else held) from None
     # Addresses and lengths are real in both modes.
     real = functional or type_.dtype == ADDRESS_DTYPE
-    return Tile(rows, cols, type_.dtype, np.broadcast_to(data, (rows, cols)) if real else None)
+    if not real:
+        return Tile(rows, cols, type_.dtype)
+    data = data if data.dtype == kept_as(type_.dtype) else array.astype(kept_as(type_.dtype))
+    return Tile(rows, cols, type_.dtype, np.broadcast_to(data, (rows, cols)))

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from numbers import Real
 from typing import Final
 
-from fabric.arguments.described import called_wrongly, settle
-from fabric.telling.errors import FabricError, ProgramError, ShapeError
+from fabric.arguments.described import Described, called_wrongly, settle
+from fabric.telling.errors import FabricError, ProgramError, ShapeError, said
 from fabric.telling.place import Place, defining_place, is_own, raising_place
+from fabric.telling.users_code import pass_signals
 from fabric.telling.wording import found_text, one_of
 from fabric.values.expression import Expression
 from fabric.values.stream_type import StreamType, TileType, ValueType
@@ -20,7 +21,15 @@ from fabric.wiring.operator import Node, Operator
 from fabric.wiring.stream import Stream
 from fabric.wiring.work import NEEDS, WORK_NUMBERS, Rates, Work
 
-__all__ = ["costs_of", "failed_in", "no_stream", "off_chip_tensor_of", "outputs_of", "work_of"]
+__all__ = [
+    "costs_of",
+    "failed_in",
+    "no_stream",
+    "off_chip_tensor_of",
+    "outputs_of",
+    "rounded_in",
+    "work_of",
+]
 
 _EXPECTED: Final = "a tuple of StreamTypes, one for each output"
 
@@ -46,7 +55,8 @@ def outputs_of(node: Node, types: object) -> tuple[Stream, ...]:
     """Return the streams that ``infer`` promises.
 
     Raises:
-        ProgramError: it returned something else than types of streams.
+        ProgramError: it returned something else than types of streams, or has no output that the
+            class calls secondary.
         ShapeError: a shape or an element type is none.
     """
     operator = node.operator
@@ -59,30 +69,44 @@ def outputs_of(node: Node, types: object) -> tuple[Stream, ...]:
         if each.value.__class__ not in _VALUE_TYPES or operator.is_users:
             settle(each, ShapeError, f"{type(operator).__name__} output {port}")
         outputs.append(Stream(node, port, each))
+    known = range(len(outputs))
+    if operator.is_users and not set(operator.secondary_outputs).issubset(known):
+        numbers = ", ".join(map(str, known)) or "no number"
+        raise ProgramError(
+            f"{type(operator).__name__}: secondary_outputs is "
+            f"{found_text(operator.secondary_outputs)}: expected a tuple of {numbers}",
+            file=node.place.file,
+            line=node.place.line,
+        )
     return tuple(outputs)
 
 
-def failed_in(operator: Operator, method: str, error: Exception) -> ProgramError | None:
-    """Return the error for what a user's code raised in ``method``; None for our own."""
-    where = raising_place(error)
+def failed_in(
+    operator: Operator, method: str, error: BaseException, place: Place | None = None
+) -> ProgramError | None:
+    """Return the error for what a user's code raised in ``method``; None for our own.
+
+    What a user's function has other parameters for, or returns, may be raised in ours: it is told
+    at ``place``.
+    """
+    where = raising_place(error) or (place if _has_users_part(operator) else None)
     if where is None or isinstance(error, FabricError):
         return None
     return called_wrongly(error) or ProgramError(
-        f"{type(operator).__name__}: {method}() raised {type(error).__name__}: {error}",
+        f"{type(operator).__name__}: {method}() raised {said(error)}",
         file=where.file,
         line=where.line,
     )
 
 
-def costs_of(
-    operator: Operator, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
-) -> Costs:
-    """Return what ``operator`` costs.
+def costs_of(node: Node, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    """Return what the operator of ``node`` costs.
 
     Raises:
         ProgramError: its ``costs`` raised, or returned something else.
     """
-    with _failing(operator, "costs"):
+    operator = node.operator
+    with _failing(operator, "costs", node.place):
         costs = operator.costs(inputs, outputs)
     if not isinstance(costs, Costs):
         raise _returned(operator, "costs", costs, "Costs")
@@ -91,6 +115,8 @@ def costs_of(
             raise _returned(
                 operator, "costs", amount, f"a number or an expression of symbols as {name}"
             )
+        if isinstance(amount, Real) and amount < 0:
+            raise _returned(operator, "costs", amount, f"a number of at least 0 as {name}")
     return costs
 
 
@@ -145,23 +171,47 @@ def off_chip_tensor_of(node: Node) -> OffChipTensor | None:
         ProgramError: its ``off_chip_tensor`` raised, or returned something else.
     """
     operator = node.operator
-    with _failing(operator, "off_chip_tensor"):
+    with _failing(operator, "off_chip_tensor", node.place):
         tensor: object = operator.off_chip_tensor(node.input_types, node.output_types)
     if tensor is not None and not isinstance(tensor, OffChipTensor):
         raise _returned(operator, "off_chip_tensor", tensor, "an OffChipTensor or None")
     return tensor
 
 
+def rounded_in(operator: Operator) -> int:
+    """Return how many roundings in a row a number goes through in ``operator``.
+
+    Raises:
+        ProgramError: its ``roundings`` raised, or is something else.
+    """
+    with _failing(operator, "roundings"):
+        count: object = operator.roundings
+    if not isinstance(count, int) or count < 0:
+        raise _returned(operator, "roundings", count, "an integer of at least 0")
+    return count
+
+
 @contextmanager
-def _failing(operator: Operator, method: str) -> Iterator[None]:
+def _failing(operator: Operator, method: str, place: Place | None = None) -> Iterator[None]:
     """Tell what a user's ``method`` raises at its line; what is ours goes on as it is."""
     try:
         yield
-    except Exception as error:
-        failure = failed_in(operator, method, error)
+    except FabricError as error:
+        if error.file is None and place is not None:
+            error.file, error.line = place
+        raise
+    except BaseException as error:
+        pass_signals(error)
+        failure = failed_in(operator, method, error, place)
         if failure is None:
             raise
         raise failure from error
+
+
+def _has_users_part(operator: Operator) -> bool:
+    """Whether ``operator`` is a user's, or a function that it was given."""
+    given = (each for each in vars(operator).values() if isinstance(each, Described))
+    return not all(map(is_own, (operator, *given)))
 
 
 def _returned(operator: Operator, method: str, found: object, expected: str) -> ProgramError:

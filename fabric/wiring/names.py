@@ -24,6 +24,16 @@ class Names:
         self._places: dict[str, Place] = {}
         self._counts: defaultdict[str, int] = defaultdict(int)
         self._outputs: dict[str, tuple[str, object, object]] = {}
+        self._stores: defaultdict[str, dict[str, None]] = defaultdict(dict)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The stored outputs that operators have told of, in wiring order."""
+        return tuple(self._outputs)
+
+    def stored_by(self, node_name: str) -> tuple[str, ...]:
+        """Return the outputs that an operator has told of."""
+        return tuple(self._stores.get(node_name, ()))
 
     def take(self, kind: str, name: str | None, place: Place) -> str:
         """Return ``name``, or where None one made of ``kind``, which nobody else has.
@@ -78,6 +88,7 @@ class Names:
         place = self._places[node_name]
         if not output:
             raise _error(f"{node_name} stores an output named '': expected a name", place)
+        self._stores[node_name][output] = None
         first, shared, types = self._outputs.setdefault(output, (node_name, tensor, tiles))
         if first == node_name or (tensor is not None and tensor is shared and tiles == types):
             return
@@ -110,6 +121,10 @@ class Extra(dict[str, Callable[[], object]]):
             )
         self._places[name] = place
         super().__setitem__(name, compute)
+
+    def place(self, name: str) -> Place:
+        """Return where ``name`` was given."""
+        return self._places[name]
 
 
 @lru_cache

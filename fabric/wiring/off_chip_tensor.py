@@ -19,7 +19,7 @@ class OffChipTensor(Described):
     """What an off-chip operator reads or writes: a tensor whose dimensions but the last are rows.
 
     Attributes:
-        shape: outermost first; symbols where data decide.
+        shape: outermost first; symbols where data decide; empty for a single number.
         dtype: the element type.
         source: the object that is read: operators that read the same one, as elements of one
             type, find it in one place.
@@ -52,7 +52,7 @@ class OffChipTensor(Described):
         width = self.columns
         if rows == 0 or cols < 1 or not is_static(width) or width % cols:
             refuse(
-                f"OffChipTensor: rows of {dim_text(width)} columns are cut into tiles of "
+                f"OffChipTensor: rows of length {dim_text(width)} are cut into tiles of "
                 f"{dim_text(rows)}x{cols}: "
                 "expected a number of columns that tiles divide"
             )
@@ -60,10 +60,10 @@ class OffChipTensor(Described):
     @property
     def columns(self) -> Dim:
         """Of the matrix that is cut into tiles."""
-        return self.shape[-1] if self.width is None else self.width
+        return (self.shape or (1,))[-1] if self.width is None else self.width
 
     @property
     def size_bytes(self) -> Dim:
         """Bytes of all its elements."""
-        *outer, cols = self.shape
+        *outer, cols = self.shape or (1,)
         return product((*outer, row_bytes(cols, self.dtype)))

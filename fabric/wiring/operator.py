@@ -18,9 +18,11 @@ from fabric.engine.unit import UnitKind
 from fabric.layouts.laid import Laid
 from fabric.layouts.layout import Layout
 from fabric.telling.errors import ProgramError
-from fabric.telling.place import Place, calling_place, defining_place
-from fabric.values.dims import Dim, is_ragged
-from fabric.values.stream_type import StreamType
+from fabric.telling.place import Place, calling_place, defining_place, is_own
+from fabric.telling.wording import counted, found_text
+from fabric.values.dims import Dim
+from fabric.values.stream_type import StreamType, ValueType, with_dims
+from fabric.wiring.expectation import Expectation
 from fabric.wiring.orders import unfit
 from fabric.wiring.stream import Assumed, Stream
 
@@ -67,6 +69,10 @@ class Wired(Protocol):
         """See ``Wiring.absorb``."""
         ...
 
+    def renew(self, dim: Dim, name: str) -> Dim:
+        """See ``Wiring.renewed``."""
+        ...
+
     def mixture(self, name: str, counts: Sequence[Dim], sizes: Sequence[Dim]) -> Dim:
         """See ``Wiring.mixture``."""
         ...
@@ -108,13 +114,15 @@ class Operator(Described):
     fields; one that overrides anything else is looked at, unless it states it again.
 
     A class that is conducted may state ``turns = True``, too: then its operators go on in compiled
-    code in timing mode, many times sooner, and ``run`` is only asked what it does, once for each
-    situation. For that, it says ``ports.turn(...)`` each time it has dealt with an element or a
+    code in timing mode, many times sooner, and ``run`` is only asked what it does in each
+    situation, as often as that takes, on ports that note it: it has no effects besides. For that,
+    it says ``ports.turn(...)`` each time it has dealt with an element or a
     group, with all that it keeps: numbers, values, tuples of these. What it does next follows from
     that and from what it receives, and from nothing else. A loop that does the same so many times
     is written over ``ports.times(count)``. ``carries_numbers = True`` says besides that it passes
     the numbers in tiles on without a look at them, but for addresses (``ports.number``). The
-    statements hold as ``conducted`` does. What cannot be written down so is run as a task.
+    statements hold as ``conducted`` does. What cannot be written down so is run as a task, from
+    where the operator stands: ``run`` is then called once more, and gets there unnoticed.
 
     Attributes:
         name: for reports; by default made of the class name and a number.
@@ -192,6 +200,15 @@ class Operator(Described):
         return None
 
     @property
+    def roundings(self) -> Annotated[int, Bounds(0)]:
+        """How many roundings in a row a number goes through from its inputs to its outputs.
+
+        What its numbers can be off by follows from that. Operators of the fabric that only move
+        data have none, those that compute and those of users one, unless they say otherwise.
+        """
+        return int(self.is_users)
+
+    @property
     def joins_elements(self) -> bool:
         """Whether it puts together elements of its inputs that have the same place in a tensor."""
         return False
@@ -249,6 +266,11 @@ class ComputeOperator(Operator):
         """Whether it needs compute bandwidth: retiling and bookkeeping do not."""
         return True
 
+    @property
+    @override
+    def roundings(self) -> int:
+        return 1
+
 
 class Node:
     """An operator at its place in a program.
@@ -259,6 +281,7 @@ class Node:
         place: where it was wired.
         inputs, outputs: its streams.
         assumed: its outputs with shapes that the program has stated.
+        expected: how its outputs shall be where the program says so, by port.
         index: its place in the order that breaks ties, once the program is finished.
         is_laid_out: the program states a layout of a stream in front of it.
     """
@@ -273,6 +296,7 @@ class Node:
         self.inputs: tuple[Stream, ...] = inputs
         self.outputs: tuple[Stream, ...] = ()
         self.assumed: list[Assumed] = []
+        self.expected: dict[int, Expectation] = {}
         self.index = -1
         self.is_laid_out: Final = any(stream.is_laid_out for stream in inputs)
         self._laid: tuple[Laid, ...] | None = None
@@ -302,7 +326,21 @@ class Node:
         found = self.operator.layouts(
             tuple(stream.laid.known for stream in self.inputs), self.input_types, self.output_types
         )
+        if not is_own(self.operator):
+            self._check_laid(found)
         return tuple(map(self._laid_as, found, self.output_types))
+
+    def _check_laid(self, found: object) -> None:
+        count = len(self.outputs)
+        given = list(found) if isinstance(found, tuple | list) else []
+        if len(given) != count or not all(isinstance(each, Layout | str) for each in given):
+            file, line = defining_place(type(self.operator).layouts) or self.place
+            raise ProgramError(
+                f"{type(self.operator).__name__}: layouts() returned {found_text(found)}: expected "
+                f"a tuple of {counted(count, 'layout')}, or in words why there is none",
+                file=file,
+                line=line,
+            )
 
     def _laid_as(self, layout: Layout | str, stream: StreamType) -> Laid:
         if isinstance(layout, str):
@@ -328,24 +366,31 @@ class Wiring(NamedTuple):
     Attributes:
         program: the program.
         node_name: the name of the node being wired.
+        is_inner: whether a dimension that is worked out stands inside of others, where the
+            operator knows and who works it out does not; None elsewhere.
     """
 
     program: Wired
     node_name: str
+    is_inner: bool | None = None
 
     @property
     def hardware(self) -> Hardware:
         """What the program leaves open comes from here."""
         return self.program.hardware
 
-    def symbol(self, name: str, *, ragged: bool = False, shared_by: tuple[object, ...] = ()) -> Dim:
+    def symbol(
+        self, name: str, *, ragged: bool | None = None, shared_by: tuple[object, ...] = ()
+    ) -> Dim:
         """Return a symbol for a dimension that data decide.
 
         Args:
             name: readable, such as ``D_route[3]``; made unique where it is taken.
-            ragged: it has a value of its own for every outer element.
+            ragged: it has a value of its own for every outer element. Where it is None, it has
+                for the parts that a FlatMap makes inside of other dimensions, and else it has not.
             shared_by: operators that give the same key get the same symbol.
         """
+        ragged = bool(self.is_inner) if ragged is None else ragged
         return self.program.symbol(name, ragged=ragged, shared_by=shared_by)
 
     def store(self, output: str, tensor: object = None, tiles: object = None) -> None:
@@ -383,16 +428,25 @@ class Wiring(NamedTuple):
 
         Ragged ones get new symbols: the groups that are there have a mean of their own.
         """
-        return tuple(
-            self.symbol(f"D_{self.node_name}", ragged=True) if is_ragged(dim) else dim
-            for dim in dims
-        )
+        return tuple(map(self._renewed, dims))
 
-    def absorb(self, dim: Dim, *, ragged: bool = True) -> Dim:
+    def renewed_value(self, value: ValueType) -> ValueType:
+        """Return the type of some of the elements of a stream, or of some of them often.
+
+        Its ragged sizes get new symbols, as those of ``renewed`` do.
+        """
+        return with_dims(value, self._renewed)
+
+    def _renewed(self, dim: Dim) -> Dim:
+        return self.program.renew(dim, f"D_{self.node_name}")
+
+    def absorb(self, dim: Dim, *, ragged: bool | None = None) -> Dim:
         """Return ``dim``; where it has a ragged symbol in it, a new symbol that stands for it.
 
         Args:
             dim: of a stream, computed from other dimensions.
-            ragged: the new symbol is ragged, too; else it is the outermost dimension.
+            ragged: the new symbol is ragged, too; else it is the outermost dimension. None: it
+                is, but for the parts that a FlatMap makes of a stream's only group.
         """
+        ragged = self.is_inner is not False if ragged is None else ragged
         return self.program.absorb(dim, f"D_{self.node_name}", ragged=ragged)

@@ -10,6 +10,7 @@ from typing import Final
 
 from fabric.layouts.layout import Layout
 from fabric.telling.errors import ShapeError
+from fabric.telling.wording import counted
 from fabric.values.dims import is_static, product
 from fabric.values.stream_type import (
     BufferType,
@@ -34,7 +35,7 @@ def unfit(layout: Layout, stream: StreamType) -> str | None:
         shape = (*shape, *value.shape)
         value = value.tile
     if not all(map(is_static, shape)) or product(shape) != layout.count:
-        return f"{layout.count:,} tiles in place of {shape_text(shape)}"
+        return f"{counted(layout.count, 'tile')} in place of {shape_text(shape)}"
     if isinstance(value, TupleType):
         return None
     if not isinstance(value, TileType) or (value.rows, value.cols) != (layout.rows, layout.cols):
@@ -90,4 +91,7 @@ def _cost(left: Layout, right: Layout, stream: StreamType) -> str:
     except ShapeError:
         return ""
     shape = "x".join(map(str, found.shape))
-    return f", which keeps {shape} of it in {found.tiles} tiles, {found.bytes:,} bytes"
+    return (
+        f", which keeps {shape} of it in {counted(found.tiles, 'tile')}, "
+        f"{counted(found.bytes, 'byte')}"
+    )

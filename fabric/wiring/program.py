@@ -17,11 +17,22 @@ from fabric.hardware.placement import PlacementDescription
 from fabric.telling.errors import ConfigurationError, ProgramError, ShapeError, said
 from fabric.telling.place import Place, calling_place, raising_place
 from fabric.telling.shown import in_short, shown
-from fabric.telling.wording import visible
-from fabric.values.dims import Dim, Symbol, dim_text, is_polynomial_in, is_ragged, symbol
+from fabric.telling.users_code import pass_signals
+from fabric.telling.wording import counted, visible
+from fabric.values.dims import (
+    Dim,
+    Symbol,
+    dim_text,
+    free_symbols,
+    is_polynomial_in,
+    is_ragged,
+    symbol,
+)
 from fabric.values.equality import undecided_in
+from fabric.values.expression import Expression
+from fabric.values.totals import is_total
 from fabric.wiring.collector import only_young_garbage
-from fabric.wiring.expectation import Expectation, expectations
+from fabric.wiring.expectation import Expectation, Tolerance, expectations
 from fabric.wiring.joined import check_orders
 from fabric.wiring.mistakes import failed_in, no_stream, outputs_of
 from fabric.wiring.names import Extra, Names
@@ -59,6 +70,7 @@ class Program:
         leaves_depth_open: it is the hardware's.
         depths: of single channels that the program knows to need another one, by
             ``consumer.input``.
+        deepened: where it says so.
         flops_per_cycle: of compute operators that are given none.
         mode: ``timing`` or ``functional`` where the caller does not say.
         nodes: in wiring order.
@@ -68,8 +80,10 @@ class Program:
         token_count: tokens of a language model that a run is about; None where it says nothing.
         stands_for_runs: how many runs like it the program stands for.
         sizes: of symbols, as the program's control data decide them.
+        totals: of sums of sizes that are not known one by one.
         absorbed: what ragged symbols stand for, where their sum over a stream is that of it.
         mixtures: symbols for the size of elements from several streams: their counts and sizes.
+        renewed: ragged sizes of which a stream has some, or some often, by the symbol it has there.
         undecided: dimensions an operator expects to be equal, which nobody can tell.
     """
 
@@ -105,6 +119,7 @@ class Program:
             "flops_per_cycle", flops_per_cycle, self.hardware.compute.flops_per_cycle
         )
         self.depths: Final[dict[str, int]] = {}
+        self.deepened: Final[dict[str, Place]] = {}
         self.nodes: list[Node] = []
         self.expected: dict[str, Expectation] = {}
         self.extra: Final = Extra()
@@ -112,10 +127,13 @@ class Program:
         self.token_count: TokenCount | None = None
         self.stands_for_runs = 1
         self.sizes: dict[Symbol, int | Fraction] = {}
+        self.totals: dict[Expression, int] = {}
         self.absorbed: dict[Symbol, Dim] = {}
+        self.renewed: dict[Symbol, Dim] = {}
         self.mixtures: dict[Symbol, tuple[tuple[Dim, Dim], ...]] = {}
         self.undecided: list[tuple[Node, Dim, Dim]] = []
-        self._symbols: set[str] = set()
+        self._symbols: set[Symbol] = set()
+        self._symbol_names: set[str] = set()
         self._shared: dict[tuple[object, ...], Symbol] = {}
         self._pairs: list[tuple[Dim, Dim]] = []
         self._wiring = contextlib.ExitStack()
@@ -193,10 +211,16 @@ class Program:
     ) -> None:
         """Say what stored outputs shall be; functional mode compares them element by element.
 
-        An element is right where ``|found - wanted| <= atol + rtol * |wanted|``, as
-        ``numpy.testing.assert_allclose`` has it; equal infinities are equal. What is not given
-        follows from the element type of what is stored: rtol is a few units in its last place,
-        atol as much of the typical expected number; both are 0 for integers and booleans.
+        Two things have to hold. No element may be off by more than roundings explain: the graph
+        says how many lie between the loads and the store, the narrowest type among them how large
+        each is, and the root mean square of the expected row is the scale. And the root mean square
+        of the errors, of every row and of the whole, may not be more than roundings leave of it,
+        which is a few times less: what is rounded averages out, a mistake does not. In a run that
+        is exact 1e-9 takes the place of the roundings. Integers and booleans are equal or wrong.
+
+        Where a tolerance is given, an element is right where ``|found - wanted| <= atol + rtol *
+        |wanted|``, as ``numpy.testing.assert_allclose`` has it, and nothing else is asked; what is
+        not given follows from the roundings.
 
         Args:
             rtol: relative tolerance of the outputs of this call, from 0 on.
@@ -208,7 +232,8 @@ class Program:
             ProgramError: an output that is expected already, or not by a function; no tolerance.
         """
         place = calling_place()
-        for name, expectation in expectations(outputs, rtol, atol, equal_nan, place).items():
+        tolerance = Tolerance.of(rtol, atol, equal_nan, place)
+        for name, expectation in expectations(outputs, tolerance, place).items():
             if name in self.expected:
                 raise ProgramError(
                     f"expect: {name} is expected at {self.expected[name].place} already: "
@@ -222,21 +247,32 @@ class Program:
     def bind(self, dim: Dim, size: int | Fraction) -> None:
         """Say what size the program's control data (routing, lengths) give to a symbol.
 
-        ``check --data`` substitutes it, and a run is compared with it.
+        ``check --data`` substitutes it, and a run is compared with it. Where a run decides how
+        elements are shared among streams, what these have together may be known all the same:
+        ``bind(a.type.count + b.type.count, 8)``. Lower bounds rest on it, and a run is compared
+        with it.
 
         Args:
-            dim: a symbol of a stream's shape; a number has to be ``size`` already.
+            dim: a symbol of a stream's shape, or what several streams have together, as the sum of
+                their counts; a number has to be ``size`` already.
             size: elements, at least 0; of a ragged symbol the mean over its groups.
 
         Raises:
-            ProgramError: ``dim`` is no symbol, or has another size.
+            ProgramError: ``dim`` is neither, is another program's, or has another size.
         """
-        known = dim if isinstance(dim, int) else self.sizes.get(dim, size)
+        bound = self.sizes if isinstance(dim, Symbol) else self.totals
+        known = dim if isinstance(dim, int) else bound.get(dim, size)
         expected = None
         if size < 0:
             expected = "a size of at least 0"
-        elif not isinstance(dim, int | Symbol):
-            expected = "a symbol"
+        elif not isinstance(dim, int | Symbol) and not is_total(dim):
+            expected = "a symbol, or a sum of streams' counts"
+        elif isinstance(dim, Symbol) and not self._has(dim):
+            expected = f"a symbol of program {self.name!r}"
+        elif is_total(dim) and not isinstance(dim, Symbol) and not isinstance(size, int):
+            expected = "a whole number of elements"
+        elif isinstance(size, Fraction) and size.denominator > 1 and not is_ragged(dim):
+            expected = "an integer: only sizes of many groups have a mean"
         elif known != size:
             expected = f"{known}, which it has already"
         if expected is not None:
@@ -248,7 +284,10 @@ class Program:
             )
         if isinstance(dim, int):
             return
-        self.sizes[dim] = size
+        if isinstance(dim, Symbol):
+            self.sizes[dim] = size
+        else:
+            self.totals[dim] = int(size)
 
     @checked
     def tokens(self, count: Annotated[int, Bounds(1)], *, phase: TokenPhase = "decode") -> None:
@@ -263,9 +302,12 @@ class Program:
                 reads them, and a request has its first token when the run ends.
 
         Raises:
-            ProgramError: no integer of at least 1, or another phase.
+            ProgramError: no integer of at least 1, another phase, or other tokens than before.
         """
-        self.token_count = TokenCount(count, phase)
+        given = TokenCount(count, phase)
+        if self.token_count not in (None, given):
+            refuse(f"tokens says {given}: expected {self.token_count}, as it says already")
+        self.token_count = given
 
     @checked
     def stands_for(self, runs: Annotated[int, Bounds(1)]) -> None:
@@ -278,9 +320,23 @@ class Program:
             runs: this one included.
 
         Raises:
-            ProgramError: no integer of at least 1.
+            ProgramError: no integer of at least 1, or another number than before.
         """
+        if self.stands_for_runs not in (1, runs):
+            known = self.stands_for_runs
+            refuse(
+                f"stands_for says {counted(runs, 'run')}: expected {known:,}, as it says already"
+            )
         self.stands_for_runs = runs
+
+    def _has(self, symbol: Symbol) -> bool:
+        """Whether it is the program's own, or one that a stream has from a user."""
+        return symbol in self._symbols or any(
+            symbol in free_symbols(dim)
+            for node in self.nodes
+            for stream in node.outputs
+            for dim in stream.type.shape
+        )
 
     @checked
     def deepen(self, option: str, depth: Annotated[int, Bounds(1)]) -> None:
@@ -296,6 +352,7 @@ class Program:
             ProgramError: no depth.
         """
         self.depths[option] = depth
+        self.deepened[option] = calling_place()
 
     @checked
     def allot(self, flops_per_cycle: Mapping[str, Annotated[int, Bounds(1)]]) -> None:
@@ -314,6 +371,11 @@ class Program:
                 refuse(f"allot gives bandwidth to {name!r}: expected a compute operator's name")
             node.operator = replace(node.operator, flops_per_cycle=share)
 
+    @property
+    def expects(self) -> bool:
+        """Whether it says how an output or a stream shall be."""
+        return bool(self.expected) or any(node.expected for node in self.nodes)
+
     def depth_of(self, option: str) -> int:
         """Return the depth of channel ``option``, in elements, where a run is given none."""
         return self.depths.get(option, self.channel_depth)
@@ -326,7 +388,8 @@ class Program:
         """
         try:
             return question()
-        except Exception as error:
+        except BaseException as error:
+            pass_signals(error)
             file, line = raising_place(error) or self.place
             raise ProgramError(f"{what} raised {said(error)}", file=file, line=line) from error
 
@@ -352,8 +415,9 @@ class Program:
             if error.file is None:
                 error.file, error.line = place
             raise
-        except Exception as error:
-            failure = failed_in(operator, "infer", error)
+        except BaseException as error:
+            pass_signals(error)
+            failure = failed_in(operator, "infer", error, place)
             if failure is None:
                 raise
             raise failure from error
@@ -373,11 +437,12 @@ class Program:
             return self._shared[shared_by]
         unique = name
         number = 1
-        while unique in self._symbols:
+        while unique in self._symbol_names:
             number += 1
             unique = f"{name}_{number}"
-        self._symbols.add(unique)
+        self._symbol_names.add(unique)
         result = symbol(unique, ragged=ragged)
+        self._symbols.add(result)
         if shared_by:
             self._shared[shared_by] = result
         return result
@@ -391,6 +456,14 @@ class Program:
         # Sums of products keep their total when every group is counted at its mean.
         if is_polynomial_in(dim, frozenset(filter(is_ragged, dim.free_symbols))):
             self.absorbed[result] = dim
+        return result
+
+    def renew(self, dim: Dim, name: str) -> Dim:
+        """See ``Wiring.renewed``."""
+        if not is_ragged(dim):
+            return dim
+        result = self.symbol(name, ragged=True)
+        self.renewed[result] = dim
         return result
 
     def mixture(self, name: str, counts: Sequence[Dim], sizes: Sequence[Dim]) -> Dim:

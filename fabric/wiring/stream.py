@@ -5,7 +5,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NoReturn, Protocol
 
 from typing_extensions import override
@@ -16,10 +16,12 @@ from fabric.layouts.layout import Layout
 from fabric.telling.errors import ProgramError, ShapeError
 from fabric.telling.place import Place, calling_place
 from fabric.telling.shown import in_short, shown
+from fabric.telling.wording import counted
 from fabric.values.claim import Claim
 from fabric.values.dims import Dim
 from fabric.values.equality import same
-from fabric.values.stream_type import StreamType, ValueType, shape_text
+from fabric.values.stream_type import StreamType, TileType, ValueType, shape_text, without_ragged
+from fabric.wiring.expectation import Expectation, Tolerance
 from fabric.wiring.orders import differ, differ_text, unfit
 
 __all__ = [
@@ -47,6 +49,11 @@ class Producer(Protocol):
     @property
     def assumed(self) -> list[Assumed]:
         """Its outputs with shapes that the program has stated."""
+        ...
+
+    @property
+    def expected(self) -> dict[int, Expectation]:
+        """How its outputs shall be where the program says so, by port."""
         ...
 
     @property
@@ -83,6 +90,11 @@ class Stream:
         self.rank: Final = len(self.shape) - 1
         self.value: Final[ValueType] = stream_type.value
         self.is_laid_out = node is not None and node.is_laid_out
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """Dimensions that only the program knows."""
+        return ()
 
     @property
     def name(self) -> str:
@@ -159,6 +171,50 @@ class Stream:
         """
         return LaidOut(self, layout, calling_place())
 
+    @checked
+    def expect(
+        self,
+        compute: Callable[[], object],
+        *,
+        rtol: float | None = None,
+        atol: float | None = None,
+        equal_nan: bool = False,
+    ) -> None:
+        """Say what the stream's tiles shall be, which functional mode compares as it does outputs.
+
+        Where several streams and outputs are wrong, the first in wiring order is told first.
+
+        Args:
+            compute: returns the tiles in the nesting of the stream: an array whose dimensions are
+                the stream's, then rows and columns of a tile. Where sizes are ragged, lists in
+                its place, down to an array for each tile. A tile may come without what is
+                padding; then its valid rows and columns are compared.
+            rtol: see ``Program.expect``.
+            atol: see there.
+            equal_nan: see there.
+
+        Raises:
+            ProgramError: the stream is a feedback, carries no tiles, or is expected already.
+        """
+        place = calling_place()
+        if self.node is None or not isinstance(self.value, TileType):
+            what = "the stream that it is connected to" if self.node is None else "one of tiles"
+            raise ProgramError(
+                f"expect is told what {self} carries: expected {what}",
+                file=place.file,
+                line=place.line,
+            )
+        if self.port in self.node.expected:
+            first = self.node.expected[self.port].place
+            raise ProgramError(
+                f"expect: {self.name} is expected at {first} already: expected one function for "
+                "each stream",
+                file=place.file,
+                line=place.line,
+            )
+        tolerance = Tolerance.of(rtol, atol, equal_nan, place)
+        self.node.expected[self.port] = Expectation(compute, tolerance, place)
+
     def __repr__(self) -> str:
         """Name, shape and element."""
         return in_short(self)
@@ -222,25 +278,46 @@ class Feedback(Stream):
         """Say what the feedback carries.
 
         Raises:
-            ProgramError: it was connected before.
-            ShapeError: the rank or the element type is not the promised one.
+            ProgramError: it was connected before, or to itself.
+            ShapeError: the rank, a size or the element type is not the promised one.
         """
         place = calling_place()
+        behind: Stream | None = stream
+        while isinstance(behind, Feedback) and behind is not self:
+            behind = behind._source
+        if behind is self:
+            raise ProgramError(
+                f"Feedback of {self.type} is connected to itself: expected a stream that an "
+                "operator makes",
+                file=place.file,
+                line=place.line,
+            )
         if self._source is not None:
             raise ProgramError(
                 f"Feedback is connected to {self._source} already: expected one connection",
                 file=place.file,
                 line=place.line,
             )
-        if stream.rank != self.rank or stream.value != self.value:
+        sizes = zip(self.shape, stream.shape, strict=False)
+        if (
+            stream.rank != self.rank
+            or without_ragged(stream.value) != without_ragged(self.value)
+            or any(same(promised, found) is False for promised, found in sizes)
+        ):
             raise ShapeError(
                 f"Feedback was declared as {self.type}, but is connected to {stream}: "
-                "expected the same rank and element type",
+                "expected the same shape and element type",
                 file=place.file,
                 line=place.line,
             )
         self._source = stream
         self.connected_at = place
+
+    @property
+    @override
+    def claims(self) -> tuple[Claim, ...]:
+        """What is promised of the stream beyond what its operators can tell."""
+        return _claims(self.connected, self.shape, self.place)
 
     def resolve(self) -> Stream:
         """What the feedback was connected to.
@@ -258,7 +335,6 @@ class Assumed(Stream):
 
     Attributes:
         place: where the program says so.
-        claims: dimensions that only the program knows; none where it adds nothing.
         used: an operator reads the stream under this shape.
     """
 
@@ -284,18 +360,19 @@ class Assumed(Stream):
         if len(shape) != len(stream.shape) or False in known:
             raise ShapeError(
                 f"assume says that {stream} has shape {shape_text(shape)}: expected "
-                f"{len(stream.shape)} dimensions that can be equal",
+                f"{counted(len(stream.shape), 'dimension')} that can be equal",
                 file=place.file,
                 line=place.line,
             )
-        new = [
-            Claim(stream.name, len(shape) - 1 - axis, found, assumed, place)
-            for axis, (found, assumed) in enumerate(zip(stream.shape, shape, strict=True))
-            if known[axis] is None
-        ]
-        self.claims: Final = (*getattr(stream, "claims", ()), *new)
-        self.says_nothing: Final = not new
+        self._claims: Final = _claims(stream, shape, place)
+        self.says_nothing: Final = None not in known
+        _check_alike(stream, shape, place)
         stream.node.assumed.append(self)
+
+    @property
+    @override
+    def claims(self) -> tuple[Claim, ...]:
+        return self._claims
 
     @override
     def resolve(self) -> Stream:
@@ -321,6 +398,13 @@ class LaidOut(Assumed):
             ProgramError: the stream is a feedback.
             ShapeError: the stream is of another size, or is known to have another order.
         """
+        if stream.node is None:
+            raise ProgramError(
+                f"laid_out is told the order of {stream}: expected the stream that it is "
+                "connected to",
+                file=place.file,
+                line=place.line,
+            )
         misfit = unfit(layout, stream.type)
         if misfit is not None:
             raise ShapeError(
@@ -351,3 +435,28 @@ class LaidOut(Assumed):
         super().note_reader()
         if isinstance(self._stream, Assumed):
             self._stream.note_reader()
+
+
+def _claims(stream: Stream, shape: tuple[Dim, ...], place: Place) -> tuple[Claim, ...]:
+    """Return what is claimed of ``stream`` where ``place`` says that it has ``shape``."""
+    sizes = zip(stream.shape, shape, strict=True)
+    new = [
+        Claim(stream.resolve().name, len(shape) - 1 - axis, found, assumed, place)
+        for axis, (found, assumed) in enumerate(sizes)
+        if same(found, assumed) is None
+    ]
+    return (*stream.claims, *new)
+
+
+def _check_alike(stream: Stream, shape: tuple[Dim, ...], place: Place) -> None:
+    """Refuse another size than the program says the same stream to have elsewhere."""
+    assert stream.node is not None
+    for other in stream.node.assumed:
+        sizes = zip(other.shape, shape, strict=True)
+        if other.port == stream.port and any(same(*each) is False for each in sizes):
+            raise ShapeError(
+                f"assume says that {stream} has shape {shape_text(shape)}: expected that of "
+                f"{other.place}, {shape_text(other.shape)}",
+                file=place.file,
+                line=place.line,
+            )

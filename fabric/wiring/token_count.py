@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from typing_extensions import override
+
 __all__ = ["TokenCount", "TokenPhase"]
 
 TokenPhase: TypeAlias = Literal["decode", "prefill"]
@@ -22,3 +24,7 @@ class TokenCount:
 
     count: int
     phase: TokenPhase
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.count:,} of {self.phase}"

@@ -5,22 +5,31 @@ It is what lower bounds of a run's cycles are made of, before anything runs (``l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
 
 from fabric.hardware.description import OffChipDescription
 from fabric.hardware.least_cycles import least_burst_cycles
 from fabric.telling.place import is_own
-from fabric.values.dims import Dim
+from fabric.values.dims import Dim, total
 from fabric.values.stream_type import StreamType, TileType, ValueType
+from fabric.values.totals import Totals, with_totals
 from fabric.values.value import row_bytes
 
 __all__ = ["NEEDS", "WORK_NUMBERS", "Costed", "Rates", "Work"]
 
-NEEDS: TypeAlias = Literal["all", "any", "none"]
+NEEDS: TypeAlias = Literal["all", "any", "selected", "none"]
 
-WORK_NUMBERS: Final = ("cycles", "first_cycles", "last_cycles", "bursts")
+WORK_NUMBERS: Final = (
+    "cycles",
+    "first_cycles",
+    "last_cycles",
+    "delay_cycles",
+    "pace_cycles",
+    "gathers",
+    "bursts",
+)
 """What of ``Work`` is a number, or an expression of the sizes that data decide."""
 
 
@@ -51,10 +60,19 @@ class Work:
             where no group of its inputs is empty.
         last_cycles: from when the last element of an input in ``closing`` is there, until it has
             sent the last one to each output in ``late``; where it has no outputs, until it ends.
-        needs: what its first element takes: one of ``all`` its inputs, of ``any`` one, or ``none``.
+        delay_cycles: how much later than after a hop of one cycle what it sends is visible; its
+            unit goes on, and its outputs may end, before that.
+        pace_cycles: between two elements that it sends to the same output.
+        passes: each element that it sends to one output is for another one of its first input.
+        pads: it passes so, but for what it makes up when its first input has ended.
+        gathers: for how many of its first input each element is that it sends, where no group of
+            its inputs is empty; 0 where that is not known.
+        needs: what its first element takes: one of ``all`` its inputs, of ``any`` one, of the last
+            one and any of the others where that has ``selected`` them, or ``none``.
         closing: the inputs whose last element each output in ``late`` waits for; all where None.
         late: outputs; all where None.
         sees: inputs whose end it sees before it ends its outputs; all where None.
+        holds: it sends the last element to each output in ``late`` when it has seen these ends.
         deals: each element goes to some of the outputs: what is said of all in ``late`` holds for
             one of them.
         tile: what each of its bursts moves; None where it is no client of the off-chip memory.
@@ -66,10 +84,16 @@ class Work:
     cycles: Dim = 0
     first_cycles: Dim = 0
     last_cycles: Dim = 0
+    delay_cycles: Dim = 0
+    pace_cycles: Dim = 0
+    passes: bool = False
+    pads: bool = False
+    gathers: Dim = 0
     needs: NEEDS = "all"
     closing: tuple[int, ...] | None = None
     late: tuple[int, ...] | None = None
     sees: tuple[int, ...] | None = None
+    holds: bool = False
     deals: bool = False
     tile: TileType | None = None
     bursts: Dim = 0
@@ -86,6 +110,7 @@ class Rates:
         memory: the off-chip memory.
         off_chip: what the operator does with it, as ``Operator.off_chip`` says.
         in_memory: of each input, whether all its tiles are in a memory unit.
+        totals: what several sizes are together.
     """
 
     flops_per_cycle: int
@@ -93,6 +118,11 @@ class Rates:
     memory: OffChipDescription
     off_chip: Literal["read", "write"] | None
     in_memory: tuple[bool, ...]
+    totals: Totals = field(default_factory=dict)
+
+    def together(self, streams: Iterable[StreamType]) -> Dim:
+        """Return how many elements ``streams`` have together."""
+        return with_totals(total(each.count for each in streams), self.totals)
 
     def is_ours(self, function: object) -> bool:
         """Whether ``function`` does what it says; a user's may be changed by what it overrides."""
@@ -154,6 +184,7 @@ class Rates:
             cycles=tiles.count * cycles,
             first_cycles=cycles,
             last_cycles=cycles,
+            pace_cycles=cycles,
             tile=tiles.value,
             bursts=tiles.count,
             in_memory=in_memory,

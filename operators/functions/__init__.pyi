@@ -1,9 +1,9 @@
+from .arithmetic import narrow as narrow
+from .arithmetic import wide as wide
 from .attention import AttentionScores as AttentionScores
 from .attention import MaskScores as MaskScores
 from .attention import Quotient as Quotient
 from .base import Function as Function
-from .base import narrow as narrow
-from .base import wide as wide
 from .elementwise import Add as Add
 from .elementwise import Div as Div
 from .elementwise import Exp as Exp

@@ -12,8 +12,9 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, Tile, TileType, dtype_named, same
-from operators.functions.base import Function, Shaped, narrow, wide
+from fabric import Dim, ShapeError, Tile, TileType, ValueType, dtype_named, kept_as, limits, same
+from operators.functions.arithmetic import divided, narrow, wide
+from operators.functions.base import Function, Operand, Shaped, tile_types
 from operators.functions.matmul import Matmul
 from operators.functions.product import padded, product
 
@@ -78,7 +79,7 @@ class AttentionScores(Function):
         queries, keys = inputs
         data = None
         if queries.data is not None and keys.data is not None:
-            scores = product(queries, keys, transposed=True) * _SCORES.type(self.scale)
+            scores = product(queries, keys, transposed=True) * kept_as(_SCORES).type(self.scale)
             data = padded(narrow(scores, _SCORES), queries.rows)
         return Tile(
             queries.rows,
@@ -114,6 +115,12 @@ class MaskScores(Function):
 
     operands: ClassVar = 2
     mixed_types: ClassVar[bool] = True
+
+    @override
+    def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
+        scores, mask = super().check(name, operands)
+        tile_types(name, (scores,), 1, floats=True)
+        return scores, mask
 
     @override
     def infer(self, *inputs: TileType) -> TileType:
@@ -200,5 +207,10 @@ class Quotient(Function):
         dtype = dtype_named(self.dtype)
         data = None
         if sums.data is not None and weights.data is not None:
-            data = narrow(wide(sums.data) / wide(weights.data), dtype)
+            left, right = wide(sums.data), wide(weights.data)
+            exactly = limits(dtype) is not None
+            quotients = divided(left, right) if exactly else left / right
+            data = narrow(
+                quotients, dtype, "Quotient", lambda row, col: (left[row, col], right[row, 0])
+            )
         return Tile(sums.rows, sums.cols, dtype, data, valid_rows=sums.valid_rows)

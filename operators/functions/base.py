@@ -7,45 +7,31 @@ Source: cycle counts as the authors' simulator; Streaming Tensor Programs, secti
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, TypeAlias
+from numbers import Rational
+from typing import Annotated, Any, ClassVar, TypeAlias
 
-import ml_dtypes
-import numpy as np
+from fabric import (
+    Bounds,
+    ComputeUnit,
+    Described,
+    Dim,
+    ProgramError,
+    ShapeError,
+    Tile,
+    TileType,
+    Value,
+    ValueType,
+    limits,
+)
+from operators.functions.arithmetic import Array
 
-from fabric import ComputeUnit, Described, Dim, ShapeError, Tile, TileType, Value, ValueType
-from operators.tiles.conversion import converted
-
-__all__ = ["Array", "Function", "Operand", "Shaped", "narrow", "tile_types", "wide", "wide_type"]
-
-Array: TypeAlias = np.ndarray
+__all__ = ["Array", "Function", "Operand", "Shaped", "check_flops", "tile_types"]
 
 Operand: TypeAlias = Any
 """What a function is given: each says of which types, and ``check`` sees to it."""
 
 Shaped: TypeAlias = Tile | TileType
 """What has rows and columns: integers those of a tile, dimensions those of a type."""
-
-_WIDE: Final = {
-    np.dtype(each): np.dtype(wider)
-    for each, wider in (
-        (np.float16, np.float32),
-        (ml_dtypes.bfloat16, np.float32),
-        (np.bool_, np.int64),
-        (ml_dtypes.int4, np.int64),
-        (np.int8, np.int64),
-        (np.int16, np.int64),
-        (np.int32, np.int64),
-        (np.uint8, np.int64),
-        (np.uint16, np.int64),
-        (np.uint32, np.int64),
-    )
-}
-
-_NUMBERS: Final = {
-    np.dtype(each): np.arange(256, dtype=np.uint8).view(each).astype(np.float32)
-    for each in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)
-}
-"""The numbers of an 8-bit type by their bits: looked up five times as fast as they are computed."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +45,7 @@ class Function(Described):
     Attributes:
         operands: how many it takes; None for any number.
         mixed_types: they may be tiles of different element types.
+        floats: they are floating-point numbers: integers have no exact result.
         elementwise: each number of the result is made of those in its place.
 
     Family:
@@ -69,6 +56,7 @@ class Function(Described):
 
     operands: ClassVar[int | None] = None
     mixed_types: ClassVar[bool] = False
+    floats: ClassVar[bool] = False
     elementwise: ClassVar[bool] = False
 
     def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
@@ -78,12 +66,18 @@ class Function(Described):
             ShapeError: another number, or other types.
         """
         count = self.operands or max(1, len(operands))
-        return tile_types(name, operands, count, mixed_types=self.mixed_types)
+        mixed, floats = self.mixed_types, self.floats
+        return tile_types(name, operands, count, mixed_types=mixed, floats=floats)
 
     @property
-    def fixed_cycles(self) -> int | None:
+    def fixed_cycles(self) -> Annotated[int, Bounds(0)] | None:
         """Cycles per element whatever its size; None where ``flops`` decides."""
         return None
+
+    @property
+    def roundings(self) -> Annotated[int, Bounds(0)]:
+        """How many roundings in a row a number goes through; 0 where data are only moved."""
+        return 1
 
     def infer(self, *inputs: Operand) -> ValueType:
         """Return the type of the result.
@@ -111,45 +105,33 @@ class Function(Described):
         return unit.compute(self.flops(*inputs)) if fixed is None else fixed
 
 
-def wide(data: Array) -> Array:
-    """Return ``data`` for arithmetic: small floats in 32 bits, integers in 64."""
-    wider = _WIDE.get(data.dtype)
-    if wider is not None:
-        return data.astype(wider)
-    numbers = _NUMBERS.get(data.dtype)
-    return data if numbers is None else numbers.take(data.view(np.uint8))
-
-
-def wide_type(dtype: np.dtype) -> np.dtype:
-    """Return the element type that ``wide`` gives."""
-    if dtype in _NUMBERS:
-        return np.dtype(np.float32)
-    return _WIDE.get(dtype, dtype)
-
-
-def narrow(data: Array, dtype: np.dtype) -> Array:
-    """Return a result rounded to the element type of its tile.
+def check_flops(function: Described, flops: object) -> None:
+    """Refuse what ``function`` says its operations are where that is no number of them.
 
     Raises:
-        ValueError: that is a type of integers or booleans, and it does not hold a value.
+        ProgramError: a whole sentence, the place is added later.
     """
-    if data.dtype == dtype:
-        return data
-    if dtype.kind not in "biu":
-        return data.astype(dtype)
-    try:
-        return converted(data, dtype)
-    except ValueError as error:
-        raise ValueError(f"a result has {error}: expected values that the type holds") from error
+    # Sizes are fractions where they are means.
+    if flops < 0 if isinstance(flops, Rational) else not hasattr(flops, "free_symbols"):
+        raise ProgramError(
+            f"{type(function).__name__}.flops returns {flops!r}: expected an integer of at least "
+            "0, or an expression of symbols"
+        )
 
 
 def tile_types(
-    name: str, values: tuple[ValueType, ...], count: int, *, mixed_types: bool = False
+    name: str,
+    values: tuple[ValueType, ...],
+    count: int,
+    *,
+    mixed_types: bool = False,
+    floats: bool = False,
 ) -> tuple[TileType, ...]:
     """Return ``values`` as tile types, of one element type unless ``mixed_types``.
 
     Raises:
-        ShapeError: another number of inputs, something else than tiles, or mixed element types.
+        ShapeError: another number of inputs, something else than tiles, mixed element types, or
+            whole numbers where ``floats`` are needed.
     """
     tiles = tuple([value for value in values if isinstance(value, TileType)])
     if len(tiles) != count or len(values) != count:
@@ -159,4 +141,7 @@ def tile_types(
     if not mixed_types and count > 1 and len({tile.dtype for tile in tiles}) > 1:
         found = ", ".join(map(str, tiles))
         raise ShapeError(f"{name} is given {found}: expected one element type")
+    for tile in tiles if floats else ():
+        if limits(tile.dtype) is not None:
+            raise ShapeError(f"{name} is given {tile}: expected floating-point numbers")
     return tiles

@@ -8,9 +8,10 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, Tile, TileType
-from operators.functions.base import Array, Function, Shaped, wide
-from operators.functions.steps import Shape, Step
+from fabric import Dim, ShapeError, Tile, TileType, kept_as
+from operators.functions.arithmetic import wide
+from operators.functions.base import Array, Function, Shaped
+from operators.functions.steps import Cut, Joined, Placed, Shape, Step
 
 __all__ = ["Chain", "shapes"]
 
@@ -32,10 +33,19 @@ class Chain(Function):
     count: int
     steps: tuple[Step, ...]
 
+    @property
+    @override
+    def roundings(self) -> int:
+        so_far = [0] * self.count
+        for step in self.steps:
+            rounds = not isinstance(step, Cut | Joined | Placed)
+            so_far.append(max((so_far[each] for each in step.arrays), default=0) + rounds)
+        return so_far[-1]
+
     @override
     def infer(self, *inputs: TileType) -> TileType:
         if len(inputs) != self.count:
-            raise ShapeError(f"Chain is given {len(inputs)} tiles: expected {self.count}")
+            raise ShapeError(f"Chain: number of tiles is {len(inputs)}: expected {self.count}")
         rows, cols = self._shapes(inputs)[-1]
         return TileType(rows, cols, self.steps[-1].dtype)
 
@@ -52,7 +62,7 @@ class Chain(Function):
         dtype = self.steps[-1].dtype
         data = self._computed(inputs)
         if data is not None:
-            data = data.astype(dtype)
+            data = data.astype(kept_as(dtype))
         valid = max((each.valid_rows for each in inputs if each.rows == rows), default=rows)
         return Tile(rows, cols, dtype, data, valid_rows=valid)
 

@@ -33,7 +33,9 @@ class TopPlaces(Step):
     def shape(self, *shapes: Shape) -> Shape:
         ((rows, cols),) = shapes
         if isinstance(cols, int) and self.k > cols:
-            raise ShapeError(f"the {self.k} largest of {cols} numbers: expected at most {cols}")
+            raise ShapeError(
+                f"the {self.k} largest in rows of length {cols}: expected at most {cols}"
+            )
         return rows, self.k
 
     @override

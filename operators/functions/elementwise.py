@@ -9,13 +9,15 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import Dim, ShapeError, Tile, TileType, same
-from operators.functions.base import Array, Function, Shaped, narrow, wide
+from operators.functions.arithmetic import divided, narrow, plus, times, wide
+from operators.functions.base import Array, Function, Shaped
 
 __all__ = ["Add", "Div", "Exp", "Maximum", "Mul", "SiLU"]
 
 
 class _Unary(Function):
     operands: ClassVar = 1
+    floats: ClassVar[bool] = True
     elementwise: ClassVar = True
     flops_per_element: ClassVar[int]
 
@@ -117,7 +119,15 @@ class _Binary(Function):
         a, b = inputs
         data = None
         if a.data is not None and b.data is not None:
-            data = narrow(self.compute(wide(a.data), wide(b.data)), a.dtype)
+            left, right = wide(a.data), wide(b.data)
+
+            def of(row: int, col: int) -> tuple[Array, ...]:
+                return tuple(
+                    each[min(row, len(each) - 1), min(col, each.shape[1] - 1)]
+                    for each in (left, right)
+                )
+
+            data = narrow(self.compute(left, right), a.dtype, type(self).__name__, of)
         if a.rows == b.rows:
             valid_rows = max(a.valid_rows, b.valid_rows)
         else:
@@ -160,8 +170,7 @@ class Add(_Binary):
 
     @override
     def compute(self, left: Array, right: Array) -> Array:
-        result: Array = left + right
-        return result
+        return plus(left, right)
 
 
 @dataclass(frozen=True)
@@ -184,13 +193,12 @@ class Mul(_Binary):
 
     @override
     def compute(self, left: Array, right: Array) -> Array:
-        result: Array = left * right
-        return result
+        return times(left, right)
 
 
 @dataclass(frozen=True)
 class Div(_Binary):
-    """``a / b``, one operation an element of the result.
+    """``a / b``, one operation an element of the result; of integers one that has no fraction.
 
     Shapes:
         a, b: R x C, where either may have 1 row or 1 column; result: R x C.
@@ -208,8 +216,7 @@ class Div(_Binary):
 
     @override
     def compute(self, left: Array, right: Array) -> Array:
-        result: Array = left / right
-        return result
+        return divided(left, right)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from operators.functions.arithmetic import is_whole
+
 __all__ = ["largest_places"]
 
 _Pair: TypeAlias = tuple[float, int]
@@ -35,7 +37,12 @@ def largest_places(numbers: np.ndarray, count: int, *, largest: bool = True) -> 
         largest: the smallest ones where not.
     """
     cols = numbers.shape[1]
-    keys = np.where(np.isnan(numbers), np.inf, numbers) * (-1 if largest else 1)
+    if is_whole(numbers):
+        # The order turned round, of every integer: that of -2 ** 63 is 2 ** 63 - 1.
+        keys, no_number = ~numbers if largest else numbers, np.zeros(numbers.shape, bool)
+    else:
+        no_number = np.isnan(numbers)
+        keys = np.where(no_number, np.inf, numbers) * (-1 if largest else 1)
     order: NDArray[np.int64] = np.argsort(keys, axis=1, kind="stable")
     ahead = np.take_along_axis(keys, order[:, : count + 1], axis=1)
     result = order[:, :count].copy()
@@ -43,8 +50,8 @@ def largest_places(numbers: np.ndarray, count: int, *, largest: bool = True) -> 
         return result
     tied = (ahead[:, 1:] == ahead[:, :-1]).any(axis=1)
     before = _larger if largest else _smaller
-    for row in np.flatnonzero(tied | np.isnan(numbers).any(axis=1)).tolist():
-        pairs = [(float(number), place) for place, number in enumerate(numbers[row].tolist())]
+    for row in np.flatnonzero(tied | no_number.any(axis=1)).tolist():
+        pairs = [(number, place) for place, number in enumerate(numbers[row].tolist())]
         _arrange(pairs, count, before)
         result[row] = [place for _, place in pairs[:count]]
     return result

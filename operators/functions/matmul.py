@@ -8,11 +8,21 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, Tile, TileType, ValueType, row_bytes, same
-from operators.functions.base import Function, Operand, Shaped, narrow, tile_types, wide_type
+from fabric import (
+    Dim,
+    ShapeError,
+    Tile,
+    TileType,
+    ValueType,
+    holds_integers,
+    kept_as,
+    row_bytes,
+    same,
+)
+from operators.functions.arithmetic import narrow, wide_type
+from operators.functions.base import Array, Function, Operand, Shaped, tile_types
 from operators.functions.product import padded, product, summed
 from operators.functions.reduction import Reduction, State
-from operators.tiles.conversion import holds_integers
 
 __all__ = ["Matmul", "MatmulSum"]
 
@@ -84,8 +94,13 @@ class Matmul(Function):
         a, b = inputs
         data, dtype = None, wide_type(a.dtype) if self.unrounded else a.dtype
         if a.data is not None and b.data is not None:
-            result = narrow(product(a, b, transposed=self.transposed), dtype)
-            data = padded(result, a.rows)
+            left, right = a.data, b.data.T if self.transposed else b.data
+
+            def of(row: int, col: int) -> tuple[Array, Array]:
+                return left[row], right[:, col]
+
+            result = product(a, b, transposed=self.transposed)
+            data = padded(narrow(result, dtype, "Matmul", of), a.rows)
         cols, valid_cols = (b.rows, b.valid_rows) if self.transposed else (b.cols, b.valid_cols)
         return Tile(a.rows, cols, dtype, data, valid_rows=a.valid_rows, valid_cols=valid_cols)
 
@@ -177,10 +192,10 @@ class MatmulSum(Reduction):
         if state is None:
             rows = result.rows if isinstance(result.rows, int) else 0
             cols = result.cols if isinstance(result.cols, int) else 0
-            empty = np.zeros((rows, cols), result.dtype) if functional else None
+            empty = np.zeros((rows, cols), kept_as(result.dtype)) if functional else None
             return Tile(rows, cols, result.dtype, empty)
         rows, cols, valid_rows, total = state
-        data = None if total is None else padded(narrow(total, result.dtype), rows)
+        data = None if total is None else padded(narrow(total, result.dtype, "MatmulSum"), rows)
         return Tile(rows, cols, result.dtype, data, valid_rows=valid_rows)
 
 

@@ -13,6 +13,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from operators.functions.arithmetic import is_whole
+
 __all__ = ["NUMBERS", "NumberFunction"]
 
 Array = np.ndarray
@@ -24,20 +26,23 @@ class NumberFunction(NamedTuple):
     Attributes:
         function: of arrays in 32 bits or more, element by element.
         flops: operations an element.
+        bits: of the largest magnitude on the way, given those of whole arguments; None of a
+            function that does not give whole numbers of these.
     """
 
     function: Callable[..., Any]
     flops: int
+    bits: Callable[..., int] | None = None
 
 
 _TRANSCENDENTAL: Final = 4
 _ERF: Final = np.frompyfunc(math.erf, 1, 1)
-_ROOT_2_OVER_PI: Final = np.float32(math.sqrt(2 / math.pi))
-_ROOT_HALF: Final = np.float32(math.sqrt(0.5))
+_ROOT_2_OVER_PI: Final = math.sqrt(2 / math.pi)
+_ROOT_HALF: Final = math.sqrt(0.5)
 
 
 def _erf(x: Array) -> Array:
-    return np.asarray(_ERF(np.asarray(x, np.float64)), np.float32)
+    return np.asarray(_ERF(np.asarray(x, np.float64)), np.result_type(x, np.float32))
 
 
 def _sigmoid(x: Array) -> Array:
@@ -46,13 +51,13 @@ def _sigmoid(x: Array) -> Array:
 
 
 def _gelu(x: Array) -> Array:
-    found: Array = np.float32(0.5) * x * (1 + _erf(x * _ROOT_HALF))
+    found: Array = 0.5 * x * (1 + _erf(x * _ROOT_HALF))
     return found
 
 
 def _tanh_gelu(x: Array) -> Array:
-    inner = _ROOT_2_OVER_PI * (x + np.float32(0.044715) * (x * x * x))
-    found: Array = np.float32(0.5) * x * (1 + np.tanh(inner))
+    inner = _ROOT_2_OVER_PI * (x + 0.044715 * (x * x * x))
+    found: Array = 0.5 * x * (1 + np.tanh(inner))
     return found
 
 
@@ -66,6 +71,34 @@ def _power(x: Array, exponent: Array) -> Array:
     square = np.ndim(exponent) == 0 and exponent == 2
     found: Array = x * x if square else np.power(x, exponent)
     return found
+
+
+def _widest(*bits: int) -> int:
+    return max(bits)
+
+
+def _one_more(*bits: int) -> int:
+    return max(bits) + 1
+
+
+def _together(*bits: int) -> int:
+    return sum(bits)
+
+
+def _scaled(x: int, y: int, factor: int) -> int:
+    return max(x, y + factor) + 1
+
+
+def _raised(x: int, exponent: int) -> int:
+    return x << min(exponent, 64)
+
+
+def _floor(x: Array) -> Array:
+    return x if is_whole(x) else np.asarray(np.floor(x))
+
+
+def _round(x: Array) -> Array:
+    return x if is_whole(x) else np.asarray(np.rint(x))
 
 
 def _where(condition: Array, x: Array, y: Array) -> Array:
@@ -90,59 +123,59 @@ def _elu(x: Array, alpha: Array) -> Array:
 
 
 def _hard_sigmoid(x: Array) -> Array:
-    found: Array = np.minimum(np.maximum(x + 3, 0), 6) / np.float32(6)
+    found: Array = np.minimum(np.maximum(x + 3, 0), 6) / 6
     return found
 
 
 NUMBERS: Final[dict[str, NumberFunction]] = {
-    "abs": NumberFunction(np.abs, 1),
-    "add": NumberFunction(np.add, 1),
-    "add_scaled": NumberFunction(lambda x, y, factor: x + y * factor, 2),
-    "and": NumberFunction(np.logical_and, 1),
-    "clamp": NumberFunction(_clamp, 2),
-    "copy": NumberFunction(np.asarray, 0),
+    "abs": NumberFunction(np.abs, 1, _widest),
+    "add": NumberFunction(np.add, 1, _one_more),
+    "add_scaled": NumberFunction(lambda x, y, factor: x + y * factor, 2, _scaled),
+    "and": NumberFunction(lambda x, y: (x != 0) & (y != 0), 1, _widest),
+    "clamp": NumberFunction(_clamp, 2, _widest),
+    "copy": NumberFunction(np.asarray, 0, _widest),
     "cos": NumberFunction(np.cos, _TRANSCENDENTAL),
     "div": NumberFunction(np.divide, 1),
     "elu": NumberFunction(_elu, 9),
-    "eq": NumberFunction(np.equal, 1),
+    "eq": NumberFunction(np.equal, 1, _widest),
     "erf": NumberFunction(_erf, 2 * _TRANSCENDENTAL),
     "exp": NumberFunction(np.exp, _TRANSCENDENTAL),
     "expm1": NumberFunction(np.expm1, _TRANSCENDENTAL + 1),
-    "floor": NumberFunction(np.floor, 1),
-    "ge": NumberFunction(np.greater_equal, 1),
+    "floor": NumberFunction(_floor, 1, _widest),
+    "ge": NumberFunction(np.greater_equal, 1, _widest),
     "gelu": NumberFunction(_gelu, 2 * _TRANSCENDENTAL + 4),
     "gelu_tanh": NumberFunction(_tanh_gelu, 2 * _TRANSCENDENTAL + 8),
-    "gt": NumberFunction(np.greater, 1),
+    "gt": NumberFunction(np.greater, 1, _widest),
     "hardsigmoid": NumberFunction(_hard_sigmoid, 4),
     "hardswish": NumberFunction(lambda x: x * _hard_sigmoid(x), 5),
-    "le": NumberFunction(np.less_equal, 1),
+    "le": NumberFunction(np.less_equal, 1, _widest),
     "leaky_relu": NumberFunction(_leaky, 3),
     "log": NumberFunction(np.log, _TRANSCENDENTAL),
     "log1p": NumberFunction(np.log1p, _TRANSCENDENTAL + 1),
     "log2": NumberFunction(np.log2, _TRANSCENDENTAL),
-    "lt": NumberFunction(np.less, 1),
-    "maximum": NumberFunction(np.maximum, 1),
-    "minimum": NumberFunction(np.minimum, 1),
-    "mul": NumberFunction(np.multiply, 1),
-    "ne": NumberFunction(np.not_equal, 1),
-    "neg": NumberFunction(_negative, 1),
-    "not": NumberFunction(np.logical_not, 1),
-    "or": NumberFunction(np.logical_or, 1),
-    "pow": NumberFunction(_power, 2 * _TRANSCENDENTAL + 1),
+    "lt": NumberFunction(np.less, 1, _widest),
+    "maximum": NumberFunction(np.maximum, 1, _widest),
+    "minimum": NumberFunction(np.minimum, 1, _widest),
+    "mul": NumberFunction(np.multiply, 1, _together),
+    "ne": NumberFunction(np.not_equal, 1, _widest),
+    "neg": NumberFunction(_negative, 1, _widest),
+    "not": NumberFunction(lambda x: x == 0, 1, _widest),
+    "or": NumberFunction(lambda x, y: (x != 0) | (y != 0), 1, _widest),
+    "pow": NumberFunction(_power, 2 * _TRANSCENDENTAL + 1, _raised),
     "reciprocal": NumberFunction(lambda x: 1 / x, 1),
-    "relu": NumberFunction(lambda x: np.maximum(x, 0), 1),
-    "round": NumberFunction(np.rint, 1),
+    "relu": NumberFunction(lambda x: np.maximum(x, 0), 1, _widest),
+    "round": NumberFunction(_round, 1, _widest),
     "rsqrt": NumberFunction(lambda x: 1 / np.sqrt(x), 2),
     "sigmoid": NumberFunction(_sigmoid, _TRANSCENDENTAL + 3),
-    "sign": NumberFunction(np.sign, 1),
+    "sign": NumberFunction(np.sign, 1, _widest),
     "silu": NumberFunction(lambda x: x / (1 + np.exp(-x)), _TRANSCENDENTAL + 4),
     "sin": NumberFunction(np.sin, _TRANSCENDENTAL),
     "softplus": NumberFunction(_softplus, 2 * _TRANSCENDENTAL + 5),
     "sqrt": NumberFunction(np.sqrt, 1),
-    "square": NumberFunction(np.square, 1),
-    "sub": NumberFunction(np.subtract, 1),
-    "sub_scaled": NumberFunction(lambda x, y, factor: x - y * factor, 2),
+    "square": NumberFunction(np.square, 1, lambda x: 2 * x),
+    "sub": NumberFunction(np.subtract, 1, _one_more),
+    "sub_scaled": NumberFunction(lambda x, y, factor: x - y * factor, 2, _scaled),
     "tanh": NumberFunction(np.tanh, 2 * _TRANSCENDENTAL),
-    "where": NumberFunction(_where, 1),
+    "where": NumberFunction(_where, 1, _widest),
 }
 """The functions; arguments are arrays that are broadcast."""

@@ -10,16 +10,14 @@ from typing import Final
 
 import numpy as np
 
-from fabric import Tile
-from operators.functions.base import Array, wide
+from fabric import Tile, limits
+from operators.functions.arithmetic import is_whole, largest, plus, roomy, wide
+from operators.functions.base import Array
 
 __all__ = ["padded", "product", "summed"]
 
 _EXACT: Final = 2**53
 """Up to here float64 has every integer."""
-
-_WHOLE: Final = "biu"
-"""Kinds of numpy's types that hold whole numbers only."""
 
 
 def product(a: Tile, b: Tile, *, transposed: bool = False) -> Array:
@@ -33,10 +31,11 @@ def product(a: Tile, b: Tile, *, transposed: bool = False) -> Array:
     weights = b.dtype != a.dtype and left.dtype.kind == "f"
     exact = weights or left.dtype == np.float64
     right = right.astype(left.dtype) if exact else wide(right)
+    left, right = roomy(largest(left) * largest(right) * len(right), left, right)
     result: Array = left @ right
-    if left.dtype == np.float64 and a.dtype.kind in _WHOLE:
+    if left.dtype == np.float64 and limits(a.dtype) is not None:
         result = result.astype(np.int64)
-    if len(left) < a.rows and not np.isfinite(result).all():
+    if len(left) < a.rows and not (is_whole(result) or np.isfinite(result).all()):
         # An infinity or a NaN of b is seen in every row, and makes a NaN of a row of zeros.
         assert a.data is not None
         result = wide(a.data) @ right
@@ -46,10 +45,9 @@ def product(a: Tile, b: Tile, *, transposed: bool = False) -> Array:
 def summed(total: Array, more: Array) -> Array:
     """Return the sum of products."""
     if len(total) == len(more):
-        return np.asarray(total + more)
-    short, result = (total, more.copy()) if len(total) < len(more) else (more, total.copy())
-    result[: len(short)] += short
-    return result
+        return plus(total, more)
+    short, long = (total, more) if len(total) < len(more) else (more, total)
+    return np.concatenate([plus(long[: len(short)], short), long[len(short) :]])
 
 
 def padded(result: Array, rows: int) -> Array:
@@ -69,7 +67,7 @@ def _factor(tile: Tile) -> Array:
     if 0 < valid < tile.rows and not wide(data[valid:]).any():
         data = data[:valid]
     bits = 8 * tile.dtype.itemsize
-    if tile.dtype.kind in _WHOLE and bits <= 16 and tile.cols << 2 * bits <= _EXACT:
+    if limits(tile.dtype) is not None and bits <= 16 and tile.cols << 2 * bits <= _EXACT:
         # numpy multiplies integers without BLAS, ten times as slowly.
         return data.astype(np.float64)
     return wide(data)

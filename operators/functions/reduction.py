@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
-from fabric import ComputeUnit, Described, Dim, Layout, Loop, Value, ValueType
+from fabric import Bounds, ComputeUnit, Described, Dim, Layout, Loop, Value, ValueType
 from operators.functions.base import Operand, tile_types
 
 __all__ = ["Reduction", "State"]
@@ -24,6 +24,7 @@ class Reduction(Described):
 
     Attributes:
         operands: how many it takes; None for any number.
+        floats: they are floating-point numbers: integers have no exact result.
 
     Family:
         Functions of Accum and Scan.
@@ -38,6 +39,7 @@ class Reduction(Described):
     )
 
     operands: ClassVar[int | None] = None
+    floats: ClassVar[bool] = False
 
     def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
         """Return the types of the operands, which are those that ``name`` can take.
@@ -45,10 +47,11 @@ class Reduction(Described):
         Raises:
             ShapeError: another number, or other types.
         """
-        return tile_types(name, operands, self.operands or max(1, len(operands)))
+        count = self.operands or max(1, len(operands))
+        return tile_types(name, operands, count, floats=self.floats)
 
     @property
-    def fixed_cycles(self) -> int | None:
+    def fixed_cycles(self) -> Annotated[int, Bounds(0)] | None:
         """Cycles per element whatever its size; None where ``flops`` decides."""
         return None
 
@@ -56,6 +59,11 @@ class Reduction(Described):
     def keeps_placement(self) -> bool:
         """The result is where the inputs were (the flag ``in_memory``), not where Accum says."""
         return False
+
+    @property
+    def roundings(self) -> Annotated[int, Bounds(0)]:
+        """How many roundings in a row a number goes through; 0 where data are only moved."""
+        return 1
 
     def infer(self, group: Dim, *inputs: Operand) -> ValueType:
         """Return the type of the result for groups of ``group`` elements.

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, Layout, Loop, Tile, TileType
+from fabric import Dim, Layout, Loop, Tile, TileType, kept_as
 from operators.functions.base import Shaped
 from operators.functions.reduction import Reduction, State
 
@@ -23,6 +23,11 @@ class _Retile(Reduction):
     """
 
     operands: ClassVar = 1
+
+    @property
+    @override
+    def roundings(self) -> int:
+        return 0
 
     @property
     @override
@@ -97,7 +102,7 @@ class RetileRow(_Retile):
     def finish(self, state: State, result: TileType, functional: bool) -> Tile:
         if not state:
             cols = result.cols if isinstance(result.cols, int) else 0
-            empty = np.zeros((0, cols), result.dtype) if functional else None
+            empty = np.zeros((0, cols), kept_as(result.dtype)) if functional else None
             return Tile(0, cols, result.dtype, empty)
         return Tile(
             sum(tile.rows for tile in state),
@@ -151,7 +156,7 @@ class RetileCol(_Retile):
     def finish(self, state: State, result: TileType, functional: bool) -> Tile:
         if not state:
             rows = result.rows if isinstance(result.rows, int) else 0
-            empty = np.zeros((rows, 0), result.dtype) if functional else None
+            empty = np.zeros((rows, 0), kept_as(result.dtype)) if functional else None
             return Tile(rows, 0, result.dtype, empty)
         return Tile(
             state[0].rows,

@@ -14,6 +14,7 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import Dim
+from operators.functions.arithmetic import largest, roomy
 from operators.functions.base import Array
 from operators.functions.steps import Shape, Step
 
@@ -83,10 +84,20 @@ class Reduced(_Reducing):
         results, of = self.counts(shapes)
         return results * (of + (self.name == "mean"))
 
+    @property
+    @override
+    def called(self) -> str:
+        return self.name
+
     @override
     def compute(self, *values: Array) -> Array:
         (x,) = values
-        result: Array = _REDUCING[self.name](self.gathered(x), axis=1)
+        numbers = self.gathered(x)
+        if self.name in {"prod", "sum"}:
+            bits, count = largest(numbers).bit_length(), numbers.shape[1]
+            bits = bits * count if self.name == "prod" else bits + count.bit_length()
+            (numbers,) = roomy(1 << min(bits, 64), numbers)
+        result: Array = _REDUCING[self.name](numbers, axis=1)
         return result.reshape(_sizes(self, x))
 
 
@@ -112,7 +123,7 @@ class Variance(_Reducing):
         (x,) = values
         numbers = self.gathered(x)
         centred = numbers - numbers.mean(axis=1, keepdims=True)
-        divisor = np.float32(max(0.0, numbers.shape[1] - self.correction))
+        divisor = max(0.0, numbers.shape[1] - self.correction)
         result: Array = (centred * centred).sum(axis=1) / divisor
         return (np.sqrt(result) if self.root else result).reshape(_sizes(self, x))
 
@@ -178,7 +189,7 @@ class RMSNorm(Step):
     def compute(self, *values: Array) -> Array:
         x, *weights = values
         mean = (x * x).mean(axis=-1, keepdims=True)
-        result: Array = x * (1 / np.sqrt(mean + np.float32(self.eps)))
+        result: Array = x * (1 / np.sqrt(mean + self.eps))
         return result * weights[0] if weights else result
 
 
@@ -210,7 +221,7 @@ class LayerNorm(Step):
         x, *others = values
         centred = x - x.mean(axis=-1, keepdims=True)
         variance = (centred * centred).mean(axis=-1, keepdims=True)
-        result: Array = centred * (1 / np.sqrt(variance + np.float32(self.eps)))
+        result: Array = centred * (1 / np.sqrt(variance + self.eps))
         if self.has_weight:
             weight, *others = others
             result = result * weight

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-# Any: ml_dtypes has no types.
-from typing import Any, ClassVar
-
-import ml_dtypes
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, Tile, TileType, same
-from operators.functions.base import Array, Function, Shaped, narrow, wide
+from fabric import Dim, ShapeError, Tile, TileType, kept_as, limits, same
+from operators.functions.arithmetic import narrow, total, wide
+from operators.functions.base import Array, Function, Shaped
 from operators.tiles.integers import INTEGER, count_in, integer, is_integer
 
 __all__ = ["CacheWriteAddress", "PadRows", "RowAppend", "RowMaximum", "RowSum", "SetOffset"]
@@ -36,7 +34,9 @@ class _RowWise(Function):
         (x,) = inputs
         data = None
         if x.data is not None:
-            data = narrow(self.compute(wide(x.data[:, : x.valid_cols]), x), x.dtype)
+            valid = x.data[:, : x.valid_cols]
+            result = self.compute(wide(valid), x)
+            data = narrow(result, x.dtype, type(self).__name__, lambda row, _: (valid[row],))
         return Tile(x.rows, 1, x.dtype, data, valid_rows=x.valid_rows)
 
     def compute(self, data: Array, tile: Tile) -> Array:
@@ -63,8 +63,7 @@ class RowSum(_RowWise):
 
     @override
     def compute(self, data: Array, tile: Tile) -> Array:
-        result: Array = data.sum(axis=1, keepdims=True)
-        return result
+        return total(data)
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,8 @@ class RowMaximum(_RowWise):
 
     @override
     def compute(self, data: Array, tile: Tile) -> Array:
-        lowest = -np.inf if data.dtype.kind == "f" else _lowest(tile.dtype)
+        ends = limits(tile.dtype)
+        lowest = -np.inf if ends is None else ends[0]
         result: Array = data.max(axis=1, keepdims=True, initial=lowest)
         return result
 
@@ -97,6 +97,11 @@ class _Bookkeeping(Function):
 
     operands: ClassVar = 2
     mixed_types: ClassVar[bool] = True
+
+    @property
+    @override
+    def roundings(self) -> int:
+        return 0
 
     @property
     @override
@@ -141,7 +146,8 @@ class SetOffset(_Bookkeeping):
         valid_rows = count_in(offset, "SetOffset's offset")
         if valid_rows > tile.rows:
             raise ValueError(
-                f"SetOffset of {valid_rows} on a tile of {tile.rows} rows: expected at most as many"
+                f"SetOffset of {valid_rows} on a tile of {tile.rows}x{tile.cols}: expected at "
+                f"most as many rows"
             )
         return Tile(
             tile.rows,
@@ -183,17 +189,17 @@ class PadRows(_Bookkeeping):
     def infer(self, *inputs: TileType) -> TileType:
         (tile,) = inputs
         if isinstance(tile.rows, int) and tile.rows > self.rows:
-            raise ShapeError(f"PadRows makes {self.rows} rows of {tile}: expected at least as many")
+            raise ShapeError(f"PadRows({self.rows}) is given {tile}: expected no more rows")
         return TileType(self.rows, tile.cols, tile.dtype)
 
     @override
     def apply(self, *inputs: Tile) -> Tile:
         (tile,) = inputs
         if tile.rows > self.rows:
-            raise ValueError(f"PadRows makes {self.rows} rows of {tile}: expected at least as many")
+            raise ValueError(f"PadRows({self.rows}) is given {tile}: expected no more rows")
         data = None
         if tile.data is not None:
-            data = np.zeros((self.rows, tile.cols), tile.dtype)
+            data = np.zeros((self.rows, tile.cols), kept_as(tile.dtype))
             data[: tile.rows] = tile.data
         return Tile(
             self.rows,
@@ -240,8 +246,8 @@ class RowAppend(_Bookkeeping):
         valid_rows = first + rows.rows
         if valid_rows > tile.rows:
             raise ValueError(
-                f"RowAppend of {rows.rows} rows to {first} valid ones in a tile of {tile.rows}: "
-                "expected room for them"
+                f"RowAppend of {rows.rows}x{rows.cols} behind row {first} of a tile of "
+                f"{tile.rows}x{tile.cols}: expected room for it"
             )
         data = tile.data
         if data is not None and rows.data is not None:
@@ -300,8 +306,3 @@ class CacheWriteAddress(_Bookkeeping):
         if not length:
             raise ValueError(f"request {request} has no tiles: expected at least 1 to write to")
         return integer(request * self.stride + length - 1)
-
-
-def _lowest(dtype: np.dtype) -> int:
-    info: Any = vars(ml_dtypes)["iinfo"](dtype)  # it has no annotations
-    return int(info.min)

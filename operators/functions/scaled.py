@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, Tile, TileType, same
-from operators.functions.base import Function, Shaped, narrow, wide
+from fabric import (
+    Dim,
+    ShapeError,
+    Tile,
+    TileType,
+    ValueType,
+    dtype_named,
+    kept_as,
+    limits,
+    same,
+)
+from operators.functions.arithmetic import narrow, plus, times, wide
+from operators.functions.base import Array, Function, Operand, Shaped
 
 __all__ = ["LeadingCols", "ScaledAdd"]
+
+_FLOAT32: Final = dtype_named("float32")
 
 
 @dataclass(frozen=True)
 class ScaledAdd(Function):
     """``alpha * x + beta * y``, rounded once, to the element type of ``y``.
+
+    Where that is a type of integers, ``x`` and the factors are whole numbers, too.
 
     Shapes:
         x: R x C; y: R x C, with 1 row or 1 column where it is repeated; result: R x C.
@@ -49,6 +64,17 @@ class ScaledAdd(Function):
     beta: float = 1.0
 
     @override
+    def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
+        x, y = super().check(name, operands)
+        whole = float(self.alpha).is_integer() and float(self.beta).is_integer()
+        if limits(y.dtype) is not None and (limits(x.dtype) is None or not whole):
+            raise ShapeError(
+                f"{name} gives {self.alpha:g} * {x} + {self.beta:g} * {y}: expected whole numbers "
+                "and factors for a whole result"
+            )
+        return x, y
+
+    @override
     def infer(self, *inputs: TileType) -> TileType:
         x, y = inputs
         if any(
@@ -70,11 +96,21 @@ class ScaledAdd(Function):
         x, y = inputs
         data = None
         if x.data is not None and y.data is not None:
-            alpha, beta = np.float32(self.alpha), np.float32(self.beta)
-            left, right = wide(x.data), wide(y.data)
-            left = left if alpha == 1 else alpha * left
-            data = narrow(left + (right if beta == 1 else beta * right), y.dtype)
+            whole = limits(y.dtype) is not None
+            left, right = (
+                _scaled(factor, wide(data), whole=whole)
+                for factor, data in ((self.alpha, x.data), (self.beta, y.data))
+            )
+            data = narrow(plus(left, right), y.dtype, "ScaledAdd")
         return Tile(x.rows, x.cols, y.dtype, data, valid_rows=x.valid_rows, valid_cols=x.valid_cols)
+
+
+def _scaled(factor: float, data: Array, *, whole: bool) -> Array:
+    if factor == 1:
+        return data
+    return times(
+        wide(np.asarray(int(factor))) if whole else np.asarray(factor, kept_as(_FLOAT32)), data
+    )
 
 
 @dataclass(frozen=True)
@@ -101,12 +137,17 @@ class LeadingCols(Function):
 
     cols: int
 
+    @property
+    @override
+    def roundings(self) -> int:
+        return 0
+
     @override
     def infer(self, *inputs: TileType) -> TileType:
         (x,) = inputs
         if self.cols < 1 or (isinstance(x.cols, int) and self.cols > x.cols):
             raise ShapeError(
-                f"LeadingCols takes {self.cols} columns of {x}: expected at least 1, and no more "
+                f"LeadingCols({self.cols}) is given {x}: expected at least 1, and no more "
                 "than there are"
             )
         return TileType(x.rows, self.cols, x.dtype)

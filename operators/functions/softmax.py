@@ -7,16 +7,20 @@ is ever held as a whole. ``programs/ragged_attention.py`` shows them at work.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, Tile, TileType, TupleType, ValueType
-from operators.functions.base import Array, Function, Operand, Shaped, narrow, tile_types, wide
+from fabric import Dim, ShapeError, Tile, TileType, TupleType, ValueType, dtype_named, kept_as
+from operators.functions.arithmetic import narrow, wide
+from operators.functions.base import Array, Function, Operand, Shaped, tile_types
 from operators.functions.reduction import Reduction, State
 
 __all__ = ["RescaledSum", "RunningMaximum", "ShiftedExp"]
+
+_SUMS: Final = dtype_named("float32")
+"""Sums are kept so until they are emitted."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class RunningMaximum(Reduction):
     """
 
     operands: ClassVar = 1
+    floats: ClassVar[bool] = True
 
     @override
     def infer(self, group: Dim, *inputs: TileType) -> TupleType:
@@ -78,7 +83,7 @@ class RunningMaximum(Reduction):
         assert isinstance(column, TileType)
         if state is None:
             rows = column.rows if isinstance(column.rows, int) else 0
-            start = (np.full((rows, 1), number, np.float32) for number in (-np.inf, 0))
+            start = (np.full((rows, 1), number) for number in (-np.inf, 0))
             return tuple(
                 Tile(rows, 1, column.dtype, narrow(data, column.dtype) if functional else None)
                 for data in start
@@ -115,6 +120,7 @@ class ShiftedExp(Function):
     """
 
     operands: ClassVar = 3
+    floats: ClassVar[bool] = True
 
     @override
     def infer(self, *inputs: TileType) -> TileType:
@@ -182,7 +188,7 @@ class RescaledSum(Reduction):
     def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
         tiles = tile_types(name, operands, 4, mixed_types=True)
         weights, _, *columns = tiles
-        tile_types(name, (weights, *columns), 3)
+        tile_types(name, (weights, *columns), 3, floats=True)
         return tiles
 
     @override
@@ -205,7 +211,8 @@ class RescaledSum(Reduction):
         total, weight = result.items
         assert isinstance(total, TileType)
         assert isinstance(weight, TileType)
-        return np.zeros((total.rows, total.cols), np.float32), np.zeros((total.rows, 1), np.float32)
+        dtype = kept_as(_SUMS)
+        return np.zeros((total.rows, total.cols), dtype), np.zeros((total.rows, 1), dtype)
 
     @override
     def update(self, state: State, *inputs: Tile) -> State:

@@ -21,6 +21,7 @@ from fabric import (
     Wiring,
     ceil_div,
     in_parts,
+    is_ragged,
     product,
 )
 
@@ -43,6 +44,11 @@ class Split(Described):
     duties: ClassVar[tuple[str, ...]] = ("infer", "apply")
 
     rank: ClassVar[int] = 0
+
+    @property
+    def leaves_parts(self) -> bool:
+        """Whether each tile that has rows and columns has parts."""
+        return False
 
     def infer(self, wiring: Wiring, count: Dim, tile: TileType) -> tuple[tuple[Dim, ...], TileType]:
         """Return the rank + 1 dimensions that ``count`` tiles give in all, and the parts' type.
@@ -71,6 +77,11 @@ class _SplitLines(Split):
     """
 
     valid_only: bool = False
+
+    @property
+    @override
+    def leaves_parts(self) -> bool:
+        return not self.valid_only
 
     def lines(self, wiring: Wiring, count: Dim, lines: Dim) -> tuple[Dim, ...]:
         """Return how many lines come of ``count`` tiles with ``lines`` each."""
@@ -184,6 +195,11 @@ class SplitTiles(Split):
     rows: int
     cols: int
 
+    @property
+    @override
+    def leaves_parts(self) -> bool:
+        return True
+
     @override
     def infer(self, wiring: Wiring, count: Dim, tile: TileType) -> tuple[tuple[Dim, ...], TileType]:
         sizes = ((tile.rows, self.rows), (tile.cols, self.cols))
@@ -194,6 +210,8 @@ class SplitTiles(Split):
                 f"SplitTiles cuts {tile} into {self.rows}x{self.cols}: expected a divisor of each"
             )
         down, across = (ceil_div(size, part) for size, part in sizes)
+        if is_ragged(across):
+            across = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
         tiles = wiring.absorb(product((count, down)))
         return (tiles, across), TileType(self.rows, self.cols, tile.dtype)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, same
-from operators.functions.base import Array, narrow, wide
+from fabric import Dim, ShapeError, dtype_named, kept_as, limits, same
+from operators.functions.arithmetic import is_whole, largest, narrow, roomy, wide
+from operators.functions.base import Array
 from operators.functions.numbers import NUMBERS
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
     "renumbered",
 ]
 
+_FLOAT32: Final = dtype_named("float32")
+
 Shape: TypeAlias = tuple[Dim, Dim]
 """Rows and columns of a tile's numbers."""
 
@@ -38,7 +41,7 @@ class Number:
         value: the number.
     """
 
-    value: float
+    value: int | float
 
 
 Read: TypeAlias = int | Number
@@ -80,12 +83,19 @@ class Step:
     def apply(self, *arrays: Array) -> Array:
         """Return the result of arrays in the precision of ``wide``, rounded, in that precision."""
         given = iter(arrays)
+        # An integer beside floating-point numbers is one of these, as in PyTorch.
+        whole = all(map(is_whole, arrays))
         values: list[Array] = [
-            np.asarray(each.value, np.float32) if isinstance(each, Number) else next(given)
+            _number(each.value, whole=whole) if isinstance(each, Number) else next(given)
             for each in self.reads
         ]
         with np.errstate(all="ignore"):
-            return wide(narrow(self.compute(*values), self.dtype))
+            return wide(narrow(self.compute(*values), self.dtype, self.called))
+
+    @property
+    def called(self) -> str:
+        """What it is, for a refusal."""
+        return type(self).__name__
 
     def compute(self, *values: Array) -> Array:
         """Return the numbers of the result before they are rounded."""
@@ -110,10 +120,20 @@ class Pointwise(Step):
     def flops(self, *shapes: Shape) -> Dim:
         return NUMBERS[self.name].flops * _elements(self.shape(*shapes))
 
+    @property
+    @override
+    def called(self) -> str:
+        return self.name
+
     @override
     def compute(self, *values: Array) -> Array:
-        result: Array = NUMBERS[self.name].function(*values)
-        return np.asarray(result)
+        function = NUMBERS[self.name]
+        if limits(self.dtype) is not None and all(map(is_whole, values)):
+            if function.bits is None:
+                raise ValueError(f"{self.name} gives integers of integers: expected real numbers")
+            bits = function.bits(*(largest(each).bit_length() for each in values))
+            values = roomy(1 << min(bits, 64), *values)
+        return np.asarray(function.function(*values))
 
 
 @dataclass(frozen=True)
@@ -180,6 +200,11 @@ class Placed(Step):
         if self.places is not None:
             flat = flat[list(self.places)]
         return flat.reshape(self.rows, self.cols)
+
+
+def _number(value: float, *, whole: bool) -> Array:
+    exactly = whole and isinstance(value, int)
+    return wide(np.asarray(value)) if exactly else np.asarray(value, kept_as(_FLOAT32))
 
 
 def renumbered(step: Step, numbers: Mapping[int, int] | Sequence[int]) -> Step:

@@ -8,8 +8,9 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, Layout, Loop, ShapeError, Tile, TileType, Value, ValueType
-from operators.functions.base import Operand, Shaped, narrow, wide
+from fabric import Dim, Layout, Loop, ShapeError, Tile, TileType, Value, ValueType, kept_as
+from operators.functions.arithmetic import narrow, plus, wide
+from operators.functions.base import Operand, Shaped
 from operators.functions.reduction import Reduction, State
 from operators.tiles.integers import INTEGER, integer
 
@@ -57,17 +58,17 @@ class Sum(Reduction):
         if state is None:
             return tile, None if tile.data is None else wide(tile.data)
         _, total = state
-        return tile, None if tile.data is None else total + wide(tile.data)
+        return tile, None if tile.data is None else plus(total, wide(tile.data))
 
     @override
     def finish(self, state: State, result: TileType, functional: bool) -> Tile:
         if state is None:
             rows = result.rows if isinstance(result.rows, int) else 0
             cols = result.cols if isinstance(result.cols, int) else 0
-            zeros = np.zeros((rows, cols), result.dtype) if functional else None
+            zeros = np.zeros((rows, cols), kept_as(result.dtype)) if functional else None
             return Tile(rows, cols, result.dtype, zeros)
         tile, total = state
-        data = None if total is None else narrow(total, result.dtype)
+        data = None if total is None else narrow(total, result.dtype, "Sum")
         return Tile(tile.rows, tile.cols, result.dtype, data)
 
     @override

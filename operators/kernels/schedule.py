@@ -99,7 +99,7 @@ class Schedule(Described):
         if isinstance(wish, tuple):
             if layer >= len(wish):
                 raise ConfigurationError(
-                    f"regions has {len(wish)} numbers: expected one for ragged layer {layer}, too"
+                    f"regions is {wish}: expected a number for ragged layer {layer}, too"
                 )
             wish = wish[layer]
         if wish is None:

@@ -21,61 +21,58 @@ from operators.streams.dimensions import redimensioned
 from operators.through_memory import matrix_of
 from operators.tiles.tensor import Tensor
 
-__all__ = ["Store", "matrix_shape"]
+__all__ = ["Store"]
 
 
 class Store(Kernel):
-    """Store a tensor, as the matrix of its rows."""
+    """Store a tensor, in its own shape."""
 
     family: ClassVar = "store"
 
-    def __init__(self, name: str, operand: Operand) -> None:
-        """Store ``operand`` as ``name``."""
+    def __init__(self, name: str, operand: Operand, shape: tuple[int, ...]) -> None:
+        """Store ``operand`` as ``name``, under ``shape``, which may have no dimension."""
         self.name = name
+        self.shape = shape
         self.operands = (operand,)
         self.results = ()
 
     @staticmethod
     def of(name: str, view: View, schedule: Schedule) -> Store:
         """Return what stores ``view`` as it comes, or in tiles of neighbouring rows."""
-        view = view if view.shape else view.reshaped((1,))
+        shape = view.shape
+        view = view.reshaped(shape or (1,))
         layout = followed((view,), view.shape, schedule, whole_rows=False)
         lead = list(zip(layout.tile[:-1], layout.shape[:-1], strict=True))
         first = next((dim for dim, (tile, _) in enumerate(lead) if tile > 1), len(lead))
         if any(tile != size for tile, size in lead[first + 1 :]):
             wish = rows_layout(view.shape, schedule.tile_rows, view.shape[-1])
             layout = readable((view,), wish, whole_rows=False)
-        return Store(name, Operand(view, layout))
+        return Store(name, Operand(view, layout), shape)
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
         (stream,) = inputs
         assert isinstance(stream, Stream)
         (operand,) = self.operands
-        layout, shape = operand.layout, operand.view.shape
+        layout, shape = operand.layout, self.shape
         assert layout is not None
-        rows, _ = matrix_shape(shape)
+        rows = math.prod(shape[:-1])
         if _in_order(layout, rows):
             down = rows // layout.rows
-            LinearOffChipStore(self.name, name=f"store_{self.name}")(
+            LinearOffChipStore(self.name, shape, name=f"store_{self.name}")(
                 redimensioned(stream, (1, down, layout.count // down))
             )
             return ()
         found = matrix_of(layout)
         places = Metadata(found.numbers)()
         before = Tensor(
-            found.shape,
-            lambda: np.zeros(found.shape, operand.view.dtype),
+            shape,
+            lambda: np.zeros(shape, operand.view.dtype),
             dtype=dtype_name(operand.view.dtype),
-        )
+        ).viewed(found.shape)
         data = redimensioned(stream, (1, layout.count))
         RandomOffChipStore(self.name, before, found.tile, name=f"store_{self.name}")(places, data)
         return ()
-
-
-def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Return rows and columns of the matrix that a tensor is stored as."""
-    return math.prod(shape[:-1]), math.prod(shape[-1:])
 
 
 def _in_order(layout: Layout, rows: int) -> bool:

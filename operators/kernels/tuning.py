@@ -100,7 +100,7 @@ def tuned(schedule: Schedule, build: Callable[[Schedule], Program]) -> Program:
     sized = _sized(best, reports.get(best))
     its = best.schedule
     tiles = f"tiles of {its.tile_rows}x{its.tile_inner}x{its.tile_cols}, order {its.order}"
-    how = f"{len(reports)} of {len(found)} candidates run" if reports else "by lower bounds"
+    how = f"{len(reports)} of {len(found)} run" if reports else "by lower bounds"
     text = f"{tiles}, {how}, {sized}"
     best.program.extra["schedule"] = lambda: text
     return best.program

@@ -20,6 +20,7 @@ from fabric import (
     Work,
     artifact_bytes,
 )
+from operators.functions.base import check_flops
 from operators.functions.reduction import Reduction
 from operators.streams.operands import check_inputs, load_cycles, placed, unpacked_types
 
@@ -50,6 +51,11 @@ class Accumulating(ComputeOperator):
     def has_arithmetic(self) -> bool:
         return self.reduction.fixed_cycles is None
 
+    @property
+    @override
+    def roundings(self) -> int:
+        return self.reduction.roundings
+
     def operand_types(self, inputs: tuple[Stream, ...]) -> tuple[TileType, ...]:
         """Return what the reduction is given.
 
@@ -71,9 +77,11 @@ class Accumulating(ComputeOperator):
         operands = unpacked_types([each.value for each in inputs])
         result = outputs[0].value
         first, artifact = artifact_bytes(inputs[0].value), artifact_bytes(result)
+        flops = self.reduction.flops(*operands)
+        check_flops(self.reduction, flops)
         return Costs(
             on_chip_bytes=self.reduction.operand_bytes(*operands) + result.size_bytes,
-            flops=inputs[0].count * self.reduction.flops(*operands),
+            flops=inputs[0].count * flops,
             artifact_on_chip_bytes=artifact,
             # With two inputs the authors count three times the first instead of the accumulator.
             artifact_fifo_bytes=first if len(inputs) == 1 else 3 * first - artifact,
@@ -89,6 +97,7 @@ class Accumulating(ComputeOperator):
             cycles=source.count * cycles,
             first_cycles=self.elements_before(source) * cycles,
             last_cycles=cycles,
+            gathers=self.elements_before(source),
             in_memory=self.to_memory and not self.reduction.keeps_placement,
         )
 

@@ -14,13 +14,14 @@ from fabric import (
     ShapeError,
     Tile,
     TileType,
+    ValueChangedError,
     counted,
     dtype_name,
     dtype_named,
+    kept_as,
     number_in,
     row_bytes,
 )
-from operators.tiles.conversion import ValueChangedError
 from operators.tiles.scratch import Scratch
 from operators.tiles.tensor import Elements, Tensor
 from operators.tiles.view import numbers_below
@@ -134,7 +135,7 @@ class Grid:
         cols = self.tile[-1]
         if self.shape[-1] > 1 and row_bytes(cols, dtype) * 2 != row_bytes(2 * cols, dtype):
             raise ShapeError(
-                f"{self._operator} cuts rows of {dtype_name(dtype)} into tiles of {cols} columns: "
+                f"{self._operator} cuts rows of {dtype_name(dtype)} into tiles {cols} wide: "
                 "expected an even number, so that a tile begins with a whole byte"
             )
         try:
@@ -167,7 +168,7 @@ class Grid:
         """
         shape = self.tensor.shape
         try:
-            array = elements.of(dtype)
+            array = elements.of(kept_as(dtype))
         except ValueChangedError as error:
             raise ports.failure(self._changed(error)) from error
         return array.reshape(math.prod(shape[:-1]), shape[-1])

@@ -7,9 +7,10 @@ element type, the shape and the place of every tensor, and their data, row-major
 from __future__ import annotations
 
 import math
+import stat
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import ml_dtypes
 import msgspec
@@ -66,7 +67,14 @@ class Mapped(NamedTuple):
 
 class _Entry(msgspec.Struct, frozen=True):
     dtype: str
-    shape: tuple[int, ...]
+    # numpy has no more dimensions and no longer ones.
+    shape: Annotated[
+        tuple[Annotated[int, msgspec.Meta(lt=1 << 62)], ...], msgspec.Meta(max_length=64)
+    ]
+    data_offsets: tuple[int, int]
+
+
+class _Range(msgspec.Struct, frozen=True):
     data_offsets: tuple[int, int]
 
 
@@ -74,6 +82,7 @@ class _Header(NamedTuple):
     tensors: dict[str, msgspec.Raw]
     first_byte: int
     size_bytes: int
+    is_whole: bool
 
 
 def find(file: Path, name: str) -> Mapped:
@@ -84,10 +93,12 @@ def find(file: Path, name: str) -> Mapped:
     """
     try:
         known = file.stat()
+        if not stat.S_ISREG(known.st_mode):  # a pipe may never be written to
+            raise ValueError
         header = _header(file, known.st_size, known.st_mtime_ns)
     except OSError as error:
         refuse(f"{file} cannot be read ({error.strerror or error}): expected a file of safetensors")
-    except (ValueError, msgspec.MsgspecError):
+    except (ValueError, RecursionError, msgspec.MsgspecError):
         refuse(f"{file} is no file of safetensors: expected one, as safetensors.save_file writes")
     if name not in header.tensors or name == "__metadata__":
         held = sorted(each for each in header.tensors if each != "__metadata__")
@@ -96,9 +107,15 @@ def find(file: Path, name: str) -> Mapped:
         refuse(f"{file} holds no tensor {name!r}: expected one of {shown}")
     try:
         entry = msgspec.json.decode(header.tensors[name], type=_Entry)
-    except msgspec.MsgspecError as error:
+    except (RecursionError, msgspec.MsgspecError) as error:
         refuse(f"{file} describes tensor {name!r} wrongly: {error}")
-    return _mapped(file, name, entry, header)
+    found = _mapped(file, name, entry, header)
+    if not header.is_whole:
+        refuse(
+            f"{file} has tensors that overlap, or bytes that are of none: expected tensors one "
+            "behind the other, as the format has them"
+        )
+    return found
 
 
 def _mapped(file: Path, name: str, entry: _Entry, header: _Header) -> Mapped:
@@ -111,11 +128,13 @@ def _mapped(file: Path, name: str, entry: _Entry, header: _Header) -> Mapped:
     dtype = np.dtype(kind)
     first, end = entry.data_offsets
     wanted = math.prod(entry.shape) * dtype.itemsize
+    if not wanted and math.prod(filter(None, entry.shape)) * dtype.itemsize >= 1 << 63:
+        refuse(f"{file} has tensor {name!r} {list(entry.shape)}: expected what numpy can hold")
     room = header.size_bytes - header.first_byte
     if min(entry.shape, default=0) < 0 or not 0 <= first <= end <= room or end - first != wanted:
         refuse(
             f"{file} has bytes {first:,} to {end:,} of {room:,} for tensor {name!r} "
-            f"{list(entry.shape)} of {entry.dtype}: expected {wanted:,} bytes in the file"
+            f"{list(entry.shape)} of {entry.dtype}: expected {wanted:,} of the file"
         )
     return Mapped(file, dtype, entry.shape, header.first_byte + first)
 
@@ -129,4 +148,19 @@ def _header(file: Path, size_bytes: int, _changed_ns: int) -> _Header:
             raise ValueError
         text = opened.read(length)
     tensors = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    return _Header(tensors, _LENGTH_BYTES + length, size_bytes)
+    first_byte = _LENGTH_BYTES + length
+    return _Header(tensors, first_byte, size_bytes, _is_whole(tensors, size_bytes - first_byte))
+
+
+def _is_whole(tensors: dict[str, msgspec.Raw], room: int) -> bool:
+    """Whether each byte of the data is one tensor's; what a wrong entry says is told for itself."""
+    try:
+        ranges = sorted(
+            msgspec.json.decode(entry, type=_Range).data_offsets
+            for name, entry in tensors.items()
+            if name != "__metadata__"
+        )
+    except (RecursionError, msgspec.MsgspecError):
+        return True
+    ends = [0, *(end for _, end in ranges)]
+    return [first for first, _ in ranges] == ends[:-1] and ends[-1] == room

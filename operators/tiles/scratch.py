@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from fabric import Ports, checked
+from fabric import Ports, checked, kept_as
 from operators.tiles.tensor import Tensor
 
 __all__ = ["Scratch"]
@@ -42,6 +42,6 @@ class Scratch(Tensor):
         """Return what it holds in the run of ``ports``, as the matrix it is stored as."""
         known = ports.stored.scratch
         if self.base not in known:
-            known[self.base] = np.zeros(math.prod(self.shape), dtype)
+            known[self.base] = np.zeros(math.prod(self.shape), kept_as(dtype))
         matrix: np.ndarray = known[self.base].reshape(math.prod(self.shape[:-1]), self.shape[-1])
         return matrix

@@ -11,8 +11,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from fabric import checked, dtype_named, refuse
-from operators.tiles.conversion import check_converts, converted, holds_integers
+from fabric import (
+    check_converts,
+    checked,
+    converted,
+    dtype_named,
+    holds_integers,
+    is_constant,
+    refuse,
+)
 
 __all__ = ["Elements", "Tensor"]
 
@@ -21,7 +28,8 @@ class Tensor:
     """A tensor that a program loads from.
 
     Attributes:
-        shape: at least two dimensions; all but the last are rows of one matrix to the loads.
+        shape: at least two dimensions where it is read or written itself and not through a view;
+            all but the last are rows of one matrix to the loads.
         dtype: the element type; the hardware's where None.
 
     What is loaded has the values of the data: a floating-point type rounds them; where a value
@@ -43,7 +51,7 @@ class Tensor:
         """Describe a tensor.
 
         Args:
-            shape: at least two dimensions.
+            shape: at least two dimensions; one that is only viewed may have fewer.
             data: an array or a callable that returns one, evaluated in functional mode only;
                 and where single integers are loaded, which may be addresses. It is called again
                 where the data have been dropped, and returns the same ones.
@@ -51,8 +59,11 @@ class Tensor:
                 its own; else it is the hardware's.
 
         Raises:
-            ProgramError: a value of another type, or no element type has that name.
+            ProgramError: a value of another type, an array of another shape, or no element type has
+                that name.
         """
+        if isinstance(data, np.ndarray) and data.shape != shape:
+            refuse(f"Tensor: {_misfit(shape, data.shape)}")
         self.shape = shape
         self.dtype = _own_type(data) if dtype is None else dtype_named(dtype)
         self._data = data
@@ -151,10 +162,7 @@ class Tensor:
             raise ValueError(f"tensor {list(self.shape)} has no data: expected some to run with")
         array = np.asarray(data)
         if array.shape != self.shape:
-            raise ValueError(
-                f"tensor {list(self.shape)} has data of shape {list(array.shape)}: "
-                "expected the same shape"
-            )
+            raise ValueError(f"tensor {_misfit(self.shape, array.shape)}")
         return array
 
     def elements(self) -> Elements:
@@ -186,11 +194,15 @@ class Elements:
         found = self._as.get(dtype)
         if found is None:
             array = self._tensor.array
-            constant = array.dtype == dtype and not array.flags.writeable
+            constant = array.dtype == dtype and is_constant(array)
             found = np.ascontiguousarray(array if constant else converted(array, dtype))
             found.flags.writeable = False
             self._as[dtype] = found
         return found
+
+
+def _misfit(shape: tuple[int, ...], found: tuple[int, ...]) -> str:
+    return f"{list(shape)} has data of shape {list(found)}: expected the same shape"
 
 
 def _own_type(data: object) -> np.dtype | None:

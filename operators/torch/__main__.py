@@ -12,7 +12,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from fabric import ConfigurationError, FabricError
+from fabric import ConfigurationError, FabricError, users_code
 from operators.torch.extra import check_torch
 
 __all__ = ["main"]
@@ -48,14 +48,14 @@ def _of_file(file: str) -> int:
     module, args = _model(file)
     found = listed(module, args, {})
     if not found.unsupported:
-        click.echo(f"all {found.calls} calls that depend on data can be imported")
+        click.echo(f"every call that depends on data can be imported, {found.calls} in all")
         return 0
     table = Table("call", "module", "line", "needed", box=box.SIMPLE)
     for each in found.unsupported:
         line = "" if each.file is None else f"{Path(each.file).name}:{each.line}"
         table.add_row(each.call, each.module, line, each.needed)
     Console().print(table)
-    click.echo(f"{len(found.unsupported)} of {found.calls} calls cannot be imported")
+    click.echo(f"calls that cannot be imported: {len(found.unsupported)} of {found.calls}")
     return 1
 
 
@@ -66,12 +66,14 @@ def _model(file: str) -> tuple[Any, tuple[Any, ...]]:
         ConfigurationError: the file defines none.
     """
     sys.path.insert(0, str(Path(file).resolve().parent))
-    make = runpy.run_path(file).get("model")
+    with users_code("the file"):
+        make = runpy.run_path(file).get("model")
     if not callable(make):
         raise ConfigurationError(
             f"{file} defines no model(): expected one that returns (module, args)"
         )
-    found = make()
+    with users_code("model()"):
+        found = make()
     if not isinstance(found, tuple) or len(found) != 2 or not isinstance(found[1], tuple):
         raise ConfigurationError(
             f"{file}: model() returns {type(found).__name__}: expected (module, args), "

@@ -17,7 +17,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 
-from fabric import refuse
+from fabric import refuse, users_code
 from operators.torch.call import Spec
 from operators.torch.decompositions import decompositions
 from operators.torch.numbers import dtype_of
@@ -63,7 +63,8 @@ def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
     if not isinstance(args, tuple):
         refuse(f"from_torch: args is a {type(args).__name__}: expected a tuple, such as (x,)")
     traced = _where_the_weights_are(module, (args, dict(kwargs)))
-    with torch.no_grad(), warnings.catch_warnings():
+    # What is no Exception goes through the door of all users' code.
+    with users_code(f"tracing {type(module).__name__}"), torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns about itself
         try:
             exported = torch.export.export(module, *traced, strict=False)

@@ -17,6 +17,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from operators.kernels.tensors import Stored
+from operators.torch.call import Spec
 from operators.torch.capture import Captured, specs_of, target_of
 from operators.torch.numbers import array_of
 
@@ -72,9 +73,23 @@ class Constants:
         return True
 
     def stored(self, node: Node, name: str) -> Stored:
-        """Return the tensor of a node."""
+        """Return the tensor of a node.
+
+        Raises:
+            UnsupportedError: it has elements that tiles do not have.
+        """
         (spec,) = specs_of(node)
+        return self._stored(node, name, spec, self._make[node])
+
+    def single(self, node: Node) -> Stored:
+        """Return the single float64 number of a node as float32, rounded by PyTorch."""
         make = self._make[node]
+        spec = Spec((), np.dtype(np.float32))
+        return self._stored(node, node.name, spec, lambda: make().to(torch.float32))
+
+    def _stored(
+        self, node: Node, name: str, spec: Spec, make: Callable[[], torch.Tensor]
+    ) -> Stored:
         data = (lambda: _unwritten(array_of(make()))) if self._real[node] else None
         return Stored.of(name, spec.shape, spec.dtype, data, known=node in self._early)
 
@@ -107,7 +122,10 @@ def _held(tensor: torch.Tensor) -> Callable[[], torch.Tensor]:
 
 def _unwritten(array: np.ndarray) -> np.ndarray:
     """Say that nobody writes to it, so that nobody has to copy it: files may be mapped."""
-    array.flags.writeable = False
+    seen: object = array
+    while isinstance(seen, np.ndarray):
+        seen.flags.writeable = False
+        seen = seen.base
     return array
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from operators.kernels.merging import merge_chains
 from operators.kernels.model import Model
 from operators.kernels.realise import realised
 from operators.kernels.schedule import Schedule
-from operators.kernels.storing import Store, matrix_shape
+from operators.kernels.storing import Store
 from operators.kernels.tensors import View
 from operators.kernels.tuning import tuned
 from operators.torch.capture import Captured, capture
@@ -41,7 +41,8 @@ def from_torch(
     Inputs of floating-point numbers are data; those of integers and booleans (tokens, positions,
     masks) are known when the program is wired. A module on the meta device has no weights, and
     runs in timing mode. What the program stores is compared with what PyTorch computes, in
-    functional mode: ``output``, or ``output_0``, ``output_1``, ... where there are several.
+    functional mode: ``output``, or ``output_0``, ``output_1``, ... where there are several, in the
+    order of PyTorch's ``tree_leaves``. Each has PyTorch's shape; that of a single number is ``()``.
 
     Args:
         module: in evaluation mode.
@@ -80,7 +81,7 @@ def _model(
     importing, outputs, missing, _ = planned(captured, schedule, choices)
     if missing:
         first = missing[0]
-        others = f"; {len(missing) - 1} others" if len(missing) > 1 else ""
+        others = f"; and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise ProgramError(f"{first}{others}", file=first.file, line=first.line)
     model = importing.model
     for output, view in outputs.items():
@@ -95,18 +96,18 @@ def _expect(
     module: torch.nn.Module,
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
-    outputs: Mapping[str, View],
+    outputs: Iterable[str],
 ) -> None:
     """Expect what PyTorch computes, when a run asks for it."""
     held: list[list[np.ndarray]] = []
 
-    def computed(index: int, view: View) -> np.ndarray:
+    def computed(index: int) -> np.ndarray:
         if not held:
             with torch.no_grad():
                 given = torch.utils._pytree.tree_leaves(module(*args, **kwargs))
             held.append([array_of(each) for each in given if isinstance(each, torch.Tensor)])
-        return held[0][index].reshape(matrix_shape(view.shape))
+        return held[0][index]
 
-    for index, (name, view) in enumerate(outputs.items()):
-        expected: dict[str, Any] = {name: partial(computed, index, view)}
+    for index, name in enumerate(outputs):
+        expected: dict[str, Any] = {name: partial(computed, index)}
         program.expect(equal_nan=True, **expected)

@@ -14,7 +14,6 @@ __all__ = ["array_of", "dtype_of"]
 
 _DTYPES: Final[dict[object, np.dtype]] = {
     torch.float32: np.dtype(np.float32),
-    torch.float64: np.dtype(np.float32),
     torch.float16: np.dtype(np.float16),
     torch.bfloat16: np.dtype(ml_dtypes.bfloat16),
     torch.float8_e4m3fn: np.dtype(ml_dtypes.float8_e4m3fn),

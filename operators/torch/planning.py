@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -11,7 +12,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 import operators.torch.calls  # noqa: F401 - registers the importers
-from fabric import ProgramError, ShapeError
+from fabric import ShapeError, refuse
 from operators.kernels.routed import Routed
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Opaque, Stored, View
@@ -21,7 +22,7 @@ from operators.torch.choices import Choices
 from operators.torch.folding import Constants
 from operators.torch.importing import Importing, UnsupportedError
 from operators.torch.numbers import array_of, dtype_of
-from operators.torch.registry import Result, importer_of, takes_opaque, whole
+from operators.torch.registry import Importer, Result, asked, importer_of, takes_opaque, whole
 from operators.torch.unsupported import Unsupported
 
 __all__ = ["Planned", "imported", "planned"]
@@ -57,9 +58,12 @@ def planned(captured: Captured, schedule: Schedule, choices: Choices) -> Planned
         planning.take_in(node)
     calls = 0
     for node in captured.calls:
-        if target_of(node) in _CHECKS or planning.constants.fold(node):
+        if _draws(node):
+            planning.refuse(node, "it draws random numbers: expected a module in evaluation mode")
+            calls += 1
+        elif target_of(node) in _CHECKS or planning.constants.fold(node):
             continue
-        if node.target is operator.getitem:
+        elif node.target is operator.getitem:
             planning.choose(node)
         else:
             planning.call(node)
@@ -94,7 +98,7 @@ class _Planning:
         try:
             dtype = dtype_of(tensor.dtype)
         except UnsupportedError as error:
-            raise ProgramError(f"from_torch is given {node.name}: {error}") from None
+            refuse(f"from_torch is given {node.name}: {error}")
         self.values[node] = View.of(Stored.of(node.name, tuple(tensor.shape), dtype, data))
 
     def given(self, node: Node) -> Any:
@@ -122,16 +126,25 @@ class _Planning:
         if is_behind:
             self.behind.add(node)
         try:
-            call = self._call(node)
-            if any(self.given(each) is None for each in node.all_input_nodes):
+            read = {each: self._read(node, each) for each in node.all_input_nodes}
+            call = _call(node, read)
+            if any(each is None for each in read.values()):
                 raise UnsupportedError("it reads a result that is not computed")
             self.values[node] = imported(self.importing, call)
         except (ShapeError, UnsupportedError) as error:
             is_size = not isinstance(node.meta["val"], torch.Tensor | tuple | list)
             if not is_behind or (importer_of(target_of(node)) is None and not is_size):
                 self._miss(node, str(error))
-            self.behind.add(node)
-            self.values[node] = _stand_in(node)
+            self._stand_in(node)
+
+    def refuse(self, node: Node, needed: str) -> None:
+        """Say that a call cannot be imported, whatever it reads."""
+        self._miss(node, needed)
+        self._stand_in(node)
+
+    def _stand_in(self, node: Node) -> None:
+        self.behind.add(node)
+        self.values[node] = _stand_in(node)
 
     def outputs(self) -> dict[str, View]:
         """Return the outputs by name, but those behind what cannot be imported."""
@@ -142,7 +155,12 @@ class _Planning:
             if node in self.behind:
                 continue
             try:
-                found[name] = whole(self.importing, self.given(node))
+                view = self.given(node)
+                if view is not None and 0 in view.shape:
+                    raise UnsupportedError(
+                        f"it gives a tensor {list(view.shape)}: expected one with elements"
+                    )
+                found[name] = whole(self.importing, view)
             except UnsupportedError as error:
                 self._miss(node, f"what it gives is stored: {error}")
         return found
@@ -151,22 +169,48 @@ class _Planning:
         found = Unsupported(target_of(node), module_of(node), *place_of(node), needed)
         self.missing.append(found)
 
-    def _call(self, node: Node) -> Call:
-        """Return a call with its arguments as far as they are planned.
+    def _read(self, node: Node, argument: Node) -> Any:
+        """Return what an argument of a call gives.
+
+        A single float64 number beside a float32 tensor that has dimensions is a float32 number to
+        PyTorch, and so it is here.
 
         Raises:
-            UnsupportedError: it gives elements that tiles do not have.
+            UnsupportedError: it is a constant with elements that tiles do not have.
         """
-        return Call(
-            target_of(node),
-            node.name,
-            map_arg(node.args, self.given),
-            map_arg(node.kwargs, self.given),
-            specs_of(node),
-            isinstance(node.meta["val"], tuple | list),
-            module_of(node),
-            *place_of(node),
-        )
+        number = argument.meta.get("val")
+        if (
+            argument in self.constants
+            and isinstance(number, torch.Tensor)
+            and (number.dtype, number.ndim) == (torch.float64, 0)
+            and any(map(_is_float32, node.all_input_nodes))
+        ):
+            return View.of(self.constants.single(argument))
+        return self.given(argument)
+
+
+def _is_float32(node: Node) -> bool:
+    """Whether a node gives a float32 tensor with dimensions."""
+    tensor = node.meta.get("val")
+    return isinstance(tensor, torch.Tensor) and tensor.ndim > 0 and tensor.dtype == torch.float32
+
+
+def _call(node: Node, read: Mapping[Node, Any]) -> Call:
+    """Return a call with what its arguments give, as far as it is planned.
+
+    Raises:
+        UnsupportedError: it gives elements that tiles do not have.
+    """
+    return Call(
+        target_of(node),
+        node.name,
+        map_arg(node.args, read.__getitem__),
+        map_arg(node.kwargs, read.__getitem__),
+        specs_of(node),
+        isinstance(node.meta["val"], tuple | list),
+        module_of(node),
+        *place_of(node),
+    )
 
 
 def imported(importing: Importing, call: Call) -> Result:
@@ -187,14 +231,58 @@ def imported(importing: Importing, call: Call) -> Result:
     empty = [each.shape for each in call.results if 0 in each.shape]
     if empty:
         raise UnsupportedError(f"it gives a tensor {list(empty[0])}: expected one with elements")
+    who = f"the importer of {call.target}"
     if not forms or Routed in forms or takes_opaque(call.target, forms):
-        return importer(importing, call)
+        return _checked(asked(who, importer, importing, call), importer, call)
 
     def made(each: object) -> object:
         return whole(importing, each) if isinstance(each, View) else each
 
     args, kwargs = torch.utils._pytree.tree_map(made, (call.args, dict(call.kwargs)))
-    return importer(importing, replace(call, args=args, kwargs=kwargs))
+    given = replace(call, args=args, kwargs=kwargs)
+    return _checked(asked(who, importer, importing, given), importer, call)
+
+
+def _checked(found: Result, importer: Importer, call: Call) -> Result:
+    """Return what an importer gives; a user's has to give what PyTorch says the call returns.
+
+    Raises:
+        UnsupportedError: it is something else.
+    """
+    if importer.__module__.startswith("operators."):
+        return found
+    views = found if isinstance(found, tuple) else (found,)
+    if len(views) != len(call.results):
+        raise UnsupportedError(
+            f"the number of its importer's results is {len(views)}: expected {len(call.results)}"
+        )
+    for view, spec in zip(views, call.results, strict=True):
+        if view is not None and (view.shape, view.dtype) != (spec.shape, spec.dtype):
+            raise UnsupportedError(
+                f"its importer gives a tensor {list(view.shape)} of {view.dtype}: expected "
+                f"{list(spec.shape)} of {spec.dtype}"
+            )
+    return found
+
+
+_CHANCES: Final = {"p": 0, "dropout_p": 0, "train": False, "training": False}
+"""Arguments of calls that may draw, and what they are where no call does."""
+
+
+def _draws(node: Node) -> bool:
+    """Whether a call draws random numbers: torch says of each whether it may."""
+    call = node.target
+    if not isinstance(call, torch._ops.OpOverload):
+        return False
+    if torch.Tag.nondeterministic_seeded not in call.tags:
+        return False
+    for place, argument in enumerate(call._schema.arguments):
+        given = node.args[place] if place < len(node.args) else node.kwargs.get(argument.name)
+        if argument.name in _CHANCES:
+            value = given if given is not None else argument.default_value
+            if value == _CHANCES[argument.name]:
+                return False
+    return True
 
 
 def _stand_in(node: Node) -> View | tuple[View, ...] | None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
+from fabric import users_code
 from operators.kernels.tensors import Opaque, View
 from operators.torch.call import Call
 from operators.torch.importing import Importing
+from operators.torch.refusing import UnsupportedError
 
 __all__ = [
     "Importer",
     "Result",
+    "asked",
     "importer_of",
     "imports",
     "makes_whole",
@@ -22,6 +25,8 @@ __all__ = [
 
 Result: TypeAlias = View | tuple[View | None, ...]
 """What a call returns: a tensor, or several, None for one that nobody can read."""
+
+Given = TypeVar("Given")
 
 Importer: TypeAlias = Callable[[Importing, Call], Result]
 
@@ -95,8 +100,24 @@ def whole(importing: Importing, view: View) -> View:
         maker = _MAKERS.get(type(source.form))
         if maker is None:
             importing.unsupported(f"it is given {source.form}: expected a tensor whole")
-        importing.wholes[source] = maker(importing, View.of(source))
+        form = type(source.form).__name__
+        importing.wholes[source] = asked(f"makes_whole({form})", maker, importing, View.of(source))
     return importing.wholes[source].again(view)
+
+
+def asked(who: str, registered: Callable[..., Given], importing: Importing, of: object) -> Given:
+    """Return what an importer or a maker gives, which may be a user's.
+
+    Raises:
+        UnsupportedError: it refuses.
+        FabricError: it raised something.
+    """
+    with users_code(who):
+        try:
+            return registered(importing, of)
+        except UnsupportedError as error:
+            refusal = error
+    raise refusal
 
 
 def supported() -> tuple[str, ...]:

@@ -90,8 +90,8 @@ def to_experts(model: Model, view: View, routing: Routing) -> View:
     rows, order = (view, np.arange(count)) if form is None else (form.rows, form.order)
     if view.shape[0] != count:
         raise UnsupportedError(
-            f"it is given {count} rows of experts and a tensor {list(view.shape)}: "
-            "expected as many rows"
+            f"it is given rows of experts and a tensor {list(view.shape)}: "
+            f"expected as many rows as experts have, {count}"
         )
     places = routing.rows.places(order, rows.shape[0])
     if places is None:

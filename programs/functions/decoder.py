@@ -107,11 +107,11 @@ class Rotary(Function):
         if x.data is not None and positions.data is not None:
             half = self.width // 2
             angles = positions.data / self.base ** (np.arange(half) / half)  # R x half
+            pairs = wide(x.data).reshape(x.rows, -1, 2, half)
             cos, sin = (
-                (self.scale * part)[:, np.newaxis].astype(np.float32)
+                (self.scale * part)[:, np.newaxis].astype(pairs.dtype)
                 for part in (np.cos(angles), np.sin(angles))
             )
-            pairs = wide(x.data).reshape(x.rows, -1, 2, half)
             left, right = pairs[:, :, 0], pairs[:, :, 1]
             turned = np.stack([left * cos - right * sin, right * cos + left * sin], axis=2)
             data = narrow(turned.reshape(x.rows, x.cols), x.dtype)

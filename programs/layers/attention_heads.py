@@ -70,17 +70,23 @@ def attend(
         places, order = stated(region_of, regions), stated(region_of, regions)  # [1, P]
     rows = [FlatMap(SplitRows())(each) for each in projected]  # [1, P] of 1 x (G * d), 1 x d
     shares = [Partition(regions)(each, places) for each in (*rows, *_metadata(step, layer))]
-    results = []
+    results, shared = [], []
     for region, given in enumerate(zip(*shares, strict=True)):
         name = f"{layer.name}region_{region}"
         # A block waits for its region: the next ones are not to wait behind it.
         own = [_all(each) for each in given] if layout.parallelisation == "coarse" else given
         tiles, result = attention_region(name, _requests(step, own), layer.caches)
         results.append(_all(result))  # [b] of G x d
+        shared.append(tiles)
         if region_of is None:
             tokens[region].connect(Accum(SignalAllRead(), name=f"{name}_ask")(tiles))  # [b]
         else:
             _bind(program, step, layer, tiles, region_of == region)
+    if region_of is None:
+        # No region's share is known, but what all have together.
+        program.bind(sum(tiles.shape[0] for tiles in shared), pairs)
+        read = heads * int(_tiles(step, layer).sum())
+        program.bind(sum(tiles.type.count for tiles in shared), read)
     joined = Reassemble(name=f"{layer.name}in_order")(results, order)  # [1, P, 1] of G x d
     return _by_head(step, Flatten(0, 1)(joined))
 

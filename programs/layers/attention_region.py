@@ -131,6 +131,7 @@ def _cache(
     place = FilterLastTile()(given.lengths).assume(*addresses.shape)
     last, others = Partition(2, name=f"{name}_part")(loaded, place)  # [b], [the others] of N x d
     last = last.assume(*given.numbers.shape)
+    others = others.assume(loaded.type.count - last.type.count)
     opened = Map(SetOffset(), name=f"{name}_offset")(last, given.offsets)  # [b] of N x d
     added = Map(RowAppend(), name=f"{name}_append")(opened, Flatten(0, 1)(token))  # [b] of N x d
     home = Map(CacheWriteAddress(caches.stride), name=f"{name}_home")(given.numbers, given.lengths)

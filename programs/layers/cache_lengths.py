@@ -32,18 +32,14 @@ def read_lengths(file: Path, requests: int | None) -> NDArray[np.int64]:
         ConfigurationError: the file cannot be read, or does not hold that many lengths.
     """
     who = f"cache-length file {file}"
-    expected = "an .npy file of lengths"
-    lengths = load(file, who, expected)
-    if not isinstance(lengths, np.ndarray):
-        lengths.close()
-        raise ConfigurationError(f"{who}: holds several arrays: expected {expected}")
+    lengths = load(file, who, "an .npy file of lengths")
     if lengths.ndim != 1 or not np.issubdtype(lengths.dtype, np.integer):
         raise ConfigurationError(
             f"{who}: holds {lengths.dtype} {list(lengths.shape)}: expected integers [requests]"
         )
     if len(lengths) < (1 if requests is None else requests):
         raise ConfigurationError(
-            f"{who}: holds {len(lengths):,} lengths: expected at least "
+            f"{who}: holds an array [{len(lengths)}]: expected a length of at least "
             f"{'1' if requests is None else f'requests={requests:,}'}"
         )
     lengths = lengths[:requests]

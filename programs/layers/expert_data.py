@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fabric import kept_as
 from layers.experts import ExpertWeights
 from layers.models import Model
 from operators import Elements, Tensor
@@ -71,7 +72,7 @@ class LayerData:
                 if not token.size:
                     continue
                 for matrix, part in zip(wide, parts, strict=True):
-                    np.copyto(matrix, part.of(self._dtype)[member])
+                    np.copyto(matrix, part.of(kept_as(self._dtype))[member])
                 gates = x[token] @ gate
                 inner = gates / (1 + np.exp(-gates)) * (x[token] @ up)
                 result[token] += router[token, slot][:, np.newaxis] * (inner @ down)

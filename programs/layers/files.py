@@ -1,28 +1,72 @@
-"""Arrays in files that users bring."""
+"""Arrays in files that users bring: numbers within a limit, or a sentence."""
 
 from __future__ import annotations
 
+import io
+import stat
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fabric import ConfigurationError
 
 __all__ = ["load"]
 
+_MOST_BYTES: Final = 64_000_000
+"""Of an array, read; what a file says of itself before it is read may be false."""
 
-def load(file: Path, who: str, expected: str) -> Any:
-    """Return what numpy reads from ``file``: an array, or an archive of arrays; never a pickle.
+_PACKED: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Ways of packing of which numpy writes; of others it cannot be said how much comes out at once."""
+
+
+def load(file: Path, who: str, expected: str, member: str | None = None) -> NDArray[Any]:
+    """Return the array in ``file``, or ``member`` of the archive of arrays that it is.
 
     Raises:
-        ConfigurationError: it cannot be read; ``who`` and ``expected`` go into the message.
+        ConfigurationError: it cannot be read, is something else, is larger than 64 MB, or holds
+            objects; ``who`` and ``expected`` go into the message.
     """
     try:
-        return np.load(file, allow_pickle=False)
+        if not stat.S_ISREG(file.stat().st_mode):  # a pipe may never be written to
+            raise _Refused("is no file")
+        with file.open("rb") as opened:
+            begins = opened.peek(6)
+            if member is None and begins.startswith(b"PK"):
+                raise _Refused("holds several arrays")
+            if member is not None and begins.startswith(np.lib.format.MAGIC_PREFIX):
+                raise _Refused("holds a single array")
+            if member is None:
+                return _array(opened)
+            with zipfile.ZipFile(opened) as archive:
+                held = {each.filename.removesuffix(".npy"): each for each in archive.infolist()}
+                if len(held) < len(archive.infolist()):
+                    raise _Refused("holds two arrays of one name")
+                if member in held and held[member].compress_type in _PACKED:
+                    with archive.open(held[member]) as found:
+                        return _array(found)
+            raise _Refused(f"holds {', '.join(held) or 'nothing'}")
     except OSError as error:
         reason = f"cannot be read ({error.strerror or error})"
-    except (ValueError, EOFError, zipfile.BadZipFile):
+    except _Refused as error:
+        reason = str(error)
+    except Exception:  # noqa: BLE001 - whatever numpy and zipfile come upon
         reason = "is no file of numbers"
     raise ConfigurationError(f"{who}: {reason}: expected {expected}")
+
+
+class _Refused(Exception):  # noqa: N818 - what is done with the file
+    """What it is instead."""
+
+
+def _array(opened: BinaryIO | Any) -> NDArray[Any]:
+    # To the end, where an archive says whether what was read is what was written.
+    content = opened.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise _Refused(f"holds more than {_MOST_BYTES:,} bytes")
+    found: NDArray[Any] = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+    if found.dtype.kind not in "biufc":
+        raise ValueError
+    return found

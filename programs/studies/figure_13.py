@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from paper import camera_ready
 from paper.claims import Found, claim
 from paper.drawing import COLOURS, bars, found, named
 from paper.multiplexing import REGIONS, ratio
@@ -28,7 +29,12 @@ def study() -> Study:
         question="How much compute and memory do shared regions free, and what do they cost?",
         fixed={"tile_f": 48, "flops_per_cycle": 1024},
         space=multiplexed("static"),
-        known=known(each for each in multiplexing() if each.setting["tiling"] == "static"),
+        known=known(
+            each
+            for table in (camera_ready.multiplexing(), multiplexing())
+            for each in table
+            if each.setting["tiling"] == "static"
+        ),
         claims=(
             claim("Allocated compute freed", compute_freed),
             claim("On-chip memory freed", memory_freed),

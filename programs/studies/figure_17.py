@@ -1,6 +1,6 @@
 """Figure 17: a layer of a whole decoder with all three optimisations, and static ones.
 
-The authors publish ratios and nothing else. What had to be assumed is in ``decoders/points.py``;
+The authors publish bars and nothing else. What had to be assumed is in ``decoders/points.py``;
 ``long/figure_17_assumptions.py`` moves it, and ``long/whole_models.py`` runs every layer.
 
 Run: python -m fabric study programs/studies/figure_17.py -o figure_17
@@ -36,10 +36,10 @@ def study() -> Study:
                 "ratios",
                 "Ratios of section 5.5",
                 draw_ratios,
-                "Published ratios and ours, both sides counted by the paper's equations. Assumed: "
-                "a median trace of cache lengths, the one recorded routing of each model, Qwen's "
-                "experts in 32 regions, four regions for the attention of all heads, 4,096 FLOPs a "
-                "cycle for every unit, static attention in turn.",
+                "What the text says, what the printed bars give, and ours, both sides counted by "
+                "the paper's equations. Assumed: a median trace of cache lengths, the one recorded "
+                "routing of each model, heads of 128 columns, 1,024 FLOPs a cycle for every unit, "
+                "static attention in turn.",
             ),
         ),
     )

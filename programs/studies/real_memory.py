@@ -37,7 +37,7 @@ def study() -> Study:
                 "What the paper compares, on both memories",
                 COLUMNS,
                 rows,
-                "What differs by less than 2 % holds. Ratios of the first version and of memory "
+                "What differs by less than 2 % holds. Ratios of memory alone "
                 "are as in figures 9 and 10; there a dynamic tile has 6400 FLOPs per cycle, a "
                 "static one 4096.",
             ),

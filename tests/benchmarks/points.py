@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from paper import camera_ready
 from paper.published import Published, attention, closed_forms, multiplexing, swiglu, tiling
 from paper.tables import routing, rows
 
@@ -15,6 +16,8 @@ __all__ = [
     "attention_points",
     "closed_form_points",
     "moe_points",
+    "printed_attention_points",
+    "printed_moe_points",
     "swiglu_points",
 ]
 
@@ -83,15 +86,15 @@ def attention_points() -> Iterator[Point]:
 
 
 def moe_points() -> Iterator[Point]:
-    """The settings of ``reference_cycles.csv`` with the authors' numbers for the same ones."""
+    """The settings of ``reference_cycles.csv``, with the authors' earlier runs of the same ones."""
     published = [*tiling(64), *tiling(1024), *multiplexing()]
     for row in rows("reference_cycles.csv"):
         names = ("model", "batch", "tiling", "tile_n", "tile_f", "regions", "flops_per_cycle")
         setting = {name: row[name] for name in names if row[name]}
         setting["routing"] = routing(row["routing"])
         known = [
-            # The authors' own cycles scatter.
-            _bound(each, each.value // 50 if each.metric == "cycles" else 0)
+            # One of these, Mixtral's dynamic tile of batch 64, is 1 % off what they printed later.
+            _bound(each, each.value // 100 if each.metric == "cycles" else 0)
             for each in published
             if row["channel_depth"] == "2" and each.metric != "allocated_flops_per_cycle"
             if {name: str(value) for name, value in each.setting.items()} == setting
@@ -104,6 +107,42 @@ def moe_points() -> Iterator[Point]:
             (*_parameters(setting), f"channel_depth={row['channel_depth']}"),
             (Bound("reference_cycles.csv", "cycles", int(row["cycles"])), *known),
         )
+
+
+def printed_moe_points() -> Iterator[Point]:
+    """The printed points of figures 9, 10, 12, 13, 19 and 20."""
+    tables = (camera_ready.tiling(64), camera_ready.tiling(1024), camera_ready.multiplexing())
+    for setting, values in _by_setting(itertools.chain(*tables)):
+        tile = setting.get("tile_n", "dynamic")
+        yield Point(
+            f"{str(setting['model']).split('-')[0]} b{setting['batch']} tile {tile} of "
+            f"{setting['tile_f']}, {setting['regions']} regions",
+            "moe.py",
+            (*_parameters(setting), "channel_depth=2"),
+            tuple(_bound(each, _printed_slack(each)) for each in values),
+        )
+
+
+def printed_attention_points() -> Iterator[Point]:
+    """The printed points of figure 15."""
+    for setting, values in _by_setting(camera_ready.blocks()):
+        yield Point(
+            f"attention of {setting['requests']} requests, {setting['strategy']}",
+            "attention.py",
+            _parameters(setting),
+            tuple(_bound(each, 1) for each in values),
+        )
+
+
+def _printed_slack(known: Published) -> int:
+    """Return by how much a printed number may differ from ours.
+
+    Cycles by 0.6 %: where threads decide when the end of a channel is seen, theirs scatter by as
+    much (``tests/programs/test_scatter.py``). Figure 13 has bytes to the ten.
+    """
+    if known.metric == "cycles":
+        return known.value * 6 // 1000
+    return 5 if known.table.endswith("13.csv") else 0
 
 
 def closed_form_points() -> Iterator[Point]:
@@ -122,9 +161,12 @@ def closed_form_points() -> Iterator[Point]:
 def _by_setting(
     values: Iterable[Published],
 ) -> Iterator[tuple[dict[str, str | int], list[Published]]]:
-    """Yield the settings of values that stand together, with the values of each."""
-    for setting, each in itertools.groupby(values, lambda value: value.setting):
-        yield setting, list(each)
+    """Yield the settings of values, with the values of each."""
+    found: dict[tuple[tuple[str, str | int], ...], list[Published]] = {}
+    for each in values:
+        found.setdefault(tuple(each.setting.items()), []).append(each)
+    for setting, of_setting in found.items():
+        yield dict(setting), of_setting
 
 
 def _parameters(setting: Mapping[str, object]) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ _since = time.process_time()
 
 def _timed_run(job: Job) -> Outcome:
     global _since  # noqa: PLW0603 - what a process took since it answered last
-    taken = {"simulate": 0.0, "loaded_of": 0.0}
+    taken = {"simulated": 0.0, "loaded_of": 0.0}
     whole: dict[str, Callable[..., Any]] = {}
     for name in taken:
         whole[name] = getattr(evaluation, name)
@@ -51,7 +51,7 @@ def _timed_run(job: Job) -> Outcome:
         for name, function in whole.items():
             setattr(evaluation, name, function)
     now = time.process_time()
-    numbers = {"simulate": taken["simulate"], "wiring": taken["loaded_of"], "whole": now - _since}
+    numbers = {"simulate": taken["simulated"], "wiring": taken["loaded_of"], "whole": now - _since}
     _since = now
     return replace(outcome, numbers=outcome.numbers | numbers)
 

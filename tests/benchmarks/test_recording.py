@@ -12,7 +12,8 @@ from fabric import Program
 from fabric.hardware.description import Hardware
 from fabric.loading.program_file import load_program
 from fabric.retiming.recording import Recording
-from fabric.runs.execution import Execution, Settings
+from fabric.runs.execution import Execution
+from fabric.runs.options import Settings
 from fabric.wiring.collector import only_young_garbage
 from fabric.wiring.elaborate import elaborate
 from tests.benchmarks.processes import QWEN, ROOT, taken_by
@@ -41,7 +42,7 @@ def _taken(program: Program, *, recorded: bool) -> _Taken:
     begun = time.process_time()
     plan = elaborate(program)
     observers = (Recording(plan),) if recorded else ()
-    settings = Settings(False, {}, {}, None, 10_000_000, None, observers)
+    settings = Settings(mode="timing", observers=observers)
     execution = Execution(program, settings, plan=plan)
     assert execution.execute() == "completed"
     done = time.process_time()

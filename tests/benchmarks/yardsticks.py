@@ -9,7 +9,8 @@ from typing import Final
 
 from fabric import Hardware, simulate
 from fabric.loading.program_file import executed, load_program
-from fabric.runs.execution import Execution, Settings
+from fabric.runs.execution import Execution
+from fabric.runs.options import Settings
 from fabric.wiring.collector import only_young_garbage
 from fabric.wiring.elaborate import elaborate
 from tests.benchmarks.pipelines import on_the_fabric, on_trio
@@ -76,7 +77,7 @@ def run_alone() -> None:
     """
     program = load_program(MOE, QWEN, Hardware()).program
     for compiles in (False, True):
-        settings = Settings(False, {}, {}, None, 10_000_000, None, compiles=compiles)
+        settings = Settings(mode="timing", engine="compiled" if compiles else "tasks")
         execution = Execution(program, settings)
         # What tasks see of a machine is made when it is asked for: of that machine it is a part.
         list(execution.machine.ports)

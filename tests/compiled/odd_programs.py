@@ -143,7 +143,7 @@ FALL_BACK = [
     ),
     refuted_behind_a_full_channel,
 ]
-"""Programs that tasks do again."""
+"""Programs whose operators go on as tasks."""
 
 
 def _tile(cycle: int = 0) -> Stream:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
@@ -46,11 +46,10 @@ from tests.fabric.retiming.test_compiled import check, compiled
 from tests.operators.cases import CASES
 from tests.operators.driving import Choices
 from tests.operators.recording_memory import RECORDING, Bursts, recorded
+from tests.profiles import examples, spread
 from tests.programs.loading import PROGRAMS
 
-QUICK = settings(
-    max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), database=None
-)
+QUICK = examples(quick=10, deep=30)
 
 Build = Callable[[], Program]
 
@@ -75,16 +74,19 @@ def shipped(name: str, hardware: Hardware, parameters: dict[str, Any]) -> Progra
 
 @pytest.mark.parametrize(
     ("name", "parameters"),
-    [
-        ("moe", {"batch": 4, "tile_n": 4}),
-        ("moe", {"batch": 4, "tiling": "dynamic"}),
-        ("attention", {"requests": 8, "strategy": "dynamic"}),
-        ("attention", {"requests": 6, "strategy": "interleaved", "regions": 2}),
-        ("decoder", {"model": "tiny", "batch": 3, "regions": 2}),
-        ("breadth_first_search", {}),
-        ("ragged_attention", {}),
-        ("sparse_matrix", {"columns": 3}),
-    ],
+    spread(
+        [
+            ("moe", {"batch": 4, "tile_n": 4}),
+            ("moe", {"batch": 4, "tiling": "dynamic"}),
+            ("attention", {"requests": 8, "strategy": "dynamic"}),
+            ("attention", {"requests": 6, "strategy": "interleaved", "regions": 2}),
+            ("decoder", {"model": "tiny", "batch": 3, "regions": 2}),
+            ("breadth_first_search", {}),
+            ("ragged_attention", {}),
+            ("sparse_matrix", {"columns": 3}),
+        ],
+        3,
+    ),
 )
 def test_shipped(name: str, parameters: dict[str, Any], tmp_path: Path) -> None:
     """As many operators are compiled as with the flat memory, clients of the memory among them."""

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabric import Hop, Program, StreamType, simulate
 from fabric.deadlock.waits import find_stuck
-from fabric.runs.execution import Execution, Settings
+from fabric.runs.execution import Execution
+from fabric.runs.options import Settings
 from fabric.wiring.elaborate import elaborate
 from operators.tiles.integers import INTEGER, integer
 from tests import definitions
@@ -24,12 +25,11 @@ from tests.operators.cases import CASES
 from tests.operators.driving import Case, Choices, Collect, Emit, encode
 from tests.operators.random_programs import Random
 from tests.own import Anything
+from tests.profiles import examples, spread
 from tests.programs.loading import program
 from tests.schedules import SCHEDULES, schedule
 
-QUICK = settings(
-    max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None
-)
+QUICK = examples(quick=10, deep=40)
 LONG = settings(QUICK, max_examples=20_000)
 
 SHIPPED: list[tuple[str, dict[str, Any]]] = [
@@ -74,7 +74,7 @@ def hopped(build: Callable[[], Program], random: random.Random) -> dict[str, Any
 
 
 class TestPrograms:
-    @pytest.mark.parametrize(("name", "parameters"), SHIPPED)
+    @pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 12))
     def test_shipped(self, name: str, parameters: dict[str, Any], tmp_path: Path) -> None:
         """Every shipped program, most of its operators compiled."""
         found = both(lambda: program(name, **parameters), tmp_path)
@@ -111,7 +111,12 @@ class TestStuck:
         case = STUCK[name]
         found = []
         for compiles in (False, True):
-            settings = Settings(False, case.given, {}, None, 10_000, None, (), compiles)
+            settings = Settings(
+                mode="timing",
+                depths=case.given,
+                livelock_cycles=10_000,
+                engine="compiled" if compiles else "tasks",
+            )
             ran = Execution(case.build(), settings)
             status = ran.execute()
             moving = ran.watch.moving
@@ -159,7 +164,7 @@ class TestRandom:
         """Programs of up to 30 operators, some of which get stuck."""
         check_program(data, tmp_path_factory.mktemp("programs"))
 
-    @settings(QUICK, max_examples=60)
+    @examples(quick=15, deep=60)
     @given(network=networks(merging=True))
     def test_networks(self, network: Network, tmp_path_factory: pytest.TempPathFactory) -> None:
         """Networks with feedback and merges, some of which get stuck."""

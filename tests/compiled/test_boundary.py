@@ -144,8 +144,8 @@ def many_pairs(*, user: bool) -> Program:
 
 @pytest.mark.parametrize("user", [False, True])
 def test_does_not_pay(user: bool, tmp_path: Path) -> None:
-    """A table that grows as fast as the run is left to tasks, unless a user would see it twice."""
+    """A table that grows as fast as the run is left to tasks, which go on where it stands."""
     with mock.patch.object(arrays, "_FIRST_LOOK", 512):
         found = both(lambda: many_pairs(user=user), tmp_path)
 
-    assert found.gave_up is not user
+    assert found.gave_up

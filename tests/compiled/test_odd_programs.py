@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import trio
+from structlog.testing import LogCapture
 
 from fabric import Element, Program, Stream, simulate
 from fabric.terminal.progress import Snapshot
@@ -20,6 +21,7 @@ from tests.compiled.both import both, described
 from tests.compiled.odd_programs import FALL_BACK, STAY, numbers
 from tests.operators.driving import Collect
 from tests.schedules import SCHEDULES, schedule
+from tests.telling import LIVE, captured
 
 Build = Callable[[], Program]
 
@@ -31,7 +33,7 @@ def named(build: Build) -> str:
 
 @pytest.mark.parametrize("build", FALL_BACK, ids=named)
 def test_falls_back(build: Build, tmp_path: Path) -> None:
-    """Tasks do it again, and all that is said is theirs."""
+    """Its operators go on as tasks, and all that is said is theirs."""
     assert both(build, tmp_path).gave_up
 
 
@@ -81,8 +83,8 @@ def test_integers_of_addresses(tmp_path: Path) -> None:
     assert [30, 10, 20, 0, 30] == [value.data.item() for value, _ in seen[1]]  # type: ignore[union-attr]
 
 
-def test_log_of_a_run_that_is_done_again(tmp_path: Path) -> None:
-    """Nothing in the log is of the run that was given up, not even a heartbeat."""
+def test_log_of_a_run_that_leaves_the_loop(tmp_path: Path) -> None:
+    """What the run has told by then is told once, to the file and to the user's logger."""
 
     def build() -> Program:
         with Program("late", mode="timing") as program:
@@ -93,12 +95,19 @@ def test_log_of_a_run_that_is_done_again(tmp_path: Path) -> None:
 
     logs = []
     for engine in ("tasks", "compiled"):
-        report = simulate(build(), log_dir=tmp_path, engine=engine)
+        capture = LogCapture()
+        report = simulate(build(), log_dir=tmp_path, log=[capture], engine=engine)
         assert report.log_dir is not None
         text = (Path(report.log_dir) / "events.jsonl").read_text(encoding="utf-8")
-        logs.append([json.loads(line) for line in text.splitlines()])
+        kept = [json.loads(line) for line in text.splitlines()]
+        assert kept == captured(capture)
+        cycles = [each["cycle"] for each in kept]
+        assert sorted(cycles) == cycles
+        beats = [each["cycle"] for each in kept if each["event"] == "heartbeat"]
+        assert beats
+        assert sorted(set(beats)) == beats
+        logs.append([each for each in kept if each["event"] not in LIVE])
     assert logs[0] == logs[1]
-    assert "heartbeat" in {each["event"] for each in logs[1]}
 
 
 def endless() -> None:

@@ -152,7 +152,7 @@ def two_depths() -> Program:
 def waits_for_itself() -> Program:
     """An operator sends itself more than it takes before it takes anything."""
     with Program("waits-for-itself") as program:
-        loop = feedback(6)
+        loop = feedback(7)
         again, done = Script(
             ("r0", "s0", "r0", "s1", "r0", "s1", "c1"),
             once=("s0",) * 5,
@@ -303,7 +303,7 @@ def gather_in_a_ring() -> Program:
 
 def rounds_of_a_loop(begun: int, *, wanted: int = 1) -> None:
     """Wire an operator that wants ``wanted`` of its own results before it makes a new one."""
-    loop = feedback(12 - wanted)
+    loop = feedback(12 + begun)
     steps = ("r0", *["r1"] * wanted, "c2", *["s0"] * wanted, "s1")
     rounds = 12 // wanted
     again, done = Script(steps, rounds=rounds, counts=(12, rounds), name="turn")(

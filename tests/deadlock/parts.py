@@ -150,6 +150,6 @@ def sink(name: str, stream: Stream) -> None:
     Script(("r0", "c1"), counts=(), name=name)(stream)
 
 
-def feedback(count: int) -> Feedback:
+def feedback(count: Dim) -> Feedback:
     """Promise a stream of ``count`` elements."""
     return Feedback(StreamType((count,), BoolType()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ from fabric import Report, simulate
 from fabric.deadlock.document import DeadlockReport
 from fabric.deadlock.text import LINES, report_lines
 from tests.deadlock.cases import CASES
+from tests.profiles import spread
 from tests.telling import told_under_every_schedule
 
 LIVELOCK_CYCLES = 10_000
@@ -25,6 +27,12 @@ def run(name: str, depths: dict[str, int] | None = None, **wired: int) -> Report
     )
 
 
+@cache
+def stuck(name: str) -> DeadlockReport:
+    """Return the deadlock of a case as it stands."""
+    return explained(run(name))
+
+
 def explained(report: Report) -> DeadlockReport:
     """Return the deadlock of a report; its object has exactly the documented fields."""
     found = msgspec.convert(report.deadlock, DeadlockReport, strict=True)
@@ -36,7 +44,7 @@ def explained(report: Report) -> DeadlockReport:
 class TestCase:
     def test_golden(self, name: str, golden: Callable[[str, str], None]) -> None:
         """The text is the golden one: at most 40 lines of ASCII, and the short form."""
-        found = explained(run(name))
+        found = stuck(name)
         lines = report_lines(found)
         text = "\n".join([*lines, "", found.summary, ""])
 
@@ -47,7 +55,7 @@ class TestCase:
     def test_known(self, name: str) -> None:
         """The class, the sizes of the loops, and the depths are those that the case names."""
         case = CASES[name]
-        found = explained(run(name))
+        found = stuck(name)
 
         depths = {depth.option: depth.after for depth in found.remedy.depths} or None
         capacity = found.remedy.capacity
@@ -61,7 +69,7 @@ class TestCase:
 
     def test_remedy(self, name: str) -> None:
         """With the changes it completes, in the cycles stated; with one less it does not."""
-        remedy = explained(run(name)).remedy
+        remedy = stuck(name).remedy
         depths = {depth.option: depth.after for depth in remedy.depths}
         wired = {}
         if remedy.capacity is not None:
@@ -84,12 +92,14 @@ class TestCase:
                 fewer = wired | {parameter: wired[parameter] - 1}
                 assert rejected.rejected_cycle == explained(run(name, depths, **fewer)).cycle
 
-    def test_schedules(self, name: str, tmp_path: Path) -> None:
-        """Report, text and log are the same in whatever order the operators run."""
-        case = CASES[name]
-        told_under_every_schedule(
-            case.build, tmp_path, depths=case.given, livelock_cycles=LIVELOCK_CYCLES
-        )
+
+@pytest.mark.parametrize("name", spread(CASES, 10))
+def test_schedules(name: str, tmp_path: Path) -> None:
+    """Report, text and log are the same in whatever order the operators run."""
+    case = CASES[name]
+    told_under_every_schedule(
+        case.build, tmp_path, depths=case.given, livelock_cycles=LIVELOCK_CYCLES
+    )
 
 
 def test_enough_cases() -> None:

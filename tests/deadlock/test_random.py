@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from fabric import Broadcast, Feedback, Program, Report, Stream, simulate
+from fabric.values.dims import symbol
 from fabric.wiring.elaborate import Plan, elaborate
 from operators import EagerMerge, Initial
 from tests.deadlock.exhaustive import Outcome, Process, outcomes
 from tests.deadlock.parts import Script, feedback
+from tests.profiles import examples
 from tests.schedules import SCHEDULES, schedule
 
 STATES = 1_000
@@ -33,7 +35,7 @@ def networks(draw: st.DrawFn, *, merging: bool) -> Network:
     """Return a network of two to six scripts, some with feedback, some with a merge."""
     depth = draw(st.integers(1, 2))
     with Program("random", channel_depth=depth) as program:
-        loops = [feedback(1) for _ in range(draw(st.integers(0, 1)))]
+        loops = [feedback(symbol("N")) for _ in range(draw(st.integers(0, 1)))]
         open_streams: list[Stream] = [*loops, *_sources(draw)]
         for _ in range(draw(st.integers(1, 3))):
             if merging and draw(st.booleans()):
@@ -230,9 +232,7 @@ def _check_remedy(network: Network, plan: Plan, report: Report, *, merges: bool)
         assert less is None or merges or {False} == {outcome.completed for outcome in less}
 
 
-QUICK = settings(
-    max_examples=1_000, deadline=None, suppress_health_check=list(HealthCheck), database=None
-)
+QUICK = examples(quick=100, deep=1000)
 LONG = settings(QUICK, max_examples=200_000)
 
 
@@ -243,14 +243,14 @@ def test_blocking_reads(network: Network) -> None:
     check(network)
 
 
-@settings(QUICK, max_examples=300)
+@examples(quick=75, deep=300)
 @given(networks(merging=True))
 def test_merges(network: Network) -> None:
     """With merges, the outcome is one that some schedule has."""
     check(network)
 
 
-@settings(QUICK, max_examples=100)
+@examples(quick=25, deep=100)
 @given(networks(merging=True))
 def test_schedules(network: Network) -> None:
     """The report is the same in whatever order trio runs the operators."""

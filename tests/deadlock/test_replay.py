@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 
 from fabric import Program, Stream, simulate
 from fabric.deadlock import remedy, replay, search
@@ -23,9 +23,10 @@ from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.deadlock import test_random
 from tests.deadlock.cases import CASES, fork_join
 from tests.deadlock.parts import Script, feedback, sink
-from tests.deadlock.test_random import QUICK, Network, networks
+from tests.deadlock.test_random import Network, networks
+from tests.profiles import examples, spread
 
-FEWER = settings(QUICK, max_examples=200)
+FEWER = examples(quick=50, deep=200)
 
 
 @contextmanager
@@ -74,14 +75,14 @@ class TestNetworks:
         with recorded_from(0):
             test_random.check(network)
 
-    @settings(FEWER, max_examples=100)
+    @examples(quick=25, deep=100)
     @given(networks(merging=True))
     def test_merges(self, network: Network) -> None:
         """With merges a record is a proposal: what is said was run, whatever it proposed."""
         with recorded_from(0):
             test_random.check(network)
 
-    @settings(FEWER, max_examples=100)
+    @examples(quick=25, deep=100)
     @given(networks(merging=False))
     def test_minimal(self, network: Network) -> None:
         """Runs complete with the depths, and stop with one slot less of any, where it says so."""
@@ -119,7 +120,7 @@ def compared_growth() -> Iterator[list[tuple[list[str], list[str]]]]:
 
 
 class TestGrowth:
-    @settings(FEWER, max_examples=100)
+    @examples(quick=25, deep=100)
     @given(networks(merging=True))
     def test_networks(self, network: Network) -> None:
         """The same channels grow, however the loops are found."""
@@ -150,7 +151,7 @@ class TestGrowth:
 
 
 class TestCases:
-    @pytest.mark.parametrize("name", [name for name in CASES if "round" not in name])
+    @pytest.mark.parametrize("name", spread((name for name in CASES if "round" not in name), 12))
     def test_same(self, name: str) -> None:
         """Known deadlocks, merges and shared memories among them, have the remedies they had."""
         case = CASES[name]

@@ -147,6 +147,11 @@ def _library() -> Iterator[str]:
         for name in sorted(names):
             if name not in shown:
                 yield f"::: fabric.{name}\n"
+    yield "## Serving: what `import fabric.serving` offers\n"
+    stub = ROOT / "fabric" / "serving" / "__init__.pyi"
+    for statement in ast.parse(stub.read_text(encoding="utf-8")).body:
+        assert isinstance(statement, ast.ImportFrom)
+        yield from (f"::: fabric.serving.{each.name}\n" for each in statement.names)
     yield "## Tensors, integers and the bases of functions\n"
     for name in dir(operators):
         if name not in shown:

@@ -9,12 +9,19 @@ import pytest
 
 from fabric.deadlock.document import KINDS
 from tests.docs.reference import PAGES, pages
-from tests.docs.transcripts import blocks, clone, happened, named, skip_without_torch
+from tests.docs.transcripts import (
+    ROOT,
+    blocks,
+    clone,
+    happened,
+    named,
+    pictured,
+    skip_without_torch,
+)
 
 GENERATED = pages()
 WRITTEN = sorted(str(file.relative_to(PAGES)) for file in PAGES.rglob("*.md"))
 BY_HAND = [page for page in WRITTEN if page not in GENERATED]
-IMAGE = re.compile(r"!\[[^\]]*\]\(([^)]*)\)")
 LINK = re.compile(r"!?\[[^\]]*\]\((?!https?://)([^)#]*)(?:#([^)]*))?\)")
 
 
@@ -41,11 +48,7 @@ def test_transcripts(page: str, tmp_path: Path, pytestconfig: pytest.Config) -> 
             file.write_text(text, encoding="utf-8")
         else:
             assert block.text == found
-    for image in IMAGE.findall(text):
-        shown, made = file.parent / image, here / Path(image).name
-        if made.exists() and pytestconfig.getoption("--write-golden"):
-            shown.write_bytes(made.read_bytes())
-        assert not made.exists() or made.read_bytes() == shown.read_bytes()
+    pictured(file, here, write=pytestconfig.getoption("--write-golden"))
 
 
 @pytest.mark.parametrize("page", GENERATED)
@@ -69,6 +72,27 @@ def test_every_page_is_reached() -> None:
 
     assert [] == [page for page in WRITTEN if f" {page}\n" not in contents]
     assert set(GENERATED) <= set(WRITTEN)
+
+
+def test_every_page_is_in_the_overview() -> None:
+    """The overview leads to every page; to the families of operators their own overview does."""
+    overviews = ("index.md", "operators/index.md")
+    reached = {
+        str((PAGES / page).parent.joinpath(target).resolve().relative_to(PAGES))
+        for page in overviews
+        for target, _ in LINK.findall((PAGES / page).read_text(encoding="utf-8"))
+        if target
+    }
+
+    assert [] == [page for page in WRITTEN if page not in reached and page != "index.md"]
+
+
+def test_every_program_is_listed() -> None:
+    """The page of programs has all of them."""
+    page = (PAGES / "reference" / "programs.md").read_text(encoding="utf-8")
+    programs = [file for file in (ROOT / "programs").iterdir() if file.suffix in (".py", ".ipynb")]
+
+    assert [] == [file.name for file in programs if f"`{file.name}`" not in page]
 
 
 def test_images_are_small() -> None:

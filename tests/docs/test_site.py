@@ -51,6 +51,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.deep
 def test_nothing_from_elsewhere(site: Path) -> None:
     """No page asks another host for anything."""
     pages = sorted(site.rglob("*.html"))
@@ -68,4 +69,6 @@ def test_found(site: Path) -> None:
 
     assert "operators/higher-order.html#map" in index
     assert 'id="fabric.simulate"' in library
+    # In `simulate`, `open_run`, `assert_completes` and `size`, with the one meaning.
+    assert library.count("how long nothing has to get done before the run is given up") == 4
     assert "Shapes:" not in library

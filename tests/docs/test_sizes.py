@@ -5,13 +5,17 @@ from __future__ import annotations
 import pytest
 
 from tests.docs.sizes import PAGE, PROGRAMS, Sized, row
+from tests.profiles import spread
 
 
 def _check(program: Sized) -> None:
     assert row(program) in PAGE.read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.parametrize("program", [each for each in PROGRAMS if not each.is_long], ids=str)
+_SHORT = [each for each in PROGRAMS if not each.is_long]
+
+
+@pytest.mark.parametrize("program", spread(_SHORT, 5), ids=str)
 def test_row(program: Sized) -> None:
     """Of programs that are sized in a moment."""
     _check(program)

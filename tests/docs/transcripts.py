@@ -18,7 +18,18 @@ from typing import Final, NamedTuple
 
 import pytest
 
-__all__ = ["ROOT", "Block", "blocks", "clone", "happened", "named", "skip_without_torch"]
+from tests.docs.warm import folder_of_python
+
+__all__ = [
+    "ROOT",
+    "Block",
+    "blocks",
+    "clone",
+    "happened",
+    "named",
+    "pictured",
+    "skip_without_torch",
+]
 
 ROOT: Final = Path(__file__).parents[2]
 
@@ -26,6 +37,7 @@ _BLOCK: Final = re.compile(
     r'^```(\w*)(?: title="([^"]+)")?[^\n]*\n(.*?)^```', re.MULTILINE | re.DOTALL
 )
 _COMMAND: Final = re.compile(r"^\$ ((?:.*\\\n)*.*)\n", re.MULTILINE)
+_IMAGE: Final = re.compile(r"!\[[^\]]*\]\(([^)]*)\)")
 _OF_TORCH: Final = re.compile(r"torch|own_module")
 """What a block names that needs PyTorch: the library, ``operators.torch``, programs with it."""
 
@@ -98,12 +110,29 @@ def happened(block: Block, here: Path, entered: list[str]) -> str:
     return block.text
 
 
+def pictured(document: Path, here: Path, *, write: bool) -> None:
+    """Compare each image of ``document`` with what commands have made of its name in ``here``.
+
+    Args:
+        document: a file in Markdown.
+        here: the folder in which its blocks ran.
+        write: the image anew, instead.
+    """
+    for image in _IMAGE.findall(document.read_text(encoding="utf-8")):
+        shown, made = document.parent / image, here / Path(image).name
+        if made.exists() and write:
+            shown.write_bytes(made.read_bytes())
+        assert not made.exists() or made.read_bytes() == shown.read_bytes()
+
+
 def _run(command: list[str], here: Path) -> subprocess.CompletedProcess[str]:
     """Run a command as in an activated environment, 100 columns wide."""
     environment = os.environ | {
         "COLUMNS": "100",
         "PYTHONPATH": str(ROOT),
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join(
+            map(str, (folder_of_python(), Path(sys.executable).parent, os.environ["PATH"]))
+        ),
     }
     return subprocess.run(
         command, cwd=here, env=environment, capture_output=True, text=True, check=False

@@ -316,6 +316,28 @@ class TestCommand:
             "folder of a finished run\n"
         ) == capsys.readouterr().err
 
+    @pytest.mark.parametrize(
+        "content",
+        [
+            "[" * 100_000,
+            "{}",
+            "[]",
+            '{"units": 3}',
+            '{"units": [{}]}',
+            '{"units": [{"name": []}]}',
+            "\udcff",
+        ],
+    )
+    def test_damaged_run(self, content: str, capsys: pytest.CaptureFixture[str]) -> None:
+        """Counters that are none are refused."""
+        assert 0 == main(["run", self.PROGRAM])
+        capsys.readouterr()
+        counters = Path(LOG, "counters.json")
+        counters.write_bytes(content.encode("utf-8", "surrogateescape"))
+
+        assert 2 == main(["graph", self.PROGRAM, "--run", LOG, "-o", "x.svg"])
+        assert "not the counters of a run: expected what `run` writes" in capsys.readouterr().err
+
     def test_another_run(self, capsys: pytest.CaptureFixture[str]) -> None:
         """A run of another program, or with other parameters, is no picture of this one."""
         assert 0 == main(["run", self.PROGRAM])

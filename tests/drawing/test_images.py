@@ -33,6 +33,7 @@ def test_shown(name: str) -> None:
     assert any(f"images/{name}#only-{theme})" in page for page in pages)
 
 
+@pytest.mark.deep
 def test_made_anew(tmp_path: Path) -> None:
     """They are as large as the stored ones, and no more of them are stored."""
     with browsing() as browser:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations, pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric.drawing.layout import Layout, Size, layered
@@ -14,6 +14,7 @@ from fabric.drawing.picture import picture_of
 from fabric.drawing.svg import svg
 from fabric.wiring.elaborate import elaborate
 from tests.drawing.geometry import clashes, drawn, sampled
+from tests.profiles import examples
 from tests.programs.loading import OF_TORCH
 from tests.symbolic.programs import PROGRAMS, wired
 
@@ -32,7 +33,7 @@ def inside(layout: Layout, sizes: list[Size]) -> bool:
 
 
 class TestLayered:
-    @settings(max_examples=30, deadline=None)
+    @examples(quick=10, deep=30)
     @given(
         sizes=st.lists(st.tuples(st.floats(10, 200), st.floats(10, 60)), min_size=1, max_size=12),
         data=st.data(),

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
-from fabric import Dim, simulate  # noqa: E402
+from fabric import Dim, dtype_named, simulate  # noqa: E402
 from operators.functions.base import Array  # noqa: E402
 from operators.functions.steps import Shape, Step  # noqa: E402
 from operators.kernels.tensors import View  # noqa: E402
@@ -22,6 +22,14 @@ class OfBessel(torch.nn.Module):  # type: ignore[name-defined,misc]
     def forward(self, x: Any) -> Any:
         """Call it, and another one behind it."""
         return torch.special.i0(x) * 2
+
+
+class OfAnother(torch.nn.Module):  # type: ignore[name-defined,misc]
+    """Another call that is not among them."""
+
+    def forward(self, x: Any) -> Any:
+        """Call it."""
+        return torch.special.i1(x)
 
 
 class Bessel(Step):
@@ -55,3 +63,20 @@ def test_a_users_own_call() -> None:
 
     assert report.verified
     assert report.flops == 4 * 8 * (20 + 1)
+
+
+@pytest.mark.parametrize(("columns", "dtype"), [(4, "float32"), (8, "float16")])
+def test_another_result_than_pytorchs(columns: int, dtype: str) -> None:
+    """An importer that gives another shape or element type than the call has is told of."""
+    given = (torch.ones(4, 8),)
+
+    @imports("aten.special_i1.default")
+    def other(importing: Importing, call: Call) -> View:
+        (x,) = call.args
+        part = importing.part(call, x, 1, 0, columns)
+        return importing.chain(call, (part,), (Bessel((0,), dtype_named(dtype)),))
+
+    (missing,) = unsupported_calls(OfAnother(), given)
+
+    expected = f"its importer gives a tensor [4, {columns}] of {dtype}: expected [4, 8] of float32"
+    assert ("aten.special_i1.default", expected) == (missing.call, missing.needed)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
@@ -29,6 +29,7 @@ from tests.bases import Hop
 from tests.fabric.graphs import Graph, Wire, graphs, run_graph
 from tests.fabric.scripted import Charge, Stage
 from tests.own import Anything
+from tests.profiles import examples
 from tests.schedules import SCHEDULES
 
 
@@ -121,7 +122,7 @@ def _stepped(  # noqa: C901, PLR0912 - the whole rule on one page
 
 
 class TestRecurrence:
-    @settings(max_examples=300)
+    @examples(quick=75, deep=300)
     @given(graphs(), st.sampled_from(SCHEDULES))
     def test_matches_a_model_that_steps_through_cycles(
         self, graph: Graph, order: str | int
@@ -132,7 +133,7 @@ class TestRecurrence:
         assert "completed" == report.status
         assert _stepped(*graph) == clocks
 
-    @settings(max_examples=100)
+    @examples(quick=25, deep=100)
     @given(graphs())
     def test_columns_of_a_unit_sum_to_the_cycles(self, graph: Graph) -> None:
         """Every cycle of every unit is counted once."""
@@ -150,7 +151,7 @@ class TestRecurrence:
             )
             assert report.cycles == spent
 
-    @settings(max_examples=100)
+    @examples(quick=25, deep=100)
     @given(graphs())
     def test_peak_occupancy_is_the_smallest_depth_that_changes_nothing(self, graph: Graph) -> None:
         """With every depth lowered to the peak, all clocks stay; no deeper slot was ever used."""

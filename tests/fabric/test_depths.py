@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fabric import ConfigurationError, Program, simulate
+from fabric import Program, ProgramError, simulate
 from operators import Add, Flatten, LinearOffChipLoad, LinearOffChipStore, Map
 
 
@@ -30,6 +30,6 @@ def test_a_run_takes_them_and_another_depth_over_them() -> None:
 
 
 def test_a_channel_that_is_not_there() -> None:
-    """As of ``--depth``."""
-    with pytest.raises(ConfigurationError, match=r"deepen joined\.1: no channel has that name"):
+    """It is told where it is stated."""
+    with pytest.raises(ProgramError, match=r"deepen is given 'joined\.1', no channel's name"):
         simulate(_program(5, "joined.1"))

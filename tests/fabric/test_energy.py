@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
@@ -46,6 +46,7 @@ from operators import (
     Streamify,
     Tensor,
 )
+from tests.profiles import examples
 from tests.programs.loading import PROGRAMS
 
 PRICES: Final = {
@@ -217,7 +218,7 @@ def shipped(name: str, **parameters: object) -> Program:
 class TestCounted:
     """What the report says beside what was seen element by element, and beside a trace."""
 
-    @settings(max_examples=10, deadline=None)
+    @examples(quick=10, deep=100)
     @given(tokens=st.integers(1, 24), experts=st.integers(1, 4), seed=st.integers(0, 99))
     def test_dynamic(self, tokens: int, experts: int, seed: int) -> None:
         """Routing by data: the means that a run measures price what single elements would."""
@@ -334,7 +335,7 @@ def of_tokens(count: int, phase: Literal["decode", "prefill"], runs: int = 1) ->
 class TestTokens:
     """Rates are of all runs that a run stands for; the run itself stays as it was measured."""
 
-    @settings(max_examples=10, deadline=None)
+    @examples(quick=10, deep=100)
     @given(count=st.integers(1, 10**6), runs=st.integers(1, 200))
     def test_rates(self, count: int, runs: int) -> None:
         """Forty-eight layers take forty-eight times as long, and as many joules."""

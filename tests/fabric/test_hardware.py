@@ -126,7 +126,7 @@ class TestFiles:
         assert pytest.approx(24.5e12, rel=0.01) == 24 * card.compute.flops_per_cycle * 250e6
         assert card.on_chip.capacity_bytes == 41_000_000
         assert card.tile.dtype == "int8"
-        report = simulate(program("swiglu", "u55c_like.toml"), mode="timing")
+        report = simulate(program("own_operator", "u55c_like.toml"), mode="timing")
         assert report.seconds is not None
         assert pytest.approx(150 * report.seconds) == report.joules
 
@@ -332,7 +332,8 @@ class TestRefused:
     )
     def test_unknown_model(self, tmp_path: Path, model: str, hint: str) -> None:
         """The models are listed, those that users have registered as well."""
-        expected = f"[hbm] model is {model}: expected one of {', '.join(MODELS)}{hint}"
+        shown = "the list []" if model == "[]" else model
+        expected = f"[hbm] model is {shown}: expected one of {', '.join(MODELS)}{hint}"
 
         found = refused(tmp_path, f"[hbm]\nmodel = {model}")
         assert f"/fabric.toml: {expected}" == found

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fabric import simulate
@@ -25,9 +25,10 @@ from tests.fabric.retiming.networks import Network, networks
 from tests.memories.counting import loads
 from tests.memories.driven import answers, clients_of
 from tests.memories.random_memories import Script, descriptions, scripts
+from tests.profiles import examples
 from tests.programs.loading import program
 
-FEW = settings(max_examples=60, suppress_health_check=list(HealthCheck))
+FEW = examples(quick=15, deep=60)
 
 
 @pytest.fixture(autouse=True)

@@ -106,6 +106,7 @@ class TestMachineCode:
         assert "compiled True" == _linked(tmp_path)
         assert "linked False" == _linked(tmp_path)
 
+    @pytest.mark.deep
     def test_nowhere_to_write(self, tmp_path: Path) -> None:
         """Every process compiles, and says so."""
         file = tmp_path / "no folder"

@@ -105,7 +105,7 @@ class TestShown:
             LinearOffChipLoad(np.zeros((2, 32)), (1, 32))()
         assert incomplete._repr_svg_() is None
         text = "".join(read(incomplete._repr_html_()).texts)
-        assert "1 operators so far; " in text
+        assert "1 operator so far; " in text
         assert "is read by no operator" in text
 
     def test_showing_leaves_a_program_as_it_was(self) -> None:

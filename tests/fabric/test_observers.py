@@ -6,24 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
-from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
 from fabric import ConfigurationError, Element, Observer, Program, Unit, Watched, simulate
-from fabric.engine import observation
-from fabric.engine.channel import Channel
-from fabric.engine.observed_channel import ObservedChannel
 from fabric.engine.observer import Sent, Stamp, Taken, Transferred
-from fabric.engine.weaving import woven
 from operators import Repeat
 from tests.deadlock.parts import Script, source
 from tests.fabric.graphs import Graph, graphs, run_graph
 from tests.fabric.scripted import Stage
 from tests.fabric.trace.recording import PROGRAMS, program, record
+from tests.profiles import examples
 from tests.schedules import SCHEDULES, schedule
 
 Told: TypeAlias = tuple[object, ...]
@@ -77,33 +73,6 @@ class _Notes(Observer):
     def told(self) -> dict[str, list[Told]]:
         """What was told of each unit, in the order of its operations."""
         return {unit: [what for _, what in sorted(each)] for unit, each in self.by_unit.items()}
-
-
-class _Composed(ObservedChannel):
-    """A channel that calls those operations from which the ones under test are made."""
-
-    __slots__ = ()
-
-    @override
-    async def send(self, element: Element) -> None:
-        before = self.producer.now
-        if not self.credits:
-            await self._with_more_credits(lambda: None)
-        await Channel.send(self, element)
-        now = self.producer.now
-        self._sent.append((self._next_order(), now, now - before))
-
-    @override
-    async def receive(self) -> Element | None:
-        if self._seen is not None:
-            return self.take()
-        before = self.consumer.now
-        element = await Channel.receive(self)
-        if element is not None:
-            now = self.consumer.now
-            seen = self._next_order(), now, now - before
-            self._transferred(element, self._sent.popleft(), seen, None)
-        return element
 
 
 class TestRuns:
@@ -175,21 +144,11 @@ class TestRuns:
             simulate(program("own_operator"), observers=observers)
 
 
-class TestWoven:
-    @settings(max_examples=100)
+class TestWatched:
+    @examples(quick=25, deep=100)
     @given(graphs(), st.sampled_from(SCHEDULES))
-    def test_against_calls(self, graph: Graph, order: str | int) -> None:
-        """The bodies that are made from those of a plain channel tell what calls of them tell."""
-        made, composed = _Notes(), _Notes()
-        clocks, report = run_graph(*graph, order, [made])
-        with mock.patch.object(observation, "ObservedChannel", _Composed):
-            run_graph(*graph, order, [composed])
-
-        assert composed.told == made.told
+    def test_changes_nothing(self, graph: Graph, order: str | int) -> None:
+        """Units of a run that is watched are in the same cycles as those of one that is not."""
+        clocks, report = run_graph(*graph, order, [_Notes()])
         plain = run_graph(*graph, order)
         assert (clocks, report.cycles) == (plain[0], plain[1].cycles)
-
-    def test_no_such_statement(self) -> None:
-        """A statement that is not there is an error when the function is made."""
-        with pytest.raises(ValueError, match=r"Channel\.send has no statement visible = 1: "):
-            woven(Channel.send, before={"visible = 1": "pass"})

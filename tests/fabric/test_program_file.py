@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from fabric.hardware.description import ChannelDescription, Hardware
-from fabric.loading.program_file import Loaded, load_program
+from fabric.loading.beside import executes_still, files_of
+from fabric.loading.program_file import Loaded, executed, load_program, wired
+from fabric.runs.simulation import simulate
 from fabric.telling.errors import ProgramError, ShapeError
 
 Write = Callable[[str], Path]
@@ -204,7 +207,8 @@ class TestRefused:
             (
                 "n: Nothing = 1",
                 "n=1",
-                "the annotations of build() cannot be evaluated: name 'Nothing' is not defined",
+                "evaluating the annotations of build() raised NameError: name 'Nothing' is not "
+                "defined",
             ),
         ],
     )
@@ -253,3 +257,156 @@ class TestRefused:
         )
 
         assert expected == refused(write("def build():\n    Program('p')\n"))
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_modules_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool) -> None:
+    """Helpers of one name beside two programs, imported at once or when they are wired."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    helper = "def build():\n    import kit.part\n    return Program(kit.part.NAME)\n"
+    head = "" if late else "import kit.part\n"
+    for name in ("one", "two", "three"):
+        (tmp_path / name / "kit").mkdir(parents=True)
+        (tmp_path / name / "user.py").write_text(HEAD + head + helper, encoding="utf-8")
+        (tmp_path / name / "kit" / "part.py").write_text(f"NAME = {name!r}\n", encoding="utf-8")
+        if name != "three":
+            (tmp_path / name / "kit" / "__init__.py").write_text("", encoding="utf-8")
+
+    modules = {name: executed(tmp_path / name / "user.py") for name in ("one", "two", "three")}
+    for name in ("one", "three", "two", "one", "two"):
+        assert name == wired(modules[name], [], Hardware()).program.name
+        assert name == load(tmp_path / name / "user.py").program.name
+
+
+def test_late_imports_find_what_is_beside(tmp_path: Path) -> None:
+    """``expect``, ``extra`` and functions are called when another folder's program is there."""
+    text = (
+        "from operators import LinearOffChipLoad, LinearOffChipStore, Tensor\n"
+        "def told():\n    import beside\n    return beside.NUMBER\n"
+        "def by_name():\n    from importlib import import_module\n"
+        "    return import_module('beside').NUMBER\n"
+        "def build():\n"
+        "    with Program('late') as program:\n"
+        "        LinearOffChipStore('y')(LinearOffChipLoad(Tensor((8, 8)), tile=(8, 8))())\n"
+        "    program.extra['told'] = told\n"
+        "    program.extra['by_name'] = by_name\n"
+        "    return program\n"
+    )
+    programs = []
+    for number, name in enumerate(("one", "two")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "user.py").write_text(HEAD + text, encoding="utf-8")
+        (tmp_path / name / "beside.py").write_text(f"NUMBER = {number}\n", encoding="utf-8")
+        programs.append(load(tmp_path / name / "user.py").program)
+    for number in (1, 0):
+        assert simulate(programs[number]).extra == {"told": number, "by_name": number}
+
+
+def test_an_edited_helper_is_executed_as_it_is(tmp_path: Path) -> None:
+    """Also in the same moment and as long as before; an earlier execution keeps what it has."""
+    text = "from beside import NAME\ndef build():\n    import beside\n    return Program(NAME)\n"
+    (tmp_path / "user.py").write_text(HEAD + text, encoding="utf-8")
+    modules = []
+    for name in ("one", "two"):
+        (tmp_path / "beside.py").write_text(f"NAME = {name!r}\n", encoding="utf-8")
+        modules.append(executed(tmp_path / "user.py"))
+    assert [wired(each, [], Hardware()).program.name for each in modules] == ["one", "two"]
+
+
+def test_programs_of_one_folder_share_nothing(tmp_path: Path) -> None:
+    """What one leaves in a module beside both, the other one does not find."""
+    (tmp_path / "beside.py").write_text("seen = []\n", encoding="utf-8")
+    text = "import beside\nbeside.seen.append(1)\n"
+    text += "def build():\n    return Program(f'p{len(beside.seen)}')\n"
+    for name in ("one.py", "two.py"):
+        (tmp_path / name).write_text(HEAD + text, encoding="utf-8")
+        assert load(tmp_path / name).program.name == "p1"
+
+
+PACKAGES = {
+    "user.py": (
+        "import kit.deep.part as part, kit.plain\nfrom kit import other\nfrom kit.deep import *\n"
+        "from bare import there\n"
+        "def build():\n    from kit.late import NAME\n    return Program(NAME)\n"
+    ),
+    "kit/__init__.py": "from . import other\n",
+    "kit/other.py": "from .deep.part import PART\nimport bare.there\n",
+    "kit/plain.py": "import kit.other, sys\nassert sys.modules[__name__].__file__ == __file__\n",
+    "kit/deep/__init__.py": "from .part import PART\n__all__ = ['PART']\n",
+    "kit/deep/part.py": (
+        "from dataclasses import dataclass, field\nfrom typing import ClassVar, get_type_hints\n"
+        "@dataclass\nclass PART:\n    a: 'ClassVar[int]'\n    b: 'list[int]' = field()\n"
+        "assert list(PART.__dataclass_fields__) == ['a', 'b'] and get_type_hints(PART)\n"
+    ),
+    "kit/late.py": "from kit.deep import PART\nNAME = PART.__name__\n",
+    "kit/unused.py": "raise AssertionError\n",
+    "bare/there.py": "",
+    "numpy/no_module": "",
+}
+
+
+def test_files_that_were_executed(tmp_path: Path) -> None:
+    """Packages, parts of them, modules without a package; each with what its source was."""
+    for file, text in PACKAGES.items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        head = "from __future__ import annotations\n" if file.startswith("kit/deep") else ""
+        head = HEAD + "import numpy\nnumpy.ones\n" if file == "user.py" else head
+        (tmp_path / file).write_text(head + text, encoding="utf-8")
+    module = executed(tmp_path / "user.py")
+    begun = files_of(module)
+    assert wired(module, [], Hardware()).program.name == "PART"
+    found = files_of(module)
+    assert found.keys() - begun.keys() == {"kit/late"}
+    names = {"kit": "kit/__init__.py", "kit/deep": "kit/deep/__init__.py", "": "user.py"}
+    digests = {
+        key: sha256((tmp_path / names.get(key, f"{key}.py")).read_bytes()).hexdigest()
+        for key in ("", "kit", "kit/other", "kit/plain", "kit/deep", "kit/deep/part", "kit/late")
+    }
+    digests["bare/there"] = sha256(b"").hexdigest()
+    assert {key: value for key, value in found.items() if value is not None} == digests
+    assert {"numpy", "fabric", "bare", "pathlib"} & found.keys() == {"numpy", "bare", "pathlib"}
+
+    program = tmp_path / "user.py"
+    assert executes_still(program, found)
+    for new in ("kit/late", "pathlib", "kit/other/__init__"):
+        path = tmp_path / f"{new}.py"
+        before = path.read_bytes() if path.exists() else None
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("1\n", encoding="utf-8")
+        assert not executes_still(program, found), new
+        path.unlink()
+        if before is not None:
+            path.write_bytes(before)
+    assert executes_still(program, found)
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("import beside.part", "No module named 'beside.part'; 'beside' is not a package"),
+        ("import none_such", "No module named 'none_such'"),
+        ("import kit.none_such", "No module named 'kit.none_such'"),
+    ],
+)
+def test_a_module_that_there_is_not(tmp_path: Path, statement: str, told: str) -> None:
+    """It is told by the name that the program has for it."""
+    (tmp_path / "beside.py").write_text("", encoding="utf-8")
+    (tmp_path / "kit").mkdir()
+    (tmp_path / "user.py").write_text(f"\n{statement}\n", encoding="utf-8")
+    expected = f"user.py:2: the file raised ModuleNotFoundError: {told}"
+    assert expected == refused(tmp_path / "user.py")
+
+
+def test_annotations_of_an_earlier_execution(tmp_path: Path) -> None:
+    """They mean what stood in the file then, also where they are first looked at later."""
+    text = (
+        "from dataclasses import dataclass\nfrom fabric.arguments.described import Described\n"
+        "Size = {size}\n@dataclass(frozen=True)\nclass Box(Described):\n    size: Size\n"
+    )
+    modules = []
+    for size in ("int", "str"):
+        (tmp_path / "user.py").write_text(HEAD + text.format(size=size), encoding="utf-8")
+        modules.append(executed(tmp_path / "user.py"))
+    assert [modules[0].Box(3).size, modules[1].Box("a").size] == [3, "a"]
+    with pytest.raises(ProgramError, match="size is 'a': expected an int"):
+        modules[0].Box("a")

@@ -202,16 +202,15 @@ DEADLOCK = DeadlockReport(
 
 class TestOthers:
     def test_error(self) -> None:
-        """The message and its place come last; what was not counted is left out."""
+        """The message and its place come first; what was not counted is left out."""
         failure = Failure("matmul raised ValueError: odd", "small.py", 12)
         report = Report(name="small", program="small.py", mode="timing", failure=failure)
 
         expected = """\
 small  small.py
 error in timing mode
-
-
-error: small.py:12: matmul raised ValueError: odd"""
+error: small.py:12: matmul raised ValueError: odd
+"""
         assert expected == text(report)
 
     def test_deadlock(self) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from fabric.deadlock.livelock import LIVELOCK_CYCLES
 from fabric.machine.state_of import cycles_of, state_of
-from fabric.runs.execution import Execution, Settings
+from fabric.runs.execution import Execution
+from fabric.runs.options import Settings
 from tests.deadlock.cases import CASES
 
 
 def execution(name: str) -> Execution:
     """Return a run of one of ``CASES`` that has not begun."""
-    return Execution(CASES[name].build(), Settings(False, {}, {}, None, LIVELOCK_CYCLES, None))
+    return Execution(CASES[name].build(), Settings(mode="timing"))
 
 
 def test_a_state_stays() -> None:

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 from fabric import Program, Report, simulate
+from fabric.machine.terminations import Terminations, uninterrupted
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
+from tests.fabric.small_program import build
 
 _ROOT = Path(__file__).parents[2]
 _PROGRAM = str(_ROOT / "tests" / "fabric" / "small_program.py")
@@ -32,7 +34,7 @@ def test_run(number: signal.Signals, tmp_path: Path) -> None:
         command, stdout=subprocess.PIPE, text=True, env=_ENVIRONMENT, cwd=tmp_path
     ) as run:
         folder = tmp_path / "logs" / "small-1"
-        while not list(folder.glob("trace/short-*.parquet")):
+        while not list(folder.glob("trace/short-*.table")):
             assert run.poll() is None
             time.sleep(0.05)
         run.send_signal(number)
@@ -113,3 +115,34 @@ def test_somebody_elses(number: signal.Signals) -> None:
         assert "completed" == _raising(number).status
     finally:
         signal.signal(number, before)
+
+
+_IMPORTING = compile("import signal; signal.raise_signal(number)", "<frozen importlib>", "exec")
+
+
+@pytest.mark.parametrize("number", _SIGNALS)
+def test_while_imported(number: signal.Signals) -> None:
+    """A signal that came while something was imported ends the run that begins next."""
+    with Terminations().handled():
+        exec(_IMPORTING, {"number": number})
+        report = simulate(build(fault="endless"))
+
+    assert ("interrupted", number) == (report.status, report.signal)
+    assert 0.0 == signal.getitimer(signal.ITIMER_REAL)[0]
+
+
+@pytest.mark.parametrize("number", _SIGNALS)
+def test_what_is_not_interrupted(number: signal.Signals) -> None:
+    """A signal that came while something was imported waits for what is to be done first."""
+    done = []
+
+    def begin() -> None:
+        with Terminations().handled():
+            exec(_IMPORTING, {"number": number})
+            with uninterrupted():
+                signal.raise_signal(signal.SIGALRM)
+                done.append(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        begin()
+    assert [number] == done

@@ -570,16 +570,19 @@ class TestLog:
 
         assert str(tmp_path / "short-1") == report.log_dir
         assert (
-            '{"event": "run_started", "cycle": 0, "program": "p.py", "parameters": {"n": 3}, '
-            '"mode": "timing", "operators": 2, "channels": 1}\n'
-            '{"event": "operator_finished", "cycle": 3, "operator": "ticks_1", "elements": 0, '
+            '{"event": "run_started", "level": "info", "run": "short", "cycle": 0, '
+            '"program": "p.py", "parameters": {"n": 3}, "mode": "timing", "operators": 2, '
+            '"channels": 1}\n'
+            '{"event": "operator_finished", "level": "debug", "run": "short", "cycle": 3, '
+            '"operator": "ticks_1", "elements": 0, '
             '"busy_cycles": 3, "empty_cycles": 0, "full_cycles": 0, "credit_cycles": 0, '
             '"hbm_cycles": 0, "capacity_cycles": 0}\n'
-            '{"event": "operator_finished", "cycle": 4, "operator": "charge_1", "elements": 3, '
+            '{"event": "operator_finished", "level": "debug", "run": "short", "cycle": 4, '
+            '"operator": "charge_1", "elements": 3, '
             '"busy_cycles": 3, "empty_cycles": 1, "full_cycles": 0, "credit_cycles": 0, '
             '"hbm_cycles": 0, "capacity_cycles": 0}\n'
-            '{"event": "run_ended", "cycle": 4, "status": "completed", "verified": null, '
-            '"cycles": 4, "elements": 3}\n'
+            '{"event": "run_ended", "level": "info", "run": "short", "cycle": 4, '
+            '"status": "completed", "verified": null, "cycles": 4, "elements": 3}\n'
         ) == (tmp_path / "short-1" / "events.jsonl").read_text()
 
     def test_second_run(self, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from fabric.trace.recording.options import TraceOptions
 from tests.fabric.small_program import NUMBER, Count, Total
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import record
+from tests.profiles import spread
 
 _ROOT = Path(__file__).parents[2]
 _PROGRAM = str(_ROOT / "tests" / "fabric" / "small_program.py")
@@ -53,7 +54,8 @@ def _command(
 
     ran: subprocess.CompletedProcess[str] = subprocess.run(
         [sys.executable, "-m", "fabric", *map(str, arguments)],
-        env=os.environ | {"PYTHONPATH": str(_ROOT)},
+        # Python writes as much of a compiled module as fits, and reads it next time.
+        env=os.environ | {"PYTHONPATH": str(_ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
         stdout=files.get("stdout", subprocess.PIPE),  # type: ignore[call-overload]
         stderr=subprocess.PIPE,
         text=True,
@@ -245,7 +247,7 @@ _PRINTING: tuple[tuple[int, tuple[str, ...]], ...] = (
 )
 
 
-@pytest.mark.parametrize(("status", "arguments"), _PRINTING)
+@pytest.mark.parametrize(("status", "arguments"), spread(_PRINTING, 4))
 class TestStandardOutput:
     def test_full(self, status: int, arguments: tuple[str, ...], run: Path, tmp_path: Path) -> None:
         """It is said; a worse status wins."""

@@ -16,11 +16,13 @@ from fabric.hardware.banked import BankedDescription
 from fabric.loading.program_file import load_program
 from fabric.memories import registry
 from fabric.memories.banked import BankedMemory
-from fabric.runs.execution import Execution, Settings
+from fabric.runs.execution import Execution
+from fabric.runs.options import Settings
 from fabric.wiring.program import hardware_scope
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.compiled.both import both
 from tests.deadlock.cases import CASES as STUCK
+from tests.profiles import spread
 from tests.programs.loading import PROGRAMS
 from tests.schedules import SCHEDULES, schedule
 from tests.telling import told_under_every_schedule
@@ -58,7 +60,7 @@ def _nothing_lost(memory: BankedMemory, request_bytes: int) -> None:
 
 
 class TestOneReport:
-    @pytest.mark.parametrize(("name", "parameters", "hbm"), _PROGRAMS)
+    @pytest.mark.parametrize(("name", "parameters", "hbm"), spread(_PROGRAMS, 3))
     def test_engines(
         self, name: str, parameters: dict[str, object], hbm: BankedDescription, tmp_path: Path
     ) -> None:
@@ -74,7 +76,7 @@ class TestOneReport:
         with schedule(order):
             both(lambda: _program("ragged_attention", _NARROW, {}), tmp_path)
 
-    @pytest.mark.parametrize("name", ["moe", "ragged_attention"])
+    @pytest.mark.parametrize("name", spread(["moe", "ragged_attention"], 1))
     def test_schedules(self, name: str, tmp_path: Path) -> None:
         """Every order of tasks tells the same."""
         parameters: dict[str, object] = {"batch": 4} if name == "moe" else {}
@@ -89,7 +91,10 @@ class TestNothingIsLost:
     def test_at_the_end(self, name: str, compiles: bool) -> None:
         """Of a run that completes; each row of each tile takes whole requests."""
         built = _program(name, _NARROW, {})
-        ran = Execution(built, Settings(False, {}, {}, None, 10_000, None, (), compiles))
+        settings = Settings(
+            mode="timing", livelock_cycles=10_000, engine="compiled" if compiles else "tasks"
+        )
+        ran = Execution(built, settings)
         assert "completed" == ran.execute()
         memory = ran.machine.off_chip
         assert isinstance(memory, BankedMemory)
@@ -102,7 +107,8 @@ class TestNothingIsLost:
         case = STUCK[name]
         with hardware_scope(Hardware(hbm=_NARROW)):
             built = case.build()
-        ran = Execution(built, Settings(False, case.given, {}, None, 10_000, None, (), True))
+        settings = Settings(mode="timing", depths=case.given, livelock_cycles=10_000)
+        ran = Execution(built, settings)
         assert "completed" != ran.execute()
         memory = ran.machine.off_chip
         if isinstance(memory, BankedMemory):

@@ -12,7 +12,7 @@ from dataclasses import astuple, replace
 from typing import NamedTuple
 from unittest import mock
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric.engine.off_chip import Burst
@@ -27,6 +27,7 @@ from tests.memories.driven import answers, clients_of
 from tests.memories.random_memories import Asked, Script, descriptions, scripts
 from tests.memories.replay import FAR
 from tests.memories.stepping import violations
+from tests.profiles import examples
 
 Where = tuple[int, int, int, int, int, str]
 """Channel, pseudo channel, bank group, bank, row, and what is done there."""
@@ -93,7 +94,7 @@ _horizons = st.lists(st.integers(1, 60), min_size=1, max_size=5)
 
 
 class TestBanked:
-    @settings(max_examples=200)
+    @examples(quick=50, deep=200)
     @given(descriptions(), scripts())
     def test_no_command_is_too_early(self, hbm: BankedDescription, script: Script) -> None:
         """Whatever is asked of whichever memory; and refreshes come as often as they are due."""
@@ -103,7 +104,7 @@ class TestBanked:
         found = violations(log, timing, hbm.organization, drain_cycles=drain)
         assert [] == found
 
-    @settings(max_examples=200)
+    @examples(quick=50, deep=200)
     @given(descriptions(), scripts())
     def test_every_request_is_served_once(self, hbm: BankedDescription, script: Script) -> None:
         """By as many bursts as it has, in its row, and nothing else is; and counters agree."""
@@ -118,7 +119,7 @@ class TestBanked:
         assert [len(asks) for asks in script] == [len(each) for each in run.answered]
         assert asked.total() * hbm.request_bytes == run.memory.bytes_moved
 
-    @settings(max_examples=200)
+    @examples(quick=50, deep=200)
     @given(descriptions(), scripts())
     def test_answers_come_with_the_data(self, hbm: BankedDescription, script: Script) -> None:
         """A client sees its burst a cycle after data was read, or the last write has gone."""
@@ -131,7 +132,7 @@ class TestBanked:
                 last = seen - 1 - data
                 assert any((last, place) in gone for place in _places(hbm, asked.burst))
 
-    @settings(max_examples=200)
+    @examples(quick=50, deep=200)
     @given(descriptions(), scripts())
     def test_counters_are_those_of_the_commands(
         self, hbm: BankedDescription, script: Script
@@ -163,7 +164,7 @@ class TestBanked:
             asked = sum(each.burst.requests(hbm.request_bytes) for each in script[unit.unit])
             assert asked == unit.requests == unit.row_hits + unit.row_misses + unit.row_conflicts
 
-    @settings(max_examples=200)
+    @examples(quick=50, deep=200)
     @given(descriptions(), scripts(), _horizons, st.sampled_from([1, 2, 7, 30]))
     def test_where_it_stops_does_not_matter(
         self, hbm: BankedDescription, script: Script, horizons: list[int], requests_per_call: int
@@ -175,7 +176,7 @@ class TestBanked:
         assert at_once.log == cut.log
         assert at_once.memory.counters() == cut.memory.counters()
 
-    @settings(max_examples=200)
+    @examples(quick=50, deep=200)
     @given(descriptions(), scripts())
     def test_what_one_at_a_time_meets(self, hbm: BankedDescription, script: Script) -> None:
         """Of requests that nobody meets each has the commands that say what it met."""
@@ -189,7 +190,7 @@ class TestBanked:
         assert did["precharge"] == conflicts
         assert did["activate"] == conflicts + sum(channel.row_misses for channel in channels)
 
-    @settings(max_examples=40)
+    @examples(quick=10, deep=40)
     @given(descriptions(), scripts())
     def test_how_far_ages_count_does_not_matter(
         self, hbm: BankedDescription, script: Script

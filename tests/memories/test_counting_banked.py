@@ -61,8 +61,8 @@ def test_all_is_counted_once(channels: int) -> None:
         assert of.reads + of.writes == sum(getattr(of, each) for each in outcomes)
     cycles = {_total(of.bus) for of in counters.channels}
     assert len(cycles) == 1
-    # Two buses; what is under way after the last answer is a few cycles.
-    assert 0 <= min(cycles) // 2 - report.cycles < 64
+    # Two buses; the last burst that is written may be on one of them when its store has ended.
+    assert 0 <= min(cycles) - 2 * report.cycles <= 2 * hbm.timing.burst_cycles
     for use in fields(BusCycles):
         assert sum(getattr(of.bus, use.name) for of in counters.channels) == sum(
             getattr(each, use.name) for each in counters.periods

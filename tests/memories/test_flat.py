@@ -7,7 +7,7 @@ import sys
 from collections import deque
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Program, simulate
@@ -18,6 +18,7 @@ from fabric.memories.flat import MOST_REQUESTS, REQUESTS_PER_CALL, FlatMemory
 from fabric.telling.place import Place
 from operators import Consumer, LinearOffChipLoad, Tensor
 from tests.memories.driven import answers, clients_of
+from tests.profiles import examples
 
 Script = list[list[tuple[int, int]]]
 """For each client its bursts: cycles between the last answer and the submission, requests."""
@@ -108,7 +109,7 @@ _scripts = st.lists(
 
 
 class TestLoop:
-    @settings(max_examples=300)
+    @examples(quick=75, deep=300)
     @given(
         _descriptions(),
         _scripts,

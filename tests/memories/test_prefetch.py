@@ -247,8 +247,7 @@ def test_too_many_readers() -> None:
     with pytest.raises(ConfigurationError) as raised:
         BankedMemory(BankedDescription(prefetch_requests=1024), _units(1100), _units(2))
     assert raised.value.message == (
-        "prefetch_requests is 1024 in a program with 1,100 operators that read: "
-        "expected at most 951"
+        "prefetch_requests is 1024 in a program with 1,100 reading operators: expected at most 951"
     )
 
 

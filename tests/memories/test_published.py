@@ -35,6 +35,7 @@ from tests.memories.published import (
 )
 from tests.memories.replay import saturated
 from tests.memories.traffic import DRAM, published_starts, streams
+from tests.profiles import spread
 
 _TOLERANCE = 0.05
 _MEAN_TOLERANCE = 0.03
@@ -176,7 +177,7 @@ class TestOneChannel:
 
 
 class TestTables:
-    @pytest.mark.parametrize("row", _lines(quick=True))
+    @pytest.mark.parametrize("row", spread(_lines(quick=True), 20))
     def test_line(self, row: Row) -> None:
         """Of 8 channels with hash: saturated, written to, at a rate, by clients; HBM3."""
         _within(row)
@@ -187,7 +188,7 @@ class TestTables:
         """Of 1 and 32 channels, of other mappings, windows and presets."""
         _within(row)
 
-    @pytest.mark.parametrize("number", ["2", "8", "64", "384"])
+    @pytest.mark.parametrize("number", spread(["2", "8", "64", "384"], 1))
     def test_placements(self, number: str) -> None:
         """The mean of six placements within 5 % of that of six others."""
         (row,) = (

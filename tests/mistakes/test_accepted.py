@@ -147,7 +147,7 @@ def test_ragged_rows() -> None:
 
     assert report.error is not None
     assert report.error["message"].startswith(
-        "store: row of tiles 1 is 32 columns wide in all: expected 64 columns, as in row 0, since "
+        "store: row of tiles 1 is 32 wide in all: expected 64, as in row 0, since "
         "what is stored is a matrix, at cycle "
     )
     assert __file__ == report.error["file"]

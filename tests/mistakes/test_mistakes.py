@@ -44,7 +44,7 @@ UNCALLED: Final = {
     ),
     *("Unit", "Wait", "Watched", "Wiring"),
     # answers of a study, and what one hands out
-    *("Findings", "Outcome", "Point", "Space", "StudySession", "run_point"),
+    *("DesignOutcome", "Findings", "Outcome", "Point", "Space", "StudySession", "run_point"),
     # what a run and its parts cost, in a report and in a sum of reports
     *("CostPart", "Spending"),
     # the answer of sizing
@@ -58,9 +58,26 @@ UNCALLED: Final = {
     # made by Tensor.elements
     "Elements",
     # sent or applied while a program runs: what is wrong there is the operator's, or its function's
-    *("Empty", "Selector", "Tile", "drop", "items_of", "number_in", "row_bytes", "share"),
+    *(
+        "Empty",
+        "Selector",
+        "Tile",
+        "check_converts",
+        "converted",
+        "drop",
+        "items_of",
+        "kept_as",
+        "number_in",
+        "users_code",
+        "row_bytes",
+        "share",
+    ),
     # true or false of anything
-    *("holds_buffers", "is_ragged", "is_static"),
+    *("holds_buffers", "holds_integers", "is_constant", "is_ragged", "is_static"),
+    # about types: their least and largest number, and without sizes that data decide
+    *("limits", "without_ragged"),
+    # caught by who converts numbers
+    "ValueChangedError",
     # what all of this is made with
     *("Bounds", "Described", "checked", "refuse"),
 }

@@ -14,6 +14,7 @@ from operators import (
     Add,
     Bufferize,
     Expand,
+    FlatMap,
     Flatten,
     Initial,
     Map,
@@ -24,15 +25,17 @@ from operators import (
     Reassemble,
     Repeat,
     Reshape,
+    RetileRow,
     Scan,
+    SplitRows,
     Streamify,
     Sum,
     Zip,
 )
 from tests import definitions
-from tests.operators.driving import Choices, Collect, Emit, draw, encode, selector
+from tests.operators.driving import Choices, Collect, Emit, draw, encode, ragged, selector
 
-__all__ = ["Random"]
+__all__ = ["Random", "twice"]
 
 VALUE = TileType(1, 1, np.dtype(np.float64))
 
@@ -72,6 +75,7 @@ class Random:
         self._choices = choices
         self._functional = functional
         self._live: list[Meant] = []
+        self._has_padding = False
         self.ends: list[tuple[list[Element], int, Any]] = []
         steps: tuple[Callable[[Meant], Iterator[Meant]], ...] = (
             self._flatten,
@@ -86,6 +90,8 @@ class Random:
             self._buffer,
             self._nested_expand,
             self._begin,
+            self._split,
+            self._retile,
         )
         with Program("random") as self.program:
             for _ in range(1 + choices.below(2)):
@@ -130,6 +136,7 @@ class Random:
             yield of
             return
         data, _ = Reshape(chunk, pad=0.0)(of.stream)
+        self._has_padding = True
         yield Meant(data, definitions.reshape(chunk, 0, 0.0, of.dims, of.tensor))
 
     def _promote(self, of: Meant) -> Iterator[Meant]:
@@ -201,7 +208,7 @@ class Random:
         doubled = [Map(Add())(part, part) for part in parts]
 
         def routed(part: Any, hits: set[int]) -> Any:
-            return [definitions.map_values(lambda value: value + value, rank, part)] * len(hits)
+            return [definitions.map_values(twice, rank, part)] * len(hits)
 
         tensor = definitions.at_depth(routed, steered, of.tensor, sets)
         yield Meant(Reassemble(rank)(doubled, selectors), tensor)
@@ -250,3 +257,58 @@ class Random:
         count = 1 + self._choices.below(3)
         tensor = definitions.initial(5.0, count, inner, of.tensor)
         yield Meant(Initial(5, count)(of.stream), tensor)
+
+    def _split(self, of: Meant) -> Iterator[Meant]:
+        """Pad the innermost dimension, and drop the padding again."""
+        chunk = 1 + self._choices.below(3)
+        # What another Reshape has padded would be dropped, too.
+        if of.dims > 4 or self._has_padding:
+            yield of
+            return
+        tensor = definitions.reshape(chunk, 0, None, of.dims, of.tensor)
+        padded = Meant(Reshape(chunk, pad=0.0)(of.stream)[0], tensor)
+        for each in self._moved(padded):
+            valid = definitions.flat_map(
+                lambda value: [] if value is None else [value], each.dims, each.tensor
+            )
+            yield Meant(FlatMap(SplitRows(valid_only=True))(each.stream), valid)
+
+    def _retile(self, of: Meant) -> Iterator[Meant]:
+        """Make a tile of each group, and rows again of the tiles."""
+        if of.dims < 2:
+            yield of
+            return
+        rank = 1 + self._choices.below(of.dims - 1)
+        groups = definitions.at_depth(
+            lambda part: definitions.leaves(part, rank), of.dims - rank, of.tensor
+        )
+        for each in self._moved(Meant(Accum(RetileRow(), rank)(of.stream), groups)):
+            rows = definitions.flat_map(lambda tile: tile, each.dims, each.tensor)
+            yield Meant(FlatMap(SplitRows())(each.stream), rows)
+
+    def _moved(self, of: Meant) -> Iterator[Meant]:
+        """Change the order and the number of elements, whatever they are."""
+        steps = (lambda each: iter((each,)), self._flatten, self._promote, self._repeat,
+                 self._route, self._deal, self._expand)  # fmt: skip
+        yield from self._choices.pick(steps)(of)
+
+    def _expand(self, of: Meant) -> Iterator[Meant]:
+        """Repeat every element as often as another stream says."""
+        choices = self._choices
+        if of.dims > 4 or of.size > _LARGE // 4:
+            yield of
+            return
+        guide = definitions.map_values(lambda _: [0.0] * choices.below(4), of.dims, of.tensor)
+        shape = (*of.stream.shape, ragged(10 * len(self.program.nodes)))
+        made = definitions.map_values(self._tile, of.dims + 1, guide)
+        reference = Emit(StreamType(shape, VALUE), encode(made, of.dims + 1, choices.maybe))()
+        ones = definitions.promote(0, of.dims, of.tensor)
+        tensor = definitions.expand(1, of.dims + 1, ones, guide)
+        yield Meant(Expand()(Promote(0)(of.stream), reference), tensor)
+
+
+def twice(value: Any) -> Any:
+    """Return the sum of a tile with itself: of a number, of a list of rows, or of padding."""
+    if isinstance(value, list):
+        return list(map(twice, value))
+    return None if value is None else value + value

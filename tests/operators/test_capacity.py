@@ -93,7 +93,8 @@ def _run(
             Collect(seen, (0,))(stream)
             ends.append((seen, len(stream.shape)))
     with memory_made() as memories:
-        report = simulate(program, mode="functional")
+        # A remedy is tried with runs of their own, whose elements would be collected, too.
+        report = simulate(program, mode="functional", on_deadlock="describe")
     found = [
         definitions.map_values(number_in, dims, decode(elements, dims)) for elements, dims in ends
     ]

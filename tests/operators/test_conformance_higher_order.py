@@ -123,7 +123,7 @@ def test_m4_row_append() -> None:
     assert result.valid_rows == 4
     assert result.data is not None
     assert result.data.tolist() == [[0] * 4] * 3 + [[1, 2, 3, 4]] + [[0] * 4] * 2
-    with pytest.raises(ValueError, match="RowAppend of 1 rows to 6 valid ones in a tile of 6"):
+    with pytest.raises(ValueError, match=r"RowAppend of 1x. behind row 6 of a tile of 6x"):
         RowAppend().apply(_tile(zeros), row)
 
 

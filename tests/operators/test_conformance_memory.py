@@ -11,12 +11,15 @@ from fabric import ADDRESS_DTYPE, Program, Stream, Tile, TileType, simulate
 from operators import (
     Bufferize,
     ExpertAddresses,
+    Flatten,
     LinearOffChipLoad,
     LinearOffChipStore,
+    Metadata,
     RandomOffChipLoad,
     RandomOffChipStore,
     Selectors,
     Streamify,
+    Tensor,
 )
 from tests.operators.driving import FLOAT, Collect, Emit, encode, number_in, tile
 from tests.operators.writing import Input, run, write
@@ -188,6 +191,31 @@ def test_o6_random_store() -> None:
     program.expect(y=lambda: expected)
     assert simulate(program, mode="functional").verified
     assert acknowledged == [(True, 0)] * 3
+
+
+@pytest.mark.parametrize("shape", [(8, 16), (2, 4, 16), (2, 2, 2, 2, 8), (128,)])
+def test_outputs_have_the_shape_that_is_said(shape: tuple[int, ...]) -> None:
+    """Of both stores, in both modes; memory and cycles do not ask for it."""
+    x = np.random.default_rng(0).normal(size=(8, 16)).astype(np.float32)
+
+    def stored(shape: tuple[int, ...] | None, before: Tensor) -> Program:
+        with Program("shapes") as program:
+            LinearOffChipStore("linear", shape)(LinearOffChipLoad(x, (4, 8))())
+            tiles = Flatten(0, 1)(LinearOffChipLoad(x, (4, 8))())
+            RandomOffChipStore("random", before, (4, 8))(Metadata(np.array([0, 1, 2, 3]))(), tiles)
+        return program
+
+    before = Tensor(shape, np.zeros(shape, np.float32)).viewed((8, 16))
+    program = stored(shape, before)
+    run, timed = simulate(program, mode="functional"), simulate(program, mode="timing")
+    for name in ("linear", "random"):
+        found = run.outputs[name]
+        assert isinstance(found, np.ndarray)
+        assert found.shape == timed.outputs[name].shape == shape
+        assert found.tolist() == x.astype(found.dtype).reshape(shape).tolist()
+    plain = simulate(stored(None, Tensor.of(np.zeros((8, 16)))), mode="timing")
+    assert plain.outputs["linear"].shape == (8, 16)
+    assert (plain.cycles, plain.hbm) == (timed.cycles, timed.hbm)
 
 
 def _block(number: int) -> Tile:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fabric import (
     BoolType,
@@ -41,8 +44,15 @@ from operators import (
 )
 from tests.operators.driving import FLOAT, Collect, Emit, number_in, tile
 from tests.operators.writing import read, write
+from tests.profiles import examples
 
 TILES = TileType(2, 3, np.dtype(ml_dtypes.bfloat16))
+INTEGERS = {
+    f"{kind}{bits}": (first * 2 ** (bits - 1), (2 + first) * 2 ** (bits - 1) - 1)
+    for bits in (4, 8, 16, 32, 64)
+    for kind, first in (("int", -1), ("uint", 0))
+}
+"""The least and the largest number of each type of integers."""
 RAGGED = symbol("n", ragged=True)
 
 
@@ -198,7 +208,7 @@ class TestValues:
             Initial("a"),
             (3,),
             SelectorType(4, hits=1),
-            "Initial puts 'a' in front of x.0 [3] of selector of 4: expected 1 indices from 0 to 3",
+            "Initial puts 'a' in front of x.0 [3] of selector of 4: expected 1 index from 0 to 3",
         ),
         (
             Initial(np.zeros(3)),
@@ -256,6 +266,31 @@ def test_refused(initial: Initial, shape: Any, value: ValueType, message: str) -
         initial(Emit(StreamType(shape, value), [], name="x")())
 
     assert (message, __file__) == (caught.value.message, caught.value.file)
+
+
+@examples(quick=300)
+@given(
+    dtype=st.sampled_from(
+        [np.dtype(vars(ml_dtypes).get(name, name)) for name in ("bool", *INTEGERS)]
+    ),
+    number=st.one_of(
+        st.integers(-20, 300),
+        st.integers(-(2**63), 2**64 - 1),
+        st.integers(-600, 600).map(lambda halves: halves / 2),
+        st.sampled_from([np.inf, -np.inf, np.nan, 1e30]),
+    ),
+)
+def test_integers_are_what_is_given(dtype: Any, number: float) -> None:
+    """A whole number that the type has, by Python's integers, or a refusal: nothing is cut off."""
+    least, most = INTEGERS.get(dtype.name, (0, 1))
+    held = math.isfinite(number) and number == int(number) and least <= number <= most
+    with Program("whole", mode="functional"):
+        emitted = Emit(StreamType((1,), TileType(1, 1, dtype)), [], name="x")()
+        if held:
+            Initial(number)(emitted)
+            return
+        with pytest.raises(ShapeError, match=f"expected numbers that {dtype.name} can hold"):
+            Initial(number)(emitted)
 
 
 def running_sum(numbers: np.ndarray[Any, Any], begin: int, depth: int = 2) -> Program:

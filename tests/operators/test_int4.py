@@ -5,7 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import (
@@ -18,6 +18,7 @@ from fabric import (
     hardware_scope,
     simulate,
 )
+from fabric.values.conversion import ValueChangedError, converted
 from fabric.wiring.elaborate import elaborate
 from operators import (
     Accum,
@@ -32,7 +33,7 @@ from operators import (
     RowMaximum,
     Tensor,
 )
-from operators.tiles.conversion import ValueChangedError, converted
+from tests.profiles import examples
 
 INT4 = np.dtype(ml_dtypes.int4)
 BYTEWISE = Hardware(hbm=FlatDescription(request_bytes=1))
@@ -54,7 +55,7 @@ def copied(rows: int, cols: int, dtype: str) -> Report:
 class TestBytes:
     """What is counted before the run, in it, and moved by requests of one byte."""
 
-    @settings(max_examples=20, deadline=None)
+    @examples(quick=10, deep=20)
     @given(rows=st.integers(1, 4), cols=st.integers(1, 33))
     def test_rows_of_bytes(self, rows: int, cols: int) -> None:
         """A row takes half as many bytes as it has columns, and one more where these are odd."""
@@ -95,7 +96,7 @@ class TestBytes:
             Program("odd"),
             pytest.raises(
                 ShapeError,
-                match=r"LinearOffChipLoad cuts rows of int4 into tiles of 3 columns: expected an "
+                match=r"LinearOffChipLoad cuts rows of int4 into tiles 3 wide: expected an "
                 r"even number, so that a tile begins with a whole byte$",
             ),
         ):
@@ -121,7 +122,7 @@ class TestBytes:
 class TestProducts:
     """Activations times weights of four bits."""
 
-    @settings(max_examples=20, deadline=None)
+    @examples(quick=10, deep=20)
     @given(
         seed=st.integers(0, 999),
         activations=st.sampled_from(["int8", "int16", "int32", "float32", "bfloat16"]),
@@ -178,7 +179,7 @@ class TestValues:
         number=st.integers(-20, 20) | st.sampled_from([0.5, -8.5, 1e30, float("nan")]),
         dtype=st.sampled_from(["float32", "float64", "int64"]),
     )
-    @settings(deadline=None)
+    @examples(quick=25, deep=100)
     def test_holds(self, number: float, dtype: str) -> None:
         """Integers from -8 to 7 stay what they are; all else is refused."""
         if dtype == "int64" and not isinstance(number, int):

@@ -73,14 +73,14 @@ CASES: list[tuple[Callable[..., Any], list[Input], str]] = [
     (
         _streamify,
         [_tiles("0 1|S1 2 3|S2", 1, N, M), ("0 0|S1 0|S1 0|S2", (1, N, M))],
-        "streamify_1: BufferReference(1 dimensions, 2 elements) at [0, 1] of bufferize_1 "
+        "streamify_1: BufferReference(1 dimension, 2 elements) at [0, 1] of bufferize_1 "
         "closes 1 dimension and 0 at [0, 1, 0] of emit_2 closes 1 dimension: expected "
         "equal structures, at cycle 9, element 2",
     ),
     (
         _streamify,
         [_tiles("0 1|S1 2 3|S2", 1, N, M), ("0 0|S2", (1, N, M))],
-        "streamify_1: BufferReference(1 dimensions, 2 elements) at [0, 0] of bufferize_1 "
+        "streamify_1: BufferReference(1 dimension, 2 elements) at [0, 0] of bufferize_1 "
         "closes 0 dimensions and 0 at [0, 0, 1] of emit_2 closes 2 dimensions: expected "
         "equal structures, at cycle 7, element 1",
     ),

@@ -46,6 +46,7 @@ from tests.fabric.scripted import Relay
 from tests.operators import test_capacity, test_conformance_routing, test_eager_merge
 from tests.operators.cases import CASES
 from tests.operators.driving import NUMBER, Choices, Collect, Emit, run_cases
+from tests.profiles import spread
 from tests.schedules import SCHEDULES, schedule
 
 
@@ -124,7 +125,7 @@ STOPS = {
 
 
 @pytest.mark.parametrize("fault", ["too low", "too high", "left out", "empty dimension"])
-@pytest.mark.parametrize("operator", STOPS)
+@pytest.mark.parametrize("operator", spread(STOPS, 7))
 def test_a_wrong_stop_is_found(operator: str, fault: str) -> None:
     """Whatever stop of whatever operator is wrong, its definition disagrees."""
     kind = getattr(operators, operator)

@@ -335,7 +335,7 @@ class TestParallelize:
         with Program("parallelize"), pytest.raises(ShapeError) as caught:
             Parallelize(4)(Metadata(np.arange(6))())
         assert caught.value.message == (
-            "Parallelize(rank=0) to 4 consumers is given metadata_1.0 [1, 6] of 1x1 uint64: "
+            "Parallelize(4, rank=0) is given metadata_1.0 [1, 6] of 1x1 uint64: "
             "expected rank 0 and at least 1 consumer"
         )
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabric import (
@@ -19,27 +20,44 @@ from fabric import (
     TileType,
     simulate,
 )
-from operators import Accum, Consumer, Flatten, Parallelize, Partition, Reassemble, Sum
+from fabric.symbolic.check import check
+from operators import (
+    Accum,
+    Consumer,
+    Flatten,
+    Map,
+    Parallelize,
+    Partition,
+    Reassemble,
+    RowSum,
+    Sum,
+)
 from tests import definitions
 from tests.operators.driving import Choices, Emit, decode
-from tests.operators.random_programs import Random
+from tests.operators.random_programs import Meant, Random
 from tests.operators.test_schedules import counted
+from tests.operators.true_types import Watched
+from tests.profiles import examples, of_profile
 from tests.schedules import SCHEDULES, schedule
+from tests.symbolic.bounded import Bounded
 
 _BYTES = 300
 
 
 def _run(data: bytes, mode: str) -> tuple[Report, Random]:
     made = Random(Choices(data), functional=mode == "functional")
-    program = made.program
-    depths = {
-        f"{node.name}.{port}": 100_000 for node in program.nodes for port in range(len(node.inputs))
-    }
-    report = simulate(program, mode=mode, depths=depths)
+    report = simulate(made.program, mode=mode, depths=_deep(made.program))
     assert (report.status, report.error) == ("completed", None)
     # Every channel's elements are what was known before the run; so are traffic and FLOPs.
     assert [] == [text for text in report.comparison.warnings if "fault" in text]
     return report, made
+
+
+def _deep(program: Program) -> dict[str, int]:
+    """Return depths that hold everything."""
+    return {
+        f"{node.name}.{port}": 100_000 for node in program.nodes for port in range(len(node.inputs))
+    }
 
 
 def _number(value: Tile) -> Any:
@@ -48,7 +66,7 @@ def _number(value: Tile) -> Any:
 
 
 def _check(examples: int) -> None:
-    @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples)
     @given(st.binary(min_size=_BYTES, max_size=_BYTES), st.sampled_from(SCHEDULES))
     def check(data: bytes, order: str | int) -> None:
         report, made = _run(data, "functional")
@@ -64,8 +82,8 @@ def _check(examples: int) -> None:
 
 
 def test_random_programs_are_as_composed() -> None:
-    """200 programs: outputs as composed, cycles under another schedule and mode the same."""
-    _check(200)
+    """60 programs (deep: 200): as composed; cycles under another schedule and mode the same."""
+    _check(of_profile(quick=60, deep=200))
 
 
 @pytest.mark.exhaustive
@@ -94,3 +112,43 @@ def test_sizes_that_are_guessed_blame_nobody() -> None:
 
     report = simulate(program, mode="timing")
     assert ("completed", ()) == (report.status, report.warnings)
+
+
+class Stated(Bounded):
+    """Programs whose functions do the operations that they state."""
+
+    def _compute(self, of: Meant) -> Iterator[Meant]:
+        yield Meant(Map(RowSum(), flops_per_cycle=1)(of.stream), of.tensor)
+
+
+def _true_types(kind: type[Random], data: bytes, operators: int) -> None:
+    """Compare what is known of a program, with the sizes of its symbols, with its runs."""
+    # The tensors of the second kind have no numbers.
+    for mode in ("functional", "timing") if kind is Random else ("timing",):
+        made = kind(Choices(data), functional=mode == "functional", operators=operators)
+        program = made.program
+        watched = Watched(program)
+        report = simulate(program, mode=mode, depths=_deep(program))
+        assert (report.status, report.error) == ("completed", None)
+        assert [] == [text for text in report.comparison.warnings if "fault" in text]
+        for symbol, size in watched.sizes().items():
+            program.bind(symbol, size)
+        known = check(program, {}, data=True).metrics
+        taken = [channel.elements for channel in report.channels_counters]
+        assert [stream.count for stream in known.carried] == taken
+        measured = {row.what: row.measured for row in report.comparison.totals}
+        moved = measured["off-chip loads, bytes"], measured["off-chip stores, bytes"]
+        assert (known.paper.load_bytes, known.paper.store_bytes) == moved
+        assert known.flops == report.flops
+
+
+@pytest.mark.parametrize("kind", [Random, Stated])
+def test_types_are_true(kind: type[Random]) -> None:
+    """What types say of sizes is so; with them, what was known before a run is what it did."""
+
+    @examples(quick=60)
+    @given(st.binary(min_size=_BYTES, max_size=_BYTES), st.sampled_from((8, 14, 30)))
+    def check_types(data: bytes, operators: int) -> None:
+        _true_types(kind, data, operators)
+
+    check_types()

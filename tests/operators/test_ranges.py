@@ -314,7 +314,7 @@ def test_a_buffer_that_is_not_what_its_type_says() -> None:
     error = simulate(program).error
     assert error is not None
     assert error["message"].startswith(
-        "read: a buffer of 2 elements: expected buffer [3] of 1x1 float32, at cycle"
+        "read: a buffer of size 2: expected buffer [3] of 1x1 float32, at cycle"
     )
 
 

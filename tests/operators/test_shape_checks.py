@@ -9,6 +9,7 @@ import pytest
 
 from fabric import (
     BufferType,
+    Feedback,
     Program,
     SelectorType,
     ShapeError,
@@ -41,7 +42,7 @@ from operators import (
     Sum,
     Zip,
 )
-from tests.operators.driving import NUMBER, Emit
+from tests.operators.driving import FLOAT, NUMBER, Emit
 
 F32, F16 = np.dtype(np.float32), np.dtype(np.float16)
 TILE = TileType(2, 4, F32)
@@ -214,8 +215,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     ),
     (
         lambda: Partition(3)(stream(2), selectors(2, 2)),
-        "Partition to 3 consumers is steered by emit_2.0 [2] of selector of 2: expected "
-        "selectors of 3",
+        "Partition(3) is steered by emit_2.0 [2] of selector of 2: expected selectors of 3",
     ),
     (
         lambda: Partition(2)(stream(2, 3), selectors(2, 2)),
@@ -229,13 +229,12 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     ),
     (
         lambda: Partition(2)(stream(2), stream(2)),
-        "Partition to 2 consumers is steered by emit_2.0 [2] of 2x4 float32: expected "
-        "selectors of 2",
+        "Partition(2) is steered by emit_2.0 [2] of 2x4 float32: expected selectors of 2",
     ),
     (
         lambda: Reassemble()([stream(2)], selectors(2, 2)),
-        "Reassemble of 1 streams is steered by emit_2.0 [2] of selector of 2: expected "
-        "selectors of 1",
+        "Reassemble is steered by emit_2.0 [2] of selector of 2: expected selectors of 1, as "
+        "many as it has streams",
     ),
     (
         lambda: Reassemble(1)([stream(2)], selectors(1, 2)),
@@ -322,6 +321,11 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         lambda: LinearOffChipStore("y")(stream(2, value=NUMBER)),
         "LinearOffChipStore stores emit_1.0 [2] of bool: expected a stream of tiles",
     ),
+    (
+        lambda: LinearOffChipStore("y", (3, 5))(LinearOffChipLoad(np.zeros((4, 4)), (2, 2))()),
+        "LinearOffChipStore stores linear_off_chip_load_1.0 [1, 2, 2] of 2x2 bfloat16 as a tensor "
+        "[3, 5]: expected as many elements, of which no data decide how many",
+    ),
 ]
 
 
@@ -334,3 +338,19 @@ def test_what_does_not_fit_is_refused_where_it_is_wired(
         wire()
     assert message == caught.value.message
     assert (__file__, wire.__code__.co_firstlineno) == (caught.value.file, caught.value.line)
+
+
+@pytest.mark.parametrize(
+    ("promised", "found"),
+    [((8,), (9,)), ((2, 8), (2, 9)), ((3, 8), (2, 8)), ((0,), (1,)), ((8,), (1, 8))],
+)
+def test_feedback_of_another_shape(promised: tuple[int, ...], found: tuple[int, ...]) -> None:
+    """Refused at the line that connects it, with both shapes."""
+    with Program("loop"):
+        loop = Feedback(StreamType(promised, FLOAT))
+        stream = Emit(StreamType(found, FLOAT), [])()
+        with pytest.raises(ShapeError) as error:
+            loop.connect(stream)
+    assert str(list(promised)) in error.value.message
+    assert str(list(found)) in error.value.message
+    assert (error.value.file or "").endswith("test_shape_checks.py")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -31,6 +31,7 @@ from operators import (
 from tests.compiled.both import both
 from tests.fabric.layouts.layouts import places, streamed, tensor
 from tests.operators.test_convert import orders, tiles
+from tests.profiles import examples
 
 ROWS = Layout.tiled((8, 16), (2, 8))
 COLUMNS = Layout.tiled((8, 16), (8, 2), order=(1, 0))
@@ -72,7 +73,7 @@ class TestMatrix:
     """The matrix of a tensor's tiles."""
 
     @given(st.data())
-    @settings(deadline=None, max_examples=200)
+    @examples(quick=50, deep=200)
     def test_against_numpy(self, data: st.DataObject) -> None:
         """Its tiles have the elements of the layout's; where there is none, rows are uneven."""
         shape = data.draw(st.sampled_from(((8, 8), (4, 12), (2, 4, 6), (12,), (2, 3, 2, 4))))
@@ -102,7 +103,7 @@ class TestThroughMemory:
     """Written in one order, read in another one."""
 
     @given(st.data())
-    @settings(deadline=None, max_examples=60)
+    @examples(quick=15, deep=60)
     def test_random_orders(self, data: st.DataObject) -> None:
         """Other tiles of another shape with as many elements."""
         shapes = st.sampled_from(((24,), (2, 12), (4, 6), (2, 3, 4)))
@@ -211,7 +212,7 @@ class TestLoaded:
     """A tensor read in the order of a layout."""
 
     @given(st.data())
-    @settings(deadline=None, max_examples=60)
+    @examples(quick=15, deep=60)
     def test_against_numpy(self, data: st.DataObject) -> None:
         """Another shape of the same elements, and parts of it."""
         shape = data.draw(st.sampled_from(((8, 8), (2, 4, 6), (12,))))

@@ -117,8 +117,8 @@ class TestLengthFiles:
             ),
             ([3.5], {}, "holds float64 [1]: expected integers [requests]"),
             ([[3]], {}, "holds int64 [1, 1]: expected integers [requests]"),
-            ([3], {"requests": 2}, "holds 1 lengths: expected at least requests=2"),
-            (np.zeros(0, int), {}, "holds 0 lengths: expected at least 1"),
+            ([3], {"requests": 2}, "holds an array [1]: expected a length of at least requests=2"),
+            (np.zeros(0, int), {}, "holds an array [0]: expected a length of at least 1"),
         ],
     )
     def test_arrays_that_are_no_lengths(

@@ -36,8 +36,7 @@ METRICS = (
 
 def opened(name: str) -> Study:
     """Return a study."""
-    asked = Asked(vary=(), parameters=(), hardware=None, mode=None, minimize=(), where=())
-    return open_study(PROGRAMS / "questions" / f"{name}.py", asked)
+    return open_study(PROGRAMS / "questions" / f"{name}.py", Asked())
 
 
 def imagined(study: Study) -> StudyResult:

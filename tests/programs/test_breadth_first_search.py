@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csgraph
 
 from fabric import ConfigurationError, Program, Report, simulate
+from tests.profiles import examples
 from tests.programs.graphs import adjacency, named
 from tests.programs.loading import program
 from tests.schedules import SCHEDULES, schedule
@@ -27,7 +28,7 @@ def found(report: Report) -> Any:
     return np.where(levels == 0, np.inf, levels - 1)
 
 
-@settings(max_examples=20)
+@examples(quick=10, deep=20)
 @given(
     name=named,
     side=st.integers(2, 6),

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Hardware, Report, TileDescription, hardware_scope, simulate
+from tests.profiles import examples, spread
 from tests.programs.loading import DATA, program
 from tests.schedules import SCHEDULES, schedule
 
@@ -67,7 +68,7 @@ def lengths(tmp_path: Path) -> Path:
 
 
 class TestDecoder:
-    @pytest.mark.parametrize("setting", SETTINGS)
+    @pytest.mark.parametrize("setting", spread(SETTINGS, 4))
     def test_is_verified(self, lengths: Path, setting: str) -> None:
         """Output and caches are right in float32, and cycles and counters those of timing mode."""
         functional = run(lengths, **SETTINGS[setting])
@@ -81,7 +82,7 @@ class TestDecoder:
         assert (timing.cycles, timing.units) == (functional.cycles, functional.units)
         assert timing.channels_counters == functional.channels_counters
 
-    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize("seed", spread(range(3), 1))
     def test_is_verified_in_bfloat16(self, lengths: Path, seed: int) -> None:
         """Rounding to 8 bits does not change what the router chooses."""
         report = run(lengths, hardware=Hardware(), layers=2, seed=seed)
@@ -89,9 +90,7 @@ class TestDecoder:
         assert report.verified is True
         assert run(lengths, "timing", Hardware(), layers=2, seed=seed).cycles == report.cycles
 
-    @settings(
-        max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+    @examples(quick=10, deep=100)
     @given(
         values=st.lists(st.integers(0, 70), min_size=1, max_size=6),
         tiling=st.sampled_from(["static", "dynamic"]),

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Program, Report, simulate
+from tests.profiles import examples
 from tests.programs.loading import program
 from tests.schedules import SCHEDULES, schedule
 
@@ -44,7 +45,7 @@ def distances(pairs: Pairs, **parameters: Any) -> tuple[list[int], Report]:
 words = st.text("abc", max_size=9)
 
 
-@settings(max_examples=25)
+@examples(quick=10, deep=25)
 @given(
     pairs=st.lists(st.tuples(words, words), min_size=1, max_size=6),
     sequences=st.sampled_from(["ragged", "padded"]),

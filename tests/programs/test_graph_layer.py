@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Hardware, TileDescription, simulate
 from fabric.loading.program_file import load_program
+from tests.profiles import examples
 from tests.programs.graphs import adjacency, named
 from tests.programs.loading import PROGRAMS, program
 
@@ -16,7 +17,7 @@ WIDE = Hardware(tile=TileDescription(dtype="float32"))
 TILINGS = ["dynamic", "static", "padded"]
 
 
-@settings(max_examples=12)
+@examples(quick=10, deep=12)
 @given(
     name=named,
     side=st.integers(2, 4),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Report, simulate
+from tests.profiles import examples
 from tests.programs.loading import program
 
 SMALL = {"inner": 32, "outer": 64, "tile_f": 32}
@@ -20,7 +21,7 @@ def run(**parameters: Any) -> Report:
     return simulate(program("matrix_vector", **{**SMALL, **parameters}))
 
 
-@settings(max_examples=20)
+@examples(quick=10, deep=20)
 @given(
     batch=st.integers(1, 12),
     matrices=st.integers(1, 6),

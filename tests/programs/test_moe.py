@@ -80,6 +80,7 @@ class TestMoe:
         assert report.verified is True
         assert report.extra["flops_artifact"] == 48 * 128 * (14 * 64 + 1)
 
+    @pytest.mark.deep
     def test_a_large_batch_needs_deeper_channels(
         self, capsys: pytest.CaptureFixture[str], tmp_path: Path
     ) -> None:
@@ -161,7 +162,7 @@ class TestRoutingFiles:
             (np.zeros((4, 3), int), "data has shape [4, 3]: expected [tokens, 2]"),
             (np.zeros(4, int), "data has shape [4]: expected [tokens, 2]"),
             (np.zeros((4, 2)), "data is of type float64: expected integers"),
-            (np.tile([0, 1], (3, 1)), "data has 3 rows: expected at least batch=4"),
+            (np.tile([0, 1], (3, 1)), "data is [3, 2]: expected at least batch=4 rows"),
             (np.array([[0, 1]] * 3 + [[0, 8]]), "row 3 names expert 8: expected 0 to 7"),
             (np.array([[0, -1]] * 4), "row 0 names expert -1: expected 0 to 7"),
             (
@@ -187,7 +188,9 @@ class TestRoutingFiles:
         np.savez(file, choices=np.zeros((4, 2), int))
         with pytest.raises(ConfigurationError) as caught:
             program("moe", model="tiny", batch=4, routing=file)
-        assert caught.value.message == f"routing file {file}: holds choices: expected an array data"
+        assert caught.value.message == (
+            f"routing file {file}: holds choices: expected an .npz file with an array data"
+        )
 
     def test_another_format(self, tmp_path: Path) -> None:
         """A single array is no archive."""

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.sparse import csgraph
 
 from fabric import ConfigurationError, Hardware, Report, TileDescription, simulate
 from fabric.loading.program_file import load_program
+from tests.profiles import examples
 from tests.programs.graphs import adjacency, named
 from tests.programs.loading import PROGRAMS, program
 
@@ -25,7 +26,7 @@ def run(**parameters: Any) -> Report:
     return simulate(load_program(PROGRAMS / "sparse_matrix.py", given, WIDE).program)
 
 
-@settings(max_examples=25)
+@examples(quick=10, deep=25)
 @given(
     name=named,
     side=st.integers(2, 5),

@@ -26,22 +26,28 @@ class TestSwiglu:
         assert float(published["off_chip_traffic_bytes"]) == report.off_chip_traffic_bytes
 
     def test_published_hardware(self) -> None:
-        """On the memory that the HDL ran on, cycles are within 4 % of its own in the mean.
+        """In the mean banks are further from the printed HDL than the authors' simulator is.
 
-        No parameter is fitted to them; single points hang on the phase of its streams.
+        5.0 % beside 4.3 %, at worst 18 % beside 9 %: whoever says so elsewhere leans on this test.
         """
-        with (DATA / "published/swiglu_hdl.csv").open() as file:
+        with (DATA / "published/camera_ready/fig08.csv").open() as file:
             published = list(csv.DictReader(file))
-        errors = []
+        errors: dict[str, list[float]] = {"theirs": [], "flat": [], "banked": []}
         for row in published:
             tiles = {name: int(row[name]) for name in ("tile_batch", "tile_inter")}
-            report = simulate(program("swiglu", "hdl_as_run.toml", by_columns=True, **tiles))
-            assert report.cycles is not None
-            errors.append(report.cycles / int(row["cycles"]) - 1)
+            flat = simulate(program("swiglu", HARDWARE, **tiles))
+            banked = simulate(program("swiglu", "hdl_as_run.toml", by_columns=True, **tiles))
+            assert flat.cycles is not None
+            assert banked.cycles is not None
+            cycles = (int(row["step_cycles"]), flat.cycles, banked.cycles)
+            for found, each in zip(errors.values(), cycles, strict=True):
+                found.append(100 * (each / int(row["hdl_cycles"]) - 1))
 
-        assert len(errors) == 5
-        assert statistics.mean(map(abs, errors)) < 0.04
-        assert max(map(abs, errors)) < 0.12
+        means = {who: statistics.mean(map(abs, each)) for who, each in errors.items()}
+        assert {"theirs": 4.34, "flat": 4.35, "banked": 4.97} == pytest.approx(means, abs=0.005)
+        banked_errors = [-3.7, -2.3, -1.9, 1.2, 6.0, -1.7, 18.1]
+        assert banked_errors == pytest.approx(errors["banked"], abs=0.05)
+        assert -8.8 == pytest.approx(min(errors["theirs"]), abs=0.05)
 
     @pytest.mark.parametrize("tile_batch", [16, 64])
     @pytest.mark.parametrize("tile_inter", [16, 64, 256])

@@ -64,7 +64,7 @@ class TestWiring:
 
         assert (
             "assume says that partition_1.0 [D_route[0]] of 1x32 bfloat16 has shape [1, 1]: "
-            "expected 1 dimensions that can be equal"
+            "expected 1 dimension that can be equal"
         ) == located(refused.value)
 
     def test_feedback(self) -> None:

@@ -7,20 +7,15 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabric import (
-    Hop,
-    Program,
-    hardware_scope,
-    lower_bounds,
-)
+from fabric import hardware_scope, lower_bounds
 from fabric.loading.program_file import load_program
-from fabric.wiring.elaborate import elaborate
 from tests.operators.driving import Choices
+from tests.profiles import examples
 from tests.programs.loading import PROGRAMS, program
-from tests.symbolic.bounded import Bounded, compared, drawn_hardware
+from tests.symbolic.bounded import Bounded, compared, drawn_hardware, drawn_options
 
 Engine = Literal["compiled", "tasks"]
 
@@ -50,17 +45,6 @@ SHIPPED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def options(built: Program, source: random.Random) -> dict[str, Any]:
-    """Return depths, hops and an engine."""
-    keys = [edge.key for edge in elaborate(built).edges]
-    some = source.choice([(1000,), (1000,), (1, 2, 5, 1000)])
-    return {
-        "depths": {key: source.choice(some) for key in keys},
-        "hops": {key: Hop(source.randint(1, 3), source.randint(1, 3)) for key in keys},
-        "engine": source.choice(["compiled", "tasks"]),
-    }
-
-
 class TestPrograms:
     @pytest.mark.parametrize("engine", ["compiled", "tasks"])
     @pytest.mark.parametrize(("name", "parameters"), SHIPPED)
@@ -77,7 +61,7 @@ class TestPrograms:
             given = [f"{key}={value}" for key, value in parameters.items()]
             hardware = drawn_hardware(Choices(source.randbytes(20)))
             built = load_program(PROGRAMS / f"{name}.py", given, hardware).program
-            compared(built, **options(built, source))
+            compared(built, **drawn_options(built, source))
 
     @pytest.mark.parametrize("rows", [16, 64])
     @pytest.mark.parametrize("cols", [16, 32, 128, 256])
@@ -103,10 +87,10 @@ def check_random(data: bytes) -> None:
     source = random.Random(data)
     with hardware_scope(drawn_hardware(Choices(source.randbytes(20)))):
         built = Bounded(Choices(data), functional=False, operators=16).program
-    compared(built, **options(built, source))
+    compared(built, **drawn_options(built, source))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@examples(quick=25, deep=100)
 @given(st.binary(min_size=120, max_size=120))
 def test_random_programs(data: bytes) -> None:
     """No random program beats its bounds."""
@@ -114,9 +98,7 @@ def test_random_programs(data: bytes) -> None:
 
 
 @pytest.mark.exhaustive
-@settings(
-    max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck), database=None
-)
+@settings(max_examples=20_000)
 @given(st.binary(min_size=120, max_size=120))
 def test_random_programs_at_length(data: bytes) -> None:
     """The same for an hour."""

@@ -11,6 +11,7 @@ import pytest
 from fabric import Hardware, Initial, OnChipDescription, Program, Stream, hardware_scope
 from operators import (
     Accum,
+    Add,
     Broadcast,
     Bufferize,
     Consumer,
@@ -96,6 +97,12 @@ def unlike(quick: Stream, other: Stream) -> None:
     last(other)
 
 
+def stored_and_read(quick: Stream, other: Stream) -> None:
+    """Store what may have nothing in it."""
+    Consumer()(quick)
+    LinearOffChipStore("y")(other)
+
+
 TIGHT: dict[str, Wire] = {
     "selectors": lambda _: Consumer()(Selectors(np.zeros((20, 1), int), 2)()),
     "metadata": lambda _: Consumer()(Metadata(np.arange(20))()),
@@ -133,6 +140,17 @@ TIGHT: dict[str, Wire] = {
         )
     ),
     "reassemble of a late one": lambda _: Consumer()(Repeat(50)(one_is_late())),
+    "what deals has ended": lambda _: stored_and_read(
+        *Parallelize(2, 1, 9)(Flatten(0, 1)(load(1)))
+    ),
+    "the last one closes": lambda _: LinearOffChipStore("y")(
+        Accum(RetileRow())(Flatten(0, 1)(Reshape(1, outermost=True)(Flatten(0, 2)(load(3)))[0]))
+    ),
+    "dealt out and joined": lambda _: LinearOffChipStore("y")(
+        Map(Add())(
+            *(slow(part.assume(1)) for part in Partition(2)(Flatten(0, 2)(load(2)), route(0, 1)))
+        )
+    ),
     "parallelize unlike": lambda _: unlike(*Parallelize(2)(Flatten(0, 2)(load(3)))),
     "reassemble some": lambda built: last(
         Reassemble()(
@@ -203,13 +221,14 @@ TIGHT: dict[str, Wire] = {
 
 
 LATER = {
+    "the last one closes": 20,
     "retile": 20,
     "partition": 1,
     "reassemble": 2,
     "parallelize unlike": 20,
     "a part that is empty": 4,
     "a group that is empty": 1,
-    "reassemble of a late one": 24,
+    "reassemble of a late one": 5,
     "merge": 1,
     "merge of a late one": 1,
     "last group of nothing": 20,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import (
@@ -27,6 +27,7 @@ from fabric.wiring.elaborate import elaborate
 from operators import Consumer, LinearOffChipLoad, LinearOffChipStore, Metadata, Tensor
 from operators.random_off_chip_load import RandomOffChipLoad
 from tests.operators.recording_memory import RECORDING, recorded
+from tests.profiles import examples
 
 STOCK = BankedDescription(channels=8, mapping="row-bank-rank-column-channel")
 """Low bits first: 8 channels, 16 columns, 2 pseudo channels, 4 groups, 4 banks, rows: 256 KB."""
@@ -55,14 +56,14 @@ class TestOneStream:
     def test_one_channel(self) -> None:
         """Every request on one channel."""
         assert told(columns, STOCK) == [
-            "x: its first 64 requests are on 1 of 8 channels: expected other tiles, or a "
+            "x: its first requests, 64, are on 1 of 8 channels: expected other tiles, or a "
             "[placement] that spreads them"
         ]
 
     def test_one_bank(self) -> None:
         """A request further in each row: other channels, but new rows of one bank of each."""
         assert told(columns, STOCK, row_padding_bytes=64) == [
-            "x: its first 64 requests are in 8 rows of bank 0 of channel 0, which are opened in "
+            "x: its first requests, 64, are in 8 rows of bank 0 of channel 0, which are opened in "
             "336 cycles: expected other tiles, or a [placement] that spreads them"
         ]
 
@@ -161,7 +162,7 @@ def _loads(draw: st.DrawFn) -> tuple[Callable[[], Program], PlacementDescription
     return build, draw(st.sampled_from([PlacementDescription(), contiguous, padded]))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(quick=15, deep=60)
 @given(
     _loads(),
     st.sampled_from(["row-bank-rank-column-channel", "interleaved", "interleaved with hash"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 
 from fabric import Program, Stream
 from fabric.drawing.picture import picture_of
@@ -16,6 +16,7 @@ from fabric.wiring.elaborate import Plan, elaborate
 from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.fabric.graphs import Graph, graphs
 from tests.fabric.scripted import Stage
+from tests.profiles import examples
 
 
 def chain(length: int) -> Plan:
@@ -70,7 +71,7 @@ def refined(plan: Plan) -> list[int]:
 
 
 class TestAlike:
-    @settings(max_examples=60, deadline=None)
+    @examples(quick=15, deep=60)
     @given(graph=graphs())
     def test_any_graph(self, graph: Graph) -> None:
         """Looking only at what has changed comes to the same as looking at all in every round."""

@@ -187,5 +187,7 @@ class TestBind:
         assert "bind gives 3 the size 4: expected 3, which it has already" == self.refused(1, 4)
 
     def test_expression(self) -> None:
-        """Only symbols can be bound."""
-        assert "bind gives D_route[0] + 1 the size 4: expected a symbol" == self.refused(2, 4)
+        """Only symbols can be bound, and sums of what streams have."""
+        assert (
+            "bind gives D_route[0] + 1 the size 4: expected a symbol, or a sum of streams' counts"
+        ) == self.refused(2, 4)

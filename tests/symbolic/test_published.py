@@ -111,3 +111,53 @@ class TestTables:
         assert float(row["off_chip_traffic_bytes"]) == (
             data_metrics(program).artifact.traffic_bytes
         )
+
+
+EXPERTS = {
+    "Mixtral-8x7B": ("mixtral_b64/008_010.npz", "64", 8, ("16", "32")),
+    "Qwen3-30B-A3B": ("qwen_b64/032_012.npz", "48", 32, ("8", "64")),
+}
+"""Of figure 17: routing, columns of a weight tile, shared regions, rows of the static tiles."""
+
+
+class TestFigure17:
+    """The printed bars, less what the experts take, are the same for every layout."""
+
+    @pytest.mark.parametrize(
+        ("model", "rest"), [("Mixtral-8x7B", 6_123_840), ("Qwen3-30B-A3B", 3_847_488)]
+    )
+    def test_bytes(self, model: str, rest: int) -> None:
+        """All experts are counted on both sides; dynamic parallelisation takes 32 bytes more."""
+        experts = [data_metrics(each).artifact.on_chip_bytes for each in self.layers(model)]
+        bars = [round(bar * 2**20) for bar in self.bars(model, "MB of on-chip memory")]
+
+        assert [rest, rest, rest + 32] == [a - b for a, b in zip(bars, experts, strict=True)]
+
+    @pytest.mark.parametrize("model", EXPERTS)
+    def test_compute(self, model: str) -> None:
+        """Units have 1,024 FLOPs a cycle; of Mixtral's dynamic layer the final sum is left out."""
+        experts = [data_metrics(each).allocated_flops_per_cycle for each in self.layers(model)]
+        bars = [round(bar * 1000) for bar in self.bars(model, "KFLOPs/cycle")]
+        left_out = 1024 if model == "Mixtral-8x7B" else 0
+
+        assert [131_072, 131_072, 131_072 - left_out] == [
+            a - b for a, b in zip(bars, experts, strict=True)
+        ]
+
+    def layers(self, model: str) -> list[Any]:
+        """Memory-matched, performance-matched, dynamic."""
+        trace, tile_f, regions, tiles = EXPERTS[model]
+        row = {"model": model, "batch": "64", "trace": trace, "tile_F": tile_f}
+        static = [{"tiling": "static", "tile_N": tile} for tile in tiles]
+        return [
+            *(layer(row | each, flops_per_cycle=1024) for each in static),
+            layer(row | {"tiling": "dynamic"}, regions=regions, flops_per_cycle=1024),
+        ]
+
+    def bars(self, model: str, unit: str) -> list[float]:
+        """The three bars of a model."""
+        return [
+            float(row["y"])
+            for row in rows("camera_ready/fig17.csv")
+            if row["x"] == model and row["y_unit"].startswith(unit)
+        ]

@@ -85,5 +85,5 @@ def test_missing_sizes() -> None:
         sweep({"D_selectors_1[0]": [3, 4]})
 
     assert (
-        "the sweep has no sizes for D_selectors_1[1]: expected an array for each of its 2 symbols"
+        "the sweep has no sizes for D_selectors_1[1]: expected an array for each of 2 symbols"
     ) == refused.value.message

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import nn
 
 from fabric import ProgramError, simulate
+from operators.kernels.schedule import Schedule
 from operators.torch import from_torch
+from tests.profiles import examples
 
 X = torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
 
@@ -29,7 +36,7 @@ class Computing(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("given", "args", "said"),
+    ("module", "args", "said"),
     [
         (lambda x: x, (X,), "is given a function: expected a torch.nn.Module"),
         (Computing(torch.relu), X, "args is a Tensor: expected a tuple, such as (x,)"),
@@ -42,10 +49,10 @@ class Computing(nn.Module):
         ),
     ],
 )
-def test_refusals(given: Any, args: Any, said: str) -> None:
+def test_refusals(module: Any, args: Any, said: str) -> None:
     """In one sentence, at the line that asks for it."""
     with pytest.raises(ProgramError) as raised:
-        from_torch(given, args)
+        from_torch(module, args)
     assert said in raised.value.message
     assert raised.value.file == __file__
 
@@ -84,4 +91,46 @@ def test_what_is_no_number_is_expected() -> None:
 )
 def test_outputs_of_all_kinds(function: Callable[[torch.Tensor], Any]) -> None:
     """The input itself, one tensor twice, constants, single numbers, and trees of tensors."""
-    assert simulate(from_torch(Computing(function), (X,)), mode="functional").verified
+    module = Computing(function)
+    report = simulate(from_torch(module, (X,)), mode="functional")
+    assert report.verified
+    wanted = torch.utils._pytree.tree_leaves(module(X))
+    found = report.outputs.values()
+    assert [x.shape for x in found] == [tuple(x.shape) for x in wanted if x is not None]
+
+
+@given(st.data())
+@examples(quick=20)
+def test_outputs_have_pytorchs_shapes(data: st.DataObject) -> None:
+    """Of all ranks from 0 to 4, in tiles of all kinds and orders; in a file and in timing also."""
+    shape = data.draw(st.lists(st.integers(1, 5), max_size=4))
+    dims = data.draw(st.permutations(range(len(shape))))
+    sizes = [data.draw(st.sampled_from([1, 2, 4])) for _ in range(2)]
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    wanted = {"output_0": (x * 2).permute(dims), "output_1": x.sum(), "output_2": x}
+
+    module = Computing(lambda x: {"a": ((x * 2).permute(dims), x.sum()), "b": x})
+    program = from_torch(module, (x,), schedule=Schedule(tile_rows=sizes[0], tile_cols=sizes[1]))
+    run, timed = simulate(program, mode="functional"), simulate(program, mode="timing")
+
+    assert run.verified
+    assert {name: each.shape for name, each in timed.outputs.items()} == {
+        name: tuple(each.shape) for name, each in wanted.items()
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        run.outputs.save(Path(folder) / "outputs.npz")
+        with np.load(Path(folder) / "outputs.npz") as saved:
+            for name, each in wanted.items():
+                found = run.outputs[name]
+                assert isinstance(found, np.ndarray)
+                # numpy's own comparisons would broadcast shapes.
+                assert found.shape == saved[name].shape == tuple(each.shape)
+                assert np.allclose(found, each, rtol=1e-5, atol=1e-5)
+                assert np.array_equal(found, saved[name])
+
+
+@pytest.mark.parametrize("function", [lambda x: (x, torch.ones(2, 0)), lambda x: x[:0]])
+def test_outputs_without_elements_are_refused(function: Callable[[torch.Tensor], Any]) -> None:
+    """Nothing of them could be stored."""
+    with pytest.raises(ProgramError, match=r"it gives a tensor \[.*0.*\]: expected one with elem"):
+        from_torch(Computing(function), (X,))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -15,6 +15,7 @@ from fabric import Program, simulate
 from operators import Map
 from operators.kernels.schedule import Schedule
 from operators.torch import from_torch
+from tests.profiles import examples
 
 
 class Of(nn.Module):
@@ -152,7 +153,7 @@ def functions(draw: st.DrawFn) -> Callable[[torch.Tensor, torch.Tensor], torch.T
     return function
 
 
-@settings(max_examples=25, deadline=None)
+@examples(quick=10, deep=25)
 @given(functions(), st.sampled_from([1, 2, 16]), st.integers(1, 3), st.sampled_from([2, 4]))
 def test_random_modules(
     function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], rows: int, tall: int, wide: int

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from fabric.shell.commands.options import NamedPath, program_options
+from fabric.telling.wording import counted
 
 __all__ = ["command"]
 
@@ -67,6 +68,7 @@ def command(
     with output_file(output, encoding="utf-8") as file:
         file.write(draw(picture))
     print_text(
-        f"{len(plan.nodes):,} operators in {len(picture.boxes):,} boxes, drawn in {output}\n"
+        f"{counted(len(plan.nodes), 'operator')} in {counted(len(picture.boxes), 'box')}, "
+        f"drawn in {output}\n"
     )
     return 0

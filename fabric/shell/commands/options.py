@@ -1,20 +1,36 @@
-"""What every command that takes a program takes: its file, its parameters, the hardware."""
+"""What commands with a program take: its file, parameters, the hardware, how it is run."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable
-from typing import Final, TypeVar
+from functools import wraps
+from pathlib import Path
+
+# Any: what click hands to a command; it is checked there.
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 from typing_extensions import override
 
-__all__ = ["NamedPath", "factors", "numbers", "program_options"]
+if TYPE_CHECKING:
+    from fabric.engine.hop import Hop
+
+__all__ = [
+    "OF_RUNS",
+    "NamedPath",
+    "depth_option",
+    "factors",
+    "numbers",
+    "program_options",
+    "run_options",
+]
 
 _FACTOR: Final = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?x", re.ASCII)
 
 Command = TypeVar("Command", bound=Callable[..., object])
+T = TypeVar("T")
 
 
 class NamedPath(click.Path):
@@ -55,29 +71,42 @@ def program_options(command: Command) -> Command:
     return command
 
 
+def _by_name(given: tuple[str, ...], read: Callable[[str], T | None], form: str) -> dict[str, T]:
+    """Return the values of an option ``NAME=VALUE`` that was given several times, by name.
+
+    Args:
+        given: as it was typed.
+        read: returns a value, or None where that has another form.
+        form: what is expected, for the click.BadParameter that says so.
+    """
+    found = {}
+    for item in given:
+        name, _, text = item.rpartition("=")
+        value = read(text) if name else None
+        if value is None:
+            raise click.BadParameter(f"{item!r}: expected {form}")
+        found[name] = value
+    return found
+
+
 def numbers(
     *, least: int
 ) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], dict[str, int]]:
-    """Return the callback of an option ``NAME=N``, given several times: numbers by name.
+    """Return the callback of an option ``NAME=N`` with numbers from ``least`` on.
 
-    How the option is written is its ``metavar``. Another form, or a number below ``least``, is a
-    click.BadParameter.
+    How the option is written is its ``metavar``.
     """
+
+    def number(text: str) -> int | None:
+        # Python reads no number of thousands of digits.
+        value = int(text) if text.isdecimal() and len(text) < 1000 else -1
+        return value if value >= least else None
 
     def read(
         _context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
     ) -> dict[str, int]:
-        found = {}
         form = str(parameter.metavar)
-        for item in given:
-            name, _, number = item.rpartition("=")
-            # Python reads no number of thousands of digits.
-            value = int(number) if number.isdecimal() and len(number) < 1000 else -1
-            if not name or value < least:
-                what = form.rpartition("=")[2]
-                raise click.BadParameter(f"{item!r}: expected {form} with {what} at least {least}")
-            found[name] = value
-        return found
+        return _by_name(given, number, f"{form} with {form.rpartition('=')[2]} at least {least}")
 
     return read
 
@@ -85,14 +114,117 @@ def numbers(
 def factors(
     _context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, float]:
-    """Return what was given to an option ``NAME=FACTORx``, several times: factors by name.
+    """Return what was given to an option ``NAME=FACTORx``: factors by name."""
 
-    Another form is a click.BadParameter.
+    def factor(text: str) -> float | None:
+        return float(text.removesuffix("x")) if _FACTOR.fullmatch(text) else None
+
+    return _by_name(given, factor, f"{parameter.metavar}, as in 0.5x or 2x")
+
+
+def _hops(
+    _context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> dict[str, Hop]:
+    """Return what was given to an option ``CHANNEL=FORWARD+BACK``: hops by name."""
+    if not given:
+        return {}
+    from fabric.engine.hop import Hop
+    from fabric.telling.errors import ConfigurationError
+
+    def hop(text: str) -> Hop | None:
+        try:
+            return Hop.parse(text)
+        except ConfigurationError:
+            return None
+
+    return _by_name(given, hop, f"{parameter.metavar}, each at least 1, as in store.0=3+4")
+
+
+def depth_option(meaning: str) -> Callable[[Command], Command]:
+    """Return the option ``--depth CHANNEL=N``, with its help."""
+    return click.option(
+        "--depth",
+        "depths",
+        metavar="CHANNEL=N",
+        multiple=True,
+        callback=numbers(least=1),
+        help=meaning,
+    )
+
+
+OF_RUNS: Final[dict[str, Callable[[Callable[..., object]], Callable[..., object]]]] = {
+    "mode": click.option(
+        "--mode",
+        type=click.Choice(["timing", "functional"]),
+        help="Without data or with it; the cycles are the same.",
+    ),
+    "exact": click.option(
+        "--exact",
+        is_flag=True,
+        help="With data, all floats in float64: tells wiring from rounding, and what that costs.",
+    ),
+    "depths": depth_option("The depth of one channel, named by its reader: OPERATOR.INPUT."),
+    "hops": click.option(
+        "--hop",
+        "hops",
+        metavar="CHANNEL=FORWARD+BACK",
+        multiple=True,
+        callback=_hops,
+        help="The latency of one channel: cycles forward and back, as in store.0=3+4; else 1+1.",
+    ),
+    "on_deadlock": click.option(
+        "--on-deadlock",
+        type=click.Choice(["report", "grow"]),
+        default="report",
+        show_default=True,
+        help="Report it, with depths that help, or run again with those.",
+    ),
+    "livelock_cycles": click.option(
+        "--livelock-cycles",
+        metavar="N",
+        type=click.IntRange(min=10),
+        default=10_000_000,
+        show_default=True,
+        help="Give up after so many cycles in which nothing gets done.",
+    ),
+}
+"""By what ``simulate`` calls them."""
+
+_DEPTHS: Final = click.option(
+    "--depths",
+    "depths_file",
+    metavar="FILE.toml",
+    type=NamedPath(path_type=Path, dir_okay=False),
+    help="Depths of many channels, as `size -o` writes them; --depth comes over them.",
+)
+
+
+def run_options(*names: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
+    """Give a command options of runs, and hand them to it as one value, ``options``, by name.
+
+    Args:
+        names: of options of ``simulate``; all of them where none is named.
     """
-    found = {}
-    for item in given:
-        name, _, factor = item.rpartition("=")
-        if not name or _FACTOR.fullmatch(factor) is None:
-            raise click.BadParameter(f"{item!r}: expected {parameter.metavar}, as in 0.5x or 2x")
-        found[name] = float(factor.removesuffix("x"))
-    return found
+    wanted = names or tuple(OF_RUNS)
+
+    def decorate(command: Callable[..., object]) -> Callable[..., object]:
+        @wraps(command)
+        def call(*args: Any, **given: Any) -> object:
+            options = {name: given.pop(name) for name in wanted}
+            file = given.pop("depths_file", None)
+            if file is not None:
+                from fabric.sizing.depths_file import read_depths
+
+                options["depths"] = read_depths(file) | options["depths"]
+            if options.get("exact") and options["mode"] == "timing":
+                raise click.UsageError("--exact needs data: expected it without --mode timing.")
+            return command(*args, options=options, **given)
+
+        made: Callable[..., object] = call
+        for name in reversed(wanted):
+            if name == "depths":
+                made = _DEPTHS(made)
+            made = OF_RUNS[name](made)
+        return made
+
+    return decorate

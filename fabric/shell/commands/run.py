@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from signal import SIGINT
-from typing import TYPE_CHECKING, Literal, TypedDict
+
+# Any: what `simulate` takes, and checks.
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from fabric.machine.terminations import was_terminated
-from fabric.shell.commands.options import NamedPath, numbers, program_options
+from fabric.shell.commands.options import NamedPath, program_options, run_options
 from fabric.telling.errors import ConfigurationError, FabricError
+from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
     from fabric.runs.report import Report
-    from fabric.runs.simulation import OnDeadlock
     from fabric.shell.breaks import Break
+    from fabric.telling.events import Log
     from fabric.terminal.progress import Progress
     from fabric.trace.recording.options import TraceOptions
     from fabric.wiring.program import Program
@@ -27,26 +31,7 @@ __all__ = ["command"]
 
 @click.command("run")
 @program_options
-@click.option(
-    "--mode",
-    type=click.Choice(["timing", "functional"]),
-    help="Without data or with it; the cycles are the same.",
-)
-@click.option(
-    "--depth",
-    "depths",
-    metavar="CHANNEL=N",
-    multiple=True,
-    callback=numbers(least=1),
-    help="The depth of one channel, named by its reader: OPERATOR.INPUT.",
-)
-@click.option(
-    "--depths",
-    "depths_file",
-    metavar="FILE.toml",
-    type=NamedPath(path_type=Path, dir_okay=False),
-    help="Depths of many channels, as `size -o` writes them; --depth comes over them.",
-)
+@run_options()
 @click.option(
     "--trace",
     type=click.Choice(["counters", "events"]),
@@ -59,27 +44,24 @@ __all__ = ["command"]
     "--trace-nodes", metavar="GLOB", help="Keep only the channels of units with such names."
 )
 @click.option(
-    "--on-deadlock",
-    type=click.Choice(["report", "grow"]),
-    default="report",
-    show_default=True,
-    help="Report it, with depths that help, or run again with those.",
-)
-@click.option(
-    "--livelock-cycles",
-    metavar="N",
-    type=click.IntRange(min=10),
-    default=10_000_000,
-    show_default=True,
-    help="Give up after so many cycles in which nothing gets done.",
-)
-@click.option(
     "--log-dir",
     metavar="DIR",
     type=NamedPath(path_type=Path),
     default=Path("logs"),
     show_default=True,
     help="The parent of the run's own folder.",
+)
+@click.option(
+    "--log",
+    "log_to",
+    metavar="json|console|FILE",
+    type=NamedPath(),
+    help="Tell the run's events on standard error, in JSON or for people, or to FILE in JSON.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    help="Tell --log of such events and graver ones; by default of info.",
 )
 @click.option(
     "--engine",
@@ -107,29 +89,26 @@ def command(
     program: str,
     parameters: tuple[str, ...],
     hardware_file: str | None,
-    mode: str | None,
-    depths: dict[str, int],
-    depths_file: Path | None,
+    options: dict[str, Any],
     trace: str,
     trace_window: str | None,
     trace_nodes: str | None,
-    on_deadlock: OnDeadlock,
-    livelock_cycles: int,
     log_dir: Path,
+    log_to: str | None,
+    log_level: str | None,
     engine: Literal["compiled", "tasks"],
     saved: Path | None,
     break_at: str | None,
     as_json: bool,
 ) -> int:
     """Run PROGRAM.py, a file that defines build() -> Program, and print its report."""
+    mode = "functional" if options["exact"] else options["mode"]
     known.update(program=program, mode=mode)
-    options = _trace_options(trace, trace_window, trace_nodes)
+    traced = _trace_options(trace, trace_window, trace_nodes)
+    if log_to is None and log_level is not None:
+        raise click.UsageError("--log-level needs --log.")
 
     place = None if break_at is None else _break(break_at, as_json=as_json)
-    if depths_file is not None:
-        from fabric.sizing.depths_file import read_depths
-
-        depths = read_depths(depths_file) | depths
 
     from fabric.engine.machine_code import was_compiled_now
     from fabric.loading.program_file import load_on
@@ -140,18 +119,15 @@ def command(
 
     imports_stay()
     progress = _progress()
-    with program_prints(as_json=as_json):
+    with program_prints(as_json=as_json), contextlib.ExitStack() as opened:
         loaded = load_on(hardware_file, program, parameters, known)
         _check_saved(saved, mode or loaded.program.mode)
-        settings: _Settings = {
-            "mode": mode,
-            "depths": depths,
+        settings: dict[str, Any] = options | {
             "log_dir": log_dir,
+            "log": opened.enter_context(_log(log_to, log_level or "info")),
             "parameters": loaded.parameters,
             "program_file": program,
-            "trace": options,
-            "on_deadlock": on_deadlock,
-            "livelock_cycles": livelock_cycles,
+            "trace": traced,
             "notify": lambda text: tell(f"fabric: {text}"),
         }
         if place is None:
@@ -177,20 +153,6 @@ def command(
     return status
 
 
-class _Settings(TypedDict):
-    """What runs take that are held, and those that are not."""
-
-    mode: str | None
-    depths: dict[str, int]
-    log_dir: Path
-    parameters: dict[str, object]
-    program_file: str
-    trace: TraceOptions | None
-    on_deadlock: OnDeadlock
-    livelock_cycles: int
-    notify: Callable[[str], object]
-
-
 def _break(text: str, *, as_json: bool) -> Break:
     if as_json:
         raise click.UsageError("--break-at asks at a prompt: expected it without --json.")
@@ -202,7 +164,7 @@ def _break(text: str, *, as_json: bool) -> Break:
         raise ConfigurationError(f"--break-at: {error.message}") from None
 
 
-def _held(program: Program, place: Break, settings: _Settings) -> Report | None:
+def _held(program: Program, place: Break, settings: dict[str, Any]) -> Report | None:
     """Return the report of a run that is held at ``place`` first; None where it was left."""
     from fabric.runs.opening import open_run
     from fabric.shell.prompt import Prompt
@@ -221,6 +183,34 @@ def _held(program: Program, place: Break, settings: _Settings) -> Report | None:
         prompt = Prompt(run)
         prompt.ask()
         return None if prompt.left else run.finish()
+
+
+@contextlib.contextmanager
+def _log(to: str | None, level: str) -> Iterator[Log | None]:
+    """Yield the logger that --log and --log-level ask for."""
+    if to is None:
+        yield None
+        return
+    from fabric.telling.events import line_logger
+    from fabric.terminal.logs import console_processors, standard_error
+
+    if to == "json":
+        yield line_logger(standard_error(), level=level)
+    elif to == "console":
+        yield line_logger(standard_error(), console_processors(), level=level)
+    else:
+        try:
+            file = Path(to).open("w", encoding="utf-8")  # noqa: SIM115 - closed below
+        except OSError as error:
+            raise ConfigurationError(
+                f"--log {to}: {error.strerror}: expected a file that can be written"
+            ) from None
+        try:
+            yield line_logger(file, level=level)
+        finally:
+            # What could not be written has been said.
+            with contextlib.suppress(OSError):
+                file.close()
 
 
 def _trace_options(level: str, window: str | None, nodes: str | None) -> TraceOptions | None:
@@ -287,6 +277,6 @@ def _print_report(report: Report, *, timed: bool) -> None:
     print_text("".join(f"{line.rstrip()}\n" for line in text.splitlines()))
     if timed and report.wall_seconds is not None and report.cycles is not None:
         rate = report.cycles / max(report.wall_seconds, 1e-9)
-        tell(f"{report.wall_seconds:.2f} s, {rate:,.0f} cycles per second")
+        tell(f"{report.wall_seconds:.2f} s, {counted(round(rate), 'cycle')} per second")
     if report.log_dir is not None:
         tell(f"log in {report.log_dir}")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+# Any: what `size` takes, and checks.
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabric.shell.commands.options import NamedPath, numbers, program_options
+from fabric.shell.commands.options import NamedPath, depth_option, program_options, run_options
 from fabric.telling.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -47,14 +49,8 @@ __all__ = ["command"]
     metavar="power-of-two|BYTES",
     help="Memory comes in blocks: what the bytes of a channel are rounded up to.",
 )
-@click.option(
-    "--depth",
-    "depths",
-    metavar="CHANNEL=N",
-    multiple=True,
-    callback=numbers(least=1),
-    help="Pin the depth of one channel, named by its reader: OPERATOR.INPUT.",
-)
+@depth_option("Pin the depth of one channel, named by its reader: OPERATOR.INPUT.")
+@run_options("hops", "livelock_cycles")
 @click.option(
     "--share",
     metavar="PATTERN",
@@ -70,10 +66,11 @@ __all__ = ["command"]
     help="Size for N inputs back to back.",
 )
 @click.option(
+    "--over",
     "--vary",
     metavar="NAME=VALUES",
     multiple=True,
-    help="A parameter and the inputs it stands for, as in a study: the depths serve all of them.",
+    help="Inputs, as in a study: the depths serve all of them.",
 )
 @click.option(
     "--hold-out",
@@ -113,10 +110,11 @@ def command(
     method: Method,
     objective: str,
     step: str | None,
+    options: dict[str, Any],
     depths: dict[str, int],
     share: tuple[str, ...],
     repeats: int,
-    vary: tuple[str, ...],
+    over: tuple[str, ...],
     hold_out: int,
     output: Path | None,
     certificate: Path | None,
@@ -131,9 +129,20 @@ def command(
 
     _check_folders(output, certificate)
     with program_prints(as_json=as_json):
-        inputs, others = _inputs(program, parameters, hardware_file, vary, hold_out, known)
-        wanted = Wanted(goal, method, objective, step, depths, share, repeats)
-        found = find_depths(inputs, wanted, others, _notify())
+        inputs, others = _inputs(program, parameters, hardware_file, over, hold_out, known)
+        wanted = Wanted(
+            goal=goal,
+            method=method,
+            objective=objective,
+            step=step,
+            depths=depths,
+            share=share,
+            repeats=repeats,
+            held_out=others,
+            notify=_notify(),
+            **options,
+        )
+        found = find_depths(inputs, wanted)
     _print(found, known, rows, as_json=as_json)
     status = ExitStatus.COMPLETED if found.keeps and not found.violated else ExitStatus.WRONG
     return _write(found, program, output, certificate) or status
@@ -143,18 +152,18 @@ def _inputs(
     program: str,
     parameters: tuple[str, ...],
     hardware_file: str | None,
-    vary: tuple[str, ...],
+    over: tuple[str, ...],
     hold_out: int,
     known: dict[str, object],
 ) -> tuple[Program | dict[str, Program], dict[str, Program]]:
-    """Return the program, or those that ``vary`` makes of it, and those of them held out."""
-    if vary:
+    """Return the program, or those that ``over`` makes of it, and those of them held out."""
+    if over:
         from fabric.sizing.inputs import held_out, programs_of
 
         hardware = None if hardware_file is None else Path(hardware_file)
-        return held_out(programs_of(Path(program), parameters, vary, hardware), hold_out)
+        return held_out(programs_of(Path(program), parameters, over, hardware), hold_out)
     if hold_out:
-        raise click.UsageError("--hold-out keeps inputs apart: expected it with --vary.")
+        raise click.UsageError("--hold-out keeps inputs apart: expected it with --over.")
     from fabric.loading.program_file import load_on
 
     return load_on(hardware_file, program, parameters, known).program, {}
@@ -184,16 +193,19 @@ def _write(found: Sizing, program: str, output: Path | None, certificate: Path |
     try:
         if output is not None:
             from fabric.sizing.depths_file import write_depths
+            from fabric.sizing.printing import hops_text
 
+            with_hops = f" with {hops_text(found.hops)}" if found.hops else ""
             about = (
                 f"{program}: {found.goal}, {found.cost:,} {found.objective}, {found.truth}",
-                "for `python -m fabric run --depths`",
+                f"for `python -m fabric run --depths`{with_hops}",
             )
             write_depths(output, found.depths, about)
         if certificate is not None:
             from fabric.sizing.proofs import write_proofs
 
-            write_proofs(found, certificate)
+            for file, digest in write_proofs(found, certificate).items():
+                tell(f"to check {file}: python -m fabric.sizing.checker {file} {digest}")
     except OSError as error:
         tell(f"fabric: {error.filename}: {error.strerror}")
         return ExitStatus.UNWRITTEN

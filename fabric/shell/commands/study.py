@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+# Any: what `Study` takes, and checks.
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabric.shell.commands.options import NamedPath
+from fabric.shell.commands.options import NamedPath, run_options
 
 if TYPE_CHECKING:
-    from fabric.runs.simulation import Mode
     from fabric.study.search import Method
 
 __all__ = ["command"]
@@ -21,15 +22,30 @@ __all__ = ["command"]
     "--vary",
     metavar="NAME=VALUES",
     multiple=True,
-    help="A parameter, hardware.SECTION.KEY or depth.OPERATOR.INPUT, and what it varies over: "
-    "8,16,32, 4..128 in steps (+4) or geometrically (*2); NAME:NAME=8:4,16:8 varies together.",
+    help="A parameter, hardware.SECTION.KEY, depth.OPERATOR.INPUT or hop.OPERATOR.INPUT, and what "
+    "it varies over: 8,16,32, 4..128 in steps (+4) or geometrically (*2), 1+1,3+4 for a hop; "
+    "NAME:NAME=8:4,16:8 varies together.",
+)
+@click.option(
+    "--over",
+    metavar="NAME=VALUES",
+    multiple=True,
+    help="Inputs, written as --vary is: every design has to live with all of them, and metrics are "
+    "mean:METRIC, worst:METRIC, p95:METRIC, median:METRIC or least:METRIC.",
+)
+@click.option(
+    "--hold-out",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Keep N of the inputs apart, and run the designs chosen with the others on them.",
 )
 @click.option(
     "-p",
     "parameters",
     metavar="NAME=VALUE",
     multiple=True,
-    help="A parameter, hardware key or depth that does not vary.",
+    help="A parameter, hardware key, depth or hop that does not vary.",
 )
 @click.option(
     "--hardware",
@@ -37,9 +53,7 @@ __all__ = ["command"]
     type=NamedPath(path_type=Path),
     help="The fabric; by default the paper's.",
 )
-@click.option(
-    "--mode", type=click.Choice(["timing", "functional"]), help="Without data or with it."
-)
+@run_options("mode", "exact", "livelock_cycles")
 @click.option(
     "--minimize",
     metavar="METRIC",
@@ -98,9 +112,11 @@ __all__ = ["command"]
 )
 def command(
     vary: tuple[str, ...],
+    over: tuple[str, ...],
+    hold_out: int,
     parameters: tuple[str, ...],
     hardware: Path | None,
-    mode: Mode | None,
+    options: dict[str, Any],
     minimize: tuple[str, ...],
     where: tuple[str, ...],
     jobs: int | None,
@@ -115,15 +131,19 @@ def command(
     files: tuple[Path, ...],
 ) -> int:
     """Run the points of studies, or of one PROGRAM.py with --vary, and tell which are best."""
+    from fabric.machine.terminations import uninterrupted
+    from fabric.runs.options import Options
     from fabric.shell.studying import Studying, search_of, storage_of, workers_of
     from fabric.study.opening import Asked
     from fabric.terminal.output import program_prints
 
     asked = Asked(
         vary=vary,
+        over=over,
+        hold_out=hold_out,
         parameters=parameters,
         hardware=hardware,
-        mode=mode,
+        options=Options(**options),
         minimize=minimize,
         where=where,
     )
@@ -136,5 +156,6 @@ def command(
                 workers, storage_of(storage, folder), timeout_seconds, search, as_json=as_json
             )
         finally:
-            workers.close()
+            with uninterrupted():
+                workers.close()
     return studying.conclude(as_json=as_json)

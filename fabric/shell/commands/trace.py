@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fabric.shell.commands.options import NamedPath, factors, numbers
+from fabric.shell.commands.options import NamedPath, depth_option, factors
 from fabric.shell.groups import Group
+from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -117,13 +118,8 @@ def diff(run_a: Path, run_b: Path, rows: int) -> None:
 
 @command.command("what-if")
 @_RUN
-@click.option(
-    "--depth",
-    "depths",
-    metavar="CHANNEL=N",
-    multiple=True,
-    callback=numbers(least=1),
-    help="The depth of a channel, named by its reader: OPERATOR.INPUT, or a pattern: 'load_*.0'.",
+@depth_option(
+    "The depth of a channel, named by its reader: OPERATOR.INPUT, or a pattern: 'load_*.0'."
 )
 @click.option(
     "--work",
@@ -136,7 +132,8 @@ def diff(run_a: Path, run_b: Path, rows: int) -> None:
 def what_if(run: Path, depths: dict[str, int], work: dict[str, float], rows: int) -> None:
     """Say what the run would have taken with other depths or work, without running it.
 
-    What each unit did is timed again: exactly, where other depths change nothing but when.
+    What each unit did is timed again: exactly, where other depths change nothing but when. Hops
+    stay those of the run.
     """
     from fabric.trace.printing.what_if import print_what_if
 
@@ -153,7 +150,7 @@ def what_if(run: Path, depths: dict[str, int], work: dict[str, float], rows: int
     "forms",
     flag_value="jsonl",
     multiple=True,
-    help="The lines structlog would have written.",
+    help="A line an event, as structlog writes it.",
 )
 @click.option("--vcd", "forms", flag_value="vcd", multiple=True, help="For GTKWave and Surfer.")
 @click.option("--csv", "forms", flag_value="csv", multiple=True, help="The transfers as a table.")
@@ -173,7 +170,7 @@ def export(run: Path, forms: tuple[str, ...], output: Path) -> None:
     from fabric.trace.export.forms import export_trace
 
     count = export_trace(_opened(run), forms[0], output)
-    tell(f"{count:,} events in {output}")
+    tell(f"{counted(count, 'event')} in {output}")
 
 
 @command.command("report")

@@ -15,7 +15,7 @@ from fabric.study.out.painting import (
 )
 from fabric.study.out.words import axis_values, varying
 from fabric.study.outcome import Outcome, metric
-from fabric.telling.wording import visible
+from fabric.telling.wording import counted, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,14 +40,18 @@ def effects_caption(result: StudyResult) -> str:
     rest = len(result.study.space) - completed
     without = ""
     if rest:
+        lacks = "has no run and is" if rest == 1 else "have no run and are"
+        if result.study.has_inputs:
+            lacks = "did not run on all inputs and " + ("is" if rest == 1 else "are")
         every = len(result.study.space)
-        without = f" {rest:,} of {every:,} points have no run and are not in it."
+        without = f" {rest:,} of {counted(every, 'point')} {lacks} not in it."
     if any(each.status == "pruned" for each in result.outcomes):
         without += (
             " Points that were proved to be dominated are left out: medians are of the better."
         )
+    what = "a point over its inputs" if result.study.has_inputs else "a run"
     return (
-        "Each dot is a run; the line joins the medians over all other parameters, the band goes "
+        f"Each dot is {what}; the line joins the medians over all other parameters, the band goes "
         f"from the least to the most.{without}"
     )
 
@@ -89,7 +93,8 @@ def _panel(result: StudyResult, axes: Axes, axis: str, name: str) -> None:
     xs = sorted(by_place)
     axes.scatter(
         [x for x in xs for _ in by_place[x]], [y for x in xs for y in by_place[x]],
-        s=9, c=OTHERS, alpha=0.7, linewidths=0, label="run",
+        s=9, c=OTHERS, alpha=0.7, linewidths=0,
+        label="point" if result.study.has_inputs else "run",
         rasterized=len(runs) > RASTER_POINTS,
     )  # fmt: skip
     axes.fill_between(

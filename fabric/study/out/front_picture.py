@@ -16,6 +16,7 @@ from fabric.study.out.painting import (
     shared_legend,
 )
 from fabric.study.outcome import Outcome
+from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,8 +43,8 @@ def front_caption(result: StudyResult) -> str:
         " Numbers are those of points, where there is room." if len(result.front) <= _NAMED else ""
     )
     crosses = (
-        f" Crosses stand at the lower bounds of the {proved:,} points that were proved to be "
-        "dominated and did not run."
+        f" Crosses stand at the lower bounds of what was proved to be dominated and did not run, "
+        f"{counted(proved, 'point')}."
         if any(_bounds(each, result.study.minimize) for each in result.outcomes)
         else ""
     )
@@ -129,7 +130,7 @@ def _dots(axes: Axes, places: Sequence[Sequence[float]], name: str, **settings: 
         axes.scatter(xs, ys, label=name, **settings)
 
 
-def _bounds(outcome: Outcome, names: Sequence[str]) -> tuple[int, ...] | None:
+def _bounds(outcome: Outcome, names: Sequence[str]) -> tuple[float, ...] | None:
     """Return the bounds of a point that was proved to be dominated."""
     if outcome.status != "pruned" or any(name not in outcome.bounds for name in names):
         return None

@@ -9,7 +9,7 @@ from fabric.study.out.markup import Markup, image, own_part, section, style, tab
 from fabric.study.out.rows import verdict_counts, verdicts_text
 from fabric.study.out.sentences import answer, caveats, counts, failures
 from fabric.study.out.verdicts import beside_html, claims_html
-from fabric.study.out.words import counted
+from fabric.telling.wording import counted
 from fabric.trace.pages.parts import filled, head
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ def _study(result: StudyResult, number: int, folder: str, pictures: Sequence[Sho
         f'<p class="quiet">{text(counts(result))} {link}</p>',
         "".join(f'<p class="quiet">{text(each)}</p>' for each in notes),
         images,
-        f"<details><summary>{len(study.known):,} published values beside ours</summary>{published}"
-        "</details>"
+        f"<details><summary>{counted(len(study.known), 'published value')} beside ours</summary>"
+        f"{published}</details>"
         if published
         else "",
         f"<h3>Claims</h3>{claims_html(result)}" if study.claims else "",

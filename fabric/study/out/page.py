@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from fabric.runs.options import Options
 from fabric.study.out.markup import (
     image,
     own_part,
@@ -16,10 +18,12 @@ from fabric.study.out.markup import (
 )
 from fabric.study.out.own_tables import tables_html
 from fabric.study.out.page_data import page_data, points_on_page
-from fabric.study.out.rows import best_table
+from fabric.study.out.rows import best_table, held_out_table
 from fabric.study.out.sentences import answer, caveats, counts, failures
+from fabric.study.out.strips import strips
 from fabric.study.out.verdicts import beside_html, claims_html
 from fabric.study.out.words import scalar_text, setting_text, varying
+from fabric.telling.wording import counted
 from fabric.trace.pages.parts import filled, head, part
 
 if TYPE_CHECKING:
@@ -58,7 +62,7 @@ def page_html(result: StudyResult, pictures: Pictures, command: str) -> str:
             "notes": "".join(
                 f"<p>{text(each)}</p>" for each in (*caveats(result), *_left_out(result))
             ),
-            "front": _front(result),
+            "front": _front(result) + _held_out(result),
             "pictures": section("Pictures", "\n".join(map(_picture, pictures.made)), "pictures"),
             "tables": tables_html(result),
             "beside": section("Published values beside ours", beside_html(result), "published"),
@@ -86,8 +90,8 @@ def _left_out(result: StudyResult) -> list[str]:
     if here == every:
         return []
     return [
-        f"This page has {here:,} of {every:,} points, the front among them; points.parquet and "
-        "points.csv have all."
+        f"This page has {here:,} of {counted(every, 'point')}, the front among them; "
+        "points.parquet and points.csv have all."
     ]
 
 
@@ -97,7 +101,19 @@ def _front(result: StudyResult) -> str:
         return ""
     rest = len(found.rows) - _ROWS
     more = f'<p class="quiet">and {rest:,} more</p>' if rest > 0 else ""
-    return section(found.title, table(found.columns, found.rows[:_ROWS]) + more, "front")
+    columns, rows = list(found.columns), [list(row) for row in found.rows[:_ROWS]]
+    for title, cells in strips(result, found.indices[:_ROWS]):
+        columns.append(title)
+        for row, cell in zip(rows, cells, strict=True):
+            row.append(cell)
+    return section(found.title, table(columns, rows) + more, "front")
+
+
+def _held_out(result: StudyResult) -> str:
+    found = held_out_table(result)
+    if not found.rows:
+        return ""
+    return section(found.title, table(found.columns, found.rows), "held-out")
 
 
 def _picture(picture: Drawn) -> str:
@@ -126,15 +142,32 @@ def _proved(result: StudyResult) -> str:
         "<p>Bounds of these points were known before any run; a run that has less in every metric "
         "than their bounds dominates them whatever they would come to.</p>"
     )
+    if result.study.has_inputs:
+        intro = (
+            "<p>What these points come to at least was known from those of their runs that had "
+            "ended and from bounds of the others; a point that has less in every metric dominates "
+            f"them whatever these would come to. That spared {counted(_spared(result), 'run')}.</p>"
+        )
     return intro + table(("proof", "setting", "points"), rows)
+
+
+def _spared(result: StudyResult) -> int:
+    return sum(each.pruned_by is not None for each in result.runs)
 
 
 def _failed(result: StudyResult) -> str:
     told = failures(result)
     items = "".join(f"<li>{text(each)}</li>" for each in told[:_REASONS])
     rest = len(told) - _REASONS
-    more = f'<p class="quiet">and {rest:,} more reasons</p>' if rest > 0 else ""
+    further = counted(rest, "more reason")
+    more = f'<p class="quiet">and {further}</p>' if rest > 0 else ""
     return f"<ul>{items}</ul>{more}" if told else ""
+
+
+def _option_text(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={each}" for name, each in value.items())
+    return str(value)
 
 
 def _again(result: StudyResult, command: str) -> str:
@@ -143,11 +176,21 @@ def _again(result: StudyResult, command: str) -> str:
     typed = f"<pre>{text(command)}</pre>" if command else ""
     rows = [("program", str(study.program))]
     rows += [("hardware", str(study.hardware))] if study.hardware is not None else []
-    rows += [("mode", study.mode)] if study.mode is not None else []
+    rows += [
+        (name, _option_text(value))
+        for name, value in vars(Options.of(study)).items()
+        if value != getattr(Options, name)
+    ]
     rows += [("minimize", ", ".join(study.minimize))] if study.minimize else []
     rows += [("where", " and ".join(map(str, study.conditions)))] if study.where else []
     rows += [(name, scalar_text(value)) for name, value in study.fixed.items()]
     rows += [
         (name, ", ".join(map(scalar_text, values))) for name, values in study.space.values.items()
     ]
+    rows += [
+        (f"{name}, an input", ", ".join(map(scalar_text, values)))
+        for name, values in study.over.values.items()
+    ]
+    apart = [study.input_name(place) for place in sorted(study.held_out)]
+    rows += [("held out", "; ".join(apart))] if apart else []
     return typed + table(("what", "value"), rows)

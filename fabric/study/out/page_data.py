@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from fabric.study.conditions import METRICS
 from fabric.study.out.rows import metrics_shown
 from fabric.study.out.words import axis_values, label, scalar_text, varying
-from fabric.study.outcome import ENDED, Outcome, metric
+from fabric.study.outcome import Outcome, metric
 from fabric.telling.plain import JsonObject
 from fabric.telling.wording import visible
 
@@ -43,13 +43,14 @@ def page_data(result: StudyResult) -> JsonObject:
     """
     outcomes = points_on_page(result)
     front = set(result.front)
-    statuses = list(dict.fromkeys(each.status for each in outcomes))
+    meanings = {each.status: each.ended for each in outcomes}
+    statuses = list(meanings)
     return {
         "index": [each.index for each in outcomes],
         "axes": [_axis(result, outcomes, name) for name in varying(result.study.space.values)],
         "metrics": [_metric(outcomes, name) for name in _metrics(result, outcomes)],
         "about": len(metrics_shown(result)),
-        "statuses": [{"name": each, "meaning": ENDED[each]} for each in statuses],
+        "statuses": [{"name": each, "meaning": meanings[each]} for each in statuses],
         "status": [statuses.index(each.status) for each in outcomes],
         "why": [_why(each) for each in outcomes],
         "front": [place for place, each in enumerate(outcomes) if each.index in front],

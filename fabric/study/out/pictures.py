@@ -17,6 +17,7 @@ from fabric.study.out.words import varying
 from fabric.study.outcome import metric
 from fabric.telling.errors import FabricError, said
 from fabric.telling.place import raising_place
+from fabric.telling.users_code import pass_signals
 from fabric.telling.wording import file_name, visible
 
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ def drawn(result: StudyResult) -> Pictures:
             continue
         try:
             svg, png = painted(each.draw, formulas=each.own)
-        except Exception as error:  # noqa: BLE001 - the study's own code
+        except BaseException as error:  # noqa: BLE001 - the study's own code
+            pass_signals(error)
             troubles.append(f"picture {visible(each.name)}: {_told(error)}")
             continue
         made[name] = Drawn(name, visible(each.title), visible(each.caption), svg, png)
@@ -133,6 +135,7 @@ def _of_all(result: StudyResult) -> Iterator[_Wanted]:
         yield _Wanted(
             "front", "The front", front_caption(result), lambda figure: draw_front(result, figure)
         )
+    what = "point" if study.has_inputs else "run"
     if varying(study.space.values):
         yield _Wanted(
             "effects",
@@ -142,8 +145,8 @@ def _of_all(result: StudyResult) -> Iterator[_Wanted]:
         )
         yield _Wanted(
             "parallel",
-            "All runs",
-            "Each line is a run, from its parameters to what it came to"
+            f"All {what}s",
+            f"Each line is a {what}, from its parameters to what it came to"
             + ("; the front in blue." if result.front else "."),
             lambda figure: draw_parallel(result, figure),
         )
@@ -154,7 +157,7 @@ def _titled(title: str, draw: Callable[[Figure], object], figure: Figure) -> Non
     figure.suptitle(visible(title), fontsize=11, parse_math=False)
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     """Return what went wrong, and where in the study's file."""
     if isinstance(error, FabricError):
         return str(error)

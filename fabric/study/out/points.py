@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,13 +17,14 @@ from fabric.trace.reading.paths import literal, plain, system_errors
 if TYPE_CHECKING:
     import duckdb
 
+    from fabric.study.outcome import Outcome
     from fabric.study.result import StudyResult
 
-__all__ = ["Column", "columns_of", "write_points"]
+__all__ = ["Column", "columns_of", "columns_of_runs", "write_points"]
 
 _FORMS: Final = {
-    "points.parquet": "FORMAT parquet, COMPRESSION zstd",
-    "points.csv": "FORMAT csv, HEADER",
+    "parquet": "FORMAT parquet, COMPRESSION zstd",
+    "csv": "FORMAT csv, HEADER",
 }
 _KNOWN: Final = {
     **{each.name: "DOUBLE" if "float" in each.type else "BIGINT" for each in fields(Report)},
@@ -45,28 +46,56 @@ def write_points(result: StudyResult, folder: Path) -> None:
     Columns: ``index``, every axis, ``status``, ``pruned_by``, ``reason``, ``wall_seconds``, every
     number of the report, ``extra.NAME``, and ``bound.NAME`` for what was known before the run. An
     axis that is called as another column is ``axis.NAME``: names are told apart by more than case.
+    Of designs over inputs there are their statistics, and ``runs.parquet`` and ``runs.csv`` have a
+    row for each run, with its ``design`` and whether its input was ``held_out``.
 
     Raises:
         OSError: a file cannot be written; what was there before stays.
     """
+    tables = {"points": columns_of(result)}
+    if result.study.has_inputs:
+        tables["runs"] = columns_of_runs(result)
+    for name, columns in tables.items():
+        _write(columns, folder / name)
+
+
+def _write(columns: Sequence[Column], path: Path) -> None:
     import duckdb
 
-    columns = columns_of(result)
     lists = ", ".join(
         f"unnest(${number}::{kind}[]) AS {_quoted(name)}"
         for number, (name, kind, _) in enumerate(columns, 1)
     )
     with duckdb.connect(config={"threads": 1}) as database:
         database.execute(f"CREATE TABLE points AS SELECT {lists}", [each[2] for each in columns])
-        for name, form in _FORMS.items():
-            _copy(database, folder / name, form)
+        for suffix, form in _FORMS.items():
+            _copy(database, path.with_name(f"{path.name}.{suffix}"), form)
 
 
 def columns_of(result: StudyResult) -> list[Column]:
     """Return the columns, each with a value for each point that was dealt with."""
-    outcomes = result.outcomes
-    axes = list(result.study.space.values)
-    extra = dict.fromkeys(name for each in outcomes for name in each.numbers if name not in METRICS)
+    metrics = () if result.study.has_inputs else METRICS
+    return _columns(result.outcomes, list(result.study.space.values), metrics, {})
+
+
+def columns_of_runs(result: StudyResult) -> list[Column]:
+    """Return the columns of the runs of designs over inputs, each with a value for each run."""
+    study, runs = result.study, result.runs
+    own: dict[str, list[object]] = {
+        "design": [study.design_of(each.index) for each in runs],
+        "held_out": [study.is_held_out(each.index) for each in runs],
+    }
+    return _columns(runs, list(study.runs.values), METRICS, own)
+
+
+def _columns(
+    outcomes: Sequence[Outcome],
+    axes: Sequence[str],
+    metrics: Sequence[str],
+    own: Mapping[str, list[object]],
+) -> list[Column]:
+    """Return the columns of outcomes; ``own`` are those that stand before all others."""
+    extra = dict.fromkeys(name for each in outcomes for name in each.numbers if name not in metrics)
     bounds = dict.fromkeys(name for each in outcomes for name in each.bounds)
     rest: list[Column] = [("status", "VARCHAR", [each.status for each in outcomes])]
     rest += [
@@ -74,13 +103,14 @@ def columns_of(result: StudyResult) -> list[Column]:
         for name in ("pruned_by", "reason", "wall_seconds")
     ]
     rest += [
-        _column(name, [each.numbers.get(name) for each in outcomes]) for name in (*METRICS, *extra)
+        _column(name, [each.numbers.get(name) for each in outcomes]) for name in (*metrics, *extra)
     ]
     rest += [
         _column(f"bound.{name}", [each.bounds.get(name) for each in outcomes]) for name in bounds
     ]
-    taken = {"index", *(name.casefold() for name, _, _ in rest)}
+    taken = {"index", *own, *(name.casefold() for name, _, _ in rest)}
     found: list[Column] = [("index", "BIGINT", [each.index for each in outcomes])]
+    found += [_column(name, values) for name, values in own.items()]
     for axis in axes:
         name = axis
         while name.casefold() in taken:

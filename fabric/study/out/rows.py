@@ -11,12 +11,14 @@ from fabric.study.known import Verdict
 from fabric.study.out.words import (
     axis_values,
     label,
+    rounded,
     setting_text,
     varying,
 )
-from fabric.study.outcome import ENDED, Outcome, metric
+from fabric.study.outcome import Outcome, metric
 from fabric.study.space import Scalar
-from fabric.telling.wording import visible
+from fabric.study.statistics import split_metric
+from fabric.telling.wording import counted, visible
 
 if TYPE_CHECKING:
     from fabric.study.computed import Judged
@@ -28,6 +30,7 @@ __all__ = [
     "Table",
     "beside",
     "best_table",
+    "held_out_table",
     "metrics_shown",
     "ratio_text",
     "verdict_counts",
@@ -87,14 +90,14 @@ class Beside:
 
 def metrics_shown(result: StudyResult) -> list[str]:
     """Return the metrics that the study is about: what is minimised, and what has conditions."""
-    conditions = [each.metric for each in result.study.conditions]
-    return list(dict.fromkeys([*result.study.objectives, *conditions]))
+    return list(result.study.shown)
 
 
 def best_table(result: StudyResult) -> Table:
     """Return the front with its settings and metrics; all points where nothing is minimised.
 
-    The front is in the order of its first metric, all points in that of the space.
+    The front is in the order of its first metric, all points in that of the space. Of designs over
+    inputs there are the least, the median and the worst of what is minimised, too.
     """
     metrics = metrics_shown(result)
     names = varying(result.study.space.values)
@@ -104,12 +107,13 @@ def best_table(result: StudyResult) -> Table:
         shown = [each for each in shown if each.index in front]
         shown.sort(key=lambda each: [metric(each, name) or 0 for name in metrics])
     failed = any(each.status != "completed" for each in shown)
+    metrics += [each for each in _spread(result, shown) if each not in metrics]
     short = _short(result, names)
     rows = tuple(
         (
             each.index,
             *(short[name].get(_key(each.setting.get(name)), "") for name in names),
-            *(metric(each, name) for name in metrics),
+            *(_shown(each, name) for name in metrics),
             *((each.status,) if failed else ()),
         )
         for each in shown
@@ -121,6 +125,58 @@ def best_table(result: StudyResult) -> Table:
         rows,
         tuple(each.index for each in shown),
     )
+
+
+def _shown(outcome: Outcome, name: str) -> float | None:
+    value = metric(outcome, name)
+    return rounded(value) if split_metric(name)[0] else value
+
+
+def _spread(result: StudyResult, shown: Sequence[Outcome]) -> list[str]:
+    """Return the statistics that tell how far inputs are apart, of metrics in which they are."""
+    if not result.study.has_inputs:
+        return []
+    of = dict.fromkeys(split_metric(each)[1] for each in result.study.objectives)
+    return [
+        f"{statistic}:{name}"
+        for name in of
+        if any(metric(each, f"least:{name}") != metric(each, f"worst:{name}") for each in shown)
+        for statistic in ("least", "median", "worst")
+    ]
+
+
+def held_out_table(result: StudyResult) -> Table:
+    """Return what the front's designs come to on the inputs held out, and on those they are of."""
+    names = varying(result.study.space.values)
+    short = _short(result, names)
+    chosen = {each.index: each for each in result.outcomes}
+    rows: list[tuple[object, ...]] = []
+    order = {index: place for place, index in enumerate(best_table(result).indices)}
+    held_out = sorted(result.held_out, key=lambda each: order[each.index])
+    for apart in held_out:
+        design = (
+            apart.index,
+            *(short[name].get(_key(apart.setting.get(name)), "") for name in names),
+        )
+        for name in metrics_shown(result):
+            before, after = metric(chosen[apart.index], name), metric(apart, name)
+            ratio = "" if not before or after is None else f"{after / before:,.{_PLACES}f}"
+            found = apart.ended if after is None else rounded(after)
+            broken = [
+                str(each)
+                for each in result.study.conditions
+                if each.metric == name and after is not None and not each.holds(apart)
+            ]
+            told = f"breaks {' and '.join(broken)}" if broken else ""
+            rows.append((*design, str(label(name)), rounded(before), found, ratio, told))
+    columns = (*map(visible, names), "metric", "chosen on", "held out", "held out/chosen on")
+    if not any(row[-1] for row in rows):
+        rows = [row[:-1] for row in rows]
+    else:
+        columns = (*columns, "condition")
+    indices = tuple(each.index for each in held_out for _ in metrics_shown(result))
+    inputs = counted(len(result.study.held_out), "input")
+    return Table(f"On {inputs} held out", ("point", *columns), tuple(rows), indices)
 
 
 def beside(result: StudyResult) -> list[Beside]:
@@ -160,7 +216,7 @@ def beside(result: StudyResult) -> list[Beside]:
 def _why(result: StudyResult, outcome: Outcome | None) -> str:
     if outcome is not None:
         no_metric = outcome.status == "completed"
-        return "the program has no such metric" if no_metric else ENDED[outcome.status]
+        return "the program has no such metric" if no_metric else outcome.ended
     missing = len(result.study.space) - len(result.outcomes)
     return "has not run" if missing else "the study has no such point"
 

@@ -12,13 +12,14 @@ from fabric.study.known import Verdict
 from fabric.study.out.rows import (
     beside,
     best_table,
+    held_out_table,
     ratio_text,
     verdict_text,
     verdicts_text,
 )
 from fabric.study.out.sentences import answer, caveats, counts, failures
 from fabric.study.out.words import number_text
-from fabric.telling.wording import visible
+from fabric.telling.wording import counted, visible
 from fabric.terminal.output import print_line
 from fabric.terminal.tables import print_table, print_title
 
@@ -35,6 +36,8 @@ _FAILURES: Final = 5
 _STYLES: Final = {
     Verdict.REPRODUCED: "green",
     Verdict.UNEQUAL: "yellow",
+    Verdict.RECOMPUTED: "",
+    Verdict.INCONSISTENT: "yellow",
     Verdict.UNPUBLISHED: "",
     Verdict.CONTRADICTED: "red",
 }
@@ -57,6 +60,10 @@ def render(result: StudyResult, console: Console) -> None:
     if table.rows:
         print_title(console, table.title)
         _table(console, table.columns, table.rows, _ROWS, "point ")
+    apart = held_out_table(result)
+    if apart.rows:
+        print_title(console, apart.title)
+        _table(console, apart.columns, apart.rows, _ROWS, "point ")
     for each in result.filled_tables:
         _own_table(each, console)
     _beside(result, console)
@@ -128,7 +135,7 @@ def _failures(result: StudyResult, console: Console) -> None:
     for sentence in told[:_FAILURES]:
         print_line(console, Text(f"  {sentence}"), indent=4)
     if len(told) > _FAILURES:
-        console.print(f"  and {len(told) - _FAILURES:,} more reasons", style="dim")
+        console.print(f"  and {counted(len(told) - _FAILURES, 'more reason')}", style="dim")
 
 
 def _beside(result: StudyResult, console: Console) -> None:

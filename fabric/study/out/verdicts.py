@@ -17,6 +17,8 @@ __all__ = ["beside_html", "claims_html"]
 _MARKS: Final = {
     Verdict.REPRODUCED: "good",
     Verdict.UNEQUAL: "partly",
+    Verdict.RECOMPUTED: "open",
+    Verdict.INCONSISTENT: "partly",
     Verdict.UNPUBLISHED: "open",
     Verdict.CONTRADICTED: "bad",
 }

@@ -89,8 +89,9 @@ class Watch:
         elif now - self._shown < _EVERY_SECONDS:
             return
         else:
-            done = len(session.outcomes)
-            self._progress.update(self._task, completed=done, told=_told(session))
+            done = len(session.runs)
+            total = _total(session)
+            self._progress.update(self._task, completed=done, total=total, told=_told(session))
         self._shown = now
 
     def _begin(self, session: StudySession) -> None:
@@ -100,15 +101,25 @@ class Watch:
         self._session = session
         self._task = self._progress.add_task(
             visible(session.study.name),
-            # How many a search looks at is not known before.
-            total=None if isinstance(session, SearchSession) else len(session.study.space),
-            completed=len(session.outcomes),
+            total=_total(session),
+            completed=len(session.runs),
             told=_told(session),
         )
 
 
+def _total(session: StudySession) -> int | None:
+    """Return how many runs there may be; what inputs held out add is known with the front."""
+    study = session.study
+    if isinstance(session, SearchSession):
+        return None  # how many it looks at is not known before
+    chosen = len(study.space) * len(study.runs_of(0))
+    settled = study.held_out and len(session.outcomes) == len(study.space)
+    return chosen + (len(session.front()) * len(study.held_out) if settled else 0)
+
+
 def _told(session: StudySession) -> str:
-    statuses = Counter(each.status for each in session.outcomes.values())
+    statuses = Counter(each.status for each in session.runs.values())
     proved = sum(statuses[each] for each in PROVED)
     failed = statuses.total() - proved - statuses["completed"]
-    return f"points, {proved:,} proved away, {failed:,} failed"
+    what = "runs" if session.study.has_inputs else "points"
+    return f"{what}, {proved:,} proved away, {failed:,} failed"

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
 
-from fabric.study.space import Scalar, Setting
+from fabric.study.space import Scalar, Setting, Space
+from fabric.study.statistics import split_metric
 from fabric.telling.wording import visible
 
 __all__ = [
     "Label",
     "axis_values",
-    "counted",
     "label",
     "listed_points",
     "number_text",
+    "rounded",
     "scalar_text",
+    "setting_names",
     "setting_text",
     "varying",
 ]
@@ -64,6 +66,10 @@ class Label:
 
 def label(metric: str) -> Label:
     """Return what a metric is called; of what a program adds, its own name."""
+    statistic, metric = split_metric(metric)
+    if statistic:
+        inner = label(metric)
+        return Label(f"{statistic} {inner.name}", inner.unit)
     if metric in _LABELS:
         return Label(*_LABELS[metric])
     name = visible(metric.removeprefix(_EXTRA)).replace("_", " ")
@@ -77,6 +83,11 @@ def number_text(value: float) -> str:
     if value.is_integer() and abs(value) < 10**15:
         return f"{int(value):,}"
     return f"{value:,.{_DIGITS}g}"
+
+
+def rounded(value: float | None) -> float | None:
+    """Return a statistic as it is shown: of large numbers fractions say nothing."""
+    return round(value) if isinstance(value, float) and abs(value) >= 10 ** (_DIGITS - 1) else value
 
 
 def scalar_text(value: Scalar) -> str:
@@ -108,9 +119,19 @@ def setting_text(setting: Setting, names: Sequence[str]) -> str:
     return ", ".join(told)
 
 
-def counted(count: int, noun: str) -> str:
-    """Return ``1 point``, ``2 points``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def setting_names(space: Space) -> list[str]:
+    """Return what tells the settings of a space apart; files without folders where that does."""
+    short: dict[str, dict[tuple[type, Scalar], str]] = {}
+    for name, values in space.values.items():
+        keys = [(type(value), value) for value in values]
+        short[name] = dict(zip(keys, axis_values(values), strict=True))
+    return [
+        setting_text(
+            {name: short[name][type(value), value] for name, value in setting.items()},
+            list(setting),
+        )
+        for setting in space
+    ]
 
 
 def listed_points(indices: Sequence[int]) -> str:

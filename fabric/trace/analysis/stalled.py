@@ -11,6 +11,7 @@ from fabric.trace.analysis.slow_memory import SlowMemory, slow_memory_of
 from fabric.trace.analysis.stalls import Accounts
 
 if TYPE_CHECKING:
+    from fabric.trace.analysis.gains import Gain
     from fabric.trace.analysis.timeline import UnitStalls
     from fabric.trace.reading.reader import RecordedRun
     from fabric.trace.reading.wording import Names
@@ -98,6 +99,8 @@ class Stalls:
         roots: what stalled cycles were really waiting for, the most first.
         critical_path: what the run went through.
         hbm: why the HBM was slow for those that waited for it; None where its model counts nothing.
+        gains: what would make the run shorter, the most first; None of a run that cannot be timed
+            again, since it did not complete or not all of it was traced.
         verdict: a sentence: what bounds the run, or what became of it.
     """
 
@@ -106,6 +109,7 @@ class Stalls:
     roots: tuple[ChargedRoot, ...] = field(repr=False)
     critical_path: CriticalPath = field(repr=False)
     hbm: SlowMemory | None = field(repr=False)
+    gains: tuple[Gain, ...] | None = field(repr=False)
     verdict: str
 
     @property
@@ -128,6 +132,7 @@ def stalls_of(trace: RecordedRun) -> Stalls:
         ),
         critical_path=named_path(names, accounts.timelines, accounts.path, accounts.status),
         hbm=slow_memory_of(trace.hbm, accounts),
+        gains=accounts.gains,
         verdict=accounts.verdict(),
     )
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from fabric.telling.causes import MEMORIES
+from fabric.telling.place import Place
+from fabric.telling.wording import counted
 from fabric.trace.analysis.critical import Step, critical_path, path_note
+from fabric.trace.analysis.gains import Gain, gains_of
 from fabric.trace.analysis.roots import Root, Roots
 from fabric.trace.analysis.timeline import Timelines, UnitStalls, timelines
 from fabric.trace.reading.wording import Names, percent
@@ -18,6 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["Accounts"]
 
 Key = TypeVar("Key", str, Root)
+
+_TRIED: Final = 3
+"""Units of each ranking that are tried without their work."""
+
+_MUCH: Final = 0.1
+"""Of the cycles; who gains less by a change was not bound by it."""
 
 
 class Accounts:
@@ -37,6 +46,7 @@ class Accounts:
 
     def __init__(self, trace: RecordedRun) -> None:
         """Account for ``trace``."""
+        self._trace: Final = trace
         self.names: Final = Names(trace)
         self.status: Final = trace.status
         self.timelines: Final[Timelines] = timelines(trace)
@@ -70,24 +80,50 @@ class Accounts:
         """What the path is of a run that did not come to its end."""
         return path_note(self.status)
 
+    @cached_property
+    def gains(self) -> tuple[Gain, ...] | None:
+        """What would make the run shorter; None of one that cannot be timed again."""
+        return gains_of(self._trace, self.names, self._worth_trying())
+
+    def _worth_trying(self) -> list[int]:
+        """Return the units that work most, that the path is through, that others wait for."""
+        busy = sorted(self.units, key=lambda each: -each.busy)
+        rankings = (
+            [root.unit for root, _ in self.on_path().most_common() if root.kind == "unit"],
+            [root.unit for root, _ in self.charged.most_common() if root.kind == "unit"],
+            [each.unit for each in busy if each.busy],
+        )
+        return list(dict.fromkeys(unit for ranking in rankings for unit in ranking[:_TRIED]))
+
     def verdict(self) -> str:
-        """Return the sentence that says what bounds the run, or what became of it."""
+        """Return what bounds the run: the thing without which it would gain most.
+
+        Of a run that cannot be timed again, it says what most of the critical path went through;
+        of one that did not complete, what became of it.
+        """
         if self.status != "completed":
             return self._stopped()
         if not self.cycles:
             return "The run took no cycles."
-        names, path = self.names, self.on_path()
+        if self.gains is None:
+            return self._mostly()
+        if not self.gains:
+            return "Nothing alone bounds it: no memory, unit or channel by itself makes it shorter."
+        first, *others = self.gains[:2]
+        bound = first.cycles <= (1 - _MUCH) * self.cycles
+        sentence = f"{'Bound by' if bound else 'Nothing alone bounds it, not even'} "
+        sentence += f"{_called(first)}: {_told(first, self.cycles)}."
+        for gain in others:
+            sentence += f" Next {_called(gain)}: {_told(gain)}."
+        return sentence
+
+    def _mostly(self) -> str:
+        """Return the sentence about what most of the critical path went through."""
         together: Counter[str] = Counter()
-        for root, cycles in path.items():
-            together[names.bound(root)] += cycles
+        for root, cycles in self.on_path().items():
+            together[self.names.bound(root)] += cycles
         name, cycles = _ranked(together)[0]
-        root, most = _ranked({r: c for r, c in path.items() if names.bound(r) == name})[0]
-        sentence = f"Bound by {name}: {percent(cycles, self.cycles)} % of the critical path"
-        if root.kind in MEMORIES:
-            sentence += f", {percent(most, self.cycles)} % for {names.units[root.unit]}"
-        if root.unit >= 0:
-            sentence += f" ({names.places[root.unit]})"
-        return sentence + "."
+        return f"Most of the critical path: {name}, {percent(cycles, self.cycles)} %."
 
     def _stopped(self) -> str:
         """Return the sentence about a run that did not come to its end: nothing bounds it."""
@@ -96,7 +132,7 @@ class Accounts:
         sentence = f"Not completed ({self.status}), so nothing bounds it"
         if not waits:
             return sentence + "."
-        waiting = f"{len(waits):,} of {len(lines.names):,} units"
+        waiting = f"{len(waits):,} of {counted(len(lines.names), 'unit')}"
         still = "wait for ever" if self.status == "deadlock" else "were waiting when it stopped"
         first, last = min(wait.start for wait in waits), max(wait.start for wait in waits)
         since = f"since cycle {first:,}"
@@ -107,6 +143,19 @@ class Accounts:
         )
         share = percent(cycles, self.cycles * len(lines.names))
         return f"{sentence}. {waiting} {still}, {since}: {share} % of all units' cycles."
+
+
+def _called(gain: Gain) -> str:
+    return f"{gain.name} ({Place(gain.file, gain.line).brief})" if gain.line else gain.name
+
+
+def _told(gain: Gain, instead_of: int | None = None) -> str:
+    text = f"{'about ' if gain.estimated else ''}{counted(gain.cycles, 'cycle')}"
+    if instead_of is not None:
+        text += f" instead of {instead_of:,}"
+    if gain.half_cycles is None:
+        return f"{text} if it were unlimited"
+    return f"{text} if it took no time, {gain.half_cycles:,} if half as long"
 
 
 def _ranked(counted: Mapping[Key, int]) -> list[tuple[Key, int]]:

@@ -48,7 +48,7 @@ def _written(trace: RecordedRun) -> DeadlockReport | None:
     """Return what the run itself wrote about its end, where it came to that."""
     try:
         return msgspec.json.decode(trace.explained or b"", type=DeadlockReport)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return None
 
 

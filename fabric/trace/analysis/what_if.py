@@ -172,8 +172,7 @@ def _reasons(record: Record, work: Mapping[str, float], *, ended: bool) -> tuple
     if not ended and record.orders_are_fixed:
         return ()
     scaled = [
-        f"{unit} works {factor:g} times as long, each time rounded to cycles"
-        for unit, factor in work.items()
+        f"{unit} works {factor:g} times as long, rounded to cycles" for unit, factor in work.items()
     ]
     return (*record.arbitrated, *scaled)
 

@@ -10,6 +10,7 @@ import duckdb
 
 from fabric.arguments.described import checked, refuse
 from fabric.telling.errors import ConfigurationError
+from fabric.telling.users_code import users_code
 from fabric.telling.whole_file import output_file
 from fabric.telling.wording import one_of
 from fabric.trace.opened import Trace
@@ -94,4 +95,8 @@ def export_trace(trace: Trace, form: str, output: Path) -> int:
     """
     if form not in _FORMS:
         refuse(f"form {form!r}: expected {one_of(tuple(_FORMS), form)}", ConfigurationError)
-    return _FORMS[form](trace, output)
+    write = _FORMS[form]
+    if write.__module__ == __name__:
+        return write(trace, output)
+    with users_code(f"form {form!r}"):
+        return write(trace, output)

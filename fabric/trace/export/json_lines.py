@@ -1,4 +1,4 @@
-"""The event trace as JSON lines, the same that the run log would have had.
+"""The event trace as events of structlog, told as those of the run log are.
 
 Sorted by (cycle, event, channel or unit, element); names of fields: ``fabric.telling.vocabulary``.
 """
@@ -6,20 +6,21 @@ Sorted by (cycle, event, channel or unit, element); names of fields: ``fabric.te
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fabric.retiming.rows import END, IDLE, RESERVE
 from fabric.telling.causes import Step
-from fabric.telling.events import event_logger
+from fabric.telling.events import Log, line_logger, logger_of, tell_event, tell_user
 from fabric.telling.vocabulary import EVENTS
 from fabric.telling.whole_file import output_file
 
 if TYPE_CHECKING:
     from fabric.trace.reading.reader import RecordedRun
 
-__all__ = ["write_json_lines"]
+__all__ = ["tell_trace", "write_json_lines"]
 
 _CHUNK: Final = 10_000
 
@@ -62,19 +63,37 @@ _SELECTS: Final[dict[str, str]] = {
 
 def write_json_lines(trace: RecordedRun, output: Path) -> int:
     """Write one line an event and return how many there are."""
+    with output_file(output, encoding="utf-8") as file:
+        logger = line_logger(file).bind(run=_name(trace))
+        return _tell_all(trace, partial(tell_event, logger))
+
+
+def tell_trace(trace: RecordedRun, log: Log) -> int:
+    """Tell a user's ``log`` of every event and return how many there are.
+
+    Raises:
+        ConfigurationError: it is no logger, and no processors.
+        ProgramError: it raised.
+    """
+    return _tell_all(trace, partial(tell_user, logger_of(log, "tell", _name(trace))))
+
+
+def _name(trace: RecordedRun) -> str:
+    return str(trace.meta.get("name"))
+
+
+def _tell_all(trace: RecordedRun, tell: Callable[[str, dict[str, object]], None]) -> int:
     count = 0
     streams = [_events(trace, event) for event in sorted(_SELECTS)]
-    with output_file(output, encoding="utf-8") as file:
-        log = event_logger(file)
-        for (cycle, event), fields in heapq.merge(*streams, key=lambda each: each[0]):
-            log.info(event, cycle=cycle, **fields)
-            count += 1
+    for (_, event), fields in heapq.merge(*streams, key=lambda each: each[0]):
+        tell(event, fields)
+        count += 1
     return count
 
 
 def _events(trace: RecordedRun, event: str) -> Iterator[tuple[tuple[int, str], dict[str, object]]]:
-    names = EVENTS[event][1:]
+    names = EVENTS[event]
     cursor = trace.cursor().execute(_SELECTS[event])
     while rows := cursor.fetchmany(_CHUNK):
-        for cycle, *values in rows:
-            yield (cycle, event), dict(zip(names, values, strict=True))
+        for row in rows:
+            yield (row[0], event), dict(zip(names, row, strict=True))

@@ -18,6 +18,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, Track
 from fabric.telling.bus import BusUse
 from fabric.telling.causes import Cause
 from fabric.telling.whole_file import output_file
+from fabric.telling.wording import counted
 from fabric.trace.analysis.slices import Level, bandwidth, occupancy, slices
 from fabric.trace.analysis.timeline import timelines
 from fabric.trace.reading.wording import Names
@@ -103,7 +104,9 @@ def write_perfetto(trace: RecordedRun, output: Path) -> int:
         first: Any = writer.packet()
         first.sequence_flags = TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
         writer.track(_ROOT, f"fabric: {trace.meta.get('name')}; 1 ns is 1 cycle")
-        writer.slice(_ROOT, lines.first, lines.last, f"{trace.status}, {trace.cycles:,} cycles")
+        writer.slice(
+            _ROOT, lines.first, lines.last, f"{trace.status}, {counted(trace.cycles, 'cycle')}"
+        )
         writer.track(_UNITS, "units", _ROOT)
         writer.track(_CHANNELS, "channels: elements held", _ROOT)
         for unit, name in enumerate(names.units):
@@ -125,7 +128,7 @@ def write_perfetto(trace: RecordedRun, output: Path) -> int:
             writer.track(track, names.channels[channel], _CHANNELS, "elements")
             writer.levels(track, levels)
         width = max(1, (lines.last - lines.first) // _BINS)
-        writer.track(_HBM, f"{Cause.HBM.label}: bytes in {width:,} cycles", _ROOT, "bytes")
+        writer.track(_HBM, f"{Cause.HBM.label}: bytes in {counted(width, 'cycle')}", _ROOT, "bytes")
         writer.levels(_HBM, [*bandwidth(trace, width), Level(lines.last, 0)])
         if trace.hbm is not None:
             _buses(writer, trace.hbm, lines)
@@ -141,7 +144,7 @@ def _buses(writer: _Writer, counters: MemoryCounters, lines: Timelines) -> None:
         for number, period in enumerate(counters.periods)
         if number * width < lines.last and (number + 1) * width > lines.first
     ]
-    title = f"{Cause.HBM.label}: cycles of its data buses in {width:,} cycles"
+    title = f"{Cause.HBM.label}: cycles of its data buses in {counted(width, 'cycle')}"
     writer.track(_BUSES, title, _ROOT)
     for number, use in enumerate(BusUse):
         if getattr(counters.bus, use):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from fabric.state.bandwidth import row_outcomes
 from fabric.telling.bus import BusUse
+from fabric.telling.wording import counted
 from fabric.trace.analysis.slow_memory import slow_memory_of
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def buses(trace: RecordedRun, accounts: Accounts) -> JsonObject | None:
             _channel(number * a_bar, channels, uses)
             for number, channels in enumerate(_grouped(counters.channels, a_bar))
         ],
-        "note": f"Percent of the cycles of its data buses, in stretches of {width:,} cycles.",
+        "note": f"Percent of the cycles of its data buses, in stretches of "
+        f"{counted(width, 'cycle')}.",
         "findings": [row_outcomes(counters)] if slow is None else list(slow.findings),
     }
 

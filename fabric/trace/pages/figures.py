@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from fabric.telling.causes import MEMORIES, SHOWN, WAITS, Cause
-from fabric.telling.wording import visible
+from fabric.telling.wording import counted, visible
 from fabric.trace.analysis.critical import phases
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _run(trace: RecordedRun, accounts: Accounts) -> JsonObject:
     return {
         "name": visible(str(meta.get("name"))),
         "program": visible(" ".join(str(each) for each in (meta.get("program"), given) if each)),
-        "ran": f"{trace.outcome} in {meta.get('mode')} mode, {trace.cycles:,} cycles",
+        "ran": f"{trace.outcome} in {meta.get('mode')} mode, {counted(trace.cycles, 'cycle')}",
         "failed": trace.failed,
         "verdict": accounts.verdict(),
         "notes": notes,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from fabric.telling.causes import SHOWN, WAITS, Cause
+from fabric.telling.wording import counted
 from fabric.trace.analysis.slices import Level, bandwidth, occupancy
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def memory(trace: RecordedRun, cycles: int) -> JsonObject | None:
     moved = [level.value for level in levels]
     rates = np.round(np.array(moved) / np.diff(at), 2)
     peak: float = trace.meta["off_chip"]["peak_bytes_per_cycle"]
-    stretches = f"stretches of {width:,} cycles" if width > 1 else "single cycles"
+    stretches = f"stretches of {counted(width, 'cycle')}" if width > 1 else "single cycles"
     note = f"In {stretches}; each burst is spread evenly over its time"
     if rates.max() <= peak:
         note += ", but never above the peak."

@@ -12,7 +12,7 @@ import numpy as np
 from fabric.deadlock.picture import svg
 from fabric.deadlock.text import report_lines
 from fabric.telling.whole_file import output_file
-from fabric.telling.wording import visible
+from fabric.telling.wording import counted, visible
 from fabric.trace.analysis.stalls import Accounts
 from fabric.trace.analysis.stuck import analysed
 from fabric.trace.pages.buses import buses
@@ -121,7 +121,7 @@ def _data(trace: RecordedRun, accounts: Accounts, report: DeadlockReport | None,
 
 def _left_out(detail: Detail, path: dict[str, np.ndarray], stretch: int) -> Iterator[str]:
     """Yield sentences about what the trace has and the page does not."""
-    held = f"in stretches of {stretch:,} cycles"
+    held = f"in stretches of {counted(stretch, 'cycle')}"
     for what, owners, counts, every, which, others in (
         (
             "waits", "units", detail.waits, detail.all_waits,

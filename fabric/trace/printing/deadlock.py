@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fabric.deadlock.text import report_lines
+from fabric.telling.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,5 +31,6 @@ def print_deadlock(report: DeadlockReport | None, summary: TraceSummary, console
     waiting = sum(unit.waits_for is not None for unit in summary.not_ended)
     console.print(f"No unit waits for ever: {summary.status} at cycle {summary.cycles:,}.")
     console.print(
-        f"{finished:,} of {summary.units:,} units had ended, {waiting:,} waited for others."
+        f"{finished:,} of {counted(summary.units, 'unit')} had ended, {waiting:,} waited for "
+        f"others."
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from fabric.telling.place import Place
+from fabric.telling.wording import counted
 from fabric.terminal.tables import print_table, print_title
 from fabric.trace.analysis.diff import COMPARED
 
@@ -25,7 +26,7 @@ def print_diff(diff: TraceDiff, console: Console, shown: int) -> None:
     """Print what differs between two runs, ``shown`` units at most."""
     runs = zip("AB", diff.names, diff.outcomes, diff.cycles, strict=True)
     for letter, name, outcome, cycles in runs:
-        console.print(f"{letter}  {name}  {outcome}, {cycles:,} cycles")
+        console.print(f"{letter}  {name}  {outcome}, {counted(cycles, 'cycle')}")
     for each in diff.settings:
         line = f"   {each.name}: {each.in_a} in A, {each.in_b} in B"
         console.print(Text(line), soft_wrap=True)

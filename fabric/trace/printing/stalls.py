@@ -8,13 +8,17 @@ from rich.text import Text
 
 from fabric.telling.causes import SHOWN, Cause
 from fabric.telling.place import Place
+from fabric.telling.wording import counted
 from fabric.terminal.output import print_line
 from fabric.terminal.tables import print_table, print_title
 from fabric.trace.reading.wording import percent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
+    from fabric.trace.analysis.gains import Gain
     from fabric.trace.analysis.path import CriticalPath
     from fabric.trace.analysis.slow_memory import SlowMemory
     from fabric.trace.analysis.stalled import Stalls
@@ -29,6 +33,8 @@ def print_stalls(stalls: Stalls, console: Console, shown: int) -> None:
     _print_path(stalls.critical_path, console, shown)
     if stalls.hbm is not None:
         _print_memory(stalls.hbm, console, shown)
+    if stalls.gains:
+        _print_gains(stalls.gains, stalls.cycles, console, shown)
     console.print()
     print_line(console, Text(stalls.verdict, "bold"))
 
@@ -46,7 +52,9 @@ def _print_units(stalls: Stalls, console: Console, shown: int) -> None:
         )
         for unit in stalls.units
     ]
-    print_title(console, "Where the cycles went", f", each row sums to {stalls.cycles:,} cycles")
+    print_title(
+        console, "Where the cycles went", f", each row sums to {counted(stalls.cycles, 'cycle')}"
+    )
     titles = ("unit", *(cause.label for cause in columns), "mostly", "wired at")
     print_table(console, titles, rows, shown, spare=("wired at", "mostly", Cause.IDLE.label))
 
@@ -57,9 +65,17 @@ def _print_roots(stalls: Stalls, console: Console, shown: int) -> None:
         (each.root.name, each.cycles, percent(each.cycles, stalled), each.units)
         for each in stalls.roots
     ]
-    note = f", {stalled:,} stalled cycles of all units, each charged to the end of its chain"
+    note = (
+        f", {counted(stalled, 'stalled cycle')} of all units, each charged to the end of its chain"
+    )
     print_title(console, "Whom they were waiting for", note)
-    print_table(console, ("root", "cycles", "%", "units stalled"), rows, shown, spare=())
+    print_table(
+        console,
+        ("root", "stalled cycles", "%", "units stalled"),
+        rows,
+        shown,
+        spare=(),
+    )
 
 
 def _print_memory(slow: SlowMemory, console: Console, shown: int) -> None:
@@ -83,13 +99,29 @@ def _print_memory(slow: SlowMemory, console: Console, shown: int) -> None:
         print_line(console, Text(sentence))
 
 
+def _print_gains(gains: Sequence[Gain], cycles: int, console: Console, shown: int) -> None:
+    rows = [
+        (
+            gain.name,
+            gain.cycles,
+            percent(cycles - gain.cycles, cycles),
+            "" if gain.half_cycles is None else gain.half_cycles,
+            "estimated" if gain.estimated else "exact",
+        )
+        for gain in gains
+    ]
+    print_title(console, "What the run would take if one thing took no time, or half")
+    titles = ("thing", "cycles if none", "fewer, %", "cycles if half", "")
+    print_table(console, titles, rows, shown, spare=())
+
+
 def _print_path(path: CriticalPath, console: Console, shown: int) -> None:
     note = path.note and f", {path.note}"
     print_title(console, "Critical path", note)
     rows = [
         (each.root.name, each.cycles, percent(each.cycles, path.cycles)) for each in path.shares
     ]
-    print_table(console, ("through", "cycles", "%"), rows, shown, spare=())
+    print_table(console, ("through", "path cycles", "%"), rows, shown, spare=())
     print_title(console, "Critical path over time", note)
     stretches = [
         (each.start_cycle, each.end_cycle, f"{100 * each.share:.1f}", each.root.name)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from fabric.telling.wording import visible
+from fabric.telling.wording import counted, visible
 from fabric.terminal.tables import print_table, print_title
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def print_summary(summary: TraceSummary, console: Console) -> None:
     console.print(Text.assemble((summary.name, "bold"), f"  {visible(summary.program)}"))
     if given:
         console.print(Text(visible(given)), soft_wrap=True)
-    console.print(f"{summary.outcome} in {summary.mode} mode, {summary.cycles:,} cycles")
+    console.print(f"{summary.outcome} in {summary.mode} mode, {counted(summary.cycles, 'cycle')}")
     if summary.window is not None:
         first, last = summary.window
         console.print(f"only cycles {first:,} to {last:,} were traced")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from fabric.telling.place import Place
+from fabric.telling.wording import counted
 from fabric.terminal.output import print_line
 from fabric.terminal.tables import print_table, print_title
 from fabric.trace.reading.wording import percent
@@ -36,24 +37,31 @@ def print_what_if(found: WhatIf, console: Console, shown: int) -> None:
 def _asked(found: WhatIf) -> str:
     depths = [f"{option} {depth:,} deep" for option, depth in found.depths.items()]
     if len(depths) > _ASKED_SHOWN:
-        depths[_ASKED_SHOWN:] = [f"{len(depths) - _ASKED_SHOWN:,} more channels"]
+        depths[_ASKED_SHOWN:] = [f"{counted(len(depths) - _ASKED_SHOWN, 'more channel')}"]
     work = [f"{unit} works {factor:g} times as long" for unit, factor in found.work.items()]
     return "; ".join(depths + work) or "as it was run"
 
 
 def _verdict(found: WhatIf) -> str:
     if found.cycles is None:
-        return f"It would deadlock: {len(found.loop)} units would wait for each other for ever."
+        return (
+            f"It would deadlock: {counted(len(found.loop), 'unit')} would wait for each "
+            f"other for ever."
+        )
     more = found.cycles - found.cycles_before
     change = "as many" if not more else f"{abs(more):,} {'more' if more > 0 else 'fewer'}"
     share = f" ({percent(abs(more), found.cycles_before)} %)" if more else ""
-    return f"{found.cycles_before:,} cycles before, {found.cycles:,} after: {change}{share}."
+    return (
+        f"{counted(found.cycles_before, 'cycle')} before, {found.cycles:,} after: {change}{share}."
+    )
 
 
 def _blocked(unit: BlockedUnit) -> str:
     if unit.full:
-        slots = "slot" if unit.depth == 1 else "slots"
-        return f"{unit.name} waits for {unit.other}: {unit.channel} is full, {unit.depth:,} {slots}"
+        return (
+            f"{unit.name} waits for {unit.other}: {unit.channel} is full, "
+            f"{counted(unit.depth, 'slot')}"
+        )
     return f"{unit.name} waits for {unit.other}: {unit.channel} is empty"
 
 

@@ -73,18 +73,30 @@ GROUP BY ALL ORDER BY sends_that_waited DESC, channel LIMIT 20""",
     ),
     "bandwidth": Query(
         "How much does the HBM move in each twentieth of the run, bursts spread over their time?",
+        # Of what would be above the peak, most moved in the twentieths before, else in those after.
         """\
 WITH parts AS (
-    SELECT twentieth, twentieth * cycles / 20 AS first, (twentieth + 1) * cycles / 20 AS last
-    FROM run, range(20) AS parts(twentieth) WHERE cycles > 0
-), moved AS (
-    SELECT twentieth, first, last, bytes * (least(end_cycle, last)
-        - greatest(submitted_cycle, first)) / (end_cycle - submitted_cycle) AS bytes
+    SELECT part, part * cycles / 20 AS first, (part + 1) * cycles / 20 AS last,
+        (part + 1) * cycles / 20 * peak_bytes_per_cycle AS room
+    FROM run, range(20) AS parts(part) WHERE cycles > 0
+), spread AS (
+    SELECT part, first, last, room, sum(coalesce(sum(bytes * (least(end_cycle, last)
+        - greatest(submitted_cycle, first)) / (end_cycle - submitted_cycle)), 0))
+        OVER (ORDER BY part) AS moved
     FROM parts LEFT JOIN bursts ON submitted_cycle < last AND end_cycle > first
+    GROUP BY part, first, last, room
+), earlier AS (
+    SELECT *, room + max(moved - room) OVER (ORDER BY part DESC) AS up_to FROM spread
+), later AS (
+    SELECT *, CASE WHEN max(moved) OVER () > max(room) OVER () THEN moved
+        ELSE room + least(0, min(up_to - room) OVER (ORDER BY part)) END AS in_all
+    FROM earlier
+), windows AS (
+    SELECT *, in_all - coalesce(lag(in_all) OVER (ORDER BY part), 0) AS bytes FROM later
 )
-SELECT twentieth, round(first, 1) AS from_cycle, round(coalesce(sum(bytes), 0))::BIGINT AS bytes,
-    round(coalesce(sum(bytes), 0) / (last - first), 1) AS bytes_per_cycle
-FROM moved GROUP BY twentieth, first, last ORDER BY twentieth""",
+SELECT part AS twentieth, round(first, 1) AS from_cycle, round(bytes)::BIGINT AS bytes,
+    round(bytes / (last - first), 1) AS bytes_per_cycle
+FROM windows ORDER BY part""",
     ),
 }
 

@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
+import os
+import re
 from pathlib import Path
 
 # Any: rows are what the database gives, and files of the trace are JSON.
 from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
+import numpy as np
 
+from fabric.retiming.deriving import Logged, Moment, logged
+from fabric.retiming.log_tables import COLUMNS as LOG_COLUMNS
+from fabric.retiming.record import RecordedChannel
+from fabric.retiming.recording import About
 from fabric.retiming.rows import LONG_COLUMNS, OPERATION_COLUMNS
 from fabric.state.memory_document import counters_in
-from fabric.telling.errors import Refusal
+from fabric.telling.errors import ConfigurationError, Refusal
+from fabric.telling.json_file import limited, read_json
 from fabric.telling.plain import JsonObject
 from fabric.telling.shown import shown
 from fabric.telling.vocabulary import SCHEMA_VERSION, TABLES
 from fabric.telling.wording import outcome
 from fabric.trace.reading import views
-from fabric.trace.reading.paths import literal, plain
+from fabric.trace.reading.forms import FORMS, selected
+from fabric.trace.reading.paths import literal
 from fabric.trace.reading.refusals import refused
 from fabric.trace.reading.whole import is_number, is_whole
+from fabric.trace.table_file import SUFFIX, read_table
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from fabric.engine.memory_counters import MemoryCounters
 
 __all__ = ["RecordedRun"]
+
+_NUMBERED: Final = re.compile("[0-9]{6,18}")
+
+_DAMAGES: Final = (duckdb.Error, OSError, ValueError)
+"""What is raised of a table that is not as it was written."""
 
 
 class RecordedRun:
@@ -80,18 +93,19 @@ class RecordedRun:
         self.has_state = True
         self.meta: Final = self._meta(run)
         self.explained: Final = self._text(self.folder.parent / "deadlock.json")
+        self._log: Logged | None = None
         self._database = duckdb.connect(config={"python_enable_replacements": False})
-        request_bytes = self.meta.get("off_chip", {}).get("request_bytes", 0)
-        self._database.execute(f"SET VARIABLE request_bytes = {int(request_bytes)}")
+        off_chip = self.meta["off_chip"]
+        self._database.execute(f"SET VARIABLE request_bytes = {off_chip['request_bytes']}")
+        peak = float(off_chip["peak_bytes_per_cycle"])
+        self._database.execute(f"SET VARIABLE peak_bytes_per_cycle = {peak}::DOUBLE")
         end = self._json("end.json") or {}
         if not is_number(end.get("cycles")):
             end = {}
-        with plain(self.folder) as folder:
-            self._plain = folder
-            self._static("units", "*")
-            self._static("channels", "* REPLACE (nullif(expected, -1) AS expected)")
-            self._static("columns", "*")
-            self._segments(end, None if end else self._broken_off())
+        self._static("units", "*")
+        self._static("channels", "* REPLACE (nullif(expected, -1) AS expected)")
+        self._static("columns", "*")
+        self._segments(end, None if end else self._broken_off())
         # From here on nobody changes it, or reads anything besides.
         self._database.execute("SET enable_external_access = false")
         self._open: Final = [self._database]
@@ -142,6 +156,11 @@ class RecordedRun:
         """Return the columns of a query as numpy arrays; ``$name`` is a parameter here, too."""
         return self.cursor().execute(query, parameters or None).fetchnumpy()
 
+    @property
+    def logged(self) -> Logged | None:
+        """What the compiled loop wrote of it; None where all its operators were tasks."""
+        return self._log
+
     def close(self) -> None:
         """Give the memory back; what is asked afterwards is refused, what is under way ends."""
         self._open.clear()
@@ -167,6 +186,8 @@ class RecordedRun:
 
     def _meta(self, run: Path) -> JsonObject:
         meta = self._json("meta.json")
+        if meta is None and os.path.lexists(self.folder / "meta.json"):
+            raise self._damaged()
         if meta is None and self.folder != run:
             raise refused(
                 f"{run}: the trace has no meta.json: the run was killed before it began to write, "
@@ -188,48 +209,58 @@ class RecordedRun:
                 "older step-fabric wrote it"
             )
         if not is_whole(meta):
-            raise refused(
-                f"{self.folder / 'meta.json'} is damaged: expected the file the run wrote first"
-            )
+            raise self._damaged()
         return meta
+
+    def _damaged(self) -> ConfigurationError:
+        file = self.folder / "meta.json"
+        return refused(f"{file} is damaged: expected the file the run wrote first")
 
     @staticmethod
     def _text(file: Path) -> bytes | None:
-        try:
-            return file.read_bytes()
-        except OSError:
-            return None
+        with contextlib.suppress(OSError, ValueError):
+            return limited(file)
+        return None
 
     def _json(self, name: str) -> JsonObject | None:
-        try:
-            found = json.loads(self._text(self.folder / name) or b"")
-        except ValueError:
-            return None
-        return found if isinstance(found, dict) else None
+        with contextlib.suppress(OSError, ValueError):
+            return read_json(self.folder / name)
+        return None
 
     def _static(self, name: str, columns: str) -> None:
-        file = self.folder / f"{name}.parquet"
-        if not file.exists():
+        file = self.folder / f"{name}{SUFFIX}"
+        if not os.path.lexists(file):
             raise refused(
                 f"{self.folder}: {file.name} is missing: the run was killed while it wrote its "
                 "first tables, there is nothing to show"
             )
         try:
             self._database.execute(
-                f"CREATE TABLE {name} AS SELECT {columns} FROM {self._file(file)}"
+                f"CREATE TABLE {name} AS SELECT {columns} FROM {self._file(name, file)}"
             )
-        except duckdb.Error as error:
+        except _DAMAGES as error:
             raise refused(
-                f"{file}: {self._reason(error)}: expected the table the run wrote first"
+                f"{file}: {_reason(error)}: expected the table the run wrote first"
             ) from None
 
-    def _file(self, file: Path) -> str:
-        """Return what SQL calls the rows of ``file``: no pattern, no partition."""
-        return f"read_parquet({literal(self._plain / file.name)}, hive_partitioning = false)"
+    def _file(self, form: str, file: Path) -> str:
+        """Return what SQL calls the rows of ``file``, of that form.
 
-    def _reason(self, error: Exception) -> str:
-        """Return what the database says, about the file as it is called here."""
-        return str(error).splitlines()[0].replace(str(self._plain), str(self.folder))
+        Raises:
+            OSError: it cannot be read, or is no file.
+            ValueError: it is not as it was written.
+        """
+        columns = read_table(file)
+        if columns.keys() != FORMS[form].keys():
+            raise ValueError("it has other columns")
+        rows = np.arange(len(next(iter(columns.values()))))
+        self._database.register("read", {**columns, "row": rows})
+        return selected(form, "read")
+
+    def _numbered(self, name: str) -> list[Path]:
+        """Return the files of a table that is written in parts, in their order."""
+        found = self.folder.glob(f"{name}-*{SUFFIX}")
+        return sorted(file for file in found if _NUMBERED.fullmatch(file.stem.partition("-")[2]))
 
     def _broken_off(self) -> str | None:
         """Return the number of the segment at which the run was killed, where it was at one.
@@ -237,11 +268,14 @@ class RecordedRun:
         A segment's short rows are written last; without them rows of the same time are missing.
         """
         last = max(
-            (file.stem.partition("-")[2] for file in self.folder.glob("*-*.parquet")
-             if file.stem.startswith(("short-", "long-", "operations-"))),
+            (
+                file.stem.partition("-")[2]
+                for name in ("short", "long", "operations")
+                for file in self._numbered(name)
+            ),
             default=None,
-        )  # fmt: skip
-        if last is None or (self.folder / f"short-{last}.parquet").exists():
+        )
+        if last is None or (self.folder / f"short-{last}{SUFFIX}").exists():
             return None
         self.problems.append(f"segment {int(last)} was not written whole, it is left out")
         return last
@@ -289,34 +323,122 @@ class RecordedRun:
             "FROM {file}",
             TABLES["waiting"],
         )
+        self._fit()
+        if self.meta.get("compiled"):
+            self._derive(is_end=bool(end))
         database.execute(views.VIEWS)
 
+    def _derive(self, *, is_end: bool) -> None:
+        """Let the rows that compiled operators have left out be there."""
+        try:
+            self._log = self._derived(is_end=is_end)
+        except _DAMAGES as error:
+            self.problems.append(
+                "what the compiled loop wrote is damaged, what was done there is left out: "
+                f"{_reason(error)}"
+            )
+            self._database.execute(views.WITHOUT_LOG)
+
+    def _derived(self, *, is_end: bool) -> Logged | None:
+        if not self._numbered("states") and not is_end:
+            self._database.execute(views.WITHOUT_LOG)
+            return None
+        if not self.has_state:
+            raise ValueError("there is no state that goes with it")
+        database = self._database
+        last = self._numbered("states")[-1].name
+        files = {name: self._numbered(name) for name in ("templates", "taken")}
+        files["ports"] = [self.folder / f"ports{SUFFIX}"]
+        files["stages"] = [self.folder / last.replace("states", "stages")]
+        tables = {name: self._joined(name, files[name]) for name in LOG_COLUMNS}
+        cycles, orders = (
+            database.execute("SELECT cycle, next_order FROM recorded_states ORDER BY unit")
+            .fetchnumpy()
+            .values()
+        )
+        moment = Moment(np.asarray(cycles), int(orders[0]) if len(orders) else 0, is_end)
+        transfers = self._stamped("SELECT * FROM recorded", LONG_COLUMNS)
+        operations = self._stamped(
+            "FROM recorded_operations UNION ALL FROM recorded_readings", OPERATION_COLUMNS
+        )
+        found = logged(tables, transfers, operations, self._about(), moment)
+        for table, columns, rows in (
+            ("recorded", LONG_COLUMNS, found.transfers),
+            ("recorded_operations", OPERATION_COLUMNS, found.operations),
+        ):
+            database.execute(f"DELETE FROM {table}")
+            by_column = dict(zip(columns, np.ascontiguousarray(rows.T), strict=True))
+            database.register("read", by_column)
+            database.execute(f"INSERT INTO {table} SELECT * FROM read")
+        database.execute("UPDATE recorded_states SET next_order = $1", [found.next_order])
+        return found
+
+    def _joined(self, name: str, files: list[Path]) -> dict[str, np.ndarray]:
+        """Return the columns of all ``files`` of a table."""
+        parts = []
+        for file in files:
+            try:
+                rows = self._database.execute(f"FROM {self._file(name, file)}").fetchnumpy()
+            except _DAMAGES as error:
+                raise ValueError(f"{file.name}: {_reason(error)}") from None
+            parts.append(rows)
+        return {
+            column: np.concatenate([np.zeros(0, np.int64), *(part[column] for part in parts)])
+            for column in LOG_COLUMNS[name]
+        }
+
+    def _stamped(self, query: str, columns: tuple[str, ...]) -> np.ndarray:
+        found = self._database.execute(query).fetchnumpy()
+        return np.column_stack([found[column] for column in columns]).astype(np.int64)
+
+    def _about(self) -> About:
+        units = self._database.execute("SELECT name FROM units ORDER BY unit").fetchall()
+        channels = self._database.execute(views.CHANNELS).fetchall()
+        joined = tuple(RecordedChannel(*row) for row in channels)
+        return About("", tuple(name for (name,) in units), joined, 0, (), 0, shares_on_chip=False)
+
     def _load(self, name: str, insert: str, broken_off: str | None) -> None:
-        for file in sorted(self.folder.glob(f"{name}-*.parquet")):
+        for file in self._numbered(name):
             if file.stem == f"{name}-{broken_off}":
                 continue
             try:
-                self._database.execute(insert.format(file=self._file(file)))
-            except duckdb.Error as error:
+                self._whole(insert.format(file=self._file(name, file)))
+            except _DAMAGES as error:
                 self.problems.append(
-                    f"{file.name} is damaged, its rows are left out: {self._reason(error)}"
+                    f"{file.name} is damaged, its rows are left out: {_reason(error)}"
                 )
+
+    def _fit(self) -> None:
+        """Leave the last states out where their units wait for channels that are not theirs."""
+        if not self.has_state or self._database.execute(views.UNFIT).fetchone() is None:
+            return
+        self.problems.append("states and waiting do not fit together, they are left out")
+        self.has_state = False
+        self._database.execute("DELETE FROM recorded_states; DELETE FROM waiting")
+
+    def _whole(self, insert: str) -> None:
+        """Insert all rows of a file, or none."""
+        self._database.execute("BEGIN TRANSACTION")
+        try:
+            self._database.execute(insert)
+        except duckdb.Error:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
 
     def _last(
         self, name: str, select: str, columns: tuple[str, ...], table: str | None = None
     ) -> None:
         """Make a table of the last state that was written whole: ``states`` comes last."""
         table = name if table is None else table
-        numbers = [file.stem for file in self.folder.glob("states-*.parquet")]
-        file = self.folder / f"{max(numbers, default='').replace('states', name)}.parquet"
-        if file.exists():
+        states = self._numbered("states")
+        file = self.folder / (states[-1].name if states else "").replace("states", name)
+        if states and os.path.lexists(file):
             try:
-                rows = select.format(file=self._file(file))
+                rows = select.format(file=self._file(name, file))
                 self._database.execute(f"CREATE TABLE {table} AS {rows}")
-            except duckdb.Error as error:
-                self.problems.append(
-                    f"{file.name} is damaged, it is left out: {self._reason(error)}"
-                )
+            except _DAMAGES as error:
+                self.problems.append(f"{file.name} is damaged, it is left out: {_reason(error)}")
                 self.has_state = False
             else:
                 return
@@ -324,6 +446,12 @@ class RecordedRun:
             self.has_state = False
         names = ", ".join(f'"{column}" BIGINT' for column in columns)
         self._database.execute(f"CREATE TABLE {table} ({names})")
+
+
+def _reason(error: Exception) -> str:
+    """Return what is wrong with a file that is named besides."""
+    said = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+    return said.splitlines()[0]
 
 
 def _rows_of(tables: object) -> dict[str, list[list[str]]]:

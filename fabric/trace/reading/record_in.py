@@ -13,6 +13,7 @@ from fabric.retiming.record import Record, RecordedChannel
 from fabric.retiming.recording import About, record_of
 from fabric.retiming.retimer import Retimer
 from fabric.trace.reading.refusals import refused
+from fabric.trace.reading.views import CHANNELS
 from fabric.trace.reading.whole import is_number
 
 if TYPE_CHECKING:
@@ -20,11 +21,6 @@ if TYPE_CHECKING:
     from fabric.trace.reading.reader import RecordedRun
 
 __all__ = ["record_in"]
-
-_CHANNELS: Final = """
-SELECT reader, name, producer, consumer, depth, forward_cycles, backward_cycles
-FROM channels ORDER BY channel
-"""
 
 _MISSING: Final = f"""
 SELECT 1 FROM recorded GROUP BY channel HAVING count(*) <> max(element) + 1 OR min(element) < 0
@@ -58,7 +54,11 @@ def record_in(trace: RecordedRun) -> Record:
         )
     if trace.damaged or trace.rows(_MISSING):
         raise _damaged(who)
-    record = record_of(Rows([_table(trace, r.LONG_COLUMNS, "recorded")], _operations(trace)), about)
+    if trace.logged is None:
+        transfers = _table(trace, r.LONG_COLUMNS, "recorded")
+        record = record_of(Rows([transfers], _operations(trace)), about)
+    else:
+        record = trace.logged.record(about)
     retimer = Retimer(record)
     ends = [cycle for (cycle,) in trace.rows("SELECT cycle FROM states ORDER BY unit")]
     again = retimer.time(record.depths)
@@ -84,7 +84,7 @@ def _about(trace: RecordedRun) -> About | None:
     return About(
         program=str(trace.meta.get("name")),
         units=tuple(units),
-        channels=tuple(RecordedChannel(*row) for row in trace.rows(_CHANNELS)),
+        channels=tuple(RecordedChannel(*row) for row in trace.rows(CHANNELS)),
         cycles=trace.cycles,
         clients=tuple(clients),
         shutdown_cycles=trace.shutdown_cycles,

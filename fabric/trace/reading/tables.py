@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from fabric.telling.shown import shown
 from fabric.telling.vocabulary import TABLES
+from fabric.telling.wording import counted
 from fabric.trace.reading.queries import QUERIES
 from fabric.trace.reading.refusals import refused
 
@@ -106,7 +107,9 @@ class Table:
         """Refuse what does not only read."""
         found = [statement.type.name for statement in duckdb.extract_statements(self._sql)]
         if len(found) != 1:
-            raise duckdb.Error(f"{len(found)} statements are found where one is expected")
+            raise duckdb.Error(
+                f"{counted(len(found), 'statement')} are found where one is expected"
+            )
         if found[0] not in _READING:
             what = found[0].replace("_", " ")
             raise duckdb.Error(f"{what} asks for no rows, and a trace is only read")

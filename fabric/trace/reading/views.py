@@ -10,10 +10,17 @@ from __future__ import annotations
 
 from typing import Final
 
+from fabric.engine.observer import ELSEWHERE
 from fabric.retiming.rows import BURST, IDLE, NUMBERED, RESERVE
 from fabric.telling.causes import Cause, Operation, Step
 
-__all__ = ["LONG", "OPERATIONS", "SHORT", "VIEWS"]
+__all__ = ["CHANNELS", "LONG", "OPERATIONS", "SHORT", "UNFIT", "VIEWS", "WITHOUT_LOG"]
+
+CHANNELS: Final = """
+SELECT reader, name, producer, consumer, depth, forward_cycles, backward_cycles
+FROM channels ORDER BY channel
+"""
+"""The first fields of a ``RecordedChannel``."""
 
 SHORT: Final = """
 INSERT INTO recorded SELECT
@@ -26,6 +33,22 @@ OPERATIONS: Final = f"""
 INSERT INTO recorded_operations SELECT * FROM {{file}} WHERE operation < {len(NUMBERED)};
 INSERT INTO recorded_readings SELECT * FROM {{file}} WHERE operation >= {len(NUMBERED)};
 """
+
+WITHOUT_LOG: Final = f"""
+DELETE FROM recorded
+WHERE {ELSEWHERE} IN (sent_order, reserved_order, seen_order, taken_order)
+"""
+"""Leaves out what is known of one end only."""
+
+UNFIT: Final = f"""
+SELECT w.unit FROM waiting w LEFT JOIN recorded_states s ON s.unit = w.unit
+JOIN channels c ON c.channel = w.channel
+WHERE waits_for IS NULL OR w.unit <> (CASE waits_for WHEN '{Operation.SEND}' THEN producer
+    ELSE consumer END)
+UNION ALL SELECT unit FROM recorded_states ANTI JOIN waiting USING (unit)
+WHERE waits_for IN ('{Operation.SEND}', '{Operation.RECEIVE}')
+"""
+"""A row for each unit of the last states that waits for a channel of others, or for none."""
 
 VIEWS: Final = f"""
 CREATE TABLE transfers AS SELECT
@@ -87,7 +110,7 @@ DELETE FROM waiting WHERE unit IN (SELECT unit FROM states WHERE waits_for IS NU
 
 CREATE TABLE run AS SELECT getvariable('status') AS status, coalesce(getvariable('cycles'), (
     SELECT max(cycle) FROM (SELECT cycle FROM states UNION ALL SELECT cycle FROM every_operation)
-), 0)::BIGINT AS cycles;
+), 0)::BIGINT AS cycles, getvariable('peak_bytes_per_cycle') AS peak_bytes_per_cycle;
 
 CREATE VIEW open_waits AS SELECT
     unit, since_cycle AS start_cycle, cycles AS end_cycle, cause, channel, requests

@@ -2,27 +2,57 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+# Any: values of parameters, which are only shown.
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+
+from fabric.telling.plain import untellable
 
 if TYPE_CHECKING:
     from fabric.telling.plain import JsonObject
 
 __all__ = ["is_number", "is_whole"]
 
-_NUMBERS: Final = 1 << 63
-"""None of the database's whole numbers is larger."""
+_MOST: Final = (1 << 63) - 1
+"""The largest of the database's whole numbers."""
+
+_Number = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
+
+
+class _Memory(msgspec.Struct, frozen=True):
+    request_bytes: _Number
+    peak_bytes_per_cycle: Annotated[float, msgspec.Meta(ge=0, le=_MOST)]
+
+
+class _OnChip(msgspec.Struct, frozen=True):
+    capacity_bytes: _Number | None = None
+
+
+class _Hardware(msgspec.Struct, frozen=True):
+    on_chip: _OnChip = msgspec.field(default_factory=_OnChip)
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """What is computed with; the rest of it is only shown."""
+
+    off_chip: _Memory
+    hardware: _Hardware = msgspec.field(default_factory=_Hardware)
+    parameters: dict[str, Any] = {}
+    window: tuple[_Number, _Number] | None = None
+    nodes: str | None = None
 
 
 def is_whole(meta: JsonObject) -> bool:
-    """Whether the traced cycles and the off-chip memory of ``meta.json`` can be read."""
-    window, memory = meta.get("window"), meta.get("off_chip", {})
-    if not isinstance(memory, dict) or not is_number(memory.get("request_bytes", 0)):
+    """Whether what is computed with of ``meta.json`` is what a run writes."""
+    try:
+        head = msgspec.convert(meta, _Head)
+    except msgspec.ValidationError:
         return False
-    return window is None or (
-        isinstance(window, list) and len(window) == 2 and all(map(is_number, window))
-    )
+    # A NaN is in no range, and outside of none.
+    return head.off_chip.peak_bytes_per_cycle >= 0 and untellable(meta) is None
 
 
 def is_number(found: object) -> bool:
     """Whether ``found`` is a number of cycles or bytes that the database can hold."""
-    return isinstance(found, int) and 0 <= found < _NUMBERS
+    return isinstance(found, int) and 0 <= found <= _MOST

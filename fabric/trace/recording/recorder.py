@@ -7,6 +7,7 @@ The folder holds ``meta.json``, ``units``, ``channels`` and ``columns`` from the
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from fabric.machine.state_of import clients_of
+from fabric.retiming.log_tables import LogWriter
 from fabric.retiming.watcher import Watcher
-from fabric.state.memory_document import as_document
 from fabric.telling.causes import Operation
 from fabric.telling.errors import ConfigurationError
 from fabric.telling.plain import JsonObject, json_text
@@ -25,14 +26,16 @@ from fabric.telling.whole_file import write_whole
 from fabric.trace.recording import static
 from fabric.trace.recording.options import TraceOptions
 from fabric.trace.recording.spool import Spool
+from fabric.trace.table_file import SUFFIX
 
 if TYPE_CHECKING:
+    from fabric.machine.machine import Machine
+    from fabric.retiming.log_tables import Table
     from fabric.state.run_state import RunState
-    from fabric.wiring.elaborate import Plan
 
 __all__ = ["Recorder"]
 
-_SNAPSHOT_SECONDS: Final = 0.5
+_SNAPSHOT_SECONDS: Final = 1.0
 _SHARE: Final = 10
 """Snapshots of a large machine are rarer: they take at most one part in so many of the time."""
 
@@ -44,41 +47,50 @@ class Recorder:
         observer: is told what there is to record.
     """
 
-    def __init__(self, options: TraceOptions) -> None:
-        """Record what ``options`` say, once ``start`` is given a folder."""
+    def __init__(self, options: TraceOptions, *, needs_tasks: bool) -> None:
+        """Record what ``options`` say, once ``start`` is given a folder.
+
+        Every operator is to be a task where it ``needs_tasks``; else what the compiled loop does
+        is in the log as the loop notes it.
+        """
         self._options: Final = options
         self._spool: Final = Spool(options.window)
         self.observer: Final = Watcher(self._spool.rows, options.keeps, options.check)
+        self.observer.needs_tasks = needs_tasks or options != TraceOptions()
         self._end: dict[str, object] = {}
+        self._log: LogWriter | None = None
         self._snapshots = 0
 
     def start(
         self,
         folder: Path,
-        plan: Plan,
         look: Callable[[], RunState],
         served: Callable[[int], int],
         head: Mapping[str, object],
         tell: Callable[[str], object],
+        machine: Machine,
     ) -> None:
         """Write what is known before the run into ``folder``, a new one.
 
         Args:
             folder: made here.
-            plan: of the program.
             look: returns the state of the run.
             served: returns how many requests of a unit's burst under way the HBM has served.
             head: what else is known about the run.
             tell: is told at once what cannot be written.
+            machine: runs the program.
 
         Raises:
             ConfigurationError: the folder cannot be made or written.
         """
-        self._plan = plan
+        self._plan = plan = machine.plan
         self._look = look
         self._served = served
         self._folder = folder
-        state = look()
+        self._region = region = machine.region
+        if region is not None and region.journal is not None:
+            number = {channel: at for at, channel in enumerate(machine.channels)}
+            self._log = LogWriter(region.journal, number)
         options = {"window": self._options.window, "nodes": self._options.nodes}
         memory = plan.program.hardware.hbm
         # Whoever reads the trace may not know the model.
@@ -88,21 +100,30 @@ class Recorder:
             "clients": list(clients_of(plan)),
         }
         about = {"schema_version": SCHEMA_VERSION, **head, **options, "off_chip": off_chip}
+        about["compiled"] = self._log is not None
         try:
             folder.mkdir()
             self._spool.open(folder, tell)
             self._json("meta", about)
-            self._spool.write("units", static.unit_table(state))
-            self._spool.write("channels", static.channel_table(state, plan))
+            self._spool.write("units", static.unit_table(machine))
+            self._spool.write("channels", static.channel_table(machine))
             self._spool.write("columns", static.column_table())
+            if self._log is not None:
+                self._spool.write("ports", self._log.ports())
         except OSError as error:
             reason = error.strerror or error
             raise ConfigurationError(
                 f"trace {folder}: {reason}: expected a folder that can be written"
             ) from None
 
+    def anew(self) -> Recorder:
+        """Return another one of a run of tasks; what this one has written is removed."""
+        self._spool.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return Recorder(self._options, needs_tasks=True)
+
     async def run(self) -> None:
-        """Write what there is about twice a second, so that a killed run keeps it."""
+        """Write what there is about once a second, so that a killed run keeps it."""
         seconds = _SNAPSHOT_SECONDS
         with self._spool.written():
             while True:
@@ -121,12 +142,12 @@ class Recorder:
                 the run did not complete.
         """
         self.observer.finish()
-        self._snapshot()
+        self._snapshot(state)
         self._end = {
             "status": status,
             "cycles": state.cycles,
             "shutdown_cycles": shutdown_cycles,
-            "hbm": None if state.hbm is None else as_document(state.hbm),
+            "hbm": _counted(state),
         }
         self._spool.attempt("its end", lambda: self._json("end", self._end))
         self._spool.close()
@@ -142,23 +163,30 @@ class Recorder:
         end = self._end | {"status": status, "verified": verified, "priced": priced}
         self._spool.attempt("its end", lambda: self._json("end", end))
 
-    def _snapshot(self) -> None:
+    def _snapshot(self, state: RunState | None = None) -> None:
+        """Write the ``state``; the one that the run is in where None."""
         self._snapshots += 1
-        self._spool.attempt(f"snapshot {self._snapshots}", self._write_snapshot)
+        self._spool.attempt(
+            f"snapshot {self._snapshots}", lambda: self._write_snapshot(state or self._look())
+        )
 
-    def _write_snapshot(self) -> None:
-        state = self._look()
+    def _write_snapshot(self, state: RunState) -> None:
         number = self._snapshots
+        of_log: tuple[tuple[str, Table], ...] = ()
+        if self._region is not None and self._log is not None:
+            self._region.keep_journal()
+            of_log = self._log.new()
         next_order = self.observer.next_order()
         for name, table in (
+            *of_log,
             ("pending", static.pending_table(self.observer.pending)),
             ("waiting", static.waiting_table(state, self._plan)),
             ("states", static.state_table(state, self._served_in(state), next_order)),
         ):
             if len(next(iter(table.values()))):
                 self._spool.write(f"{name}-{number:06}", table)
-        for name in ("states", "waiting", "pending"):
-            (self._folder / f"{name}-{number - 1:06}.parquet").unlink(missing_ok=True)
+        for name in ("states", "waiting", "pending", "stages"):
+            (self._folder / f"{name}-{number - 1:06}{SUFFIX}").unlink(missing_ok=True)
 
     def _served_in(self, state: RunState) -> dict[int, int]:
         """Return how many requests of the bursts under way the HBM has served, by unit."""
@@ -170,3 +198,12 @@ class Recorder:
 
     def _json(self, name: str, value: dict[str, object]) -> None:
         write_whole(self._folder / f"{name}.json", json_text(value))
+
+
+def _counted(state: RunState) -> object:
+    """Return what the off-chip memory has counted, as JSON's own types; None of most models."""
+    if state.hbm is None:
+        return None
+    from fabric.state.memory_document import as_document
+
+    return as_document(state.hbm)

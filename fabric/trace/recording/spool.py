@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from fabric.retiming.rows import OPERATION_COLUMNS, Packed, Rows
-from fabric.trace.recording.segments import SegmentWriter
+from fabric.trace.table_file import SUFFIX, write_table
 
 __all__ = ["Spool"]
 
@@ -42,7 +42,6 @@ class Spool:
         """Write into ``folder`` from here on; ``tell`` of what cannot be written."""
         self._folder = folder
         self._tell = tell
-        self._writer = SegmentWriter(folder)
 
     def write(self, name: str, columns: Mapping[str, np.ndarray]) -> None:
         """Write one table.
@@ -50,7 +49,7 @@ class Spool:
         Raises:
             OSError: it cannot be written.
         """
-        self._writer.write(name, columns)
+        write_table(self._folder / f"{name}{SUFFIX}", columns)
 
     def attempt(self, what: str, write: Callable[[], None]) -> None:
         """Write what is new, and then ``what``; where that fails, write nothing more."""
@@ -77,8 +76,7 @@ class Spool:
             thread.join()
 
     def close(self) -> None:
-        """Give the database and the buffers back."""
-        self._writer.close()
+        """Give the buffers back."""
         self.rows.short.release()
         self.rows.long.release()
 

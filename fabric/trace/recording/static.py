@@ -19,6 +19,7 @@ from fabric.telling.vocabulary import FIELDS, TABLES
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from fabric.machine.machine import Machine
     from fabric.state.run_state import RunState
     from fabric.values.stream_type import StreamType
     from fabric.wiring.elaborate import Plan
@@ -35,9 +36,9 @@ __all__ = [
 Table: TypeAlias = dict[str, np.ndarray]
 
 
-def unit_table(state: RunState) -> Table:
+def unit_table(machine: Machine) -> Table:
     """Return one row a unit: what it is and where its operator was wired."""
-    units = state.units
+    units = machine.fixed.units
     return {
         "unit": _numbers(unit.number for unit in units),
         "name": _texts(unit.name for unit in units),
@@ -49,20 +50,20 @@ def unit_table(state: RunState) -> Table:
     }
 
 
-def channel_table(state: RunState, plan: Plan) -> Table:
+def channel_table(machine: Machine) -> Table:
     """Return one row a channel: its ends, its depth and what it carries."""
-    channels = state.channels
+    fixed, channels, edges = machine.fixed.channels, machine.channels, machine.plan.edges
     return {
-        "channel": _numbers(channel.number for channel in channels),
-        "name": _texts(channel.name for channel in channels),
-        "reader": _texts(channel.option for channel in channels),
+        "channel": _numbers(channel.number for channel in fixed),
+        "name": _texts(channel.name for channel in fixed),
+        "reader": _texts(channel.option for channel in fixed),
         "depth": _numbers(channel.depth for channel in channels),
         "forward_cycles": _numbers(channel.forward_cycles for channel in channels),
         "backward_cycles": _numbers(channel.backward_cycles for channel in channels),
-        "producer": _numbers(channel.producer for channel in channels),
-        "consumer": _numbers(channel.consumer for channel in channels),
-        "expected": _numbers(_static_count(edge.type) for edge in plan.edges),
-        "carries": _texts(channel.carries for channel in channels),
+        "producer": _numbers(channel.producer for channel in fixed),
+        "consumer": _numbers(channel.consumer for channel in fixed),
+        "expected": _numbers(_static_count(edge.type) for edge in edges),
+        "carries": _texts(channel.carries for channel in fixed),
     }
 
 

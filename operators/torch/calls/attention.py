@@ -22,7 +22,6 @@ def attention(importing: Importing, call: Call) -> View:
         importing,
         call,
         mask=call.argument(3, "attn_mask"),
-        dropout=call.argument(4, "dropout_p", 0.0),
         is_causal=call.argument(5, "is_causal", False),
     )
 
@@ -34,17 +33,12 @@ def flash_attention(importing: Importing, call: Call) -> tuple[View | None, ...]
         importing,
         call,
         mask=call.kwargs.get("attn_mask"),
-        dropout=call.argument(3, "dropout_p", 0.0),
         is_causal=call.argument(4, "is_causal", False),
     )
     return result, None
 
 
-def _attention(
-    importing: Importing, call: Call, *, mask: View | None, dropout: float, is_causal: bool
-) -> View:
-    if dropout:
-        importing.unsupported(f"expected no dropout, which is {dropout}: call eval() on the module")
+def _attention(importing: Importing, call: Call, *, mask: View | None, is_causal: bool) -> View:
     if is_causal and mask is not None:
         importing.unsupported("expected a mask or is_causal, not both")
     queries, keys, values = call.args[:3]

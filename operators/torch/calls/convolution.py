@@ -130,7 +130,7 @@ def convolve(
             rows = rows.permuted((0, 1, 3, 2, 4))
     else:
         importing.unsupported(
-            f"{x.source.name} is computed, has {len(space)} dimensions of space and a stride of "
+            f"{x.source.name} is computed, has a space of rank {len(space)} and a stride of "
             f"{list(windows.stride)}: expected one dimension and a stride of 1, or a tensor that "
             "is in off-chip memory when the program starts"
         )

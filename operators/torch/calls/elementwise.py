@@ -48,6 +48,9 @@ _PLAIN: Final = {
 """Calls whose arguments are those of a function of numbers, in its order."""
 
 
+_COMPARED: Final = frozenset({"eq", "ge", "gt", "le", "lt", "ne"})
+
+
 def pointwise(importing: Importing, call: Call, name: str, *arguments: Any) -> View:
     """Apply a function of numbers to tensors and numbers that are broadcast."""
     operands: list[View] = []
@@ -79,10 +82,27 @@ def plain(importing: Importing, call: Call) -> View:
     name = _PLAIN[call.target]
     if call.kwargs.get("rounding_mode") is not None or (name == "round" and len(call.args) > 1):
         importing.unsupported("expected a call that does not round to integers or digits")
+    if ".bitwise_" in call.target and call.result.dtype != np.bool_:
+        importing.unsupported(
+            f"expected booleans: the bits of {call.result.dtype} are not followed"
+        )
     if name == "masked_fill":
         x, mask, value = call.args
         return pointwise(importing, call, "where", mask, value, x)
+    if name in _COMPARED:
+        left, right = call.args
+        pair = _rounded(importing, left, right), _rounded(importing, right, left)
+        return pointwise(importing, call, name, *pair)
     return pointwise(importing, call, name, *call.args)
+
+
+def _rounded(importing: Importing, argument: Any, other: Any) -> Any:
+    """Return what is compared with a tensor: a number is one of the tensor's type to PyTorch."""
+    number = _number(importing, argument)
+    if number is None or not isinstance(other, View) or not _is_float(other.dtype):
+        return argument
+    with np.errstate(over="ignore"):
+        return float(np.asarray(number).astype(other.dtype))
 
 
 @imports("aten.add.Tensor", "aten.add.Scalar", "aten.sub.Tensor", "aten.sub.Scalar")

@@ -114,7 +114,8 @@ def _routed(importing: Importing, call: Call, rows: View, offsets: object, group
             importing.unsupported("its groups are not those of its rows: expected one choice")
         if form.routing.experts not in (0, groups):
             importing.unsupported(
-                f"it has {groups} groups for {form.routing.experts} experts: expected one for each"
+                f"it has groups, {groups}, for experts, {form.routing.experts}: expected one "
+                f"for each"
             )
         return _packed(importing, call, rows)
     source = rows.source
@@ -135,8 +136,9 @@ def _experts(importing: Importing, offsets: object, count: int, groups: int) -> 
     counts: NDArray[np.int64] = np.diff(ends.astype(np.int64), prepend=0).astype(np.int64)
     if len(ends) != groups or (counts < 0).any() or int(ends[-1]) != count:
         importing.unsupported(
-            f"its {groups} groups end at rows {ends.tolist()}: expected ascending ends, the last "
-            f"one {count}"
+            f"its groups end at rows {ends.tolist()}: expected ascending ends, {groups} of "
+            f"them, the "
+            f"last one {count}"
         )
     return np.repeat(np.arange(groups), counts)
 
@@ -203,7 +205,7 @@ def _multiplied(
         inner, cols = each.shape[1:]
         tiled = inner if summed else cols
         if tiled % tile:
-            importing.unsupported(f"parts of {tile} and of {tiled} columns: expected equal ones")
+            importing.unsupported(f"parts {tile} and {tiled} wide: expected equal ones")
         spread = Spread.PACKED if summed else Spread.TILED
         given = Routed(form.routing, spread, form.packing, 0 if summed else tile)
         results.append(Opaque(f"{name}_{number}", (rows.shape[0], cols), source.dtype, given))

@@ -101,7 +101,7 @@ def count(importing: Importing, call: Call) -> View:
     ends = call.argument(2, "min", 0), call.argument(3, "max", 0)
     if ends != (0, bins - 1):
         importing.unsupported(
-            f"it counts {bins} experts from {ends[0]} to {ends[1]}: expected 0 to {bins - 1}"
+            f"it counts experts from {ends[0]} to {ends[1]}: expected 0 to {bins - 1}"
         )
     given.routing.experts = bins
     return _control(call, 0, replace(given, says=Says.COUNTS))

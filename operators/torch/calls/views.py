@@ -34,17 +34,11 @@ def reshape(importing: Importing, call: Call) -> View:
     "aten.detach.default",
     "aten.detach_.default",
     "aten.lift_fresh_copy.default",
+    "aten.dropout.default",
+    "aten.feature_dropout.default",
 )
 def same(importing: Importing, call: Call) -> View:
-    """The tensor itself: what is never written to needs no copy."""
-    return call.tensor()
-
-
-@imports("aten.dropout.default", "aten.feature_dropout.default")
-def dropout(importing: Importing, call: Call) -> View:
-    """The tensor itself, in evaluation mode."""
-    if call.argument(2, "train") and call.argument(1, "p"):
-        importing.unsupported("expected the module in evaluation mode: call eval() before")
+    """The tensor itself: what is never written to is not copied. Calls that draw are refused."""
     return call.tensor()
 
 

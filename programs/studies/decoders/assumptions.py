@@ -21,7 +21,7 @@ __all__ = ["VARIANTS", "draw_variants", "space"]
 VARIANTS: Final[dict[str, Parameters]] = {
     "as assumed": {},
     "4 attention regions a head of Qwen": {"attention_regions": 16},
-    "1,024 FLOPs a cycle": {"flops_per_cycle": 1024},
+    "4,096 FLOPs a cycle": {"flops_per_cycle": 4096},
     "projection tiles of 64 columns": {"tile_p": 64},
     "another median trace": {"kv": cache_lengths("b64/conv_stdev0996_4007_4070.npy")},
     "caches that vary most": {"kv": cache_lengths("b64/conv_stdev1457_0961_1024.npy")},
@@ -46,7 +46,7 @@ def draw_variants(findings: Findings, figure: Figure) -> None:
             f"{published.decoder.title}\n{published.against}-matched\n{published.what}",
             fontsize="medium",
         )
-        axes.axvline(published.value, color="0.6", label="paper")
+        axes.axvline(published.of_bars, color="0.6", label="paper")
         for place, variant in enumerate(VARIANTS.values()):
             comparison = compared(findings, published.decoder, assumed=ASSUMED | variant)
             if comparison is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from decoders.matching import compared
 from decoders.points import ASSUMED, DECODERS, Decoder, Parameters, joined
@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["draw_layers", "space"]
-
-_MATCHED: Final = {"qwen3-30b-a3b": (8, 64), "mixtral-8x7b": (16, 32)}
-"""The static tiles that figure 17 matches by memory and by performance."""
 
 
 def space() -> Space:
@@ -47,7 +44,8 @@ def draw_layers(findings: Findings, figure: Figure) -> None:
 
 
 def _layouts(decoder: Decoder) -> dict[str, Parameters]:
-    found = {f"tile {tile}": decoder.static(tile) for tile in _MATCHED[decoder.model]}
+    matched = (decoder.memory_matched, decoder.performance_matched)
+    found = {f"tile {tile}": decoder.static(tile) for tile in matched}
     return found | {"all three": decoder.ours}
 
 

@@ -46,9 +46,7 @@ class Comparison:
     Attributes:
         ours: with all three.
         static: every static tile.
-        memory_matched: the static tile whose bytes are nearest to those of dynamic tiles before
-            regions are shared, which is what tiles decide.
-        performance_matched: the static tile whose cycles are nearest to ours.
+        memory_matched, performance_matched: the static tiles of figure 17.
     """
 
     ours: Layer
@@ -74,32 +72,26 @@ class Comparison:
 
 
 def compared(
-    findings: Findings,
-    decoder: Decoder,
-    accounting: str = PAPER,
-    assumed: Parameters = ASSUMED,
+    findings: Findings, decoder: Decoder, assumed: Parameters = ASSUMED
 ) -> Comparison | None:
     """Compare the layouts of a decoder; None where a run did not complete.
 
     Args:
         findings: of a study with ``decoder.space(assumed)``.
         decoder: which.
-        accounting: of the bytes by which memory is matched.
         assumed: the rest.
     """
     common = decoder.named | assumed
     ours = _layer(findings, common, decoder.ours)
-    unshared = _layer(findings, common, decoder.unshared)
-    static = [_layer(findings, common, decoder.static(tile)) for tile in TILES]
-    complete = [each for each in static if each is not None]
-    if ours is None or unshared is None or len(complete) < len(static):
+    static = {tile: _layer(findings, common, decoder.static(tile)) for tile in TILES}
+    complete = {tile: each for tile, each in static.items() if each is not None}
+    if ours is None or len(complete) < len(static):
         return None
-    wanted = unshared.bytes_[accounting]
     return Comparison(
         ours=ours,
-        static=tuple(complete),
-        memory_matched=min(complete, key=lambda each: abs(each.bytes_[accounting] - wanted)),
-        performance_matched=min(complete, key=lambda each: abs(each.cycles - ours.cycles)),
+        static=tuple(complete.values()),
+        memory_matched=complete[decoder.memory_matched],
+        performance_matched=complete[decoder.performance_matched],
     )
 
 

@@ -45,7 +45,18 @@ def draw_ratios(findings: Findings, figure: Figure) -> None:
     for row, published in enumerate(reversed(PUBLISHED)):
         comparison = compared(findings, published.decoder)
         names.append(f"{published.decoder.title}, {published.against}-matched:\n{published.what}")
-        axes.plot(published.value, row, "D", color="0.4", label="paper" if not row else None)
+        axes.plot(
+            published.value, row, "D", color="0.6", label="the paper's text" if not row else None
+        )
+        axes.plot(
+            published.of_bars,
+            row,
+            "o",
+            color="black",
+            markerfacecolor="none",
+            markersize=9,
+            label="its bars" if not row else None,
+        )
         if comparison is not None:
             found = published.found(comparison)
             axes.plot(found, row, "o", color="C0", label="here" if not row else None)

@@ -1,13 +1,14 @@
 """Layers of whole decoders in the layouts that figure 17 compares.
 
-The paper publishes ratios and no more; what had to be assumed is stated here, each as a parameter:
+The bytes and the compute of the printed bars say what the experts are like: their weights come in
+tiles of 48 columns (Qwen) or 64 (Mixtral), Qwen's share 32 regions where Mixtral's have one each,
+and every unit has 1,024 FLOPs a cycle; static tiles are 8 and 64 rows (Qwen) or 16 and 32
+(Mixtral); attention has four regions. ``tests/symbolic/test_published.py`` adds it up. No more is
+known. What had to be assumed is stated here, each as a parameter:
 
 * cache lengths are those of the median class, as the caption says, one of three such traces;
 * every layer routes as the one recorded layer of the model does, under other names of its experts;
-* Qwen's experts share 32 regions, as in figures 12 and 13; Mixtral's, of which none is idle, have
-  one each;
-* all units have the same compute bandwidth on both sides, 4,096 FLOPs a cycle;
-* attention has four regions for all heads, as many as the paper has for one head;
+* the units of attention and of projections have 1,024 FLOPs a cycle, too;
 * heads have 128 columns, as the models have; the authors' attention has 64;
 * static parallelisation deals requests out in turn, as in figure 14;
 * a layer is the graph of ``decoder.py``: no embedding, no output vocabulary.
@@ -45,7 +46,7 @@ TILES: Final = (8, 16, 32, 64)
 ASSUMED: Final[Parameters] = {
     "kv": cache_lengths("b64/conv_stdev0995_3123_3186.npy"),
     "attention_regions": 4,
-    "flops_per_cycle": 4096,
+    "flops_per_cycle": 1024,
     "tile_p": 16,
 }
 
@@ -60,6 +61,8 @@ class Decoder:
         layers: of the model.
         experts: of a layer.
         regions: that share them with all three optimisations.
+        tile_f: columns of a weight tile of an expert.
+        memory_matched, performance_matched: rows of the static tiles of figure 17.
         routing: the path of the recorded layer.
     """
 
@@ -68,12 +71,15 @@ class Decoder:
     layers: int
     experts: int
     regions: int
+    tile_f: int
+    memory_matched: int
+    performance_matched: int
     routing: str
 
     @property
     def named(self) -> Parameters:
         """What all its points have."""
-        return {"model": self.model, "routing": self.routing}
+        return {"model": self.model, "routing": self.routing, "tile_f": self.tile_f}
 
     @property
     def ours(self) -> Parameters:
@@ -96,9 +102,8 @@ class Decoder:
 
     @property
     def layouts(self) -> list[Parameters]:
-        """All static tiles and the dynamic ones."""
-        dynamic = [self.ours] if self.ours == self.unshared else [self.ours, self.unshared]
-        return [*(self.static(tile) for tile in TILES), *dynamic]
+        """All static tiles, and all three optimisations."""
+        return [*(self.static(tile) for tile in TILES), self.ours]
 
     def space(self, assumed: Parameters) -> Space:
         """Return all layouts under the same assumptions."""
@@ -112,6 +117,10 @@ def joined(settings: Iterable[Parameters]) -> Space:
 
 
 DECODERS: Final = (
-    Decoder("Mixtral-8x7B", "mixtral-8x7b", 32, 8, 8, routing("mixtral_b64/008_010.npz")),
-    Decoder("Qwen3-30B-A3B", "qwen3-30b-a3b", 48, 128, 32, routing("qwen_b64/032_012.npz")),
+    Decoder(
+        "Mixtral-8x7B", "mixtral-8x7b", 32, 8, 8, 64, 16, 32, routing("mixtral_b64/008_010.npz")
+    ),
+    Decoder(
+        "Qwen3-30B-A3B", "qwen3-30b-a3b", 48, 128, 32, 48, 8, 64, routing("qwen_b64/032_012.npz")
+    ),
 )

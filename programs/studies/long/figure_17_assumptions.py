@@ -1,4 +1,4 @@
-"""How figure 17's ratios move with what had to be assumed: 77 runs, minutes.
+"""How figure 17's ratios move with what had to be assumed: 70 runs, minutes.
 
 Run: python -m fabric study programs/studies/long/figure_17_assumptions.py -o assumptions
 """

@@ -18,13 +18,13 @@ from paper.workloads import (
     MIXTRAL_1024,
     QWEN_64,
     QWEN_1024,
-    CacheTrace,
+    TRACE_15,
     Layer,
     cache_traces,
     multiplexed,
 )
 
-__all__ = ["BANKED", "FLAT", "LAYERS", "TRACES_14", "TRACE_15", "VARIATIONS", "VARIED"]
+__all__ = ["BANKED", "FLAT", "LAYERS", "TRACES_14", "VARIATIONS", "VARIED"]
 __all__ += ["Keys", "Variation", "View", "space"]
 
 Keys: TypeAlias = Mapping[str, str | int | bool]
@@ -44,7 +44,6 @@ LAYERS: Final = (
 """Those of figures 9 and 10; of batch 1024 the tiles that the text names, and the fastest ones."""
 
 TRACES_14: Final = cache_traces(64)
-TRACE_15: Final[CacheTrace] = next(each for each in TRACES_14 if each.deviation == 996)
 
 
 def space() -> Space:

@@ -7,9 +7,9 @@ from typing import Final, TypeAlias
 
 from fabric import Findings
 from paper.claims import number
-from paper.memories import BANKED, FLAT, LAYERS, TRACE_15, VARIATIONS, VARIED, Keys, Variation, View
+from paper.memories import BANKED, FLAT, LAYERS, VARIATIONS, VARIED, Keys, Variation, View
 from paper.tiling import EQUAL_FLOPS, PUBLISHED_FLOPS
-from paper.workloads import REGIONS, Layer, cache_traces
+from paper.workloads import REGIONS, TRACE_15, Layer, cache_traces
 
 __all__ = ["BESIDE", "by_regions", "by_variation", "by_workload", "lost", "row_hits_percent"]
 

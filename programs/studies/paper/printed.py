@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +14,16 @@ _FORM: Final = re.compile(
     r"(?P<bound><|about |\+)?(?P<first>\d+(\.\d+)?)(-(?P<last>\d+(\.\d+)?))?(?P<unit>[x%]?)"
 )
 
+_ROUNDING: Final = 1e-9
+"""Of a unit of the last digit: binary numbers next to a printed one are the printed one."""
+
 
 @dataclass(frozen=True)
 class Printed:
     """A printed number, or a range of two.
+
+    It stands for what rounds or truncates to it. ``about`` claims less: whatever is within one
+    unit of the last digit.
 
     Attributes:
         text: as it is printed.
@@ -24,6 +31,7 @@ class Printed:
         digits: behind the point.
         unit: ``x``, ``%`` or nothing.
         below: whether everything below it is claimed.
+        about: whether it is said to be about so much.
     """
 
     text: str
@@ -31,6 +39,7 @@ class Printed:
     digits: int
     unit: str
     below: bool
+    about: bool
 
     @staticmethod
     def parse(text: str) -> Printed:
@@ -44,28 +53,39 @@ class Printed:
             raise ValueError(f"{text!r} is not printed as a number")
         ends = [each for each in (found["first"], found["last"]) if each]
         digits = len(ends[0].partition(".")[2])
-        below = found["bound"] == "<"
-        return Printed(text, tuple(map(float, ends)), digits, found["unit"], below)
+        bound = found["bound"]
+        ends_of = tuple(map(float, ends))
+        return Printed(text, ends_of, digits, found["unit"], bound == "<", bound == "about ")
 
     def holds(self, values: Sequence[float]) -> bool:
-        """Say whether values, whose least and largest count, are what is printed.
+        """Say whether values, of which the least and the largest count, are what is printed."""
+        return self.off(values) == 0
 
-        They are within one unit of the last digit: papers round, and truncate.
+    def off(self, values: Sequence[float]) -> float:
+        """Return how far values are from what is printed, as a part of it; 0 where it holds.
+
+        What is in per cent is a part of the whole: 8 % is 0.03 off 5 %, that is 3 of 105.
         """
-        ends = (min(values), max(values)) if len(self.ends) > 1 else (max(values),)
-        if self.below:
-            return ends[-1] < self.ends[-1]
-        unit = 10.0**-self.digits
-        return all(abs(a - b) < unit for a, b in zip(ends, self.ends, strict=True))
+        ends = zip(self._ends_of(values), self.ends, strict=True)
+        return max(self._beyond(value, end) / self._whole(end) for value, end in ends)
 
-    def off(self, value: float) -> float:
-        """Return by which part of it a value differs; of what is in per cent, from the whole."""
-        if self.unit == "%":
-            return (value - self.ends[-1]) / (100 + self.ends[-1])
-        return value / self.ends[-1] - 1
+    def _ends_of(self, values: Sequence[float]) -> tuple[float, ...]:
+        return (min(values), max(values)) if len(self.ends) > 1 else (max(values),)
+
+    def _beyond(self, value: float, end: float) -> float:
+        """Return by how much a value misses all that one printed number stands for."""
+        unit = 10.0**-self.digits
+        below = math.inf if self.below else unit if self.about else unit / 2
+        first, last = end - below, end + (0 if self.below else unit)
+        rounding = _ROUNDING * unit
+        if first - rounding <= value < last - rounding:
+            return 0
+        return max(first - value, value - last, rounding)
+
+    def _whole(self, end: float) -> float:
+        return 100 + end if self.unit == "%" else end
 
     def told(self, values: Sequence[float]) -> str:
         """Return values in the same form, with two more digits."""
-        ends = (min(values), max(values)) if len(self.ends) > 1 else (max(values),)
-        told = " to ".join(f"{each:.{self.digits + 2}f}" for each in ends)
+        told = " to ".join(f"{each:.{self.digits + 2}f}" for each in self._ends_of(values))
         return told + {"%": " %"}.get(self.unit, self.unit)

@@ -1,29 +1,36 @@
-"""The authors' numbers, as values of metrics of points."""
+"""The authors' numbers, as values of metrics of points.
+
+The tables here are those of earlier runs, which the authors published with their artifacts, and
+what their equations give; ``camera_ready.py`` has what is printed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from fabric import KnownValue
 from paper.tables import cache_lengths, routing, rows
 
-__all__ = ["Published", "attention", "closed_forms", "hdl", "known", "multiplexing", "swiglu"]
-__all__ += ["tiling"]
+__all__ = ["ACTIVE_EXPERTS", "ALL_EXPERTS", "TRAFFIC", "Published", "Setting"]
+__all__ += ["attention", "closed_forms", "hdl", "in_units", "known", "multiplexing", "newest"]
+__all__ += ["swiglu", "tiles_of", "tiling"]
+
+Setting: TypeAlias = dict[str, str | int]
 
 _MODELS: Final = {"Mixtral-8x7B": "mixtral-8x7b", "Qwen3-30B-A3B": "qwen3-30b-a3b"}
 _SOURCES: Final = {
-    "attention.csv": "the authors' runs",
+    "attention.csv": "earlier runs",
     "moe_closed_forms.csv": "the authors' equations",
-    "moe_tiling.csv": "the authors' runs",
-    "moe_time_multiplexing.csv": "the authors' runs",
-    "swiglu.csv": "the authors' simulator",
-    "swiglu_hdl.csv": "the authors' hardware",
+    "moe_tiling.csv": "earlier runs",
+    "moe_time_multiplexing.csv": "earlier runs",
+    "swiglu.csv": "earlier runs",
+    "swiglu_hdl.csv": "an earlier run of the hardware",
 }
-_TRAFFIC: Final = "off_chip_traffic_artifact_bytes"
-_ALL_EXPERTS: Final = "on_chip_requirement_artifact_bytes"
-_ACTIVE_EXPERTS: Final = "extra.on_chip_requirement_artifact_active_bytes"
+TRAFFIC: Final = "off_chip_traffic_artifact_bytes"
+ALL_EXPERTS: Final = "on_chip_requirement_artifact_bytes"
+ACTIVE_EXPERTS: Final = "extra.on_chip_requirement_artifact_active_bytes"
 _FLOPS: Final = "extra.flops_artifact"
 
 
@@ -40,7 +47,7 @@ class Published:
     """
 
     table: str
-    setting: dict[str, str | int]
+    setting: Setting
     metric: str
     value: int
     seconds: int | None = None
@@ -49,25 +56,42 @@ class Published:
 def known(*tables: Iterable[Published]) -> tuple[KnownValue, ...]:
     """Return what stands in tables as what a study knows."""
     return tuple(
-        KnownValue(each.setting, each.metric, each.value, f"{_SOURCES[each.table]}, {each.table}")
+        KnownValue(each.setting, each.metric, each.value, _source(each.table))
         for table in tables
         for each in table
     )
 
 
+def newest(*tables: Iterable[Published]) -> list[Published]:
+    """Return each number once, from the last of the tables that have it."""
+    found = {
+        (tuple(sorted(each.setting.items())), each.metric): each
+        for table in tables
+        for each in table
+    }
+    return list(found.values())
+
+
+def _source(table: str) -> str:
+    """Return who says so: ``figure 9, printed``, or an earlier table."""
+    if table in _SOURCES:
+        return f"{_SOURCES[table]}, {table}"
+    return f"figure {int(table.removesuffix('.csv')[-2:])}, printed"
+
+
 def swiglu() -> Iterator[Published]:
     """Figure 8: the authors' simulator."""
     for row in rows("swiglu.csv"):
-        for metric, column in {"cycles": "cycles", _TRAFFIC: "off_chip_traffic_bytes"}.items():
-            yield Published("swiglu.csv", _tiles(row), metric, _int(row[column]))
+        for metric, column in {"cycles": "cycles", TRAFFIC: "off_chip_traffic_bytes"}.items():
+            yield Published("swiglu.csv", tiles_of(row), metric, in_units(row[column]))
 
 
 def hdl() -> Iterator[Published]:
     """Figure 8: the points of the hardware description that are public."""
     for row in rows("swiglu_hdl.csv"):
-        yield Published("swiglu_hdl.csv", _tiles(row), "cycles", _int(row["cycles"]))
-        traffic_bytes = _int(row["off_chip_traffic_MB"], 1e6)
-        yield Published("swiglu_hdl.csv", _tiles(row), _TRAFFIC, traffic_bytes)
+        yield Published("swiglu_hdl.csv", tiles_of(row), "cycles", in_units(row["cycles"]))
+        traffic_bytes = in_units(row["off_chip_traffic_MB"], 1e6)
+        yield Published("swiglu_hdl.csv", tiles_of(row), TRAFFIC, traffic_bytes)
 
 
 def attention() -> Iterator[Published]:
@@ -79,11 +103,11 @@ def attention() -> Iterator[Published]:
     }
     for row in rows("attention.csv"):
         for strategy, column in columns.items():
-            setting: dict[str, str | int] = {
+            setting: Setting = {
                 "strategy": strategy,
                 "kv": cache_lengths(row["trace"]),
             }
-            yield Published("attention.csv", setting, "cycles", _int(row[column]))
+            yield Published("attention.csv", setting, "cycles", in_units(row[column]))
 
 
 def tiling(batch: int) -> Iterator[Published]:
@@ -102,49 +126,49 @@ def multiplexing() -> Iterator[Published]:
             "moe_time_multiplexing.csv",
             _setting(row, "unit_flops"),
             "allocated_flops_per_cycle",
-            _int(row["allocated_flops"]),
+            in_units(row["allocated_flops"]),
         )
 
 
 def closed_forms(batch: int) -> Iterator[Published]:
     """The equations of the authors' scripts for every tile size: no cycles."""
     columns = {
-        _TRAFFIC: "off_chip_traffic_bytes",
-        _ALL_EXPERTS: "on_chip_bytes_all_experts",
-        _ACTIVE_EXPERTS: "on_chip_bytes_active_experts_only",
+        TRAFFIC: "off_chip_traffic_bytes",
+        ALL_EXPERTS: "on_chip_bytes_all_experts",
+        ACTIVE_EXPERTS: "on_chip_bytes_active_experts_only",
         _FLOPS: "flops_script",
     }
     for row in rows("moe_closed_forms.csv"):
         if row["batch"] == str(batch):
             setting = _setting(row, "op_flops_per_cycle_script")
             for metric, column in columns.items():
-                yield Published("moe_closed_forms.csv", setting, metric, _int(row[column]))
+                yield Published("moe_closed_forms.csv", setting, metric, in_units(row[column]))
 
 
 def _layer(table: str, row: dict[str, str], bandwidth: str) -> Iterator[Published]:
     setting = _setting(row, bandwidth)
-    seconds = _int(row["authors_wall_seconds"])
-    yield Published(table, setting, "cycles", _int(row["cycles"]), seconds)
+    seconds = in_units(row["authors_wall_seconds"])
+    yield Published(table, setting, "cycles", in_units(row["cycles"]), seconds)
     # Where the accounting is not said, it is that of the active experts.
     everything = row.get("on_chip_accounting", "").startswith("all experts")
     columns = {
-        _TRAFFIC: "off_chip_traffic_bytes",
-        _ALL_EXPERTS if everything else _ACTIVE_EXPERTS: "on_chip_requirement_bytes",
+        TRAFFIC: "off_chip_traffic_bytes",
+        ALL_EXPERTS if everything else ACTIVE_EXPERTS: "on_chip_requirement_bytes",
         _FLOPS: "flops",
     }
     for metric, column in columns.items():
         # 0 means that it was not computed.
-        if value := _int(row[column]):
+        if value := in_units(row[column]):
             yield Published(table, setting, metric, value)
 
 
-def _setting(row: dict[str, str], bandwidth: str) -> dict[str, str | int]:
-    setting: dict[str, str | int] = {
+def _setting(row: dict[str, str], bandwidth: str) -> Setting:
+    setting: Setting = {
         "model": _MODELS[row["model"]],
         "batch": int(row["batch"]),
         "tiling": row["tiling"],
         "tile_f": int(row["tile_F"]),
-        "flops_per_cycle": _int(row[bandwidth]),
+        "flops_per_cycle": in_units(row[bandwidth]),
         "routing": routing(row["trace"]),
     }
     if row["tiling"] == "static":
@@ -154,9 +178,11 @@ def _setting(row: dict[str, str], bandwidth: str) -> dict[str, str | int]:
     return setting
 
 
-def _tiles(row: dict[str, str]) -> dict[str, str | int]:
+def tiles_of(row: dict[str, str]) -> Setting:
+    """Return the tiling of a row of figure 8."""
     return {name: int(row[name]) for name in ("tile_batch", "tile_inter")}
 
 
-def _int(text: str, unit: float = 1) -> int:
+def in_units(text: str, unit: float = 1) -> int:
+    """Return a number of a table, which counts so many, as an integer."""
     return round(float(text) * unit)

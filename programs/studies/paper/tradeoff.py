@@ -1,12 +1,13 @@
-"""The picture of figures 9 and 10: cycles against on-chip memory."""
+"""The pictures of figures 9, 10, 19 and 20: cycles or off-chip traffic over bytes on chip."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from fabric import Findings
+from paper import published as of_authors
 from paper.drawing import COLOURS, found, logarithmic, named, published
 from paper.published import Published
 from paper.tiling import MEMORY, PUBLISHED_FLOPS, Design, front
@@ -16,13 +17,33 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["CAPTION", "Dynamic", "draw_layer", "tradeoff"]
+__all__ = ["CAPTION", "CYCLES", "TRAFFIC", "Annotation", "Dynamic", "Measured"]
+__all__ += ["draw_layer", "tradeoff"]
 
 CAPTION: Final = (
     "As the paper compares: static tiles with 4096 FLOPs per cycle, the dynamic one with 6400; of "
     "Qwen the memory of all experts for static tiles, of those with tokens for the dynamic one. "
-    "The line joins the static tiles that no other one beats; a circle is what is published."
+    "The line joins the static tiles that no other one beats; a circle is what is printed."
 )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is drawn over the bytes on chip.
+
+    Attributes:
+        metric: which.
+        label: beside its axis.
+        unit: how many of the metric's units are 1 there.
+    """
+
+    metric: str
+    label: str
+    unit: float
+
+
+CYCLES: Final = Measured("cycles", "million cycles", 1e6)
+TRAFFIC: Final = Measured(of_authors.TRAFFIC, "off-chip traffic (GB)", 1e9)
 
 
 @dataclass(frozen=True)
@@ -44,30 +65,71 @@ class Dynamic:
     colour: str = "dynamic"
 
 
+AS_PUBLISHED: Final = Dynamic("dynamic tile", "active experts", PUBLISHED_FLOPS)
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """An arrow from the dynamic tile to a static one, and how many times more that has.
+
+    Attributes:
+        layer: whose tiles.
+        tile_n: rows of the static one.
+        what: it has more of: bytes on chip (the arrow lies) or off-chip traffic (it stands).
+    """
+
+    layer: Layer
+    tile_n: int
+    what: Literal["bytes", "traffic"]
+
+
 def tradeoff(
-    layers: Sequence[Layer], values: Iterable[Published]
+    layers: Sequence[Layer],
+    values: Iterable[Published],
+    measured: Measured = CYCLES,
+    annotations: Sequence[Annotation] = (),
 ) -> Callable[[Findings, Figure], None]:
-    """Return what draws layers as the paper compares them."""
-    cycles = [each for each in values if each.metric == "cycles"]
-    star = Dynamic("dynamic tile", "active experts", PUBLISHED_FLOPS)
+    """Return what draws layers as the paper compares them.
+
+    Args:
+        layers: a panel for each.
+        values: what is printed of them.
+        measured: what is drawn over the bytes on chip.
+        annotations: what the picture points out.
+    """
+    theirs = _places(values, measured)
 
     def draw(findings: Findings, figure: Figure) -> None:
         figure.set_size_inches(9, 4.2)
         panels = figure.subplots(1, len(layers))
         for axes, layer in zip(panels, layers, strict=True):
-            draw_layer(axes, findings, layer, {"static tiles": "all experts"}, [star])
-            points = []
-            for each in cycles:
-                if each.setting["model"] == layer.model:
-                    static = each.setting["tiling"] == "static"
-                    metric = MEMORY["all experts" if static else star.counted]
-                    on_chip_bytes = found(findings, metric, **each.setting)
-                    points.append((on_chip_bytes / 1e6, each.value / 1e6))
-            if points:
-                published(axes, points)
+            statics = {"static tiles": "all experts"}
+            draw_layer(axes, findings, layer, statics, [AS_PUBLISHED], measured)
+            if points := theirs.get(layer.model):
+                published(axes, points, "printed")
+            for each in annotations:
+                if each.layer == layer:
+                    _annotate(axes, findings, each, measured)
         panels[0].legend()
 
     return draw
+
+
+def _places(
+    values: Iterable[Published], measured: Measured
+) -> dict[str | int, list[tuple[float, float]]]:
+    """Return bytes and what is measured of each printed point, by its model."""
+    of_point: dict[tuple[tuple[str, str | int], ...], dict[str, int]] = {}
+    for each in values:
+        of_point.setdefault(tuple(each.setting.items()), {})[each.metric] = each.value
+    places: dict[str | int, list[tuple[float, float]]] = {}
+    for items, metrics in of_point.items():
+        setting = dict(items)
+        counted = "all experts" if setting["tiling"] == "static" else AS_PUBLISHED.counted
+        on_chip_bytes = metrics[MEMORY[counted]]
+        place = on_chip_bytes / 1e6, metrics[measured.metric] / measured.unit
+        places.setdefault(setting["model"], []).append(place)
+    return places
 
 
 def draw_layer(
@@ -76,6 +138,7 @@ def draw_layer(
     layer: Layer,
     statics: dict[str, str],
     dynamics: Sequence[Dynamic],
+    measured: Measured = CYCLES,
 ) -> None:
     """Draw the designs of a layer.
 
@@ -85,10 +148,11 @@ def draw_layer(
         layer: whose.
         statics: whose memory counts, by what the static tiles are called then.
         dynamics: the stars.
+        measured: what is drawn over the bytes on chip.
     """
-    named(axes, layer.title, "on-chip memory (MB)", "million cycles")
+    named(axes, layer.title, "on-chip memory (MB)", measured.label)
     for (label, counted), style in zip(statics.items(), ("o-", "s:"), strict=False):
-        designs = [_design(findings, layer, counted, tile_n=each) for each in layer.tiles]
+        designs = [_design(findings, layer, measured, counted, each) for each in layer.tiles]
         line = sorted((each.on_chip_bytes, each.cycles) for each in front(designs))
         axes.plot(*zip(*line, strict=True), style[1:], color=COLOURS["static"], linewidth=1)
         points = [(each.on_chip_bytes, each.cycles) for each in designs]
@@ -96,7 +160,7 @@ def draw_layer(
             axes.annotate(str(tile_n), at, (4, 4), textcoords="offset points", fontsize=8)
         axes.plot(*zip(*points, strict=True), style[0], color=COLOURS["static"], label=label)
     for star in dynamics:
-        design = _design(findings, layer, star.counted, flops_per_cycle=star.flops_per_cycle)
+        design = _dynamic(findings, layer, measured, star)
         axes.plot(
             design.on_chip_bytes,
             design.cycles,
@@ -109,16 +173,44 @@ def draw_layer(
     logarithmic(axes)
 
 
+def _annotate(axes: Axes, findings: Findings, wanted: Annotation, measured: Measured) -> None:
+    """Draw an arrow, with the ratio beside it."""
+    ours = _dynamic(findings, wanted.layer, measured, AS_PUBLISHED)
+    static = _design(findings, wanted.layer, measured, "all experts", wanted.tile_n)
+    lies = wanted.what == "bytes"
+    begin = (ours.on_chip_bytes if lies else static.on_chip_bytes, ours.cycles)
+    end = (static.on_chip_bytes, ours.cycles if lies else static.cycles)
+    ratio = end[0] / begin[0] if lies else end[1] / begin[1]
+    axes.annotate("", end, begin, arrowprops={"arrowstyle": "<->", "color": COLOURS["other"]})
+    axes.annotate(
+        f"{ratio:.3g}x",
+        # Behind the middle of the longer one of two arrows that lie upon each other.
+        (begin[0] ** 0.4 * end[0] ** 0.6, (begin[1] * end[1]) ** 0.5),
+        (0, 3) if lies else (-4, 0),
+        textcoords="offset points",
+        color=COLOURS["other"],
+        ha="center" if lies else "right",
+    )
+
+
+def _dynamic(findings: Findings, layer: Layer, measured: Measured, star: Dynamic) -> Design:
+    return _design(findings, layer, measured, star.counted, flops_per_cycle=star.flops_per_cycle)
+
+
 def _design(
     findings: Findings,
     layer: Layer,
+    measured: Measured,
     counted: str,
     tile_n: int | None = None,
     flops_per_cycle: int = 4096,
 ) -> Design:
-    """Return a design in millions of cycles and bytes; not numbers where its run is missing."""
+    """Return a design in the units of the picture; not numbers where its run is missing.
+
+    What is measured stands for its cycles.
+    """
     setting: dict[str, object] = {"model": layer.model, "batch": layer.batch}
     setting |= {"tiling": "dynamic" if tile_n is None else "static"}
     setting |= {"flops_per_cycle": flops_per_cycle} | ({} if tile_n is None else {"tile_n": tile_n})
-    cycles = found(findings, "cycles", **setting) / 1e6
-    return Design(cycles, found(findings, MEMORY[counted], **setting) / 1e6)
+    value = found(findings, measured.metric, **setting) / measured.unit
+    return Design(value, found(findings, MEMORY[counted], **setting) / 1e6)

@@ -10,12 +10,14 @@ from fabric import Space, grid, zipped
 from paper.tables import cache_lengths, routing, rows
 
 __all__ = [
+    "BLOCK",
     "KV_CLASSES",
     "MIXTRAL_64",
     "MIXTRAL_1024",
     "QWEN_64",
     "QWEN_1024",
     "REGIONS",
+    "TRACE_15",
     "CacheTrace",
     "Layer",
     "cache_traces",
@@ -108,6 +110,9 @@ def multiplexed(tiling: str) -> Space:
     return layer * grid(tiling=(tiling,)) * rows * grid(regions=REGIONS[tiling])
 
 
+BLOCK: Final = 16
+"""Neighbouring requests that one region gets where the parallelisation of attention is coarse."""
+
 KV_CLASSES: Final = ("low", "med", "high")
 _UNPUBLISHED: Final = {
     "b80/conv_stdev0529_2025_2104.npy": "low",
@@ -157,3 +162,7 @@ def cache_traces(batch: int, kv_class: str | None = None) -> tuple[CacheTrace, .
         if trace.startswith(f"b{batch}/") and kv_class in (None, each)
     ]
     return tuple(sorted(found, key=lambda each: each.deviation))
+
+
+TRACE_15: Final = next(each for each in cache_traces(64, "med") if each.deviation == 996)
+"""That of figure 15, of which it takes the first requests."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Layout, ShapeError
 from fabric.layouts.loops import Loop
 from tests.fabric.layouts.layouts import layouts, places
+from tests.profiles import examples
 
 BY_COLUMNS = Layout((8, 8), (4, 2), (4, 2), (2, 4), (1, 0))
 TWICE = Layout((8, 8), (4, 2), (4, 2, 2), (2, 1, 4), (1, None, 0))
@@ -51,7 +52,7 @@ def test_tile(shape: tuple[int, ...], tile: tuple[int, ...], rows: int, cols: in
 
 
 @given(layouts())
-@settings(deadline=None)
+@examples(quick=25, deep=100)
 def test_offsets(layout: Layout) -> None:
     """As loops of Python find them, all inside of the tensor."""
     assert [tuple(each) for each in layout.offsets().tolist()] == places(layout)
@@ -59,7 +60,7 @@ def test_offsets(layout: Layout) -> None:
 
 
 @given(st.integers(1, 3).flatmap(lambda rank: st.tuples(*[layouts(rank)] * 2)))
-@settings(deadline=None, max_examples=300)
+@examples(quick=75, deep=300)
 def test_same_order(pair: tuple[Layout, Layout]) -> None:
     """Two layouts over one tensor have the same order where their tiles have the same places."""
     left, right = pair
@@ -88,7 +89,7 @@ def _fitting(
 
 
 @given(layouts(), st.data())
-@settings(deadline=None, max_examples=200)
+@examples(quick=50, deep=200)
 def test_canonical(layout: Layout, data: st.DataObject) -> None:
     """The normal form has the same places; loops split at random come back to it."""
     canonical = layout.canonical()
@@ -104,7 +105,7 @@ def test_canonical(layout: Layout, data: st.DataObject) -> None:
 
 
 @given(layouts(most_rank=2, most_loops=3), layouts(most_rank=2, most_loops=3))
-@settings(deadline=None)
+@examples(quick=25, deep=100)
 def test_other_tensors(left: Layout, right: Layout) -> None:
     """Layouts of other shapes, tiles or starts never have the same order."""
     if (left.shape, left.tile, left.start) != (right.shape, right.tile, right.start):

@@ -22,7 +22,7 @@ from tests.deadlock.parts import feedback
 from tests.fabric.retiming import real
 from tests.fabric.retiming.real import Run
 from tests.operators.driving import Choices, Emit, encode, selector
-from tests.operators.random_programs import Meant, Random
+from tests.operators.random_programs import Meant, Random, twice
 
 __all__ = ["Network", "Steps", "networks", "of_operators", "of_scripts", "of_steps"]
 
@@ -229,7 +229,7 @@ class _Determinate(Random):
         doubled = [Map(Add())(part, part) for part in parts]
 
         def routed(part: Any, _hits: set[int]) -> Any:
-            return [definitions.map_values(lambda value: value + value, rank, part)]
+            return [definitions.map_values(twice, rank, part)]
 
         tensor = definitions.at_depth(routed, steered, of.tensor, sets)
         yield Meant(Reassemble(rank)(doubled, selectors), tensor)

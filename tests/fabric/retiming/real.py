@@ -10,7 +10,8 @@ from fabric.engine.observer import Observer
 from fabric.retiming.record import Record
 from fabric.retiming.recording import Recording
 from fabric.retiming.retimer import Retimer
-from fabric.runs.execution import Execution, Settings
+from fabric.runs.execution import Execution
+from fabric.runs.options import Settings
 from fabric.telling.causes import Operation
 from fabric.wiring.elaborate import elaborate
 from fabric.wiring.program import Program
@@ -53,9 +54,14 @@ def execute(
 ) -> tuple[Execution, str]:
     """Run a program without data."""
     settings = Settings(
-        False, dict(depths), dict(hops), None, 10_000_000, None, observers, compiles
+        mode="timing",
+        depths=depths,
+        hops=hops,
+        observers=observers,
+        engine="compiled" if compiles else "tasks",
+        notify=lambda _: None,
     )
-    execution = Execution(program, settings, lambda _: None)
+    execution = Execution(program, settings)
     return execution, execution.execute()
 
 

@@ -5,20 +5,19 @@ from __future__ import annotations
 from itertools import product
 from typing import Final
 
-from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from fabric.retiming.record import Record
 from fabric.retiming.retimer import NO_LIMIT, Retimer
 from tests.fabric.retiming.networks import Network, networks
 from tests.fabric.retiming.real import UNBOUNDED
+from tests.profiles import examples
 
 MOST: Final = 3
 """Slots of a channel, but for unbounded ones."""
 
-QUICK: Final = settings(
-    max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), database=None
-)
+QUICK: Final = examples(quick=37, deep=150)
 
 
 def _small(network: Network) -> Record:

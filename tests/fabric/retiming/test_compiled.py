@@ -11,7 +11,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
@@ -22,6 +22,9 @@ from fabric.retiming import unrolling
 from fabric.retiming.record import Record
 from fabric.retiming.recording import Recording
 from fabric.runs.execution import Execution
+from fabric.runs.options import Options
+from fabric.sizing import running
+from fabric.telling.errors import FabricError
 from fabric.values.dims import symbol
 from fabric.wiring.elaborate import elaborate
 from operators import Consumer, Metadata, Repeat, Zip
@@ -34,13 +37,12 @@ from tests.fabric.retiming.real import execute
 from tests.operators.cases import CASES
 from tests.operators.driving import Choices, Emit
 from tests.operators.random_programs import Random
+from tests.profiles import examples, spread
 from tests.programs.loading import program
 
 Build = Callable[[], Program]
 
-QUICK = settings(
-    max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None
-)
+QUICK = examples(quick=15, deep=60)
 
 
 def recorded(
@@ -69,6 +71,9 @@ def check(build: Build, depths: dict[str, int] | None = None, **given: Any) -> E
     _, of_tasks = recorded(build, compiles=False, depths=depths or {}, hops=hops)
     execution, found = recorded(build, compiles=True, depths=depths or {}, hops=hops)
     assert (of_tasks is None) == (found is None)
+    region = execution.machine.region
+    if region is not None and region.has_left:
+        found = running.recorded(build(), depths or {}, Options(hops=hops)).record
     if of_tasks is not None and found is not None:
         assert told(of_tasks) == told(found)
         assert of_tasks.channels == found.channels
@@ -85,7 +90,7 @@ def compiled(execution: Execution) -> int:
 
 
 @pytest.mark.parametrize("batch", [1 << 18, 9])
-@pytest.mark.parametrize(("name", "parameters"), SHIPPED)
+@pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 8))
 def test_shipped(name: str, parameters: dict[str, Any], batch: int) -> None:
     """Every shipped program, unrolled at once and in parts of a few events."""
     if batch < 100 and name in ("attention", "moe", "decoder"):
@@ -104,9 +109,14 @@ def test_odd(build: Build, depth: int) -> None:
 
 
 @pytest.mark.parametrize("build", FALL_BACK, ids=lambda build: build.__name__)
-def test_begun_again(build: Build) -> None:
-    """Of a run that tasks do again, the record has the second one alone."""
-    assert not compiled(check(build))
+def test_left(build: Build) -> None:
+    """A run whose operators leave the loop is run again for its record, by tasks alone."""
+    _, of_tasks = recorded(build, compiles=False, depths={}, hops={})
+    if of_tasks is None:
+        with pytest.raises(FabricError):
+            running.recorded(build(), {})
+    else:
+        assert told(of_tasks) == told(running.recorded(build(), {}).record)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -222,7 +232,7 @@ def test_left_over(depth: int) -> None:
     assert compiled(check(build))
 
 
-@pytest.mark.parametrize("name", ["moe", "ragged_attention", "own_operator", "top2_moe"])
+@pytest.mark.parametrize("name", spread(["moe", "ragged_attention", "own_operator", "top2_moe"], 2))
 def test_reports(name: str, tmp_path: Path) -> None:
     """Whoever records changes nothing that is said of a run, nor who has a task."""
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from fabric.retiming.record import Record
 from fabric.retiming.retimer import Retimer
 from tests.fabric.retiming.networks import Network, networks
 from tests.fabric.retiming.real import UNBOUNDED, timed
+from tests.profiles import examples
 
-SHORT: Final = settings(
-    max_examples=400, deadline=None, suppress_health_check=list(HealthCheck), database=None
-)
+SHORT: Final = examples(quick=50, deep=400)
 WHOLE: Final = settings(SHORT, max_examples=2_000)
 
 

@@ -14,6 +14,7 @@ from fabric.retiming.record import Record
 from fabric.retiming.retimer import Retimer
 from fabric.wiring.elaborate import elaborate
 from tests.fabric.retiming.real import UNBOUNDED, depths_of, recorded, run, timed
+from tests.profiles import spread
 from tests.programs.loading import OF_TORCH, PROGRAMS
 
 SHIPPED: Final[dict[str, dict[str, Any]]] = {
@@ -70,7 +71,7 @@ def test_all_are_there() -> None:
     assert there == {name.split()[0] for name in SHIPPED}
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, UNBOUNDED])
+@pytest.mark.parametrize("depth", spread([1, 2, 3, UNBOUNDED], 2))
 @pytest.mark.parametrize("name", SHIPPED)
 def test_at_the_recorded_depths(name: str, depth: int) -> None:
     """A record gives the cycles of its run and the final clock of every unit."""
@@ -98,7 +99,7 @@ def test_what_is_arbitrated(name: str) -> None:
 
 
 @pytest.mark.parametrize("recorded_depth", [2, UNBOUNDED])
-@pytest.mark.parametrize("name", sorted(SHIPPED.keys() - ARRIVALS))
+@pytest.mark.parametrize("name", spread(sorted(SHIPPED.keys() - ARRIVALS), 5))
 def test_under_other_depths(name: str, recorded_depth: int) -> None:
     """Where bursts take what they take, a record under any depths equals a run under them."""
     program = _program(name, UNCONTENDED)

@@ -143,7 +143,7 @@ def test_file(depths: dict[str, int]) -> None:
         ("[depth]\n'a.0' = 2", r"found depth: expected one table, \[depths\]"),
         ("depths = 2", "found depths: expected one table"),
         ("", "found nothing: expected one table"),
-        ("[depths", r"expected TOML with \[depths\]"),
+        ("[depths", r"not a TOML file: Expected '\]'"),
     ],
 )
 def test_no_file(text: str, told: str, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from fabric.sizing.oracle import Oracle
 from fabric.sizing.problem import with_depth
 from fabric.sizing.search import search
 from tests.fabric.sizing.brute_force import BYTES, GOALS, Case, cases, least_cost
+from tests.profiles import of_profile
 
 FURTHER = 0.05
 """What ``search`` may cost more than the least, on average."""
@@ -23,8 +24,8 @@ FURTHER = 0.05
 
 @lru_cache
 def some_cases() -> tuple[Case, ...]:
-    """Return three hundred networks."""
-    return tuple(cases(300))
+    """Return a hundred networks, in the deep profile three hundred."""
+    return tuple(cases(of_profile(quick=100, deep=300)))
 
 
 def further(case: Case, goal: Goal, objective: Objective = BYTES) -> tuple[int, int, int]:

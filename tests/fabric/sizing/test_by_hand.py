@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric.retiming.retimer import Retimer
@@ -12,9 +12,10 @@ from fabric.sizing import running
 from tests.fabric.sizing.brute_force import Case
 from tests.fabric.sizing.by_hand import cycles_of
 from tests.fabric.sizing.networks import network, options_of, program_of, shape
+from tests.profiles import examples
 
 
-@settings(max_examples=150, deadline=None, database=None)
+@examples(quick=37, deep=150)
 @given(st.randoms(use_true_random=False), st.data())
 def test_runs(random: Random, data: st.DataObject) -> None:
     """A run under any depths takes the cycles by hand, or blocks where they say so."""
@@ -31,7 +32,7 @@ def test_runs(random: Random, data: st.DataObject) -> None:
     assert expected == Retimer(record).time(in_edge_order).cycles
 
 
-@settings(max_examples=50, deadline=None, database=None)
+@examples(quick=12, deep=50)
 @given(st.randoms(use_true_random=False))
 def test_elements(random: Random) -> None:
     """Records know how many elements channels carry, and of how many bytes."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import io
+import resource
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,20 +16,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from typing_extensions import override
 
 from fabric.loading.program_file import load_on
 from fabric.retiming import events as e
-from fabric.retiming.record import Record
+from fabric.retiming.record import Record, RecordedChannel
 from fabric.retiming.retimer import NO_LIMIT, Retimer
 from fabric.sizing import checker
 from fabric.sizing.certificate import record_digest, write_certificate
 from fabric.sizing.checker import check
 from fabric.sizing.high_water import slots_in_use
 from fabric.sizing.running import recorded
-from tests.deadlock.test_random import QUICK
 from tests.fabric.retiming.networks import Network, networks
 from tests.fabric.retiming.real import UNBOUNDED
 from tests.fabric.sizing.damages import (
@@ -39,6 +41,7 @@ from tests.fabric.sizing.damages import (
     signed,
     undamaged,
 )
+from tests.profiles import examples
 
 PROGRAMS = ("moe", "top2_moe", "matrix_vector", "edit_distance", "dynamic_tiling", "graph_layer")
 
@@ -87,7 +90,7 @@ class TestAccepted:
         assert [] == certified(record, record.depths)[0]
         assert [] == certified(record, slots_in_use(enough(record)))[0]
 
-    @settings(QUICK, max_examples=200)
+    @examples(quick=50, deep=200)
     @given(networks(), st.data())
     def test_networks(self, network: Network, data: st.DataObject) -> None:
         """Those of random networks are; none in which any clock is a cycle early.
@@ -154,6 +157,147 @@ class TestRefused:
         file_damage(path)
 
         assert check(path)
+
+
+def _lying(form: str, shape: tuple[int, ...]) -> bytes:
+    """Return the header of an array, without the array."""
+    written = io.BytesIO()
+    head = {"descr": form, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(written, head)
+    return written.getvalue()
+
+
+HEADERS: dict[str, tuple[str, Callable[[], bytes]]] = {
+    "numbers that are not there": ("clocks", lambda: _lying("<i8", (1 << 36,))),
+    "texts of no letters": ("options", lambda: _lying("<U0", (1 << 32,))),
+    "events of no columns": ("events", lambda: _lying("<i8", (1 << 40, 0))),
+    "a number below 0": ("clocks", lambda: _lying("<i8", (-1,))),
+    "a header of brackets": (
+        "clocks",
+        lambda: b"\x93NUMPY\x01\x00" + (9000).to_bytes(2, "little") + b"[" * 9000,
+    ),
+    "objects": ("clocks", lambda: _lying("|O", (1,)) + b"\x80\x04N."),
+    "rows": ("clocks", lambda: _lying("<i8", (1,)) + bytes(7)),
+}
+"""Of which array, and what stands in its place."""
+
+
+def _packed(path: Path, members: dict[str, bytes], how: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", how) as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+    return path
+
+
+def _members(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as file:
+        return {name: file.read(name) for name in file.namelist()}
+
+
+def _most_bytes() -> int:
+    """Return the most memory this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+class TestPacked:
+    @pytest.mark.parametrize("name", HEADERS)
+    def test_header(self, name: str, tmp_path: Path) -> None:
+        """What is in no file is not made room for."""
+        of, content = HEADERS[name]
+        good = saved(undamaged(tmp_path), tmp_path / "good.npz")
+        path = _packed(tmp_path / "bad.npz", _members(good) | {f"{of}.npy": content()})
+        before = _most_bytes()
+
+        assert check(path)
+        assert _most_bytes() - before < 100_000_000
+
+    def test_bomb(self, tmp_path: Path) -> None:
+        """What is small in the file, and large when it is read, is not read."""
+        path = saved(undamaged(tmp_path) | {"clocks": np.zeros(9, np.int64)}, tmp_path / "it.npz")
+        members = _members(path)
+        del members["clocks.npy"]
+        _packed(path, members)
+        with (
+            zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as file,
+            file.open("clocks.npy", "w") as clocks,
+        ):
+            clocks.write(_lying("<i8", (1 << 25,)))
+            for _ in range(256):
+                clocks.write(bytes(1 << 20))
+        before = _most_bytes()
+
+        assert check(path)
+        assert _most_bytes() - before < 100_000_000
+
+    @pytest.mark.parametrize("how", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+    def test_other_packing(self, how: int, tmp_path: Path) -> None:
+        """Of these, what a few bytes become cannot be bounded before they are unpacked."""
+        good = saved(undamaged(tmp_path), tmp_path / "good.npz")
+        assert [] == check(_packed(tmp_path / "again.npz", _members(good)))
+        assert check(_packed(tmp_path / "bad.npz", _members(good), how))
+
+    @pytest.mark.parametrize("twin", ["clocks", "clocks.npy", "clocks.npy.npy", "../x.npy"])
+    @pytest.mark.filterwarnings("ignore:Duplicate name")
+    def test_twins(self, twin: str, tmp_path: Path) -> None:
+        """No two readers find two different arrays under one name."""
+        path = saved(undamaged(tmp_path), tmp_path / "it.npz")
+        with zipfile.ZipFile(path, "a") as file:
+            file.writestr(twin, _members(path)["depths.npy"])
+
+        assert check(path)
+
+
+@examples(quick=60)
+@given(st.data())
+def test_accepted_is_so(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Numbers of a record, of its clocks and of its claims are forged, and signed.
+
+    Where that is accepted, the record forged does complete in the cycles claimed.
+    """
+    arrays = undamaged(tmp_path_factory.mktemp("forged"))
+    if data.draw(st.booleans()):
+        # Room for what is forged: some of it is then possible.
+        arrays |= {"clocks": arrays["clocks"] * 3, "cycles": np.array(900)}
+    arrays["limit"] = arrays["cycles"]
+    numbers = [name for name, array in arrays.items() if array.dtype.kind == "i"]
+    for _ in range(data.draw(st.integers(1, 3))):
+        name = data.draw(st.sampled_from(numbers))
+        changed = arrays[name].copy()
+        at = data.draw(st.integers(0, changed.size - 1))
+        some = st.integers(-3, 3) | st.sampled_from([-(1 << 40), -60, 60, 1 << 40])
+        changed.flat[at] += data.draw(some)
+        arrays[name] = changed
+    signed(arrays)
+
+    if not found(arrays):
+        cycles = Retimer(_record(arrays)).time(arrays["depths"]).cycles
+        assert cycles is not None
+        assert cycles <= arrays["cycles"] <= arrays["limit"]
+
+
+def _record(arrays: Arrays) -> Record:
+    """Return the record that is in a certificate."""
+    its, columns = arrays["events"], arrays["channels"]
+    slots = np.isin(its[:, 0], (e.SEND, e.RESERVE))
+    channels = tuple(
+        RecordedChannel(
+            str(option), str(on), by, to, 1, out, back, elements, 1,
+            int((slots & (its[:, 1] == on)).sum()) - elements,
+        )
+        for on, (option, (by, to, out, back, elements)) in enumerate(
+            zip(arrays["options"], columns.tolist(), strict=True)
+        )
+    )  # fmt: skip
+    return Record(
+        str(arrays["program"]),
+        tuple(map(str, range(len(arrays["first"]) - 1))),
+        channels,
+        arrays["first"],
+        np.column_stack([its[:, 1] << e.SHIFT | its[:, 0], its[:, 2]]),
+        0,
+        tuple(arrays["clients"].tolist()),
+        int(arrays["shutdown_cycles"]),
+    )
 
 
 class _Touches:
@@ -308,7 +452,10 @@ class TestWriting:
                 digests.add(str(file["digest"]))
 
         assert {record_digest(every_kind())} == digests
-        assert record_digest(every_kind().with_work("u0", 2)) not in digests
+        other = record_digest(every_kind().with_work("u0", 2))
+        assert other not in digests
+        assert [] == check(path, *digests)
+        assert ["it has the digest of another record"] == check(path, other)
 
 
 class TestChecker:
@@ -330,6 +477,9 @@ class TestChecker:
 
         assert [0, 1] == [each.returncode for each in ran]
         assert "" == ran[0].stderr
+        said = ("program: 'every'\n", "cycles: 241\n", f"digest: {record_digest(every_kind())!r}\n")
+        assert all(each in ran[0].stdout for each in said)
+        assert "" == ran[1].stdout
         assert "it takes more cycles than it claims, or than its limit\n" == ran[1].stderr
 
     def test_small(self) -> None:

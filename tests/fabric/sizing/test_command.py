@@ -63,14 +63,20 @@ def test_certificate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     """The checker accepts what is written; without a proof nothing is."""
     file = tmp_path / "proof.npz"
     assert main(["size", PROGRAM, "--goal", "deadlock-free", "--certificate", str(file)]) == 0
-    assert "Proved from the record" in " ".join(capsys.readouterr().out.split())
-    checker = [sys.executable, "-m", "fabric.sizing.checker", str(file)]
-    assert subprocess.run(checker, check=False).returncode == 0
+    out, err = capsys.readouterr()
+    assert "Proved from the record" in " ".join(out.split())
+    told, _, command = err.rpartition(": python ")
+    assert f"to check {file}" == told
+    checked = subprocess.run(
+        [sys.executable, *command.split()], check=False, stdout=subprocess.PIPE
+    )
+    assert 0 == checked.returncode
+    assert f"digest: '{command.split()[-1]}'" in checked.stdout.decode()
     other = tmp_path / "other.npz"
     assert main(["size", PROGRAM, "--certificate", str(other)]) == 2
-    told = capsys.readouterr()
-    assert "1,474 are allowed" in " ".join(told.out.split())
-    assert "nothing is proved of these depths: the HBM serves bursts as they come" in told.err
+    refused = capsys.readouterr()
+    assert "1,474 are allowed" in " ".join(refused.out.split())
+    assert "nothing is proved of these depths: the HBM serves bursts as they come" in refused.err
     assert not other.exists()
 
 
@@ -85,9 +91,9 @@ def test_certificate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["--depth", "nobody.0=3"], "no channel has that name"),
         (["--share", "nobody*"], "no channel has such a name"),
         (["--step", "none"], "expected power-of-two or a number of bytes"),
-        (["--hold-out", "1"], "expected it with --vary"),
+        (["--hold-out", "1"], "expected it with --over"),
         (["-o", "none/depths.toml"], "there is no folder none"),
-        (["--vary", "nobody=1,2"], "nobody"),
+        (["--over", "nobody=1,2"], "nobody"),
     ],
 )
 def test_refused(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,8 +118,8 @@ def test_several(capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["size", *arguments, "--hold-out", "1", "--goal", "slowdown=1.05"])
     out = capsys.readouterr().out
     assert "The inputs, the depths serve all of them" in out
-    missed = "Inputs held out, 1 of 1 miss the goal" in out
-    assert missed or "Inputs held out, 0 of 1 miss the goal" in out
+    missed = "Inputs held out, of 1 the goal is missed by 1" in out
+    assert missed or "Inputs held out, of 1 the goal is missed by 0" in out
     assert status == int(missed)
 
 

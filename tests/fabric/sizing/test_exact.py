@@ -21,6 +21,7 @@ from fabric.sizing.problem import Depths, Limit, Problem, Variable
 from fabric.sizing.search import search
 from tests.fabric.sizing.brute_force import BYTES, GOALS, Case, cases, least_cost
 from tests.fabric.sizing.networks import Network, Shape, network, shape
+from tests.profiles import of_profile
 
 SAME = Goal.parse("same-cycles")
 
@@ -64,7 +65,7 @@ class TestRecords:
     def test_brute_force(self, goal: Goal) -> None:
         """What is found keeps the limits of both records, and costs the least of all that do."""
         more_than_one = 0
-        for first, second in pairs(60):
+        for first, second in pairs(of_profile(quick=40, deep=60)):
             most = tuple(map(max, first.most, second.most))
             variables = tuple(
                 Variable(slot.option, (slot,), 1, depth)
@@ -91,7 +92,7 @@ class TestShared:
     @pytest.mark.parametrize("goal", GOALS, ids=str)
     def test_brute_force(self, goal: Goal) -> None:
         """Their depth is one number, and the cost is that of all of them."""
-        for seed, case in enumerate(cases(60)):
+        for seed, case in enumerate(cases(of_profile(quick=20, deep=60))):
             its = Random(seed).choices("abc", k=len(case.most))
             groups = {name: [at for at, each in enumerate(its) if each == name] for name in its}
             slots = case.slots()

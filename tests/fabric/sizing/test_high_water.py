@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from fabric import FabricError, Program
 from fabric.engine.machine_code import Counters
@@ -19,9 +19,10 @@ from fabric.sizing.high_water import high_water
 from fabric.sizing.oracle import variable_of
 from fabric.sizing.problem import Depths, Problem
 from tests.deadlock.parts import Script
-from tests.deadlock.test_random import QUICK, Network, networks
+from tests.deadlock.test_random import Network, networks
 from tests.fabric.scripted import Stage
 from tests.fabric.sizing.problems import deep_record, problem_of
+from tests.profiles import examples
 
 Stamps = tuple[list[int], list[int], list[int], list[int]]
 
@@ -53,7 +54,7 @@ def most_at_once(issued: Counters, usable: Counters) -> int:
     return most
 
 
-@settings(QUICK, max_examples=500)
+@examples(quick=125, deep=500)
 @given(networks(merging=False))
 def test_nothing_is_later(network: Network) -> None:
     """With these depths every stamp is that of channels without bounds; with one less, not."""
@@ -73,7 +74,7 @@ def test_nothing_is_later(network: Network) -> None:
             assert unbounded != stamps(problem, record, fewer)
 
 
-@settings(QUICK, max_examples=100)
+@examples(quick=25, deep=100)
 @given(networks(merging=False))
 def test_counted(network: Network) -> None:
     """A queue that is filled and emptied element by element holds as many."""

@@ -15,6 +15,7 @@ from fabric.sizing.oracle import Oracle
 from fabric.sizing.search import search
 from tests.fabric.sizing.brute_force import GOALS, Case, cases, least_cost
 from tests.fabric.sizing.networks import Network, Shape
+from tests.profiles import of_profile
 
 CHAIN = Network(
     Shape(3, ((0, 1), (1, 2)), (1, 1), (0, 0)),
@@ -94,7 +95,7 @@ class TestPinned:
     def test_brute_force(self, goal: Goal) -> None:
         """What is found with some depths pinned is the least there is, or there is none."""
         outcomes = set()
-        for case in cases(80):
+        for case in cases(of_profile(quick=25, deep=80)):
             random = Random(len(case.most))
             numbers = random.sample(range(len(case.most)), random.randint(1, 2))
             pinned = {each: random.randint(1, min(3, case.most[each])) for each in numbers}

@@ -63,7 +63,7 @@ class TestPrograms:
             ([], [], "is not a study: expected study"),
             (["depth.accum_1.0=3"], ["seed=1,2"], r"^depth\.accum_1\.0 is stated: depths are"),
             ([], ["depth.accum_1.0=3,4"], r"^depth\.accum_1\.0 is stated: depths are"),
-            (["seed=3"], ["seed=1,2"], "seed is varied and fixed"),
+            (["seed=3"], ["seed=1,2"], "seed is an input and fixed"),
             ([], ["seeds=1,2"], r"takes no parameter seeds"),
             (
                 [],

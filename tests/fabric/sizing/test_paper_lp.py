@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fabric import Program, Stream
@@ -19,9 +19,10 @@ from fabric.sizing.paper_lp import paper_lp
 from fabric.sizing.problem import Problem
 from fabric.sizing.token_measures import Measured, measured
 from tests.deadlock.parts import Script, feedback
-from tests.deadlock.test_random import QUICK, Network, networks
+from tests.deadlock.test_random import Network, networks
 from tests.fabric.scripted import Stage
 from tests.fabric.sizing.problems import deep_record, problem_of
+from tests.profiles import examples
 
 TOKENS = 48
 
@@ -155,7 +156,7 @@ class TestMeasures:
 
 
 class TestDepths:
-    @settings(deadline=None, max_examples=100)
+    @examples(quick=25, deep=100)
     @given(pipelines(), st.booleans())
     def test_no_slower(self, program: Program, conservative: bool) -> None:
         """In graphs as the paper has them, with the credit loop, runs are as without bounds.
@@ -290,7 +291,7 @@ class TestCircles:
         assert 20 == problem.options(high_water(problem))["late.0"]
         assert 2 == problem.options(paper_lp(problem, conservative=False))["late.0"]
 
-    @settings(QUICK, max_examples=200)
+    @examples(quick=50, deep=200)
     @given(networks(merging=False), st.booleans())
     def test_any(self, network: Network, conservative: bool) -> None:
         """Whatever the network is like, each depth is one that it may have."""

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, event, given, settings
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fabric import Feedback, Initial, Program, StreamType, TileType, simulate
-from fabric.deadlock.livelock import LIVELOCK_CYCLES
 from fabric.loading.program_file import load_on
 from fabric.retiming.retimer import Retimer
-from fabric.runs.execution import Execution, Settings
+from fabric.runs.execution import Execution
+from fabric.runs.options import Settings
 from fabric.sizing.running import Stuck, cycles_of, recorded, unbounded
 from fabric.wiring.elaborate import elaborate
 from operators import (
@@ -33,14 +33,13 @@ from operators import (
 )
 from tests.deadlock.test_random import Network, networks
 from tests.fabric.sizing.users import Keep, Late
+from tests.profiles import examples
 
 
 def stored(program: Program, repeats: int) -> dict[str, NDArray[Any]]:
     """Return what ``program`` stores where it is given so many inputs."""
-    run = Execution(
-        program,
-        Settings(True, unbounded(program), {}, None, LIVELOCK_CYCLES, None, repeats=repeats),
-    )
+    settings = Settings(mode="functional", depths=unbounded(program))
+    run = Execution(program, settings, repeats=repeats)
 
     assert run.execute() == "completed"
 
@@ -50,7 +49,7 @@ def stored(program: Program, repeats: int) -> dict[str, NDArray[Any]]:
 class TestElements:
     """How many elements there are."""
 
-    @settings(max_examples=60)
+    @examples(quick=15, deep=60)
     @given(network=networks(merging=False), count=st.integers(2, 4))
     def test_sources(self, network: Network, count: int) -> None:
         """Whatever the network, each channel that a source feeds carries so many times as many."""
@@ -138,7 +137,7 @@ class TestResults:
 class TestCycles:
     """When it happens."""
 
-    @settings(max_examples=25)
+    @examples(quick=10, deep=25)
     @given(
         rows=st.integers(1, 5), cols=st.integers(1, 3), count=st.integers(1, 4),
         depth=st.integers(1, 4),
@@ -150,7 +149,7 @@ class TestCycles:
         assert simulate(whole).cycles == cycles_of(once, {}, count)
         assert simulate(whole).cycles == recorded(once, {}, repeats=count).cycles
 
-    @settings(max_examples=25)
+    @examples(quick=10, deep=25)
     @given(
         count=st.integers(1, 4), wait=st.integers(0, 9), repeats=st.integers(2, 4),
         depth=st.integers(1, 5),
@@ -164,7 +163,7 @@ class TestCycles:
         assert simulate(whole).cycles == ran.cycles == cycles_of(once, {}, repeats)
         assert Retimer(ran.record).time(ran.record.depths).cycles == ran.cycles
 
-    @settings(max_examples=60)
+    @examples(quick=15, deep=60)
     @given(network=networks(merging=False), count=st.integers(1, 4))
     def test_timed_again(self, network: Network, count: int) -> None:
         """The record of a run with several inputs tells what such runs do with other depths."""

@@ -15,6 +15,7 @@ from operators import EagerMerge
 from tests.deadlock.parts import Script, feedback, relay, sink, source
 from tests.fabric.scripted import Stage, Ticks
 from tests.fabric.sizing.networks import network, program_of, shape
+from tests.profiles import spread
 
 GOALS = ("same-cycles", "slowdown=1.2", "deadlock-free")
 
@@ -73,7 +74,7 @@ PROGRAMS = (
 )
 
 
-@pytest.mark.parametrize(("name", "parameters"), PROGRAMS)
+@pytest.mark.parametrize(("name", "parameters"), spread(PROGRAMS, 2))
 @pytest.mark.parametrize("goal", ["same-cycles", "deadlock-free"])
 def test_programs(name: str, parameters: tuple[str, ...], goal: str) -> None:
     """Where the memory is shared what is found was run, and with a slot less, too."""

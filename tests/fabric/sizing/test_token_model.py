@@ -8,12 +8,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from fabric import ConfigurationError
 from fabric.sizing.token_model import Precedence, credit_slots, max_tokens, start_delays
+from tests.profiles import examples
 
 INTERVALS = st.builds(Fraction, st.integers(1, 30), st.integers(1, 4))
 
@@ -109,7 +110,7 @@ class TestTokens:
 
 
 class TestProgram:
-    @settings(deadline=None)
+    @examples(quick=25, deep=100)
     @given(graphs())
     def test_paths(self, graph: tuple[int, list[Precedence]]) -> None:
         """Delays are no less along any path than along any other between the same kernels."""
@@ -120,7 +121,7 @@ class TestProgram:
         for path, least in constraints(kernels, precedences):
             assert sum(delays[list(path)]) >= least
 
-    @settings(deadline=None)
+    @examples(quick=25, deep=100)
     @given(graphs(kernels=4, delay_cycles=3))
     def test_least(self, graph: tuple[int, list[Precedence]]) -> None:
         """No starts at all have a lesser sum."""
@@ -132,7 +133,7 @@ class TestProgram:
 
         assert delays.sum(axis=0)[possible].min() == start_delays(kernels, precedences).sum()
 
-    @settings(deadline=None)
+    @examples(quick=25, deep=100)
     @given(graphs())
     def test_relaxed(self, graph: tuple[int, list[Precedence]]) -> None:
         """The program with one constraint a path, as the paper has it, gives no more."""

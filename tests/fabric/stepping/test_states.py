@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from fabric import Hop, Program, Report, open_run
 from fabric.state.run_state import ChannelState, RunState, UnitState, WaitState
@@ -20,6 +20,7 @@ from tests.deadlock.cases import CASES
 from tests.deadlock.test_random import Network, networks
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import program, record
+from tests.profiles import examples, spread
 from tests.schedules import SCHEDULES, schedule
 
 PROGRAMS = (
@@ -28,7 +29,7 @@ PROGRAMS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", spread(PROGRAMS, 5))
 def test_programs(name: str, tmp_path: Path) -> None:
     """Programs that complete and that deadlock, with channels of several cycles."""
     wired = program(name)
@@ -40,7 +41,7 @@ def test_programs(name: str, tmp_path: Path) -> None:
     check(wired, tmp_path, source, depths, hops, cycles=30)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@examples(quick=10, deep=30)
 @given(networks(merging=True))
 def test_random_networks(network: Network) -> None:
     """Random networks, some of which get stuck."""
@@ -66,7 +67,7 @@ def test_no_schedule_is_seen(name: str) -> None:
     assert len(seen) == 1
 
 
-@pytest.mark.parametrize("name", ["simplified_moe", "merge_in_a_loop", "attention"])
+@pytest.mark.parametrize("name", spread(["merge_in_a_loop", "simplified_moe", "attention"], 1))
 def test_no_way_is_seen(name: str) -> None:
     """One state in one cycle: come to in steps, cycle by cycle, or at once; elements, too."""
     wired = program(name)
@@ -84,7 +85,7 @@ def test_no_way_is_seen(name: str) -> None:
                     assert len(found[0]) == channel.held
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@examples(quick=10, deep=20)
 @given(networks(merging=True))
 def test_no_way_is_seen_in_networks(network: Network) -> None:
     """Steps look for what comes next, and let units run further ahead than cycles do."""

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from fabric.shell.cli import main
+
 ROOT = Path(__file__).parents[3]
 PROGRAM = "tests/fabric/study/program_of_points.py"
 
@@ -57,25 +59,57 @@ def test_object_and_folder(tmp_path: Path) -> None:
     [
         (["--vary", "rows=3"], 1, "rows is 3: expected an even number"),
         (["--vary", "tiles=1,2", "--minimize", "extra.row"], 1, "did you mean extra.rows?"),
-        (["--vary", "tiles=1,2", "--minimize", "cycle"], 2, "there is no metric cycle"),
+        (
+            ["--vary", "tiles=1,2", "--minimize", "cycle"],
+            2,
+            "fabric: --minimize cycle: there is no metric cycle: expected extra.NAME",
+        ),
+        (["--vary", "tiles=1,2", "--where", "cycle < 3"], 2, "fabric: --where cycle < 3: there is"),
+        (["--vary", "tiles=1,2", "--where", "cycles ~ 3"], 2, "fabric: --where cycles ~ 3: "),
         (["--vary", "tiles"], 2, "expected NAME=VALUE,VALUE"),
+        (["--over", "tiles=1,2", "--minimize", "cycles"], 2, "cycles is of one run, and a design"),
+        (["--over", "tiles="], 2, "--over tiles=: expected NAME=VALUE,VALUE"),
+        (["--over", "tiles"], 2, "--over tiles: expected NAME=VALUE,VALUE"),
+        (["--over", "nobody=1", "--minimize", "mean:cycles"], 1, "with nobody=1: "),
+        (["--vary", "rows=16", "--over", "rows=8"], 2, "rows is an input and varied: expected one"),
+        (["-p", "rows=16", "--over", "rows=8"], 2, "rows is an input and fixed: expected one"),
+        (["--vary", "rows=16", "--minimize", "p95:cycles"], 2, "expected cycles, or inputs as"),
+        (
+            ["--over", "rows=8,16", "--minimize", "p99:cycles"],
+            2,
+            "--minimize p99:cycles: there is no statistic p99: expected one of mean:cycles",
+        ),
+        (
+            ["--over", "rows=8,16", "--minimize", "mean:cycles", "--hold-out", "2"],
+            2,
+            "of 2 inputs at least one is to be chosen on: expected at most 1",
+        ),
+        (["--vary", "rows=8", "--hold-out", "1"], 2, "hold_out is 1 and there are no inputs"),
+        (
+            [
+                *("--over", "rows=8,16", "--minimize", "mean:cycles"),
+                *("--search", "tpe", "--points", "1"),
+            ],
+            2,
+            "a search draws designs of one run each: expected no inputs (--over), or no --search",
+        ),
         (["--vary", "tiles=1", "--points", "3"], 2, "expected --search too"),
         (["--vary", "tiles=1", "--search", "tpe"], 2, "expected --points N"),
         (["--vary", "tiles=1", "--jobs", "2", "--dask", "x"], 2, "expected one of both"),
         (["--vary", "tiles=1", "--where", "flops > 2", "--where", "flops < 1"], 2, "contradict"),
     ],
 )
-def test_refused(arguments: list[str], status: int, said: str) -> None:
+def test_refused(
+    arguments: list[str], status: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What cannot be studied is told in a sentence, and as one object."""
-    done = study(PROGRAM, *arguments)
-    assert done.returncode == status
-    assert said in " ".join((done.stdout + done.stderr).split())
-    assert "Traceback" not in done.stderr
-    told = study(PROGRAM, *arguments, "--json")
-    assert told.returncode == status
-    found = json.loads(told.stdout)
+    command = ["study", str(ROOT / PROGRAM), *arguments]
+    assert main(command) == status
+    assert said in " ".join("".join(capsys.readouterr()).split())
+    assert main([*command, "--json"]) == status
+    found = json.loads(capsys.readouterr().out)
     if status == 2:
-        assert said in found["error"]["message"]
+        assert said.removeprefix("fabric: ") in found["error"]["message"]
         assert found["points"] is None
 
 
@@ -126,3 +160,31 @@ def test_interrupted(tmp_path: Path) -> None:
     told, _ = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "1 not looked at" in told
+
+
+def test_over_inputs(tmp_path: Path) -> None:
+    """Designs with their runs, what was spared, and what is held out; nothing runs twice."""
+    asked = [PROGRAM, "--vary", "rows=16,32", "--over", "tiles=1..4", "--hold-out", "1"]
+    asked += ["--minimize", "p95:cycles", "--where", "worst:extra.rows <= 100"]
+    done = study(*asked, "--json", folder=tmp_path / "out")
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert found["over"] == [{"tiles": each} for each in range(1, 5)]
+    for point in found["points"]:
+        cycles = [run["cycles"] for run in point["runs"] if run["status"] == "completed"]
+        assert len(point["runs"]) == 3
+        if point["status"] == "completed":
+            assert point["p95:cycles"] == point["worst:cycles"] == max(cycles)
+            assert point["mean:cycles"] == sum(cycles) / 3
+    assert found["counts"]["total"] == 2
+    counts = found["run_counts"]
+    assert counts["total"] == 6
+    assert counts["run"] == 6 - counts["spared"] + counts["held_out"]
+    assert [each["index"] for each in found["held_out"]] == found["pareto"]
+    again = json.loads(study(*asked, "--json", folder=tmp_path / "out").stdout)
+    assert again["run_counts"]["run"] == 0
+    assert again["run_counts"]["resumed"] == counts["run"]
+    assert [each["runs"] for each in again["points"]] == [each["runs"] for each in found["points"]]
+    text = study(*asked, folder=tmp_path / "out").stdout
+    assert f"Of 6 runs: {6 - counts['spared']} made, {counts['spared']} spared;" in text
+    assert "p95 of 3 inputs is the worst of them" in text

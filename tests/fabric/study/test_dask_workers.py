@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +20,7 @@ from fabric import ConfigurationError, Study, grid
 from fabric.study import dask_workers
 from fabric.study.conducting import conduct
 from fabric.study.dask_workers import DaskWorkers
+from fabric.study.evaluation import Job
 from fabric.study.kept import NotKept
 from fabric.study.result import StudyResult
 
@@ -68,6 +73,21 @@ def _conducted(study: Study, address: str, timeout_seconds: float | None = None)
         workers.close()
 
 
+def test_designs_over_inputs(address: str, tmp_path: Path) -> None:
+    """Each run is handed out by itself; one that loses its worker is run by another one."""
+    study = Study(
+        program=PROGRAM,
+        space=grid(act=("a", "is killed once")),
+        over=grid(once=(str(tmp_path / "one"), str(tmp_path / "two"))),
+        minimize=("mean:cycles",),
+        name="ends",
+    )
+    result = _conducted(study, address)
+    assert [each.status for each in result.outcomes] == ["completed", "completed"]
+    assert [each.status for each in result.runs] == ["completed"] * 4
+    assert result.front == (0, 1)
+
+
 def test_a_point_that_loses_its_worker_is_run_by_another_one(address: str, tmp_path: Path) -> None:
     """In the middle of the point, by SIGKILL."""
     once = tmp_path / "once"
@@ -107,6 +127,32 @@ def test_a_point_that_loses_every_worker_is_lost(address: str) -> None:
     ends = [(each.status, each.reason) for each in result.outcomes]
     completed = ("completed", None)
     assert ends == [completed, ("lost", "its worker ended (4 times)"), completed]
+
+
+def test_a_cluster_that_loses_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have no nannies, and are killed while one has a point: nobody waits for ever."""
+    monkeypatch.setattr(dask_workers, "_DESERTED_SECONDS", 1)
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-nanny", "--no-dashboard"]
+    with LocalCluster(
+        n_workers=0, host="127.0.0.1", dashboard_address=":0", silence_logs=logging.CRITICAL
+    ) as cluster:
+        address = cluster.scheduler_address
+        with (
+            subprocess.Popen([*command, address], stderr=subprocess.DEVNULL) as process,
+            contextlib.ExitStack() as at_the_end,
+        ):
+            at_the_end.callback(process.kill)
+            with Client(address, set_as_default=False) as client:
+                client.wait_for_workers(1, timeout=60)
+            workers = DaskWorkers(address, None)
+            at_the_end.callback(workers.close)
+            study = _study("never ends")
+            point = workers.run(Job.of(study, study.point(0)))
+            while not workers.at_work():
+                os.sched_yield()
+            process.kill()
+            with pytest.raises(OSError, match="the Dask cluster has lost all workers"):
+                point.result()
 
 
 def test_what_is_no_cluster_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,13 +45,13 @@ def test_hardware_and_depths() -> None:
     """Keys of the hardware file and depths vary like parameters."""
     file = PROGRAMS / "hardware/paper.toml"
     space = grid(
-        {"hardware.hbm.channels": [4], "depth.map.0": [7], "hardware.tile.dtype": ["int8"]}
+        {"hardware.hbm.channels": [4], "depth.map.0": [7], "hardware.tile.dtype": ["float32"]}
     )
     study = Study(program=PROGRAM, space=space, hardware=file)
     found = run_point(study, study.point(0))
     assert found.hardware is not None
     expected = load_hardware(file).as_dict()
-    expected["hbm"]["channels"], expected["tile"]["dtype"] = 4, "int8"
+    expected["hbm"]["channels"], expected["tile"]["dtype"] = 4, "float32"
     assert found.hardware == expected
     program = load_program(PROGRAM, [], Hardware()).program
     assert found.numbers["cycles"] != simulate(program).cycles

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Outcome, Point, Study, StudySession, grid, run_point, zipped
 from fabric.study.evaluation import Before, Job, known_before
 from fabric.study.opening import Asked, open_study
 from fabric.study.space import Scalar, Setting, Space
+from tests.profiles import examples, of_profile
 
 PROGRAM: Final = Path(__file__).parent / "program_of_fronts.py"
 
@@ -138,12 +139,12 @@ def _work(session: StudySession, slots: int, seed: int) -> int:
         session.tell(_outcome(done.index, done.setting))
 
 
-def test_fronts_of_200_studies_are_those_of_their_grids() -> None:
+def test_fronts_of_drawn_studies_are_those_of_their_grids() -> None:
     """Points end in any order; every proof is looked at."""
     points: list[int] = []
     saved: list[int] = []
 
-    @settings(max_examples=200, deadline=None, derandomize=True, database=None)
+    @examples(quick=50, deep=200)
     @given(_studies(), st.integers(1, 3), st.integers(0, 9))
     def check(study: Study, slots: int, seed: int) -> None:
         session = StudySession(study, look=lambda points: map(_before, points))
@@ -161,7 +162,7 @@ def test_fronts_of_200_studies_are_those_of_their_grids() -> None:
 
     check()
     print(f"{len(points)} studies of {sum(points)} points: {sum(saved)} runs saved")  # noqa: T201
-    assert len(points) >= 200
+    assert len(points) >= of_profile(quick=50, deep=200)
     assert sum(saved) > sum(points) / 10
 
 

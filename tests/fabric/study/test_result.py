@@ -53,7 +53,7 @@ def test_tables() -> None:
         "trouble": None,
     } == made
     assert [] == failed["rows"]
-    assert "a row has 1 cells: expected 2" in failed["trouble"]
+    assert "a row has 1 cell: expected 2" in failed["trouble"]
 
 
 def test_all_studies() -> None:

@@ -91,7 +91,7 @@ def test_text(texts: list[str], space: Space) -> None:
             "--vary a=0..8*2: geometric(0, 8, 2): expected 1 <= first <= last and a "
             "factor of at least 2",
         ),
-        ("a:b=1:2,3", "--vary a:b=1:2,3: 3 has 1 values: expected 2"),
+        ("a:b=1:2,3", "--vary a:b=1:2,3: 3 has 1 value: expected 2"),
         ("a:a=1:2", "--vary a:a=1:2: a:a has a name twice: expected each name once"),
     ],
 )

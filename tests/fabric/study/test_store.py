@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import os
+import re
 import resource
 import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 # Any: fields of a study.
-from typing import Any
+from typing import Any, Final
 
 import optuna
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Outcome, Study, StudySession, grid, run_point, zipped
-from fabric.study.storage import file_url
+from fabric.study.storage import file_url, open_storage
 from fabric.study.store import Store
+from tests.profiles import examples
 
 PROGRAM = Path(__file__).parent / "program_of_fronts.py"
 
@@ -33,6 +42,15 @@ def program(tmp_path: Path) -> Path:
 def url(tmp_path: Path) -> str:
     """Return the URL of a storage that there is not yet."""
     return file_url(tmp_path / "study.db")
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, bytes]:
+    """Return a study of two points, and the file that has both."""
+    path = tmp_path_factory.mktemp("kept") / "study.db"
+    study = _study(space=grid(rows=(8, 24)), minimize=())
+    _worked(study, Store(study, file_url(path)))
+    return study, path.read_bytes()
 
 
 def _study(program: Path = PROGRAM, **changes: Any) -> Study:
@@ -141,7 +159,6 @@ class TestGoingOn:
         _worked(study, Store(study, url))
         assert len(Store(study, url).known()) == 6
         (program.parent / "beside_points.py").write_text("TIMES = 2 - 1\n")
-        _forget_files()
         store = Store(study, url)
         assert store.known() == []
         assert store.ignored == 6
@@ -167,8 +184,30 @@ class TestGoingOn:
         _worked(study, Store(study, url))
         assert len(Store(replace(study, fixed={"data": str(moved)}), url).known()) == 6
         data.write_text("2")
-        _forget_files()
         assert Store(study, url).known() == []
+
+    def test_files_that_change_while_a_study_is_under_way(
+        self, program: Path, url: str, tmp_path: Path
+    ) -> None:
+        """Nobody knows which ones a run has read: its point runs again."""
+        hardware, data = tmp_path / "wide.toml", tmp_path / "data"
+        hardware.write_text("")
+        data.write_text("1")
+        program.write_text(
+            program.read_text().replace(
+                'trouble: str = "no"', 'trouble: str = "no", data: str = ""'
+            )
+        )
+        study = _study(program, minimize=(), hardware=hardware, fixed={"data": str(data)})
+        found = run_point(study, study.point(0))
+        for path in (hardware, data):
+            store = Store(study, url)
+            path.write_text(path.read_text() + "\n")
+            store.keep(found)
+            assert Store(study, url).known() == []
+        store = Store(study, url)
+        store.keep(found)
+        assert Store(study, url).known() == [found]
 
     def test_a_proof_goes_with_its_run(self, url: str) -> None:
         """Where the run that dominates is not known any more, the point is looked at again."""
@@ -188,12 +227,20 @@ class TestGoingOn:
         setting = study.space[0]
         store.keep(Outcome(index=0, setting=setting, status="lost", reason="killed by SIGKILL"))
         late = Outcome(
-            index=1, setting=study.space[1], status="timeout", reason="too long", wall_seconds=2.0
+            index=1,
+            setting=study.space[1],
+            status="timeout",
+            reason="too long",
+            wall_seconds=2.0,
+            executed=_executed(study),
         )
         store.keep(late)
         assert Store(study, url, timeout_seconds=2.0).known() == [late]
         assert Store(study, url, timeout_seconds=3.0).known() == []
         assert Store(study, url).known() == []
+        store.keep(replace(late, index=2, setting=study.space[2], executed={}))
+        known = Store(study, url, timeout_seconds=2.0).known()
+        assert known == [late]  # nobody knows what the other one had executed
 
 
 class TestSeveralProcesses:
@@ -264,6 +311,24 @@ class TestOpenedByOptuna:
         assert len(Store(study, url).known()) == 3
 
 
+_VALUES: Final = (
+    None,
+    -1,
+    0,
+    1 << 62,
+    1.5,
+    "",
+    "x",
+    "{}",
+    "[1]",
+    "NaN",
+    "COMPLETE",
+    b"\xff",
+    "[" * 9999,
+)
+"""What columns do not have."""
+
+
 class TestRefused:
     def test_a_database_of_something_else(self, tmp_path: Path) -> None:
         """It stays as it is."""
@@ -289,6 +354,105 @@ class TestRefused:
         with pytest.raises(ConfigurationError, match="no longer compatible with the table schema"):
             Store(_study(), url)
 
+    def test_a_locked_one(self, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Before it is opened, and while the study is under way; nothing of it is changed."""
+        monkeypatch.setattr("fabric.study.storage._BUSY_SECONDS", 0)
+        study = _study(minimize=())
+        store = Store(study, url)
+        found = run_point(study, study.point(0))
+        path = url.removeprefix("sqlite:///")
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("begin exclusive")
+            with pytest.raises(
+                ConfigurationError, match=r"cannot be opened \(database is locked\)"
+            ):
+                Store(study, url)
+            with pytest.raises(OSError, match="database is locked"):
+                store.keep(found)
+            connection.execute("rollback")
+        store.keep(found)
+        assert Store(study, url).known() == [found]
+
+    def test_one_that_may_not_be_written(self, url: str) -> None:
+        """What it has is read; what is new is told, and where it could not be kept."""
+        study = _study(minimize=())
+        Store(study, url).keep(run_point(study, study.point(0)))
+        read = url.replace("sqlite:///", "sqlite:///file:") + "?mode=ro&uri=true"
+        store = Store(study, read)
+        assert len(store.known()) == 1
+        with pytest.raises(OSError, match="attempt to write a readonly database"):
+            store.keep(run_point(study, study.point(1)))
+
+    @examples(quick=60)
+    @given(st.data())
+    def test_a_damaged_one(self, kept: tuple[Study, bytes], data: st.DataObject) -> None:
+        """Cut off, overwritten, or with another word: it is used, or told with its path."""
+        study, whole = kept
+        damaged = bytearray(whole)
+        words = re.finditer(rb'"(identity|whole|drawn|status|index|setting|outcome)"', whole)
+        where = data.draw(
+            st.one_of(
+                st.sampled_from([each.start(1) for each in words]),
+                st.integers(100, len(whole) - 1),
+            )
+        )
+        content = data.draw(st.one_of(st.just(b"?"), st.binary(min_size=1, max_size=64)))
+        damaged[where : where + len(content)] = content
+        del damaged[data.draw(st.one_of(st.just(len(whole)), st.integers(1, len(whole)))) :]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "study.db")
+            path.write_bytes(damaged)
+            told = str(path)
+            try:
+                store = Store(study, file_url(path))
+                store.known(), store.news()
+            except (ConfigurationError, OSError) as error:
+                told = str(error)
+            assert str(path) in told
+
+    @examples(quick=25, deep=2000)
+    @given(st.data())
+    def test_other_values(self, kept: tuple[Study, bytes], data: st.DataObject) -> None:
+        """A whole database with rows, values or tables that Optuna and we have not written so."""
+        study, whole = kept
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "study.db")
+            path.write_bytes(whole)
+            with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+                asked = "select name from sqlite_master where type = 'table'"
+                tables = sorted(name for (name,) in connection.execute(asked))
+                table = data.draw(st.sampled_from(tables))
+                columns = [row[1] for row in connection.execute(f"pragma table_info({table})")]
+                how = data.draw(st.sampled_from(["update"] * 4 + ["delete", "drop"]))
+                connection.execute("pragma ignore_check_constraints = on")
+                with contextlib.suppress(sqlite3.IntegrityError):
+                    if how == "update":
+                        value = data.draw(st.sampled_from(_VALUES))
+                        column = data.draw(st.sampled_from(columns))
+                        connection.execute(f'update {table} set "{column}" = ?', (value,))
+                    else:
+                        connection.execute(
+                            f"{how} {'from' if how == 'delete' else 'table'} {table}"
+                        )
+            told = str(path)
+            try:
+                store = Store(study, file_url(path))
+                store.known(), store.news(), store.claim(study.point(0), insist=False)
+            except (ConfigurationError, OSError) as error:
+                told = str(error)
+            assert str(path) in told
+
+    @pytest.mark.parametrize("kind", ["pipe", "itself", "zeros"])
+    def test_no_file(self, kind: str, tmp_path: Path) -> None:
+        """It is not waited for."""
+        path = tmp_path / "study.db"
+        if kind == "pipe":
+            os.mkfifo(path)
+        else:
+            path.symlink_to(path if kind == "itself" else "/dev/zero")
+        with pytest.raises(ConfigurationError, match="cannot be opened"):
+            Store(_study(), file_url(path))
+
     def test_no_database(self, tmp_path: Path) -> None:
         """A file of something else, a folder that there is not, and no URL."""
         path = tmp_path / "text.db"
@@ -296,23 +460,32 @@ class TestRefused:
         for url, why in (
             (file_url(path), "file is not a database"),
             (file_url(tmp_path / "no" / "study.db"), "unable to open database file"),
+            (file_url(tmp_path), "unable to open database file"),
             ("study.db", "Could not parse SQLAlchemy URL"),
         ):
             with pytest.raises(ConfigurationError, match=why):
                 Store(_study(), url)
 
-    def test_a_full_disk(self, tmp_path: Path, url: str) -> None:
+    @pytest.mark.parametrize("search", [[], ["--search", "random", "--points", "6"]])
+    def test_a_full_disk(self, tmp_path: Path, url: str, search: list[str]) -> None:
         """The command ends with what it could not write; what is kept stays."""
         Store(replace(_study(), name="program_of_fronts"), url)
         most = (tmp_path / "study.db").stat().st_size + 4096
         command = [sys.executable, "-m", "fabric", "study", str(PROGRAM), "--json"]
-        command += ["--vary", "rows=8,16,24,32,48,96", "--storage", url, "--jobs", "1"]
+        command += ["--vary", "rows=8,16,24,32,48,96", "--storage", url, "--jobs", "1", *search]
 
         def limit() -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
+        # Python writes as much of a compiled module as fits, and reads it next time.
+        environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(
-            command, check=False, capture_output=True, text=True, preexec_fn=limit
+            command,
+            check=False,
+            capture_output=True,
+            text=True,
+            env=environment,
+            preexec_fn=limit,
         )
         assert done.returncode == 4, done.stderr
         assert done.stderr == f"fabric: storage {url}: disk I/O error\n"
@@ -320,11 +493,20 @@ class TestRefused:
 
 
 def _proved(study: Study, index: int, by: int) -> Outcome:
-    return Outcome(index=index, setting=study.space[index], status="pruned", pruned_by=by)
+    return Outcome(
+        index=index,
+        setting=study.space[index],
+        status="pruned",
+        pruned_by=by,
+        executed=_executed(study),
+    )
 
 
-def _forget_files() -> None:
-    """What files had is looked at once by a process."""
-    from fabric.study import identity
+def _executed(study: Study) -> dict[str, str | None]:
+    return {"": sha256(study.program.read_bytes()).hexdigest()}
 
-    identity._file_digest.cache_clear()
+
+def test_nothing_is_logged_of_connections_that_a_signal_closes(tmp_path: Path) -> None:
+    """The library would log a traceback of what a signal raises in it."""
+    open_storage(f"sqlite:///{tmp_path / 'study.db'}")
+    assert not logging.getLogger("sqlalchemy.pool.impl.QueuePool").isEnabledFor(logging.ERROR)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from multiprocessing.popen_forkserver import Popen
 from pathlib import Path
 
-# Any: JSON.
 import pytest
 
 from fabric import Outcome, Study, grid
+from fabric.study import local_workers
 from fabric.study.conducting import conduct
 from fabric.study.evaluation import Job
 from fabric.study.kept import NotKept
@@ -30,7 +34,8 @@ def _check_nothing_is_left(workers: LocalWorkers) -> None:
     assert not any(each.is_alive() for each in workers.processes)
 
 
-def _study(*acts: str) -> Study:
+def study_of(*acts: str) -> Study:
+    """A study with a point for each of these acts."""
     return Study(program=PROGRAM, space=grid(act=acts), name="ends")
 
 
@@ -38,9 +43,7 @@ def _by_act(outcomes: tuple[Outcome, ...]) -> dict[str, tuple[str, str | None]]:
     return {str(each.setting["act"]): (each.status, each.reason) for each in outcomes}
 
 
-def test_every_end_is_an_outcome_with_its_reason(
-    workers: LocalWorkers, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_every_end_is_an_outcome_with_its_reason(workers: LocalWorkers) -> None:
     """And the points beside it run."""
     acts = (
         "exits",
@@ -53,7 +56,7 @@ def test_every_end_is_an_outcome_with_its_reason(
         "prints",
         "reads",
     )
-    study = _study("a", *acts, "b")
+    study = study_of("a", *acts, "b")
     result = conduct(study, workers, NotKept(), lambda _: None, timeout_seconds=8.0)
     found = _by_act(result.outcomes)
     lines = [line.strip() for line in PROGRAM.read_text().splitlines()]
@@ -71,15 +74,58 @@ def test_every_end_is_an_outcome_with_its_reason(
         "reads": ("refused", f"{reads}: build() raised EOFError: EOF when reading a line"),
         "b": ("completed", None),
     }
-    printed = capfd.readouterr()
-    assert printed.out == ""
-    assert "said by Python\n" in printed.err
-    assert "said by C\n" in printed.err
+
+
+_PRINTS = """
+from tests.fabric.study.test_workers import study_of
+from fabric.study import local_workers
+from fabric.study.conducting import conduct
+from fabric.study.kept import NotKept
+from fabric.study.local_workers import LocalWorkers
+
+if __name__ == "__main__":
+    workers = LocalWorkers(2, 30.0)
+    conduct(study_of("prints"), workers, NotKept(), lambda _: None, timeout_seconds=30.0)
+    workers.close()
+"""
+
+
+def test_what_programs_print_goes_to_standard_error(tmp_path: Path) -> None:
+    """Of a process of its own: workers have the one of whoever started the first of them."""
+    script = tmp_path / "prints.py"
+    script.write_text(_PRINTS)
+    ended = subprocess.run(
+        [sys.executable, script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": str(PROGRAM.parents[3])},
+    )
+    assert ended.stdout == ""
+    assert sorted(ended.stderr.splitlines()) == ["said by C", "said by Python"]
+
+
+def test_how_a_process_ended_is_asked_by_one_thread_at_a_time(
+    workers: LocalWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python tells it once, and asks for all of them whenever another one starts."""
+    poll, asked = Popen.poll, []
+
+    def owned(process: Popen, flag: int = os.WNOHANG) -> int | None:
+        asked.append(local_workers._CHILDREN._is_owned())  # type: ignore[attr-defined]
+        return poll(process, flag)
+
+    monkeypatch.setattr(Popen, "poll", owned)
+    study = study_of("a", "exits at once", "b", "reads nowhere")
+    conduct(study, workers, NotKept(), lambda _: None)
+    workers.close()
+    assert asked
+    assert all(asked)
 
 
 def test_a_worker_that_is_killed_loses_its_point_only(workers: LocalWorkers) -> None:
     """From outside, as by the system for memory; the other one goes on, and a new one begins."""
-    study = _study("never ends", "a", "b")
+    study = study_of("never ends", "a", "b")
     late = workers.run(Job.of(study, study.point(0)))
     other = workers.run(Job.of(study, study.point(1)))
     assert other.result().status == "completed"
@@ -94,7 +140,7 @@ def test_a_worker_that_is_killed_loses_its_point_only(workers: LocalWorkers) -> 
 
 def test_a_worker_that_is_killed_while_it_is_idle_loses_nothing(workers: LocalWorkers) -> None:
     """The next point has another one."""
-    study = _study("a", "b")
+    study = study_of("a", "b")
     workers.run(Job.of(study, study.point(0))).result()
     for process in workers.processes:
         process.kill()

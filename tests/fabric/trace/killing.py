@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from fabric import Hardware, Program, simulate
+from fabric.compiled import region
 from fabric.engine import observation
 from fabric.loading.program_file import load_program
 from fabric.retiming import rows
@@ -51,10 +52,12 @@ def _die() -> None:
 
 
 def _run(program: Program, folder: Path) -> None:
-    # Many segments and snapshots: a short run stands for a long one.
+    # Many segments and snapshots, in the middle of what operators do: a short run stands for a
+    # long one.
     for module, name, value in (
         (rows, "_ROWS", _ROWS), (spool, "_SECONDS", _SECONDS),
         (recorder, "_SNAPSHOT_SECONDS", _SECONDS), (recorder, "_SHARE", 2),
+        (region, "_BUDGET", 40),
     ):  # fmt: skip
         setattr(module, name, value)
     simulate(program, log_dir=folder, trace=TraceOptions())

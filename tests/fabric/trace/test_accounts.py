@@ -7,19 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from fabric import Program, Report
+from fabric import Program, Report, simulate
 from fabric.trace.analysis.roots import HOP, OPEN, Root, Roots
 from fabric.trace.analysis.stalls import Accounts
 from fabric.trace.analysis.timeline import Timelines, timelines
 from fabric.trace.opened import Trace
+from fabric.trace.recording.options import TraceOptions
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import PROGRAMS, pairs, program, record
+from tests.profiles import spread
 
 STOPPING = [name for name, case in CASES.items() if case.code != "FAB-L001"]
 
 
-@pytest.fixture(scope="module", params=[*PROGRAMS, *STOPPING])
+@pytest.fixture(scope="module", params=spread([*PROGRAMS, *STOPPING], 14))
 def run(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Report, Trace]:
@@ -114,7 +116,30 @@ class TestKnownCases:
         assert Root("unit", 2) == accounts.by_unit[0].most_common(1)[0][0]
         assert Root("unit", 2) == accounts.by_unit[1].most_common(1)[0][0]
         assert middle.full > 400
-        assert "Bound by unit_2: 99." in accounts.verdict()
+        none, half = (
+            simulate(chain(("s0",), ("r0", "s0"), ("r0", work), elements=50)).cycles
+            for work in ("c0", "c5")
+        )
+        assert accounts.gains is not None
+        assert ("unit_2", none, half, False) == accounts.gains[0][:4]
+        assert accounts.verdict() == (
+            f"Bound by unit_2 (chains.py:17): {none} cycles instead of 502 if it took no time, "
+            f"{half} if half as long."
+        )
+
+    def test_two_slow_units(self, tmp_path: Path) -> None:
+        """Of two units that work as long each, none bounds the run, whomever others wait for."""
+        steps = ("s0",), ("r0", "c10", "s0"), ("r0", "c10")
+        accounts = _accounts(chain(*steps, elements=50), tmp_path)
+        quicker = [
+            simulate(chain(*steps[:at], tuple(s.replace("c10", "c0") for s in steps[at]),
+                           *steps[at + 1 :], elements=50)).cycles
+            for at in (1, 2)
+        ]  # fmt: skip
+
+        assert accounts.gains is not None
+        assert Counter(quicker) == Counter(gain.cycles for gain in accounts.gains)
+        assert accounts.verdict().startswith("Nothing alone bounds it, not even unit_")
 
     def test_slow_first_unit(self, tmp_path: Path) -> None:
         """What a slow producer starves is charged to it; the way of an element to the hops."""
@@ -126,10 +151,18 @@ class TestKnownCases:
         assert 501 == accounts.units[1].empty
 
     def test_off_chip(self, tmp_path: Path) -> None:
-        """A program that only loads is bound by the HBM, and the sentence says for which unit."""
+        """A program that only loads is bound by the HBM, and takes no time without it."""
         accounts = _accounts(program("swiglu"), tmp_path)
 
         assert accounts.verdict().startswith("Bound by the HBM: ")
+
+    def test_part_of_a_run(self, tmp_path: Path) -> None:
+        """What was not traced whole cannot be timed again: its path is all there is to say."""
+        options = TraceOptions(window=(0, 100))
+        accounts = Accounts(record(program("swiglu"), tmp_path, options)[1])
+
+        assert accounts.gains is None
+        assert accounts.verdict().startswith("Most of the critical path: the HBM, ")
 
 
 def _accounts(wired: Program, folder: Path) -> Accounts:

@@ -219,20 +219,24 @@ unit_1     0      3    20    29  to unit_2    chains.py:16
 unit_0     0      0     4    48  to unit_1    chains.py:14
 
 Whom they were waiting for, 29 stalled cycles of all units, each charged to the end of its chain
-root                cycles     %  units stalled
-unit_2                  18  62.1              1
-hops between units      11  37.9              3
+root                stalled cycles     %  units stalled
+unit_2                          18  62.1              1
+hops between units              11  37.9              3
 
 Critical path
-through             cycles     %
-unit_2                  50  96.2
-hops between units       2   3.8
+through             path cycles     %
+unit_2                       50  96.2
+hops between units            2   3.8
 
 Critical path over time
 from  to  % of it  mostly through
    0  52     96.2  unit_2
 
-Bound by unit_2: 96.2 % of the critical path (chains.py:17).
+What the run would take if one thing took no time, or half
+thing   cycles if none  fewer, %  cycles if half
+unit_2               6      88.5              27  exact
+
+Bound by unit_2 (chains.py:17): 6 cycles instead of 52 if it took no time, 27 if half as long.
 """
 
 NARROW = """\
@@ -244,21 +248,25 @@ unit_0     0      0     4    48  to unit_1    chains.py:14
 
 Whom they were waiting for, 29 stalled cycles of all
   units, each charged to the end of its chain
-root                cycles     %  units stalled
-unit_2                  18  62.1              1
-hops between units      11  37.9              3
+root                stalled cycles     %  units stalled
+unit_2                          18  62.1              1
+hops between units              11  37.9              3
 
 Critical path
-through             cycles     %
-unit_2                  50  96.2
-hops between units       2   3.8
+through             path cycles     %
+unit_2                       50  96.2
+hops between units            2   3.8
 
 Critical path over time
 from  to  % of it  mostly through
    0  52     96.2  unit_2
 
-Bound by unit_2: 96.2 % of the critical path
-  (chains.py:17).
+What the run would take if one thing took no time, or half
+thing   cycles if none  fewer, %  cycles if half
+unit_2               6      88.5              27  exact
+
+Bound by unit_2 (chains.py:17): 6 cycles instead of 52 if
+  it took no time, 27 if half as long.
 """
 SHOWN = """\
 Cycle 20

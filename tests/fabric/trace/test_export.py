@@ -14,15 +14,16 @@ import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMessage
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
 from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
+from structlog.testing import LogCapture
 from vcdvcd import VCDVCD
 
-from fabric.runs.runlog import RunLog
 from fabric.telling.vocabulary import EVENTS
 from fabric.trace.analysis.slices import STATES, slices
 from fabric.trace.analysis.timeline import timelines
 from fabric.trace.export.forms import export_trace
 from fabric.trace.opened import Trace
 from tests.fabric.trace.recording import pairs, program, record
+from tests.telling import captured
 
 WHOLE = ["simplified_moe", "swiglu", "pack_rows"]
 
@@ -213,19 +214,17 @@ class TestVcd:
 
 class TestText:
     def test_json_lines(self, trace: Trace, tmp_path: Path) -> None:
-        """Lines are those the run log would have had, in the order of their cycles."""
+        """Lines are what a user's own processors are told, in the order of cycles."""
         count = export_trace(trace, "jsonl", tmp_path / "run.jsonl")
         text = (tmp_path / "run.jsonl").read_text(encoding="utf-8")
         events = [json.loads(line) for line in text.splitlines()]
-        (tmp_path / "log").mkdir()
-        with RunLog(tmp_path / "log", pytest.fail) as log:
-            for event in events:
-                fields = {key: event[key] for key in EVENTS[event["event"]]}
-                log.event(event["event"], **fields)
+        capture = LogCapture()
 
-        assert count == len(events)
-        assert text == (tmp_path / "log" / "events.jsonl").read_text(encoding="utf-8")
+        assert count == len(events) == trace.tell([capture])
+        assert events == captured(capture)
         assert sorted(event["cycle"] for event in events) == [event["cycle"] for event in events]
+        for event in events:
+            assert {"event", "level", "run", *EVENTS[event["event"]]} == set(event)
 
     def test_csv(self, trace: Trace, tmp_path: Path) -> None:
         """The table has a row for each element."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fabric import Program
 from fabric.telling.causes import SHOWN, Cause
 from fabric.trace.analysis.slices import bandwidth, occupancy, slices
 from fabric.trace.analysis.timeline import timelines
@@ -16,6 +17,8 @@ from fabric.trace.opened import Trace
 from fabric.trace.pages import page
 from fabric.trace.pages.levels import edges, most_held, states
 from fabric.trace.pages.page import write_page
+from fabric.trace.reading.queries import QUERIES
+from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.fabric.trace.page_data import Data, page_data, transfers_of, waits_of
 from tests.fabric.trace.recording import PROGRAMS, program, record
 
@@ -56,6 +59,48 @@ def test_bandwidth(trace: Trace, width: int) -> None:
     assert moved == sum(level.value for level in levels)
     for level in levels:
         assert 0 <= level.value <= peak * min(width, trace.cycles - level.cycle)
+
+
+def test_bandwidth_query(trace: Trace) -> None:
+    """No twentieth that the ready query shows is above the peak; together they are what moved."""
+    _check_query(trace)
+
+
+def test_bandwidth_query_has_room_to_make(tmp_path: Path) -> None:
+    """Many readers ask at once: spread evenly, their bursts would be above the peak."""
+    with Program("readers", mode="timing") as readers:
+        for number in range(48):
+            size = (8 * number + 8, 64)
+            tile = LinearOffChipLoad(Tensor(size), size)()
+            LinearOffChipStore(f"y{number}")(tile)
+    _check_query(record(readers, tmp_path)[1])
+
+
+def _check_query(trace: Trace) -> None:
+    rows = trace.rows(QUERIES["bandwidth"].sql)
+    peak = trace.meta["off_chip"]["peak_bytes_per_cycle"]
+    ((moved,),) = trace.rows("SELECT coalesce(sum(bytes), 0)::BIGINT FROM bursts")
+
+    assert sum(row[2] for row in rows) == pytest.approx(moved, abs=len(rows))
+    assert all(0 <= rate <= round(peak, 1) for *_, rate in rows)
+    assert [row[2] for row in rows] == pytest.approx(_windows(trace, peak), abs=1)
+
+
+def _windows(trace: Trace, peak: float) -> list[float]:
+    """Return the bytes of each twentieth: what is too much goes to those before, then after."""
+    edges = np.arange(21) * trace.cycles / 20
+    moved = np.zeros(20)
+    for start, end, count in trace.rows("SELECT submitted_cycle, end_cycle, bytes FROM bursts"):
+        inside = np.minimum(end, edges[1:]) - np.maximum(start, edges[:-1])
+        moved += count * np.clip(inside, 0, None) / (end - start)
+    room = peak * trace.cycles / 20
+    if moved.sum() <= 20 * room:
+        for order in (range(19, 0, -1), range(19)):
+            for at in order:
+                over = max(0, moved[at] - room)
+                moved[at] -= over
+                moved[at + order.step] += over
+    return moved.tolist()
 
 
 def test_bandwidth_has_room_to_make(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from fabric import Hop, Program
 from fabric.machine.ending import Ending
@@ -25,6 +25,7 @@ from tests.deadlock.test_random import Network, networks
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import program, record
 from tests.fabric.trace.replay import Heard, replay
+from tests.profiles import examples, spread
 
 PROGRAMS = (
     "simplified_moe", "swiglu", "moe dynamic", "attention",
@@ -32,7 +33,7 @@ PROGRAMS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", spread(PROGRAMS, 3))
 def test_programs(name: str, tmp_path: Path) -> None:
     """Programs that complete and that deadlock, with channels of several cycles."""
     wired = program(name)
@@ -44,7 +45,7 @@ def test_programs(name: str, tmp_path: Path) -> None:
     _check(wired, tmp_path, source, depths, hops=hops, cycles=6)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@examples(quick=10, deep=12)
 @given(networks(merging=True))
 def test_random_networks(network: Network) -> None:
     """Random networks, some of which get stuck."""

@@ -75,7 +75,7 @@ def test_stalls(trace: Trace, printed: _Printed) -> None:
     """Units, roots, the path and its phases; each unit's cycles sum to those accounted for."""
     stalls = trace.stalls()
     path = stalls.critical_path
-    units, roots, through, over_time, verdict = printed.tables("stalls", "--rows", 100_000)
+    units, roots, through, over_time, *gains, verdict = printed.tables("stalls", "--rows", 100_000)
 
     shown = [each for each in _CAUSES if any(getattr(u, f"{each}_cycles") for u in stalls.units)]
     assert (
@@ -117,6 +117,20 @@ def test_stalls(trace: Trace, printed: _Printed) -> None:
         )
         == over_time[2:]
     )
+    assert [
+        _lines(
+            (
+                gain.name,
+                gain.cycles,
+                _share(stalls.cycles - gain.cycles, stalls.cycles),
+                "" if gain.half_cycles is None else gain.half_cycles,
+                "estimated" if gain.estimated else "exact",
+            )
+            for gain in stalls.gains or ()
+        )
+        for _ in gains
+    ] == [table[2:] for table in gains]
+    assert len(gains) == bool(stalls.gains)
     assert [stalls.verdict] == verdict
     assert ("" if trace.status == "completed" else f"Critical path, {path.note}") in through[0]
 

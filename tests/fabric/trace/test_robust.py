@@ -10,8 +10,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from fabric import ConfigurationError
@@ -21,6 +24,7 @@ from fabric.trace.analysis.stuck import analysed
 from fabric.trace.opened import Trace
 from fabric.trace.printing.deadlock import print_deadlock
 from tests.fabric.trace.recording import program, record
+from tests.profiles import examples, spread
 
 _ROOT = Path(__file__).parents[3]
 _ENDLESS = str(_ROOT / "tests" / "fabric" / "small_program.py")
@@ -33,7 +37,7 @@ def test_killed(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(_ROOT)}
     folder = tmp_path / "small-1" / "trace"
     with subprocess.Popen(command, env=environment) as run:
-        while not list(folder.glob("states-*.parquet")):
+        while not list(folder.glob("states-*.table")):
             assert run.poll() is None
             time.sleep(0.05)
         run.send_signal(signal.SIGKILL)
@@ -66,14 +70,14 @@ def test_not_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_damaged_segment(name: str, kept: int, tmp_path: Path) -> None:
     """A segment that is empty, cut off or overwritten is left out; the rest is read."""
     _, whole = record(program("simplified_moe"), tmp_path)
-    file = whole.folder / f"{name}.parquet"
+    file = whole.folder / f"{name}.table"
     content = file.read_bytes()
     damaged = [b"", content[: len(content) // 2], content[:4] + b"x" * (len(content) - 4)][kept]
     file.write_bytes(damaged)
 
     trace = Trace(whole.folder)
     (problem,) = trace.problems
-    assert problem.startswith(f"{name}.parquet is damaged, its rows are left out: ")
+    assert problem.startswith(f"{name}.table is damaged, its rows are left out: ")
     assert whole.unit_names() == trace.unit_names()
     tables = {"short-000001": "transfers", "long-000001": "transfers"}
     table = tables.get(name, "bursts")
@@ -87,11 +91,11 @@ def test_damaged_segment(name: str, kept: int, tmp_path: Path) -> None:
 def test_damaged_snapshot(name: str, tmp_path: Path) -> None:
     """Without the last states, what the operations say remains, and what the run said itself."""
     report, whole = record(program("pack_rows"), tmp_path)
-    (whole.folder / f"{name}-000001.parquet").write_bytes(b"PAR1")
+    (whole.folder / f"{name}-000001.table").write_bytes(b"PAR1")
 
     trace = Trace(whole.folder)
     (problem,) = trace.problems
-    assert problem.startswith(f"{name}-000001.parquet is damaged, it is left out: ")
+    assert problem.startswith(f"{name}-000001.table is damaged, it is left out: ")
     Accounts(trace)
     said = analysed(trace)
     assert said is not None
@@ -109,7 +113,7 @@ def test_killed_in_a_snapshot(tmp_path: Path) -> None:
     """A state of which not all was written is not mixed with the one before."""
     report, whole = record(program("pack_rows"), tmp_path)
     for name in ("pending", "waiting"):
-        (whole.folder / f"{name}-000002.parquet").write_bytes(b"of another moment")
+        (whole.folder / f"{name}-000002.table").write_bytes(b"of another moment")
 
     trace = Trace(whole.folder)
     said = analysed(trace)
@@ -121,7 +125,7 @@ def test_killed_in_a_snapshot(tmp_path: Path) -> None:
 def test_damaged_static_table(tmp_path: Path) -> None:
     """Without the units nothing can be told: the message names the file."""
     _, whole = record(program("simplified_moe"), tmp_path)
-    file = whole.folder / "units.parquet"
+    file = whole.folder / "units.table"
     file.write_bytes(b"")
 
     with pytest.raises(ConfigurationError) as refused:
@@ -134,7 +138,7 @@ def test_killed_in_a_segment(tmp_path: Path) -> None:
     """A segment of which not all was written is left out: no element without the one before."""
     _, whole = record(program("simplified_moe"), tmp_path)
     (whole.folder / "end.json").unlink()
-    (whole.folder / "short-000001.parquet").unlink()
+    (whole.folder / "short-000001.table").unlink()
 
     trace = Trace(whole.folder)
     assert ("killed", "segment 1 was not written whole, it is left out") == (
@@ -159,8 +163,8 @@ def test_killed_at_the_start(
         "long-000001",
         "states-000001",
     ):
-        (whole.folder / (name if "." in name else f"{name}.parquet")).unlink()
-    (whole.folder / f"{missing}.parquet.tmp").write_bytes(b"PAR1")
+        (whole.folder / (name if "." in name else f"{name}.table")).unlink()
+    (whole.folder / f"{missing}.table.tmp").write_bytes(b"PAR1")
     options = {
         "report": ["-o", str(tmp_path / "page.html")],
         "export": ["--csv", "-o", str(tmp_path / "run.csv")],
@@ -170,7 +174,7 @@ def test_killed_at_the_start(
     out, err = capsys.readouterr()
 
     when = "while it wrote its first tables"
-    what = f"{whole.folder}: {missing}.parquet is missing"
+    what = f"{whole.folder}: {missing}.table is missing"
     if missing == "meta.json":
         when, what = "before it began to write", f"{run}: the trace has no meta.json"
     assert (2, "", f"fabric: {what}: the run was killed {when}, there is nothing to show\n") == (
@@ -192,6 +196,78 @@ def test_damaged_end(cycles: object, tmp_path: Path) -> None:
     trace = Trace(Path(report.log_dir))
     assert trace.status == "killed"
     assert any("did not say how it ended" in each for each in trace.problems)
+
+
+FILES = ("trace/meta.json", "trace/end.json", "deadlock.json")
+OF_ALL_KINDS: tuple[object, ...] = (
+    None, True, -1, 0, 1 << 70, 1.5, float("nan"), float("inf"), "x", "\x1b[31m", [], {}, [1]
+)  # fmt: skip
+
+
+def _places(found: object) -> list[tuple[str, ...]]:
+    """Return where something stands in an object of JSON, by names."""
+    places: list[tuple[str, ...]] = [()]
+    if isinstance(found, dict):
+        places += [(name, *place) for name, its in found.items() for place in _places(its)]
+    return places
+
+
+def _with(found: Any, place: tuple[str, ...], value: object) -> Any:
+    if not place:
+        return value
+    return found | {place[0]: _with(found[place[0]], place[1:], value)}
+
+
+@pytest.fixture(scope="module")
+def stuck(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a run that is stuck; those who change it put it back."""
+    report, _ = record(program("pack_rows"), tmp_path_factory.mktemp("stuck"))
+    assert report.log_dir is not None
+    return Path(report.log_dir)
+
+
+def _every_command_says_something(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("summary", "stalls", "deadlock", "what-if", "show"):
+        options = ["--at", "3"] if command == "show" else []
+        status = main(["trace", command, str(run), *options])
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err, err
+        assert "\x1b" not in out + err
+        assert status in (0, 2, 3), (command, status, err)
+
+
+@examples(quick=12)
+@given(st.data())
+def test_damaged_json(stuck: Path, capsys: pytest.CaptureFixture[str], data: st.DataObject) -> None:
+    """Whatever stands in the files beside the tables: commands answer or refuse."""
+    file = stuck / data.draw(
+        st.sampled_from(["trace/meta.json", "trace/end.json", "deadlock.json"])
+    )
+    content = file.read_bytes()
+    found = json.loads(content)
+    damaged = _with(
+        found, data.draw(st.sampled_from(_places(found))), data.draw(st.sampled_from(OF_ALL_KINDS))
+    )
+    file.write_text(json.dumps(damaged), "utf-8")
+    try:
+        _every_command_says_something(stuck, capsys)
+    finally:
+        file.write_bytes(content)
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"a":' * 100_000, "9" * 10_000, "\udcff", ""])
+@pytest.mark.parametrize("name", spread(FILES, 1))
+def test_hostile_json(
+    stuck: Path, name: str, content: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Deep and long values, and what is no text, are none."""
+    file = stuck / name
+    before = file.read_bytes()
+    file.write_bytes(content.encode("utf-8", "surrogateescape"))
+    try:
+        _every_command_says_something(stuck, capsys)
+    finally:
+        file.write_bytes(before)
 
 
 @pytest.mark.parametrize("damage", [{"window": "x"}, {"window": [1]}, {"off_chip": None}])
@@ -216,7 +292,7 @@ def test_newer_schema(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as refused:
         Trace(whole.folder)
     assert refused.value.message == (
-        f"{whole.folder}: the trace has schema version 99: expected at most 3; "
+        f"{whole.folder}: the trace has schema version 99: expected at most 4; "
         "a newer step-fabric wrote it"
     )
 

@@ -68,7 +68,7 @@ class TestStamps:
         monkeypatch.setattr("fabric.retiming.rows._ROWS", 7)
         _, parts = record(program("simplified_moe"), tmp_path)
 
-        assert len(list(parts.folder.glob("short-*.parquet"))) > 5
+        assert len(list(parts.folder.glob("short-*.table"))) > 5
         for table in TABLES:
             assert whole.rows(f"FROM {table}") == parts.rows(f"FROM {table}")
 
@@ -77,7 +77,7 @@ class TestStamps:
         _, trace = record(program("simplified_moe"), tmp_path)
 
         for kind in ("short", "long", "operations"):
-            assert 1 == len(list(trace.folder.glob(f"{kind}-*.parquet"))), kind
+            assert 1 == len(list(trace.folder.glob(f"{kind}-*.table"))), kind
 
     def test_held(self, tmp_path: Path) -> None:
         """What was sent and not dequeued when the program stopped has a row without an end."""

@@ -16,11 +16,12 @@ from fabric.trace.analysis.stuck import analysed
 from fabric.trace.opened import Trace
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.recording import PROGRAMS, program, record
+from tests.profiles import spread
 
 _ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", spread(CASES, 10))
 def test_as_the_run_says(name: str, tmp_path: Path) -> None:
     """The report is the run's own; without what that wrote, it is the same but for the remedy."""
     report, trace = record(
@@ -54,7 +55,7 @@ def test_killed_with_a_loop(tmp_path: Path) -> None:
     command += ["--trace", "events", "--log-dir", str(tmp_path)]
     folder = tmp_path / "beside-1" / "trace"
     with subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(_ROOT)}) as run:
-        while not list(folder.glob("states-*.parquet")):
+        while not list(folder.glob("states-*.table")):
             assert run.poll() is None
             time.sleep(0.05)
         run.send_signal(signal.SIGKILL)

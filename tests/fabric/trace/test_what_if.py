@@ -109,7 +109,7 @@ class TestAgainstRuns:
         found = bursty.what_if(work={"unit_2": 0.5})
         faster = chain(("s0",) * 6 + ("c40",), ("r0", "c2", "s0"), ("r0", "c3"), elements=4)
         assert simulate(faster).cycles == found.cycles
-        assert ("unit_2 works 0.5 times as long, each time rounded to cycles",) == found.reasons
+        assert ("unit_2 works 0.5 times as long, rounded to cycles",) == found.reasons
 
     def test_a_pattern(self, bursty: Trace) -> None:
         """Later options come over earlier ones."""
@@ -157,7 +157,7 @@ class TestRefused:
     def test_damaged(self, tmp_path: Path, table: str, *, damaged: bool) -> None:
         """A segment that is damaged, or is not there, is missed."""
         folder = record(program("attention"), tmp_path)[1].folder
-        segments = list(folder.glob(f"{table}-*.parquet"))
+        segments = list(folder.glob(f"{table}-*.table"))
         assert segments
         for each in segments:
             if damaged:
@@ -276,6 +276,6 @@ Exact: a run would end so.
 ESTIMATED = """\
 Estimated: a run may not take as long, since
   the HBM serves bursts as they come
-  map_1 works 2 times as long, each time rounded to cycles
+  map_1 works 2 times as long, rounded to cycles
 Waits for the HBM are as long here as they were in the run.
 """

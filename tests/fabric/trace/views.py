@@ -113,7 +113,7 @@ def _text(folder: Path, _told: Told) -> Seen | None:
 
 def _summary(folder: Path, told: Told) -> Seen:
     text = told("trace", "summary", folder)
-    found = re.search(r"^(\w+)\b.* in \w+ mode, ([\d,]+) cycles$", text, re.MULTILINE)
+    found = re.search(r"^(\w+)\b.* in \w+ mode, ([\d,]+) cycles?$", text, re.MULTILINE)
     moved = re.search(r"^bytes of the HBM +([\d,]+)$", text, re.MULTILINE)
     assert found is not None
     assert moved is not None
@@ -123,7 +123,7 @@ def _summary(folder: Path, told: Told) -> Seen:
 def _stalls(folder: Path, told: Told) -> Seen:
     text = told("trace", "stalls", folder, "--rows", 10_000)
     head, _, rest = text.partition("\n")
-    found = re.search(r"each row sums to ([\d,]+) cycles", head)
+    found = re.search(r"each row sums to ([\d,]+) cycles?", head)
     assert found is not None
     columns = {
         row["unit"]: _kept(
@@ -316,7 +316,7 @@ def _perfetto(folder: Path, told: Told) -> Seen:
         elif event.type == TrackEvent.TYPE_COUNTER:
             held[name] = event.counter_value
     status, _, cycles = ran[0].partition(", ")
-    assert not ran[0] or cycles == f"{ran[1]:,} cycles"
+    assert not ran[0] or cycles == f"{ran[1]:,} cycle{'s' * (ran[1] != 1)}"
     units = [t.name.partition(" (")[0] for uuid, t in tracks.items() if group[uuid] == "units"]
     columns = {unit: dict(+spent[unit]) for unit in units}
     for unit, spent_on in columns.items():

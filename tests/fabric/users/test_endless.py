@@ -15,6 +15,7 @@ from fabric import Program, simulate
 from tests.fabric.scripted import Charge, Relay, Ticks
 from tests.fabric.users import endless
 from tests.fabric.users.endless import LIVELOCKS, SILENT, STUBBORN, build
+from tests.profiles import spread
 from tests.schedules import SCHEDULES, schedule
 
 _RUN = """
@@ -26,7 +27,7 @@ sys.exit(main(["run", *sys.argv[1:]]))
 """
 
 
-@pytest.mark.parametrize("kind", [*SILENT, *STUBBORN])
+@pytest.mark.parametrize("kind", spread([*SILENT, *STUBBORN], 3))
 def test_told_and_interrupted(kind: str, tmp_path: Path) -> None:
     """Who, in which line, on stderr and nowhere else; Ctrl-C ends it, without a traceback."""
     program = endless.__file__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +11,14 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from fabric import Ports, Program
+from fabric.runs.verification import Verification
+from fabric.runs.verify import verify
+from fabric.wiring.elaborate import elaborate
+from operators import Add, LinearOffChipLoad, LinearOffChipStore, Map, Matmul, Tensor
 from tests.bases import Sink
 from tests.fabric.scripted import Ticks
 
-__all__ = ["Array", "Keep", "random_numbers", "storing"]
+__all__ = ["Array", "Keep", "judged", "multiplying", "random_numbers", "storing"]
 
 Array = NDArray[Any]
 
@@ -37,6 +41,25 @@ def storing(*, mode: str = "functional", **arrays: Any) -> Program:
     with Program("keep", mode=mode) as program:
         Keep(arrays)(Ticks(1)())
     return program
+
+
+def multiplying(dtype: str) -> Program:
+    """Return a program that stores ``y``, a product of matrices, and expects nothing yet.
+
+    A load, a product and a sum: three roundings lie on the way of a float.
+    """
+    with Program("product", mode="functional") as program:
+        x = LinearOffChipLoad(Tensor((64, 64), dtype=dtype), tile=(64, 64))()
+        y = Map(Add())(Map(Matmul())(x, x), x)
+        LinearOffChipStore("y")(y)
+    return program
+
+
+def judged(program: Program, stored: Mapping[str, Any]) -> Verification:
+    """Return what becomes of a program that has stored this."""
+    verification = verify(elaborate(program), stored, {}, exact=False)
+    assert verification is not None
+    return verification
 
 
 def random_numbers(

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import fabric.runs.verify
-from fabric import FabricError, ProgramError, dtype_named
+from fabric import FabricError, Program, ProgramError, dtype_named
 from fabric.runs.verification import Mismatch, OutputVerification
-from fabric.runs.verify import default_tolerance, verify
-from tests.fabric.verification.storing import Array, storing
+from operators import LinearOffChipLoad, LinearOffChipStore, Map, Mul, Tensor
+from tests.fabric.verification.storing import Array, judged, storing
 
 FLOATS = ("float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2")
 
@@ -30,9 +30,7 @@ def compared(found: Any, wanted: Any, **tolerance: Any) -> OutputVerification:
     """Return what becomes of one output."""
     expecting = storing()
     expecting.expect(y=lambda: wanted, **tolerance)
-    verification = verify(expecting, {"y": found})
-    assert verification is not None
-    (output,) = verification.outputs
+    (output,) = judged(expecting, {"y": found}).outputs
     return output
 
 
@@ -92,25 +90,38 @@ def test_a_product_in_the_type_passes(name: str, seed: int, inner: int) -> None:
 
 
 @pytest.mark.parametrize("name", FLOATS)
-def test_the_tolerance_is_that_of_the_typical_number(name: str) -> None:
-    """However large a few elements are, and however many are 0: it is not theirs."""
+def test_the_scale_is_that_of_the_row(name: str) -> None:
+    """However large another row is, and however many are 0, a row is judged by its own numbers."""
     dtype = dtype_named(name)
-    unit = float(finfo(dtype).eps)
-    plain = np.ones(1001)
-    with_large, with_zeros, with_infinity = plain.copy(), np.zeros(10_000), plain.copy()
-    with_large[:400] = 1e30
-    with_zeros[:9] = 1
-    with_infinity[0] = np.inf
-    tolerance = default_tolerance(dtype, plain)
-    assert tolerance[0] <= 32 * unit
-    assert tolerance[1] < 257 * unit
-    assert sum(tolerance) < 2  # or a wrong sign would pass
-    for wanted in (with_large, with_zeros, with_infinity):
-        assert tolerance == default_tolerance(dtype, wanted)
-    assert default_tolerance(dtype, np.zeros(3)) == (
-        tolerance[0],
-        float(finfo(dtype).smallest_subnormal),
-    )
+    for factor in (1.0, 100.0, 1e-2):
+        wanted = np.ones((32, 64))
+        wanted[0] *= factor
+        wanted[8:] = 0
+        for row, error in ((0, 0.7 * factor), (1, 0.7)):
+            found = wanted.copy()
+            assert compared(found.astype(dtype), wanted).agrees
+            found[row] += error * (-1) ** np.arange(64)
+            assert not compared(found.astype(dtype), wanted).agrees
+
+
+def test_bounds_follow_from_the_roundings() -> None:
+    """Twice as many roundings, each independent of the others: bounds grow by the root of 2."""
+    x = np.ones((8, 64))
+    for name in FLOATS:
+        found = []
+        for copies in (1, 2, 4):
+            with Program("scaled", mode="functional") as program:
+                tiles = LinearOffChipLoad(Tensor(x.shape, x, dtype=name), tile=(8, 64))()
+                for _ in range(copies - 1):
+                    tiles = Map(Mul())(tiles, tiles)
+                LinearOffChipStore("y")(tiles)
+            program.expect(y=lambda: x)
+            (output,) = judged(program, {"y": x.astype(dtype_named(name))}).outputs
+            assert (copies, True) == (output.roundings, output.agrees)
+            assert output.bounds is not None
+            found.append(output.bounds.element)
+        unit = max(float(finfo(dtype_named(name)).eps), 2.0**-19)  # float32 sums are long
+        assert found == [3.5 * min(unit * copies**0.5, 0.5) for copies in (1, 2, 4)]
 
 
 @pytest.mark.parametrize("name", ["int8", "int32", "uint64", "bool"])
@@ -283,7 +294,7 @@ class TestRefused:
         program = storing()
         program.expect(y=lambda: 1)
         with pytest.raises(FabricError) as caught:
-            verify(program, {"x": np.zeros(1)})
+            judged(program, {"x": np.zeros(1)})
         assert caught.value.message == "program 'keep' expects an output 'y', but stores x"
         assert (caught.value.file, caught.value.line) == program.expected["y"].place
 
@@ -294,7 +305,7 @@ def test_tolerances_of_several_calls() -> None:
     program.expect(a=lambda: 1.0, b=lambda: 1.0, atol=0.5)
     program.expect(c=lambda: 1.0, rtol=0, atol=0)
     program.expect(d=lambda: math.nan, equal_nan=True)
-    verification = verify(
+    verification = judged(
         program,
         {"a": np.array(1.4), "b": np.array(0.4), "c": np.array(1.1), "d": np.array(math.nan)},
     )

@@ -52,7 +52,8 @@ class TestWrong:
             "keep",
             "completed, the result is wrong in functional mode",
             "output 'a': 1 of 2 elements wrong, largest error inf, relative inf: expected at most "
-            "8.53e-14 + 7.11e-15 * |wanted| (float64)",
+            "1.24e-14 of the row's root mean square and of |wanted| (float64, 1 rounding of "
+            "3.55e-15)",
             "  [1] is nan: expected 2",
             "output 'b': 8 of 8 elements wrong, largest error 7, relative 5: expected equal "
             "numbers (int64)",
@@ -82,6 +83,7 @@ class TestWrong:
         found = wrong().as_json()["verification"]
         outputs = found.pop("outputs")
         places = found.pop("places")
+        assert [] == found.pop("streams")
         assert found == {
             "not_verified": None,
             "elements": 13,
@@ -89,7 +91,7 @@ class TestWrong:
             "worst": {"absolute_error": math.inf, "relative_error": math.inf},
             "unexpected": (),
         }
-        assert places[1] == {"output": "b", "index": (0,), "found": 0, "wanted": 7}
+        assert places[1] == {"output": "b", "index": (0,), "found": 0, "wanted": 7, "tile": None}
         assert 6 == len(places)
         assert [("a", 1), ("b", 8), ("c", 0)] == [(o["output"], o["mismatched"]) for o in outputs]
 
@@ -127,13 +129,12 @@ class TestWrong:
         found = json.loads(out)
         assert (1, "completed", False) == (status, found["status"], found["verified"])
         assert err.splitlines() == [
-            "fabric: output 'total': 1 of 1 elements wrong, largest error 1, relative 0.25: "
+            "fabric: output 'total': 1 of 1 element wrong, largest error 1, relative 0.25: "
             "expected equal numbers (int64)",
             "fabric:   [] is 3: expected 4",
         ]
-        assert [{"output": "total", "index": [], "found": 3, "wanted": 4}] == (
-            found["verification"]["places"]
-        )
+        place = {"output": "total", "index": [], "found": 3, "wanted": 4, "tile": None}
+        assert [place] == found["verification"]["places"]
         assert [] == found["warnings"]
 
 
@@ -195,6 +196,7 @@ class TestNotVerified:
             "mismatched": 0,
             "worst": {"absolute_error": 0.0, "relative_error": None},
             "places": [],
+            "streams": [],
             "outputs": [],
             "unexpected": ("y",),
         }
@@ -210,6 +212,7 @@ class TestNotVerified:
             "mismatched": None,
             "worst": None,
             "places": None,
+            "streams": None,
             "outputs": None,
             "unexpected": None,
         } == report.as_json()["verification"]

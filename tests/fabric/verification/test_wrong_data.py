@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-import fabric.runs.simulation
-from fabric import Hardware, Program, VerificationError, dtype_named, simulate
+from fabric import Hardware, VerificationError, dtype_name, dtype_named, simulate
 from fabric.hardware.description import TileDescription
 from fabric.loading.program_file import load_program
-from fabric.runs.verification import Verification
-from fabric.runs.verify import verify
-from tests.fabric.verification.storing import Array, random_numbers, storing
+from tests.fabric.verification.storing import Array, judged, multiplying, random_numbers, storing
 from tests.fabric.verification.wrong_data import (
     FAULTS,
     NEEDS_FLOATS,
     NEEDS_NUMBERS,
     NEEDS_SIGNS,
 )
+from tests.profiles import spread
 from tests.programs.loading import PROGRAMS, program
 
 FLOATS = ("float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2")
@@ -37,14 +35,34 @@ CASES = [
 ]
 
 
-def judged(found: Array, wanted: Array, dtype: np.dtype[Any]) -> bool | None:
+def verified(found: Array, wanted: Array, dtype: np.dtype[Any]) -> bool | None:
     """Whether ``found``, rounded to ``dtype``, is what a program wants that wants ``wanted``."""
-    expecting = storing()
+    expecting = multiplying(dtype_name(dtype))
     expecting.expect(y=lambda: wanted)
     with np.errstate(all="ignore"):
-        verification = verify(expecting, {"y": found.astype(dtype)})
-    assert verification is not None
-    return verification.verified
+        return judged(expecting, {"y": found.astype(dtype)}).verified
+
+
+BELOW_ITS_ROUNDING = {
+    "a_bias_of_2_percent": FLOATS[3:],
+    "a_bias_of_5_percent": FLOATS[3:],
+    "a_bias_of_5_percent_in_a_row": FLOATS[3:],
+    "scaled_by_1_02": FLOATS[3:],
+    "scaled_by_1_1": FLOATS[3:],
+    "one_row_scaled": FLOATS[3:],
+    "noise_of_10_percent": FLOATS[3:],
+    "rounded_to_8_bits": FLOATS[3:],
+    "one_element_off_by_half": FLOATS[3:],
+    "a_bias_of_a_half_in_a_row": FLOATS[4:],
+    "one_summand_of_sixteen_lost": FLOATS[4:],
+    "one_summand_of_sixteen_twice": FLOATS[4:],
+    "one_column_of_zeros": FLOATS[4:],
+    "one_element_zero": FLOATS[4:],
+}
+"""What is not refused behind three roundings, since these alone can do as much. A unit is 12.5 %
+of a number in float8_e4m3 and 25 % in float8_e5m2: the errors of a row may come to 27 % and 54 % of
+its scale, those of all to 13 % and 26 %, and that of an element to 76 % and 152 % of the scale and
+as much of the number. Everything is refused in float32, float16 and bfloat16."""
 
 
 @pytest.mark.parametrize(("name", "dtype"), CASES)
@@ -53,9 +71,24 @@ def test_wrong_data_are_refused(name: str, dtype: str) -> None:
     kind = dtype_named(dtype)
     for seed in range(5):
         wanted, found = FAULTS[name](random_numbers(np.random.default_rng(seed), kind))
-        assert judged(found, wanted, kind) is False
+        if dtype not in BELOW_ITS_ROUNDING.get(name, ()):
+            assert verified(found, wanted, kind) is False
         if np.isfinite(wanted).all():
-            assert judged(wanted, wanted, kind) is True
+            assert verified(wanted, wanted, kind) is True
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [(name, kind) for name, kinds in BELOW_ITS_ROUNDING.items() for kind in kinds],
+)
+def test_what_is_below_the_rounding_is_known(name: str, dtype: str) -> None:
+    """What is listed passes at least once in five: the list has nothing that would be refused."""
+    kind = dtype_named(dtype)
+    passed = []
+    for seed in range(5):
+        wanted, found = FAULTS[name](random_numbers(np.random.default_rng(seed), kind))
+        passed.append(verified(found, wanted, kind))
+    assert any(passed)
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -110,7 +143,7 @@ largest, and become NaN. These runs are wrong, and have to be called so.
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", spread(SHIPPED, 6))
 def test_shipped_programs_are_verified_in_every_type(name: str, dtype: str) -> None:
     """With the defaults, whatever element type the hardware has."""
     hardware = Hardware(tile=TileDescription(dtype=dtype))  # type: ignore[arg-type]
@@ -134,22 +167,15 @@ def _largest_row(y: Array) -> int:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_shipped_programs_tell_wrong_from_right(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shipped_programs_tell_wrong_from_right(name: str) -> None:
     """Each is verified with the defaults, and is not where any of its outputs should differ."""
-    kept: dict[str, Any] = {}
-
-    def keep(wired: Program, stored: Mapping[str, Any]) -> Verification | None:
-        kept.update(stored)
-        return verify(wired, stored)
-
-    monkeypatch.setattr(fabric.runs.simulation, "verify", keep)
     wired = program(name, **SHIPPED[name])
-    assert simulate(wired, mode="functional").verified is True
+    report = simulate(wired, mode="functional")
+    assert report.verified is True
     right = {output: np.asarray(each.compute()) for output, each in wired.expected.items()}
     for spoil in SPOILT.values():
         for output, each in list(wired.expected.items()):
             spoilt = spoil(right[output].astype(np.float64))
             wired.expected[output] = each._replace(compute=partial(np.asarray, spoilt))
-        found = verify(wired, kept)
-        assert found is not None
+        found = judged(wired, dict(report.outputs))
         assert [False] * len(right) == [each.agrees for each in found.outputs]

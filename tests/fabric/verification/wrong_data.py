@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import ml_dtypes
 import numpy as np
 
 from tests.fabric.verification.storing import Array
@@ -179,6 +180,233 @@ def one_element_of_many(draw: Draw) -> tuple[Array, Array]:
     return wanted, found
 
 
+def _scale(wanted: Array) -> Array:
+    """Return the root mean square of each row."""
+    result: Array = np.sqrt(np.square(wanted).mean(axis=1, keepdims=True))
+    return result
+
+
+def the_other_sign(draw: Draw) -> tuple[Array, Array]:
+    """Everything has the wrong sign."""
+    wanted = draw((ROWS, COLS))
+    return wanted, -wanted
+
+
+def zeros(draw: Draw) -> tuple[Array, Array]:
+    """Nothing was written."""
+    wanted = draw((ROWS, COLS))
+    return wanted, 0 * wanted
+
+
+def one_added(draw: Draw) -> tuple[Array, Array]:
+    """One is added to everything."""
+    wanted = draw((ROWS, COLS))
+    return wanted, wanted + 1
+
+
+def all_rows_but_a_hundredfold_one_of_zeros(draw: Draw) -> tuple[Array, Array]:
+    """63 of 64 rows were never written; the one that was is 100 times as large."""
+    wanted = draw((ROWS, COLS))
+    wanted[0] *= 10
+    found = np.zeros_like(wanted)
+    found[0] = wanted[0]
+    return wanted, found
+
+
+def a_small_row_of_zeros(draw: Draw) -> tuple[Array, Array]:
+    """A row a tenth as large as the others was never written."""
+    wanted = draw((ROWS, COLS))
+    wanted[17] = np.round(wanted[17] * 4) / 10 + 0.2
+    found = wanted.copy()
+    found[17] = 0
+    return wanted, found
+
+
+def a_bias_of_5_percent(draw: Draw) -> tuple[Array, Array]:
+    """A bias of a twentieth of each row's scale."""
+    wanted = draw((ROWS, COLS))
+    return wanted, wanted + 0.05 * _scale(wanted)
+
+
+def a_bias_of_2_percent(draw: Draw) -> tuple[Array, Array]:
+    """A bias of a fiftieth of each row's scale."""
+    wanted = draw((ROWS, COLS))
+    return wanted, wanted + 0.02 * _scale(wanted)
+
+
+def a_bias_of_5_percent_in_a_row(draw: Draw) -> tuple[Array, Array]:
+    """The same as 5 percent, in one row."""
+    wanted, found = _matrix(draw)
+    found[17] += 0.05 * _scale(wanted)[17]
+    return wanted, found
+
+
+def a_bias_of_a_half_in_a_row(draw: Draw) -> tuple[Array, Array]:
+    """A bias of half of its scale in one row."""
+    wanted, found = _matrix(draw)
+    found[17] += 0.5 * _scale(wanted)[17]
+    return wanted, found
+
+
+def one_summand_of_sixteen_lost(draw: Draw) -> tuple[Array, Array]:
+    """A sum of sixteen terms lacks one."""
+    terms = draw((16, ROWS, COLS))
+    return terms.sum(axis=0), terms[1:].sum(axis=0)
+
+
+def one_summand_of_sixteen_twice(draw: Draw) -> tuple[Array, Array]:
+    """A sum of sixteen terms has one twice."""
+    terms = draw((16, ROWS, COLS))
+    return terms.sum(axis=0), terms.sum(axis=0) + terms[3]
+
+
+def two_rows_exchanged(draw: Draw) -> tuple[Array, Array]:
+    """Two rows stand in each other's place."""
+    wanted, found = _matrix(draw)
+    found[[17, 18]] = wanted[[18, 17]]
+    return wanted, found
+
+
+def two_columns_exchanged(draw: Draw) -> tuple[Array, Array]:
+    """Two columns stand in each other's place."""
+    wanted, found = _matrix(draw)
+    found[:, [3, 4]] = wanted[:, [4, 3]]
+    return wanted, found
+
+
+def one_experts_weight_lost(draw: Draw) -> tuple[Array, Array]:
+    """The tokens of one expert of eight are not weighted."""
+    wanted = draw((ROWS, COLS))
+    wanted = wanted * np.linspace(0.3, 0.7, 8).repeat(8)[:, np.newaxis]
+    found = wanted.copy()
+    found[8:16] /= np.linspace(0.3, 0.7, 8)[1]
+    return wanted, found
+
+
+def one_column_off(draw: Draw) -> tuple[Array, Array]:
+    """One column stands one row too low."""
+    wanted, found = _matrix(draw)
+    found[:, 9] = np.roll(wanted[:, 9], 1)
+    return wanted, found
+
+
+def one_column_of_zeros(draw: Draw) -> tuple[Array, Array]:
+    """One column was never written."""
+    wanted, found = _matrix(draw)
+    found[:, 9] = 0
+    return wanted, found
+
+
+def transposed(draw: Draw) -> tuple[Array, Array]:
+    """Rows stand where columns belong."""
+    wanted = draw((ROWS, COLS))
+    return wanted, wanted.T.copy()
+
+
+def stale_row(draw: Draw) -> tuple[Array, Array]:
+    """A row has the data of the one before it."""
+    wanted, found = _matrix(draw)
+    found[18] = found[17]
+    return wanted, found
+
+
+def last_tile_of_zeros(draw: Draw) -> tuple[Array, Array]:
+    """The last tile was never written."""
+    wanted, found = _matrix(draw)
+    found[-TILE:, -TILE:] = 0
+    return wanted, found
+
+
+def rows_reversed(draw: Draw) -> tuple[Array, Array]:
+    """The last row comes first."""
+    wanted = draw((ROWS, COLS))
+    return wanted, wanted[::-1].copy()
+
+
+def two_tiles_exchanged(draw: Draw) -> tuple[Array, Array]:
+    """Two tiles stand in each other's place."""
+    wanted, found = _matrix(draw)
+    found[:TILE, :TILE], found[-TILE:, :TILE] = wanted[-TILE:, :TILE], wanted[:TILE, :TILE]
+    return wanted, found
+
+
+def absolute_values(draw: Draw) -> tuple[Array, Array]:
+    """A sign is lost wherever there is one."""
+    wanted = draw((ROWS, COLS))
+    return wanted, np.abs(wanted)
+
+
+def clipped(draw: Draw) -> tuple[Array, Array]:
+    """What is above 1 is 1."""
+    wanted = draw((ROWS, COLS))
+    return wanted, np.minimum(wanted, 1)
+
+
+def without_its_mean(draw: Draw) -> tuple[Array, Array]:
+    """Half of the scale is taken from each row."""
+    wanted = draw((ROWS, COLS))
+    return wanted, wanted - 0.5 * _scale(wanted)
+
+
+def scaled_by_1_02(draw: Draw) -> tuple[Array, Array]:
+    """Everything is a fiftieth too large."""
+    wanted = draw((ROWS, COLS))
+    return wanted, 1.02 * wanted
+
+
+def scaled_by_1_1(draw: Draw) -> tuple[Array, Array]:
+    """Everything is a tenth too large."""
+    wanted = draw((ROWS, COLS))
+    return wanted, 1.1 * wanted
+
+
+def one_row_scaled(draw: Draw) -> tuple[Array, Array]:
+    """A row is a fifth too large."""
+    wanted, found = _matrix(draw)
+    found[17] *= 1.2
+    return wanted, found
+
+
+def summed_up(draw: Draw) -> tuple[Array, Array]:
+    """A sum goes on where it should begin anew."""
+    wanted = draw((ROWS, COLS))
+    return wanted, np.cumsum(wanted, axis=0)
+
+
+def noise_of_10_percent(draw: Draw) -> tuple[Array, Array]:
+    """Every number is off by a tenth of the scale, to either side."""
+    wanted, found = _matrix(draw)
+    found += 0.1 * _scale(wanted) * np.where(np.indices(wanted.shape).sum(axis=0) % 2, 1, -1)
+    return wanted, found
+
+
+def rounded_to_8_bits(draw: Draw) -> tuple[Array, Array]:
+    """Everything went through a type of 8 bits."""
+    wanted = draw((ROWS, COLS))
+    return wanted, wanted.astype(ml_dtypes.float8_e4m3fn).astype(np.float64)
+
+
+def one_element_zero(draw: Draw) -> tuple[Array, Array]:
+    """The largest number was never written."""
+    wanted, found = _matrix(draw)
+    found.flat[np.abs(wanted).argmax()] = 0
+    return wanted, found
+
+
+def one_element_of_the_other_sign(draw: Draw) -> tuple[Array, Array]:
+    """The largest number has the wrong sign."""
+    wanted, found = _matrix(draw)
+    found.flat[np.abs(wanted).argmax()] *= -1
+    return wanted, found
+
+
+def one_element_off_by_half(draw: Draw) -> tuple[Array, Array]:
+    """One number is off by half of its row's scale."""
+    wanted, found = _matrix(draw)
+    found[40, 2] += 0.5 * _scale(wanted)[40, 0]
+    return wanted, found
+
+
 FAULTS: dict[str, Fault] = {
     fault.__name__: fault
     for fault in (
@@ -204,6 +432,39 @@ FAULTS: dict[str, Fault] = {
         a_nan_for_a_nan,
         one_row_too_few,
         one_element_of_many,
+        the_other_sign,
+        zeros,
+        one_added,
+        all_rows_but_a_hundredfold_one_of_zeros,
+        a_small_row_of_zeros,
+        a_bias_of_5_percent,
+        a_bias_of_2_percent,
+        a_bias_of_5_percent_in_a_row,
+        a_bias_of_a_half_in_a_row,
+        one_summand_of_sixteen_lost,
+        one_summand_of_sixteen_twice,
+        two_rows_exchanged,
+        two_columns_exchanged,
+        one_experts_weight_lost,
+        one_column_off,
+        one_column_of_zeros,
+        transposed,
+        stale_row,
+        last_tile_of_zeros,
+        rows_reversed,
+        two_tiles_exchanged,
+        absolute_values,
+        clipped,
+        without_its_mean,
+        scaled_by_1_02,
+        scaled_by_1_1,
+        one_row_scaled,
+        summed_up,
+        noise_of_10_percent,
+        rounded_to_8_bits,
+        one_element_zero,
+        one_element_of_the_other_sign,
+        one_element_off_by_half,
     )
 }
 
@@ -213,10 +474,29 @@ NEEDS_FLOATS = {
     "the_other_infinity",
     "a_nan",
     "a_nan_for_a_nan",
+    "a_small_row_of_zeros",
+    "a_bias_of_5_percent",
+    "a_bias_of_2_percent",
+    "a_bias_of_5_percent_in_a_row",
+    "a_bias_of_a_half_in_a_row",
+    "one_experts_weight_lost",
+    "scaled_by_1_02",
+    "scaled_by_1_1",
+    "one_row_scaled",
+    "rounded_to_8_bits",
+    "one_element_off_by_half",
+    "without_its_mean",
+    "noise_of_10_percent",
 }
 """Integers have no such numbers."""
 
-NEEDS_SIGNS = {"signs_beside_a_large_element", "signs_of_every_tenth"}
+NEEDS_SIGNS = {
+    "signs_beside_a_large_element",
+    "signs_of_every_tenth",
+    "the_other_sign",
+    "absolute_values",
+    "one_element_of_the_other_sign",
+}
 """Unsigned types and booleans have none."""
 
 NEEDS_NUMBERS = {
@@ -226,5 +506,11 @@ NEEDS_NUMBERS = {
     "twice_as_large",
     "one_product_of_two_missing",
     "one_element_of_many",
+    "all_rows_but_a_hundredfold_one_of_zeros",
+    "one_added",
+    "one_summand_of_sixteen_lost",
+    "one_summand_of_sixteen_twice",
+    "clipped",
+    "summed_up",
 }
 """Booleans cannot be added."""

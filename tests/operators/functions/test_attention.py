@@ -108,7 +108,7 @@ class TestBookkeeping:
 
     def test_more_rows_than_there_is_room(self) -> None:
         """Nothing is cut off."""
-        message = r"^PadRows makes 3 rows of 4x2 float32: expected at least as many$"
+        message = r"^PadRows\(3\) is given 4x2 float32: expected no more rows$"
 
         with pytest.raises(ShapeError, match=message):
             PadRows(3).infer(TileType(4, 2, FLOAT))

@@ -6,11 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from operators.kernels.attention_mask import Heads, Mask, Part, Visits, causal, visits
+from tests.profiles import examples
 
 SIZES = st.integers(1, 3)
 LOWEST = float(np.finfo(np.float32).min)
@@ -77,7 +78,7 @@ def _mask(array: NDArray[np.generic]) -> Mask:
     return Mask((batch, heads, rows, keys), lambda: array, array.dtype)
 
 
-@settings(max_examples=200)
+@examples(quick=50, deep=200)
 @given(tilings(), st.data())
 def test_is_the_mask(tiling: tuple[Heads, tuple[Part, ...]], data: st.DataObject) -> None:
     """Tiles, masks and what is left out together say what the mask says; nothing else is read."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Program, simulate
 from operators import LinearOffChipLoad, LinearOffChipStore
 from operators.streams.dimensions import redimensioned
+from tests.profiles import examples
 
 
 @st.composite
@@ -30,7 +31,7 @@ def _grouped(draw: st.DrawFn, factors: list[int]) -> tuple[int, ...]:
     return tuple(found)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(quick=25, deep=100)
 @given(_shapes())
 def test_elements_and_shape(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     """Every element is there, in order, under the shape that was asked for."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Layout, Program, Report, simulate
@@ -22,6 +22,7 @@ from operators.kernels.schedule import Order, Schedule
 from operators.kernels.storing import Store
 from operators.kernels.tensors import Computed, Stored, View
 from operators.kernels.wiring import wire
+from tests.profiles import examples
 
 FLOAT32 = np.dtype(np.float32)
 ORDERS: tuple[Order, ...] = ("row", "weight", "output")
@@ -49,7 +50,7 @@ def program_of(*kernels: Kernel, schedule: Schedule, expected: np.ndarray | None
     with Program("linear") as program:
         wire(program, model)
     if expected is not None:
-        program.expect(y=lambda: expected.reshape(-1, expected.shape[-1]))
+        program.expect(y=lambda: expected)
     return program
 
 
@@ -71,7 +72,7 @@ def checked(program: Program) -> Report:
     st.sampled_from([2, 3, 8]),
     st.sampled_from([1, 1, 2, 5]),
 )
-@settings(deadline=None, max_examples=100)
+@examples(quick=25, deep=100)
 def test_bytes_and_operations(
     lead: list[int],
     inner: int,
@@ -136,7 +137,7 @@ def test_columns_are_summed_as_they_come(order: Order) -> None:
 
 
 @given(st.lists(st.integers(1, 3), max_size=2), SIZES, SIZES, SIZES, st.sampled_from(ORDERS))
-@settings(deadline=None, max_examples=40)
+@examples(quick=10, deep=40)
 def test_batches(batches: list[int], rows: int, inner: int, cols: int, order: Order) -> None:
     """A product batch by batch, of an operand that is stored and one that is computed."""
     schedule = Schedule(tile_rows=3, tile_cols=4, tile_inner=2, order=order)
@@ -161,7 +162,7 @@ def test_batches(batches: list[int], rows: int, inner: int, cols: int, order: Or
 
 
 @given(st.lists(st.integers(1, 6), max_size=2), SIZES, st.sampled_from([1, 2, 4]))
-@settings(deadline=None, max_examples=30)
+@examples(quick=10, deep=30)
 def test_tables(shape: list[int], cols: int, rows: int) -> None:
     """Each row of a table is read as often as its number comes."""
     table = numbers(9, cols)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -13,6 +13,7 @@ from fabric import Layout
 from operators.kernels.concatenate import Concatenated
 from operators.kernels.parts import parts_of
 from operators.kernels.tensors import Computed, View
+from tests.profiles import examples
 
 FLOAT = np.dtype(np.float32)
 SIZES = st.integers(1, 3)
@@ -52,7 +53,7 @@ def _views(draw: st.DrawFn, view: View) -> View:
     return view
 
 
-@settings(max_examples=200)
+@examples(quick=50, deep=200)
 @given(st.data())
 def test_parts(data: st.DataObject) -> None:
     """What the views show of the parts, one behind the other, is what they show of the whole."""

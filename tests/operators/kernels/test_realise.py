@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
@@ -20,6 +20,7 @@ from operators.kernels.realise import realised
 from operators.kernels.schedule import Schedule
 from operators.kernels.storing import Store
 from operators.kernels.tensors import Computed, Stored, View
+from tests.profiles import examples
 
 FLOAT = np.dtype(np.float32)
 SHAPE = (8, 12)
@@ -93,7 +94,7 @@ def models(draw: st.DrawFn) -> tuple[Model, dict[str, np.ndarray]]:
     for name, (view, _) in unread.items():
         layout = view.layout
         assert layout is not None
-        model.kernels.append(Store(f"out_{name}", Operand(view, layout)))
+        model.kernels.append(Store(f"out_{name}", Operand(view, layout), view.shape))
     return model, {f"out_{name}": numbers for name, (_, numbers) in unread.items()}
 
 
@@ -117,8 +118,7 @@ def run(
     """A run of the model under a schedule, that has computed what was expected."""
     program = realised("model", model, schedule)
     for name, numbers in expected.items():
-        rows = numbers.reshape(-1, numbers.shape[-1])
-        outputs: dict[str, Any] = {name: partial(np.copy, rows)}
+        outputs: dict[str, Any] = {name: partial(np.copy, numbers)}
         program.expect(**outputs)
     report = simulate(program, mode=mode)
     assert report.status == "completed", report.failure or report.explained
@@ -128,7 +128,7 @@ def run(
 
 
 @given(models(), st.integers(0, 2_500))
-@settings(max_examples=40)
+@examples(quick=10, deep=40)
 def test_fused_and_spilled_models_compute_the_same(
     given_: tuple[Model, dict[str, np.ndarray]], budget: int
 ) -> None:
@@ -146,7 +146,7 @@ def test_fused_and_spilled_models_compute_the_same(
 
 
 @given(models(), st.integers(0, 2_500))
-@settings(max_examples=40)
+@examples(quick=10, deep=40)
 def test_what_is_said_of_spilling_is_what_it_costs(
     given_: tuple[Model, dict[str, np.ndarray]], budget: int
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Layout, Program, ShapeError, simulate
@@ -14,6 +14,7 @@ from operators.streams.dimensions import redimensioned
 from tests.fabric.layouts.layouts import tensor
 from tests.operators.test_convert import orders, tiles
 from tests.operators.test_through_memory import rows_of, source
+from tests.profiles import examples
 
 SHAPE = (3, 4, 2, 8)
 HEADS = Layout.tiled(SHAPE, (3, 2, 1, 8))
@@ -24,7 +25,7 @@ PART = Layout((3, 4, 2, 8), (1, 1, 1, 6), (2, 3), (1, 1), (1, 0), (0, 1, 1, 2))
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=25)
+@examples(quick=10, deep=25)
 def test_what_is_read_is_what_was_written(data: st.DataObject) -> None:
     """Whatever the tiles on both sides are."""
     usual = st.just(HEADS) | tiles(SHAPE).flatmap(lambda tile: orders(SHAPE, tile))

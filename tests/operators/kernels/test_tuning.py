@@ -40,7 +40,7 @@ def layers(schedule: Schedule) -> Program:
         x = View.of(kernel.results[0]).sliced(1, 0, wide)
     layout = x.layout
     assert layout is not None
-    model.kernels.append(Store("y", Operand(x, layout)))
+    model.kernels.append(Store("y", Operand(x, layout), x.shape))
     program = realised("layers", model, schedule)
     up, down = numbers("up", HIDDEN, WIDTH), numbers("down", WIDTH, HIDDEN)
     program.expect(y=lambda: numbers("x", ROWS, WIDTH) @ up.T @ down.T, rtol=1e-4, atol=1e-4)

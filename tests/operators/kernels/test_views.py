@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -18,6 +18,7 @@ from operators.kernels.following import followed, readable, rows_layout
 from operators.kernels.kernel import Operand
 from operators.kernels.schedule import Schedule, divisors, fit
 from operators.kernels.tensors import Computed, Stored, View
+from tests.profiles import examples
 
 FLOAT = np.dtype(np.float32)
 
@@ -72,7 +73,7 @@ def _tiles(array: NDArray[np.int64], layout: Layout) -> list[NDArray[np.int64]]:
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@examples(quick=50, deep=200)
 @given(_viewed(), st.data())
 def test_pulled_tiles_are_those_of_the_view(
     viewed: tuple[View, NDArray[np.int64]], data: st.DataObject
@@ -92,7 +93,7 @@ def test_pulled_tiles_are_those_of_the_view(
         np.testing.assert_array_equal(one.reshape(-1)[pulled.places], other)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(quick=50, deep=200)
 @given(_viewed(expands=False))
 def test_the_layout_of_a_view_is_what_the_stream_of_its_source_shows(
     viewed: tuple[View, NDArray[np.int64]],
@@ -108,7 +109,7 @@ def test_the_layout_of_a_view_is_what_the_stream_of_its_source_shows(
         np.testing.assert_array_equal(one.reshape(other.shape), other)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(quick=50, deep=200)
 @given(_viewed(), st.integers(1, 8))
 def test_there_are_tiles_for_every_view(viewed: tuple[View, NDArray[np.int64]], rows: int) -> None:
     """Down to single elements; of a view that is the tensor itself, as large as asked for.
@@ -154,7 +155,7 @@ def test_a_map_follows_the_operand_that_is_computed() -> None:
     assert whole.same_order(Layout.tiled((4, 6), (4, 6)))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(quick=50, deep=200)
 @given(st.integers(1, 5000), st.integers(1, 128))
 def test_fit_divides_and_is_near_the_wish(size: int, wish: int) -> None:
     """The largest divisor not above; above only where that is less than a quarter of it."""

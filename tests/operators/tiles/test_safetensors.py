@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fabric import Program, ProgramError, Tile, dtype_named, simulate
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
+from operators.tiles.safetensors import find
 from tests.operators.driving import Collect
+from tests.profiles import examples
 
 TYPES: dict[str, Any] = {
     "BOOL": np.bool_,
@@ -132,15 +137,15 @@ ENTRY = {"dtype": "F32", "shape": [2, 1], "data_offsets": [0, 8]}
         ),
         (
             {"w": ENTRY | {"shape": [2, 2]}},
-            "has bytes 0 to 8 of 8 for tensor 'w' [2, 2] of F32: expected 16 bytes in the file",
+            "has bytes 0 to 8 of 8 for tensor 'w' [2, 2] of F32: expected 16 of the file",
         ),
         (
             {"w": ENTRY | {"data_offsets": [4, 12]}},
-            "has bytes 4 to 12 of 8 for tensor 'w' [2, 1] of F32: expected 8 bytes in the file",
+            "has bytes 4 to 12 of 8 for tensor 'w' [2, 1] of F32: expected 8 of the file",
         ),
         (
             {"w": ENTRY | {"shape": [-2, -1]}},
-            "has bytes 0 to 8 of 8 for tensor 'w' [-2, -1] of F32: expected 8 bytes in the file",
+            "has bytes 0 to 8 of 8 for tensor 'w' [-2, -1] of F32: expected 8 of the file",
         ),
         (
             {"w": {"dtype": "F32", "shape": [2, 1]}},
@@ -157,6 +162,73 @@ def test_what_is_wrong_with_a_file(header: object, message: str, tmp_path: Path)
 
     assert f"{file} {message}" == caught.value.message
     assert __file__ == caught.value.file
+
+
+SHAPES = st.lists(st.integers(-1, 4) | st.sampled_from([1 << 31, 1 << 61, 1 << 70]), max_size=70)
+
+
+@examples(quick=100)
+@given(SHAPES, st.integers(-8, 24), st.integers(-8, 24), st.sampled_from(sorted(TYPES)))
+def test_lying_headers(
+    tmp_path_factory: pytest.TempPathFactory, shape: list[int], first: int, end: int, kind: str
+) -> None:
+    """A tensor has the bytes of its shape, all of them in the file, or is refused."""
+    data = bytes(range(2)) * 8
+    entry = {"dtype": kind, "shape": shape, "data_offsets": [first, end]}
+    file = write(tmp_path_factory.mktemp("lying") / "w", {"w": entry}, data)
+    try:
+        found = Tensor.in_file(file, "w")
+    except ProgramError:
+        return
+    size = np.dtype(TYPES[kind]).itemsize
+    wanted = np.frombuffer(data[first:end], TYPES[kind]).reshape(shape)
+    assert 0 <= first <= end <= len(data)
+    assert end - first == wanted.size * size
+    assert wanted.shape == find(file, "w").data().shape == found.shape
+    assert wanted.tobytes() == find(file, "w").data().tobytes()
+
+
+@examples(quick=60)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=3))
+def test_holes_and_overlaps(
+    tmp_path_factory: pytest.TempPathFactory, ranges: list[tuple[int, int]]
+) -> None:
+    """What the format's own library refuses is refused; what it reads is read, and the same."""
+    safetensors = pytest.importorskip("safetensors", reason="comes with the extra torch")
+    load = pytest.importorskip("safetensors.numpy").load
+    header = {
+        f"w{number}": {"dtype": "U8", "shape": [1, end - first], "data_offsets": [first, end]}
+        for number, (first, end) in enumerate(ranges)
+        if first <= end
+    } or {"w0": {"dtype": "U8", "shape": [1, 3], "data_offsets": [0, 3]}}
+    file = write(tmp_path_factory.mktemp("ranges") / "w", header, b"abc")
+    try:
+        known = load(file.read_bytes())
+    except safetensors.SafetensorError:
+        with pytest.raises(ProgramError, match="tensors that overlap, or bytes that are of none"):
+            Tensor.in_file(file, next(iter(header)))
+    else:
+        for name, array in known.items():
+            assert array.tobytes() == find(file, name).data().tobytes()
+
+
+def test_no_file(tmp_path: Path) -> None:
+    """A pipe is not waited for."""
+    os.mkfifo(tmp_path / "w")
+    with pytest.raises(ProgramError, match="is no file of safetensors"):
+        Tensor.in_file(tmp_path / "w", "w")
+
+
+@pytest.mark.parametrize(
+    "inside", ['{"w": %s}', '{"w": {"dtype": %s}}', '{"v": 1, "w": {"more": %s}}']
+)
+def test_deep_headers(inside: str, tmp_path: Path) -> None:
+    """Brackets in brackets are no description of a tensor."""
+    text = (inside % ("[" * 100_000 + "]" * 100_000)).encode()
+    file = tmp_path / "w"
+    file.write_bytes(len(text).to_bytes(8, "little") + text)
+    with pytest.raises(ProgramError, match=r"no file of safetensors|wrongly"):
+        Tensor.in_file(file, "w")
 
 
 @pytest.mark.parametrize(

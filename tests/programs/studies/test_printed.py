@@ -11,18 +11,20 @@ from paper.printed import Printed
 @pytest.mark.parametrize(
     ("text", "within", "without"),
     [
-        ("1.65", [[1.6536], [1.6401], [1.6599]], [[1.67], [1.6601], [1.64 - 1e-9]]),
-        ("1.79", [[1.7995]], [[1.8001]]),
-        ("62%", [[62.42], [61.5]], [[63.0], [60.9]]),
+        ("1.65", [[1.6536], [1.645], [1.6599]], [[1.67], [1.66], [1.6449]]),
+        ("1.79", [[1.7995]], [[1.8001], [1.7849]]),
+        ("62%", [[62.42], [61.5]], [[63.0], [61.4]]),
+        ("69%", [[68.5]], [[68.416]]),
         ("+0.26%", [[0.2599]], [[-0.26], [0.35]]),
         ("<1%", [[0.61], [-3.0]], [[1.0], [1.2]]),
-        ("about 5%", [[5.68]], [[6.33]]),
-        ("1.45x", [[1.4433]], [[1.4391]]),
+        ("5%", [[5.7353]], [[4.4]]),
+        ("about 5%", [[5.7353], [4.4]], [[6.33], [3.9]]),
+        ("1.45x", [[1.4533]], [[1.4433]]),
         ("1.14-1.26", [[1.145, 1.2, 1.2555]], [[1.145, 1.2], [1.1, 1.26], [1.2, 1.28, 1.145]]),
     ],
 )
 def test_holds(text: str, within: list[list[float]], without: list[list[float]]) -> None:
-    """Within one unit of the last digit; of a range, both ends; of a bound, everything below."""
+    """What rounds or truncates to it, of a range both ends; below a bound; about it, a unit."""
     printed = Printed.parse(text)
 
     assert [] == [values for values in within if not printed.holds(values)]
@@ -37,6 +39,35 @@ def test_rounded_and_truncated(exact: object) -> None:
 
     assert Printed.parse(rounded).holds([value])
     assert Printed.parse(truncated).holds([value])
+
+
+@given(st.decimals(min_value="0.02", max_value="99", places=4))
+def test_nothing_else_holds(exact: object) -> None:
+    """What neither rounds nor truncates to a number is off it; about is a unit on both sides."""
+    value = float(str(exact))
+    truncated = float(str(exact)[:-2])
+    texts = {f"{truncated + step * 0.01:.2f}" for step in range(-1, 4)}
+    theirs = {f"{value:.2f}", f"{truncated:.2f}"}
+
+    assert [] == [text for text in texts - theirs if Printed.parse(text).off([value]) == 0]
+    for text in texts:
+        near = abs(float(text) - value) < 0.01 - 1e-9
+        assert Printed.parse(f"about {text}").holds([value]) or not near
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "off"),
+    [
+        ("1.65", 1.70, 0.04 / 1.65),
+        ("1.65", 1.60, 0.045 / 1.65),
+        ("about 5%", 6.33, 0.33 / 105),
+        ("<1%", 2.01, 1.01 / 101),
+        ("+0.26%", -0.23, 0.485 / 100.26),
+    ],
+)
+def test_off(text: str, value: float, off: float) -> None:
+    """From the nearest number that holds; of what is in per cent, as a part of the whole."""
+    assert off == pytest.approx(Printed.parse(text).off([value]))
 
 
 @pytest.mark.parametrize(

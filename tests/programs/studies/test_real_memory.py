@@ -14,6 +14,7 @@ from paper.memory_tables import lost
 
 from fabric import Outcome, Study, load_hardware, run_point, simulate
 from fabric.loading.program_file import executed
+from fabric.runs.options import Options
 from fabric.study.evaluation import Job, loaded_of
 from fabric.study.result import StudyResult
 from fabric.study.space import Scalar
@@ -84,7 +85,7 @@ def test_same_peak(study: Study) -> None:
         point = study.point(index)
         small: dict[str, Scalar] = {"part": "moe", "model": "tiny", "batch": 8, "tile_f": 16}
         small |= {name: each for name, each in point.setting.items() if name.startswith("hardware")}
-        loaded, _ = loaded_of(Job(point, str(study.program), None, small, None))
+        loaded, _ = loaded_of(Job(point, str(study.program), None, small, Options()))
         peaks.add(loaded.program.hardware.hbm.peak_bytes_per_cycle)
 
     assert {load_hardware(PROGRAMS / "hardware/paper.toml").hbm.peak_bytes_per_cycle} == peaks

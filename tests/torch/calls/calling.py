@@ -18,7 +18,7 @@ from operators.kernels.kernel import Operand
 from operators.kernels.merging import merge_chains
 from operators.kernels.row_local import row_local
 from operators.kernels.schedule import Schedule, divisors
-from operators.kernels.storing import Store, matrix_shape
+from operators.kernels.storing import Store
 from operators.kernels.tensors import Computed, Stored, View
 from operators.kernels.wiring import wire
 from operators.torch.call import Call, Spec
@@ -118,7 +118,7 @@ class Single:
             assert view.dtype == dtype_of(tensor.dtype)
             name = f"y{index}"
             model.kernels.append(Store.of(name, view, self.importing.schedule))
-            wanted[name] = array_of(tensor).reshape(matrix_shape(view.shape))
+            wanted[name] = array_of(tensor)
         model.drop_unread()
         merge_chains(model)
         with Program("call") as program:

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import scaled_dot_product_attention
 
 from fabric import Program, ProgramError, simulate
 from operators.kernels.schedule import Schedule
 from operators.torch import from_torch
+from tests.profiles import examples
 from tests.torch.calls.calling import DTYPES, Single, check
 
 SIZES = st.integers(1, 3)
@@ -60,7 +61,7 @@ def programs(draw: st.DrawFn) -> Program:
     return single.program("aten.scaled_dot_product_attention.default", operands, kwargs)
 
 
-@settings(max_examples=60)
+@examples(quick=15, deep=60)
 @given(programs())
 def test_call(program: Program) -> None:
     """Operands of two to five dimensions from memory and from kernels, in any order of theirs."""
@@ -164,7 +165,7 @@ def test_cache_without_data() -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({"dropout_p": 0.5}, "expected no dropout, which is 0.5: call eval() on the module"),
+        ({"dropout_p": 0.5}, "it draws random numbers: expected a module in evaluation mode"),
         (
             {"attn_mask": "computed"},
             "expected a mask that depends on no data, only on weights or integers",

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ProgramError
@@ -17,6 +17,7 @@ from operators.kernels.tensors import Stored, View
 from operators.torch import from_torch
 from operators.torch.numbers import array_of
 from operators.torch.registry import importer_of, supported
+from tests.profiles import examples
 from tests.torch.calls.calling import DTYPES, Single, check
 
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
@@ -226,7 +227,7 @@ class _FromMemory(Single):
 
 @pytest.mark.parametrize("target", sorted(CALLS))
 @given(data=st.data())
-@settings(max_examples=200, deadline=None)
+@examples(quick=50, deep=200)
 def test_products(target: str, data: st.DataObject) -> None:
     """Operands come from memory or from kernels, in any order; so do results leave."""
     given = _Drawing(cast("st.DrawFn", data.draw))
@@ -237,7 +238,7 @@ def test_products(target: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("target", sorted(TABLES | CONVOLUTIONS))
 @given(data=st.data())
-@settings(max_examples=200, deadline=None)
+@examples(quick=50, deep=200)
 def test_from_memory(target: str, data: st.DataObject) -> None:
     """Places of what is in memory are read from there."""
     given = _Drawing(cast("st.DrawFn", data.draw))

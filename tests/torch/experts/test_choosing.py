@@ -7,16 +7,17 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import simulate
 from operators.functions.largest import largest_places
 from operators.torch.importing import UnsupportedError
+from tests.profiles import examples
 from tests.torch.calls.calling import DTYPES, SCHEDULES, Single
 
 
-@settings(max_examples=200)
+@examples(quick=50, deep=200)
 @given(data=st.data())
 def test_topk(data: st.DataObject) -> None:
     """Numbers and places of the largest or the smallest, equal ones among them."""
@@ -35,7 +36,7 @@ def test_topk(data: st.DataObject) -> None:
     assert report.verified, report.verification
 
 
-@settings(max_examples=200)
+@examples(quick=50, deep=200)
 @given(
     cols=st.sampled_from([1, 2, 3, 4, 7, 8, 16, 17, 33, 64, 100, 128, 129, 300]),
     k=st.sampled_from([1, 2, 3, 5, 16, 17, 18, 40]),
@@ -75,7 +76,7 @@ def test_orders_that_part_badly(cols: int, kind: str) -> None:
         assert found.tolist() == torch.topk(x, k)[1].tolist()
 
 
-@settings(max_examples=1)
+@examples(quick=1, deep=10)
 @given(data=st.data())
 def test_another_dimension(data: st.DataObject) -> None:
     """Only rows are looked along."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 import transformers.integrations.moe  # noqa: F401 - registers grouped_mm_fallback
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Program, simulate
 from operators.kernels.schedule import Schedule, divisors
+from tests.profiles import examples
 from tests.torch.experts.playing import Player, mixture, routed
 
 
@@ -48,7 +49,7 @@ def programs(draw: st.DrawFn) -> Program:
     return player.program(mixture(player, x, choice, gates, weights))
 
 
-@settings(max_examples=200)
+@examples(quick=50, deep=200)
 @given(program=programs())
 def test_numbers(program: Program) -> None:
     """What is stored is PyTorch's, and each expert has the rows that the program says."""
@@ -58,7 +59,7 @@ def test_numbers(program: Program) -> None:
     assert not report.warnings
 
 
-@settings(max_examples=30)
+@examples(quick=10, deep=30)
 @given(program=programs())
 def test_cycles(program: Program) -> None:
     """A run without data takes as long as one with them."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -18,6 +18,7 @@ from operators.kernels.attention_plan import plan_attention
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Computed, Source, Stored, View
 from tests.operators.kernels.driving import driven
+from tests.profiles import examples
 
 Array = NDArray[np.generic]
 
@@ -196,7 +197,7 @@ def attentions(draw: st.DrawFn) -> Attended:
 class TestValue:
     """Every attention is PyTorch's."""
 
-    @settings(max_examples=200)
+    @examples(quick=50, deep=200)
     @given(attentions())
     def test_equals_pytorch(self, drawn: Attended) -> None:
         """Whatever the sizes, masks, tiles, parts and regions."""
@@ -204,7 +205,7 @@ class TestValue:
 
         assert report.verified, report.verification
 
-    @settings(max_examples=40)
+    @examples(quick=10, deep=40)
     @given(attentions())
     def test_modes_agree(self, drawn: Attended) -> None:
         """Without data it takes as many cycles and moves as many bytes."""
@@ -286,7 +287,7 @@ def _operands(
 class TestTraffic:
     """What is known to be masked is not read."""
 
-    @settings(max_examples=40)
+    @examples(quick=10, deep=40)
     @given(st.data())
     def test_follows_the_mask(self, data: st.DataObject) -> None:
         """Tiles that a brute-force walk over the mask counts are read, once for each task."""

@@ -152,11 +152,11 @@ class TestMistakes:
             ({"batch": 0}, "batch is 0: expected 1 to 2,147,483,647"),
             (
                 {"context": 257},
-                "a request has 257 tokens: expected at most 256, the positions of gpt2",
+                "a request takes 257: expected at most 256, the positions of gpt2",
             ),
             (
                 {"context": 256, "phase": "decode"},
-                "a request has 257 tokens: expected at most 256, the positions of gpt2",
+                "a request takes 257: expected at most 256, the positions of gpt2",
             ),
             ({"part": "ends", "layers": 1}, "layers is 1: expected none with part=ends"),
             (

@@ -151,7 +151,7 @@ function makeOccupancy() {
   for (const entry of data.held) {
     const { channel } = entry;
     const title = make("h3", {}, unitLink(producer[channel]), " → ", unitLink(consumer[channel]),
-      make("span", { class: "quiet" }, ` depth ${number(depth[channel])}, waited at for ${number(data.channels.empty[channel])} cycles empty, ${number(data.channels.full[channel])} full`));
+      make("span", { class: "quiet" }, ` depth ${number(depth[channel])}, waited at for ${counted(data.channels.empty[channel], "cycle")} empty, ${number(data.channels.full[channel])} full`));
     const frame = make("div", { class: "chart", title: name[channel] });
     place.append(title, frame);
     const most = Math.max(depth[channel], ...entry.most);

@@ -1,6 +1,8 @@
 // Texts, elements and colours. Names come to the page as text nodes only.
 
 const number = (value) => Math.round(value).toLocaleString("en-US");
+// 1 box, 2 boxes.
+const counted = (value, noun) => `${number(value)} ${noun}${Math.round(value) === 1 ? "" : noun.endsWith("x") ? "es" : "s"}`;
 const percent = (part, whole) => (whole ? ((100 * part) / whole).toFixed(1) : "0.0");
 const short = (text, most) =>
   text.length <= most ? text : `${text.slice(0, Math.ceil(most * 0.6))}…${text.slice(1 - Math.floor(most * 0.4))}`;

@@ -5,7 +5,7 @@ const LETTERS = 24;
 function makeGraph() {
   const place = byId("graph");
   const select = byId("graph-of");
-  data.graphs.forEach((graph, n) => select.append(make("option", { value: n }, `${graph.title}: ${number(graph.boxes.length)} boxes`)));
+  data.graphs.forEach((graph, n) => select.append(make("option", { value: n }, `${graph.title}: ${counted(graph.boxes.length, "box")}`)));
   select.hidden = data.graphs.length < 2;
   let shown = null;
   const draw = () => {

@@ -212,7 +212,7 @@ function makeLanes() {
       shownUnits = unitsShown();
       const all = data.units.name.length;
       const shown = shownUnits.length;
-      byId("rows").textContent = shown === all ? `${number(all)} units` : `${number(shown)} of ${number(all)} units`;
+      byId("rows").textContent = shown === all ? counted(all, "unit") : `${number(shown)} of ${counted(all, "unit")}`;
       byId("rows-all").hidden = !view.group && !view.query.trim();
       lanes.sized();
       lanes.place.scrollTop = 0;

@@ -8,7 +8,7 @@ function drawHead() {
   byId("verdict").textContent = run.verdict;
   byId("verdict").classList.toggle("bad", run.failed);
   byId("notes").append(...[...run.notes, ...data.left_out].map((note) => make("p", { class: "quiet" }, note)));
-  byId("units-note").textContent = `Each row sums to ${number(run.cycles)} cycles.`;
+  byId("units-note").textContent = `Each row sums to ${counted(run.cycles, "cycle")}.`;
   const stalled = data.charged.reduce((sum, [, cycles]) => sum + cycles, 0);
   byId("roots-note").textContent = `${number(stalled)} stalled cycles of all units, each charged to the end of its chain.`;
   byId("path-note").textContent = run.path_note;

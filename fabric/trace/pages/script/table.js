@@ -38,7 +38,7 @@ function makeTable(place, { rows, columns, found, chosen = () => false, parts = 
       }))));
     note.replaceChildren();
     if (fitting.length > shown || fitting.length < rows.length) {
-      note.append(`${number(Math.min(shown, fitting.length))} of ${number(rows.length)} rows `);
+      note.append(`${number(Math.min(shown, fitting.length))} of ${counted(rows.length, "row")} `);
     }
     if (fitting.length > shown) note.append(make("button", { onclick: () => { shown += 10 * PAGE; draw(); } }, `show ${number(Math.min(10 * PAGE, fitting.length - shown))} more`));
   }

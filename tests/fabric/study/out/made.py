@@ -21,12 +21,22 @@ from fabric import (
     zipped,
 )
 from fabric.study.conditions import METRICS
+from fabric.study.designs import design_outcome
 from fabric.study.result import StudyResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["HOSTILE", "RESULTS", "design", "hostile", "one_metric", "paper", "three_metrics"]
+__all__ = [
+    "HOSTILE",
+    "RESULTS",
+    "design",
+    "hostile",
+    "one_metric",
+    "over_inputs",
+    "paper",
+    "three_metrics",
+]
 
 BOTH: Final = ("cycles", "on_chip_requirement_bytes")
 HOSTILE: Final = "</script><script>alert(1)</script><b>&amp;\"'{{data}}$x^$\x1b[31m"
@@ -215,6 +225,55 @@ def nothing() -> StudyResult:
     return replace(result, outcomes=outcomes, interrupted=False)
 
 
+def over_inputs() -> StudyResult:
+    """Return a study over inputs: some designs are left early, one fails, two inputs are apart."""
+    study = Study(
+        name="over",
+        program=Path("programs/moe.py"),
+        question="Which tile serves all of these?",
+        space=grid({"tile_n": (8, 16, 32, 64, 128), "tiling": ("static", "dynamic")}),
+        over=zipped(
+            routing=[f"data/{name}.npz" for name in ("a", "b", "c", "d", "e", "f")],
+            seed=(0, 0, 0, 1, 1, 1),
+        ),
+        hold_out=2,
+        minimize=("p95:cycles", "mean:on_chip_requirement_bytes"),
+        where=("worst:off_chip_traffic_bytes <= 2510000",),
+    )
+    runs: dict[int, Outcome] = {}
+    for index, setting in enumerate(study.runs):
+        design, place = divmod(index, len(study.over))
+        tile = setting["tile_n"]
+        assert isinstance(tile, int)
+        numbers = dict.fromkeys(METRICS) | {
+            "cycles": 9_000_000 // tile + (design * 7 + place * 11) % 13 * 15_000,
+            "on_chip_requirement_bytes": 4_096 * tile + 512 * (place % 3) * (design % 2),
+            "off_chip_traffic_bytes": 2_500_000 + 1_000 * place * (design % 3),
+        }
+        runs[index] = Outcome(
+            index=index, setting=setting, status="completed", numbers=numbers, wall_seconds=0.25
+        )
+        if design == 4 and place > 0:
+            runs[index] = _proved(runs[index], "pruned", 2)
+        if design == 7:
+            runs[index] = (
+                _failed(runs[index], "deadlock", "FULL loop a>b>a at cycle 120")
+                if place == 2
+                else _proved(runs[index], "skipped", None)
+            )
+    ended = [
+        design_outcome(study, design, [runs[run] for run in study.runs_of(design)])
+        for design in range(len(study.space))
+    ]
+    front = set(StudyResult(study, tuple(ended)).front)
+    there = [
+        run
+        for index, run in sorted(runs.items())
+        if not study.is_held_out(index) or study.design_of(index) in front
+    ]
+    return StudyResult(study, tuple(ended), 1, 12.5, runs=tuple(there), resumed_runs=5)
+
+
 RESULTS: Final = {
     "design": design,
     "one_metric": one_metric,
@@ -222,10 +281,11 @@ RESULTS: Final = {
     "paper": paper,
     "hostile": hostile,
     "nothing": nothing,
+    "over": over_inputs,
 }
 
 
-def _proved(run: Outcome, status: str, by: int | str) -> Outcome:
+def _proved(run: Outcome, status: str, by: int | str | None) -> Outcome:
     bounds = {name: int(run.numbers[name] or 0) // 2 for name in BOTH}
     return Outcome(
         index=run.index,

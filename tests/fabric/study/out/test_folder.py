@@ -6,6 +6,7 @@ import json
 import os
 import re
 import resource
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from fabric.study.out.folder import study_folder, write_folder, write_overview
 from fabric.study.out.pictures import first_pictures
+from fabric.telling.whole_file import beside
 from tests.fabric.study.out.made import design, hostile, one_metric, paper, three_metrics
 
 
@@ -28,13 +30,15 @@ def files(folder: Path) -> dict[str, bytes]:
 
 @contextmanager
 def largest(size: int) -> Iterator[None]:
-    """Let no file become larger than ``size`` bytes."""
+    """Let no file become larger than ``size`` bytes, nor half a compiled module be written."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    written, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        sys.dont_write_bytecode = written
 
 
 def test_files(tmp_path: Path) -> None:
@@ -87,8 +91,22 @@ def test_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "study").write_text("")
     assert write_folder(design(), tmp_path / "study") == [f"{tmp_path / 'study'}: File exists"]
     assert write_overview([design()], tmp_path / "study") == [
-        f"{tmp_path / 'study' / 'index.html.tmp'}: Not a directory"
+        f"{tmp_path / 'study' / 'index.html'}: Not a directory"
     ]
+
+
+def test_two_writers_of_one_file(tmp_path: Path) -> None:
+    """As two commands in one folder at once: each time a whole file takes the place of another."""
+    path = tmp_path / "page"
+    with beside(path) as one:
+        one.write_text("first, and")
+        with beside(path) as other:
+            other.write_text("second")
+        assert path.read_text() == "second"
+        with one.open("a") as file:
+            file.write(" longer")
+    assert path.read_text() == "first, and longer"
+    assert set(files(tmp_path)) == {"page"}
 
 
 def test_no_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +139,7 @@ def test_overview(tmp_path: Path) -> None:
     links = re.findall(r'href="([^"#]+)"', page)
     assert len(links) == len(results)
     assert all((tmp_path / link).is_file() for link in links)
-    assert "Of 5 claims: 1 reproduced, 1 reproduced only with unequal accounting, " in page
+    assert "Of 5 claims: 1 reproduced, 1 reproduced only on unequal terms, " in page
     assert page.count("<img ") == sum(
         len(first_pictures(each, study_folder(each, tmp_path))) for each in results
     )

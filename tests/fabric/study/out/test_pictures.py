@@ -26,6 +26,7 @@ DRAWN = {
     "three_metrics": ["front", "effects", "parallel"],
     "paper": ["bars", "wrong"],
     "nothing": [],
+    "over": ["front", "effects", "parallel"],
 }
 
 

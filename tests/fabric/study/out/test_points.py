@@ -12,14 +12,15 @@ import duckdb
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Outcome, Study, grid
 from fabric.study.conditions import METRICS
 from fabric.study.out.points import columns_of, write_points
 from fabric.study.result import StudyResult
-from tests.fabric.study.out.made import RESULTS, design, hostile
+from tests.fabric.study.out.made import RESULTS, design, hostile, over_inputs
+from tests.profiles import examples
 
 
 def written(result: StudyResult, folder: Path) -> list[dict[str, Any]]:
@@ -72,7 +73,29 @@ def test_readers(name: str, tmp_path: Path) -> None:
     assert frame["status"].tolist() == [row["status"] for row in rows]
     of_csv = pd.read_csv(tmp_path / "points.csv", keep_default_na=False, dtype=str)
     assert of_csv["reason"].tolist() == [row["reason"] or "" for row in rows]
-    assert of_csv["cycles"].tolist() == [_as_text(row["cycles"]) for row in rows]
+    name = "worst:cycles" if result.study.has_inputs else "cycles"
+    assert of_csv[name].tolist() == [_as_text(row[name]) for row in rows]
+
+
+def test_runs_over_inputs(tmp_path: Path) -> None:
+    """A row for each run, with its design, its input, and all metrics of its report."""
+    result = over_inputs()
+    write_points(result, tmp_path)
+
+    rows = pl.read_parquet(tmp_path / "runs.parquet").to_dicts()
+    assert len(rows) == len(result.runs)
+    designs = list(result.study.space)
+    for row, run in zip(rows, result.runs, strict=True):
+        assert row["index"] == run.index
+        assert row["tile_n"] == designs[row["design"]]["tile_n"]
+        assert row["routing"] == run.setting["routing"]
+        assert row["held_out"] is result.study.is_held_out(run.index)
+        assert row["cycles"] == run.numbers.get("cycles")
+        assert row["status"] == run.status
+    with (tmp_path / "runs.csv").open(encoding="utf-8") as file:
+        assert [int(row["design"]) for row in csv.DictReader(file)] == [
+            row["design"] for row in rows
+        ]
 
 
 def test_names(tmp_path: Path) -> None:
@@ -95,7 +118,7 @@ VALUES = st.one_of(
 )
 
 
-@settings(max_examples=20)
+@examples(quick=10, deep=20)
 @given(values=st.lists(VALUES, min_size=1, max_size=6))
 def test_any_numbers(values: list[Any], tmp_path_factory: pytest.TempPathFactory) -> None:
     """Whatever a program adds to its report comes back as it was, or as JSON has it in a text."""

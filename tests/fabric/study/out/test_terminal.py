@@ -26,7 +26,7 @@ def test_printed(name: str, golden: Callable[[str, str], None]) -> None:
     golden(f"{name}.txt", printed(name, 140))
 
 
-@pytest.mark.parametrize("name", ["design", "paper"])
+@pytest.mark.parametrize("name", ["design", "paper", "over"])
 def test_narrow(name: str, golden: Callable[[str, str], None]) -> None:
     """On a narrow terminal no line is longer than it."""
     text = printed(name, 60)

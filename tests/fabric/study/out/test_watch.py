@@ -53,6 +53,33 @@ def test_line(terminal: Console) -> None:
     assert text.endswith("\x1b[2K")
 
 
+def test_over_inputs(terminal: Console) -> None:
+    """Runs are counted; those on inputs held out when it is known which designs have them."""
+    study = Study(
+        program=Path(__file__),
+        space=grid(a=range(2)),
+        over=grid(b=range(3)),
+        hold_out=1,
+        minimize=("mean:cycles",),
+        name="over",
+    )
+    now = StudySession(study, look=lambda _: ())
+    clock = itertools.count()
+    with Watch(terminal, seconds=lambda: float(next(clock))) as watch:
+        watch(now)
+        while (point := now.ask()) is not None:
+            numbers = {"cycles": point.index}
+            now.tell(
+                Outcome(
+                    index=point.index, setting=point.setting, status="completed", numbers=numbers
+                )
+            )
+            watch(now)
+    text = written(terminal)
+    assert "0/4 runs, 0 proved away, 0 failed" in text
+    assert "5/5 runs" in text
+
+
 def test_several(terminal: Console) -> None:
     """One study after the other has the line."""
     clock = itertools.count()

@@ -6,30 +6,56 @@ does not fit, or that a fraction is cut off, changes a value: that is refused.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+# Any: ml_dtypes has no types.
 from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric import dtype_name, dtype_named
+from fabric.values.value import dtype_name
 
-__all__ = ["ValueChangedError", "check_converts", "converted", "holds_integers"]
+__all__ = ["ValueChangedError", "check_converts", "converted", "holds_integers", "limits"]
 
-_WHOLE: Final = "biu"
-"""Kinds of numpy's types that hold whole numbers only."""
+_NUMPYS: Final = "biuf"
+"""Kinds of real numbers that numpy computes with; those of ml_dtypes have a kind of none."""
 
-_INT4: Final = dtype_named("int4")
-"""One of ml_dtypes', of which numpy does not know that its numbers are whole."""
+
+@lru_cache
+def limits(dtype: np.dtype) -> tuple[int, int] | None:
+    """Return the least and the largest number of a type that holds whole numbers only.
+
+    Booleans are 0 and 1. None of any other type.
+    """
+    if dtype.kind == "b":
+        return 0, 1
+    try:
+        info: Any = vars(ml_dtypes)["iinfo"](dtype)
+    except ValueError:
+        return None
+    return int(info.min), int(info.max)
 
 
 def holds_integers(dtype: np.dtype) -> bool:
     """Whether a type holds integers only."""
-    return dtype.kind in "iu" or dtype == _INT4
+    return dtype.kind != "b" and limits(dtype) is not None
 
 
 class ValueChangedError(ValueError):
-    """A value changes by more than the rounding of a floating-point number: which, and where."""
+    """A value changes by more than the rounding of a floating-point number: which, and where.
+
+    Attributes:
+        number: as it was.
+        place: of the number; empty where no element is a number.
+    """
+
+    def __init__(self, what: str, number: object = None, place: tuple[int, ...] = ()) -> None:
+        """Say ``what`` changes."""
+        super().__init__(what)
+        self.number = number
+        self.place = place
 
 
 def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -50,9 +76,9 @@ def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if not changed.any():
         return result
     place = tuple(np.argwhere(changed)[0].tolist())
-    raise ValueChangedError(
-        f"{source[place]} at {list(place)}, which is {result[place]} as {dtype_name(dtype)}"
-    )
+    number, became = source[place], result[place]
+    what = f"{number} at {list(place)}, which is {became} as {dtype_name(dtype)}"
+    raise ValueChangedError(what, number, place)
 
 
 def check_converts(array: np.ndarray, dtype: np.dtype) -> None:
@@ -67,16 +93,14 @@ def check_converts(array: np.ndarray, dtype: np.dtype) -> None:
 
 def _stays(array: np.ndarray, dtype: np.dtype) -> bool:
     """Whether one look at the extremes is enough to know that no value changes."""
-    if dtype == _INT4:
-        return False
     if _is_small(array.dtype):
         array = array.astype(np.float32)  # exact
     kind = array.dtype.kind
-    if kind not in "biuf" or (kind == "f" and dtype.kind in _WHOLE) or dtype.kind == "b":
+    if kind not in _NUMPYS or (kind == "f" and limits(dtype) is not None) or dtype.kind == "b":
         return False
-    if kind == "b" or not array.size:
+    if not array.size:
         return True
-    least, most = _range(kind in _WHOLE, dtype)
+    least, most = _range(kind != "f", dtype)
     # A NaN is beyond both.
     with np.errstate(invalid="ignore"):
         return bool(least <= array.min().item() and array.max().item() <= most)
@@ -89,10 +113,10 @@ def _is_small(dtype: np.dtype) -> bool:
 
 def _range(whole: bool, dtype: np.dtype) -> tuple[float, float]:
     """Return between which numbers nothing changes: all that are ``whole``, or all."""
-    if dtype.kind in _WHOLE:
-        integers = np.iinfo(dtype)
-        return int(integers.min), int(integers.max)
-    finfo: Any = vars(ml_dtypes)["finfo"]  # it has no annotations
+    ends = limits(dtype)
+    if ends is not None:
+        return ends
+    finfo: Any = vars(ml_dtypes)["finfo"]
     info = finfo(dtype)
     most = float(2 ** (int(info.nmant) + 1)) if whole else float(info.max)
     return -most, most
@@ -100,7 +124,7 @@ def _range(whole: bool, dtype: np.dtype) -> tuple[float, float]:
 
 def _numbers(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return ``array`` as a type that numpy computes with."""
-    if array.dtype.kind in "biuf":
+    if array.dtype.kind in _NUMPYS:
         return array
     if _is_small(array.dtype):
         return array.astype(np.float64)
@@ -111,10 +135,10 @@ def _numbers(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def _changed(source: np.ndarray, result: np.ndarray) -> NDArray[np.bool_]:
     """Return where ``result`` has another value than ``source``."""
-    from_whole, to_whole = source.dtype.kind in _WHOLE, result.dtype.kind in _WHOLE
+    from_whole, to_whole = source.dtype.kind != "f", limits(result.dtype) is not None
     changed: NDArray[np.bool_]
-    if result.dtype == _INT4:
-        return np.asarray(source != result.astype(source.dtype))
+    if to_whole and result.dtype.kind not in _NUMPYS:
+        result = result.astype(np.int64)  # numpy's: it compares them
     if from_whole and to_whole:
         changed = source != result
     elif from_whole:

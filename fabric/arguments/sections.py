@@ -1,0 +1,69 @@
+"""Sections of files of TOML as frozen descriptions: what is refused, and how it is said."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from fabric.arguments.checks import Unfit
+from fabric.arguments.described import Described, field_checks
+from fabric.telling.errors import ConfigurationError
+from fabric.telling.wording import found_text, one_of
+
+__all__ = ["described_section"]
+
+Section = TypeVar("Section", bound=Described)
+
+
+def described_section(
+    section: type[Section],
+    name: str,
+    table: Mapping[str, object],
+    file: str | None,
+    tags: Sequence[str] = (),
+) -> Section:
+    """Return the description that a section's keys make.
+
+    Args:
+        section: its class; it refuses with ConfigurationError.
+        name: of the section.
+        table: its keys.
+        file: where it stands.
+        tags: keys that have been read already, and are no fields.
+
+    Raises:
+        ConfigurationError: a key is not known or missing, or a value is not what its field says.
+    """
+    known = dict(field_checks(section))
+    values = {key: value for key, value in table.items() if key not in tags}
+    for key, value in values.items():
+        if key not in known:
+            raise ConfigurationError(
+                f"[{name}] has no key {key} (found {key} = {found_text(value)}): "
+                f"expected {one_of([*tags, *known], key)}",
+                file=file,
+            )
+        try:
+            known[key].settle(value)
+        except Unfit:
+            # What may be left open is left out: TOML has no None.
+            expected = known[key].text.removesuffix(" or None")
+            raise ConfigurationError(
+                f"[{name}] {key} is {found_text(value)}: expected {expected}", file=file
+            ) from None
+    missing = [
+        each.name
+        for each in dataclasses.fields(section)  # type: ignore[arg-type]
+        if each.default is each.default_factory is dataclasses.MISSING and each.name not in values
+    ]
+    if missing:
+        raise ConfigurationError(
+            f"[{name}] has no {missing[0]}: expected {known[missing[0]].text}", file=file
+        )
+    try:
+        return section(**values)
+    except ConfigurationError as error:
+        # What fits each key, and not the others.
+        what = error.message.removeprefix(f"{section.__name__}: ")
+        raise ConfigurationError(f"[{name}] {what}", file=file) from None

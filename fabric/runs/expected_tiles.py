@@ -1,0 +1,148 @@
+"""The tiles that a stream carried beside those that the program expects of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fabric.engine.observer import Observer, Sent, Stamp, Transferred, Watched
+from fabric.telling.errors import ProgramError
+from fabric.telling.place import Place
+from fabric.telling.wording import counted
+from fabric.values.value import Element, Tile
+from fabric.wiring.elaborate import Plan
+from fabric.wiring.stream import Stream
+
+__all__ = ["SentTiles", "Tiles", "tiles_of"]
+
+Index = tuple[int, ...]
+
+
+class SentTiles(Observer):
+    """Keeps the elements of the streams that a program expects.
+
+    Attributes:
+        kept: by node and port.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        """Watch the channels behind these streams."""
+        self.kept: dict[tuple[int, int], list[Element]] = {}
+        self._edges = {
+            number: (edge.producer.index, edge.output)
+            for number, edge in enumerate(plan.edges)
+            if edge.output in edge.producer.expected
+        }
+
+    @property
+    def watches(self) -> bool:
+        """Whether there is such a stream."""
+        return bool(self._edges)
+
+    def watch(self, channel: Watched) -> Transferred | None:
+        """Return what keeps the elements of a stream that is expected."""
+        stream = self._edges.get(channel.number)
+        if stream is None:
+            return None
+        kept = self.kept[stream] = []
+        return lambda element, *_: kept.append(element)
+
+    def left_over(
+        self,
+        channel: Watched,
+        element: Element,
+        sent: Sent,  # noqa: ARG002 - the fact counts
+        seen: Stamp | None,  # noqa: ARG002 - the fact counts
+        cycle: int,  # noqa: ARG002 - the fact counts
+    ) -> None:
+        """Keep what the reader did not want: it was sent all the same."""
+        if channel.number in self._edges:
+            self.kept[self._edges[channel.number]].append(element)
+
+
+class Tiles(NamedTuple):
+    """The tiles of a stream, found and wanted.
+
+    Attributes:
+        found, wanted: their numbers, one array a tile, of equal shapes unless there is a misfit.
+        indices: where each tile found is in the stream, outermost dimension first.
+        misfit: the first tile that only one of them has, or that differs in size; None without.
+    """
+
+    found: list[np.ndarray]
+    wanted: list[Any]
+    indices: list[Index]
+    misfit: str | None
+
+
+def tiles_of(stream: Stream, sent: Sequence[Element], given: object, place: Place) -> Tiles:
+    """Return the tiles that were ``sent`` beside those that ``expect`` at ``place`` was given.
+
+    Raises:
+        ProgramError: what was given is not nested as deeply as the stream is.
+    """
+    tiles = list(_found(sent, len(stream.shape)))
+    leaves = list(_leaves(stream, given, (), place))
+    indices, found = [index for index, _ in tiles], [tile for _, tile in tiles]
+    others, wanted = [index for index, _ in leaves], [array for _, array in leaves]
+    if indices != others:
+        return Tiles([_numbers(each) for each in found], wanted, indices, _misfit(indices, others))
+    arrays = []
+    for index, tile, array in zip(indices, found, wanted, strict=True):
+        numbers, shape = _numbers(tile), np.shape(array)
+        valid = (tile.valid_rows, tile.valid_cols)
+        known = [
+            shape[axis] in (numbers.shape[axis], valid[axis]) for axis in range(len(shape[:2]))
+        ]
+        if len(shape) != 2 or not all(known):
+            size = " x ".join(map(str, shape)) or "one number"
+            misfit = (
+                f"tile {list(index)} is {tile.rows} x {tile.cols}, {valid[0]} x {valid[1]} of it "
+                f"valid: expected {size}"
+            )
+            return Tiles([_numbers(each) for each in found], wanted, indices, misfit)
+        arrays.append(numbers[: shape[0], : shape[1]])
+    return Tiles(arrays, wanted, indices, None)
+
+
+def _numbers(tile: Tile) -> np.ndarray:
+    assert tile.data is not None
+    return tile.data
+
+
+def _found(sent: Sequence[Element], dims: int) -> Iterator[tuple[Index, Tile]]:
+    """Yield the tiles with their places; an empty part of the stream has none."""
+    index = [0] * dims
+    for value, stop in sent:
+        if isinstance(value, Tile):
+            yield tuple(index), value
+        index[dims - 1 - stop] += 1
+        index[dims - stop :] = [0] * stop
+
+
+def _leaves(stream: Stream, given: Any, at: Index, place: Place) -> Iterator[tuple[Index, Any]]:
+    if len(at) == len(stream.shape):
+        yield at, given
+        return
+    try:
+        parts = list(given)
+    except TypeError:
+        raise ProgramError(
+            f"expect of {stream.name} returns {type(given).__name__} at {list(at)}: expected "
+            f"{counted(len(stream.shape), 'dimension')} of tiles, as {stream} has",
+            file=place.file,
+            line=place.line,
+        ) from None
+    for number, part in enumerate(parts):
+        yield from _leaves(stream, part, (*at, number), place)
+
+
+def _misfit(found: list[Index], wanted: list[Index]) -> str:
+    others = set(wanted)
+    more = next((index for index in found if index not in others), None)
+    if more is not None:
+        return f"has a tile {list(more)}: expected none there"
+    missing = next(index for index in wanted if index not in set(found))
+    return f"has no tile {list(missing)}: expected one there"

@@ -1,0 +1,38 @@
+"""``serve``: a stream of requests on a server, and what its users wait."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fabric.shell.commands.options import NamedPath
+
+__all__ = ["command"]
+
+
+@click.command("serve")
+@click.option(
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Processes that run the fabric; by default one for each core.",
+)
+@click.option(
+    "-o",
+    "folder",
+    metavar="DIR",
+    type=NamedPath(path_type=Path, file_okay=False),
+    help="Keep numbers, pictures and a page there; the same command goes on where it was.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.argument("file", metavar="CONFIG.toml", type=NamedPath(path_type=Path))
+def command(jobs: int | None, folder: Path | None, as_json: bool, file: Path) -> int:
+    """Serve requests on a model of a server, and tell what users wait at each load."""
+    from fabric.shell.serving import Serves
+    from fabric.terminal.output import program_prints
+
+    with program_prints(as_json=as_json):
+        serves = Serves.of(file, folder)
+        serves.run(jobs, as_json=as_json)
+    return serves.conclude(as_json=as_json)

@@ -1,0 +1,110 @@
+"""What the command serve does: questions one after the other, what is said, what is kept."""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fabric.machine.terminations import ending_signal, uninterrupted
+from fabric.runs.exit_status import ExitStatus
+from fabric.serving.opening import open_servings
+from fabric.telling.errors import ConfigurationError
+from fabric.telling.wording import file_name
+from fabric.terminal.output import print_json, print_text, printed, tell
+
+if TYPE_CHECKING:
+    from fabric.serving.result import ServingResult
+    from fabric.serving.serving import Serving
+
+__all__ = ["Serves"]
+
+_NEEDED: Final = ("optuna", "matplotlib")
+
+
+class Serves:
+    """Questions of serving on their way from a file to what is printed and kept."""
+
+    def __init__(self, servings: Sequence[Serving], folder: Path | None) -> None:
+        """Begin with nothing found."""
+        self._servings: Final = servings
+        self._folder: Final = folder
+        self._found: Final[list[ServingResult]] = []
+        self._unwritten: Final[list[str]] = []
+
+    @staticmethod
+    def of(file: Path, folder: Path | None) -> Serves:
+        """Open the questions of a file.
+
+        Raises:
+            FabricError: what is wrong with one, or the extra is not installed.
+        """
+        missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+        if missing:
+            raise ConfigurationError(
+                f"serve needs {', '.join(missing)}, which is not installed: expected the extra "
+                "study, as in pip install 'step-fabric[study]'"
+            )
+        return Serves(open_servings(file), folder)
+
+    def run(self, jobs: int | None, *, as_json: bool) -> None:
+        """Conduct the questions, print each when it is over, and write it into its folder."""
+        from rich.console import Console
+
+        from fabric.serving.conducting import conduct_serving
+        from fabric.serving.out.terminal import render
+        from fabric.serving.out.watch import ServingWatch
+        from fabric.study.local_workers import LocalWorkers
+        from fabric.study.workers import available_cores
+
+        workers = LocalWorkers(jobs or available_cores(), None)
+        try:
+            for serving in self._servings:
+                folder = self._folder_of(serving)
+                if folder is not None:
+                    folder.mkdir(parents=True, exist_ok=True)
+                with ServingWatch(Console(stderr=True)) as watch:
+                    result = conduct_serving(serving, workers, folder, watch, self._folder)
+                self._found.append(result)
+                self._write(result, folder)
+                if not as_json:
+                    space = "\n" if len(self._found) > 1 else ""
+                    print_text(space + printed(partial(render, result)))
+                if result.interrupted:
+                    break
+        finally:
+            with uninterrupted():
+                workers.close()
+
+    def conclude(self, *, as_json: bool) -> int:
+        """Say where everything is, and return the exit status."""
+        for serving in self._servings[: len(self._found)]:
+            folder = self._folder_of(serving)
+            if folder is not None:
+                tell(f"page in {folder / 'index.html'}")
+        for sentence in self._unwritten:
+            tell(f"fabric: {sentence}")
+        if as_json:
+            objects = [each.as_json() for each in self._found]
+            print_json(objects[0] if len(self._servings) == 1 else {"servings": objects})
+        if any(each.interrupted for each in self._found):
+            return ExitStatus.interrupted(ending_signal())
+        return ExitStatus.UNWRITTEN if self._unwritten else ExitStatus.COMPLETED
+
+    def _folder_of(self, serving: Serving) -> Path | None:
+        if self._folder is None or len(self._servings) == 1:
+            return self._folder
+        return self._folder / file_name(serving.name)
+
+    def _write(self, result: ServingResult, folder: Path | None) -> None:
+        from fabric.serving.out.folder import write_folder
+
+        if folder is None:
+            return
+        command = shlex.join(["python", "-m", "fabric", *sys.argv[1:]])
+        with uninterrupted():
+            self._unwritten.extend(write_folder(result, folder, command=command))

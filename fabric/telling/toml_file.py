@@ -1,0 +1,62 @@
+"""Files of TOML that users bring: read within limits, refused with a sentence."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from fabric.telling.errors import ConfigurationError
+from fabric.telling.given_file import open_given
+from fabric.telling.wording import counted
+
+__all__ = ["read_toml"]
+
+_MOST_BYTES: Final = 4_000_000
+_LONGEST_LINE: Final = 1_000
+"""The time for a name of many parts, ``a.a.a``, grows with the square of their number."""
+
+_AT_LINE: Final = re.compile(r" \(at line (?P<line>\d+), column \d+\)$")
+
+
+def read_toml(path: Path, expected: str) -> dict[str, Any]:
+    """Return what is in a file of TOML.
+
+    Args:
+        path: of the file.
+        expected: what it should be, for messages.
+
+    Raises:
+        ConfigurationError: it cannot be read, is larger than any such file, or is not TOML.
+    """
+    file = str(path)
+    try:
+        with open_given(path) as opened:
+            content = opened.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot be read ({error.strerror or error}): expected {expected}", file=file
+        ) from error
+    if len(content) > _MOST_BYTES:
+        _refuse(f"it has more than {_MOST_BYTES:,} bytes", file)
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        _refuse("it is not UTF-8 text", file)
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(line) > _LONGEST_LINE and line.count(".") + line.count("[") > _LONGEST_LINE // 10:
+            _refuse(f"a line has {counted(len(line), 'character')}", file, number)
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = _AT_LINE.search(str(error))
+        _refuse(_AT_LINE.sub("", str(error)), file, int(place["line"]) if place else None)
+    except RecursionError:
+        _refuse("its lists and tables are too deep", file)
+    except ValueError as error:  # an integer of thousands of digits
+        _refuse(str(error).partition(";")[0], file)
+
+
+def _refuse(reason: str, file: str, line: int | None = None) -> NoReturn:
+    raise ConfigurationError(f"not a TOML file: {reason}", file=file, line=line) from None

@@ -1,0 +1,125 @@
+"""How often numbers are rounded on their way from the loads: what a result can be off by."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from fabric.values.precision import unit_of
+from fabric.values.stream_type import BufferType, TileType, TupleType, ValueType
+from fabric.wiring.elaborate import Plan
+from fabric.wiring.mistakes import off_chip_tensor_of, rounded_in
+from fabric.wiring.operator import Node
+
+__all__ = ["EXACT", "Roundings", "least_unit", "roundings_of"]
+
+_SUMS: Final = 2.0**-20
+"""Units below this are of types that sums are kept in, which round at each summand."""
+
+_LONG: Final = 16
+"""So many units the sum of some thousand products is off by, at most."""
+
+
+class Roundings(NamedTuple):
+    """Roundings one after the other, on the way that has most.
+
+    Attributes:
+        unit: of the narrowest type on the way: from 1 to the next number; 0 where nothing rounds.
+        times: so many roundings of that unit add as much; those of wider types hardly count.
+    """
+
+    unit: float
+    times: float
+
+    @property
+    def variance(self) -> float:
+        """The square of what they come to: roundings are independent, so their squares add."""
+        return self.times * self.unit**2
+
+    def then(self, unit: float, more: int) -> Roundings:
+        """Return these and ``more`` of ``unit``."""
+        if not unit or not more:
+            return self
+        widest = max(unit, self.unit)
+        return Roundings(widest, (self.variance + more * unit**2) / widest**2)
+
+
+EXACT: Final = Roundings(0.0, 0.0)
+
+
+def least_unit(unit: float) -> float:
+    """Return what counts as the unit of a type, whose own is ``unit``: of a sum where it is one."""
+    return unit * _LONG if unit < _SUMS else unit
+
+
+def roundings_of(plan: Plan) -> dict[Node, Roundings]:
+    """Return what the numbers that each node of ``plan`` sends or stores have gone through.
+
+    What is written to off-chip memory and read again there has come the whole way. Of a circle
+    each operator counts once: how often data go round it is not known.
+    """
+    known: dict[Node, Roundings] = {}
+    before = _before(plan)
+    entered: set[Node] = set()
+    for last in plan.nodes:
+        waiting = [last]
+        while waiting:
+            node = waiting[-1]
+            missing = [each for each in before[node] if each not in entered]
+            if node not in entered and missing:
+                entered.add(node)
+                waiting += missing
+                continue
+            entered.add(node)
+            waiting.pop()
+            if node not in known:
+                come = [known[each] for each in before[node] if each in known]
+                known[node] = _through(node, max(come, key=_variance, default=EXACT))
+    return known
+
+
+def _variance(roundings: Roundings) -> float:
+    return roundings.variance
+
+
+def _through(node: Node, come: Roundings) -> Roundings:
+    if not node.outputs or node.operator.off_chip == "write":
+        return come
+    units = [each for output in node.outputs for each in _units(output.value)]
+    return come.then(least_unit(max(units, default=0.0)), rounded_in(node.operator))
+
+
+def _units(value: ValueType) -> Iterator[float]:
+    match value:
+        case TileType():
+            yield unit_of(value.dtype)
+        case TupleType():
+            for item in value.items:
+                yield from _units(item)
+        case BufferType():
+            yield unit_of(value.tile.dtype)
+
+
+def _before(plan: Plan) -> dict[Node, list[Node]]:
+    """Return the nodes whose numbers each node reads, in edge order, those in memory last."""
+    before: dict[Node, list[Node]] = defaultdict(list)
+    writers: dict[int, list[Node]] = defaultdict(list)
+    readers: list[tuple[Node, int]] = []
+    for edge in plan.edges:
+        # What is no float number is not rounded: choices, counts, addresses.
+        if any(_units(edge.type.value)):
+            before[edge.consumer].append(edge.producer)
+    for node in plan.nodes:
+        if node.operator.off_chip is None:
+            continue
+        tensor = off_chip_tensor_of(node)
+        if tensor is None or tensor.source is None:
+            continue
+        if node.operator.off_chip == "write":
+            writers[id(tensor.source)].append(node)
+        else:
+            readers.append((node, id(tensor.source)))
+    for node, source in readers:
+        before[node] += writers[source]
+    return before

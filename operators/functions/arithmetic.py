@@ -1,0 +1,214 @@
+"""How functions compute: floating-point numbers in 32 bits or more, whole numbers exactly.
+
+A floating-point result is rounded once, to the element type of its tile. A result in a type of
+integers or booleans is exact: Python's integers give the same one. Where there is none, because the
+type does not hold it, or because a quotient has a fraction or no value, ``narrow`` refuses it. So
+nothing wraps, neither in a result nor on the way to it: whole numbers are computed in int64 as long
+as the largest magnitudes of the operands show that 64 bits are enough, and else as Python's
+integers, in numpy arrays of objects.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+from fabric import ValueChangedError, converted, dtype_name, kept_as, limits
+
+__all__ = [
+    "divided",
+    "is_whole",
+    "largest",
+    "minus",
+    "narrow",
+    "plus",
+    "roomy",
+    "times",
+    "total",
+    "wide",
+    "wide_type",
+]
+
+Array: TypeAlias = np.ndarray
+
+Terms: TypeAlias = Callable[[int, int], Iterable[Array]]
+"""Given row and column of a result, returns the numbers that it is made of, by operand."""
+
+_WORD: Final = np.dtype(np.int64)
+_MOST: Final = int(np.iinfo(_WORD).max)
+_NAMED: Final = 4
+"""Numbers of an operand that a refusal tells."""
+
+_NUMBERS: Final = {
+    np.dtype(each): np.arange(256, dtype=np.uint8).view(each).astype(np.float32)
+    for each in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)
+}
+"""The numbers of an 8-bit type by their bits: looked up five times as fast as they are computed."""
+
+_IN_32_BITS: Final = frozenset({np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)})
+
+
+def wide(data: Array) -> Array:
+    """Return ``data`` for arithmetic: small floats in 32 bits, whole numbers in int64.
+
+    Whole numbers that int64 does not hold are Python's integers.
+    """
+    dtype = data.dtype
+    if dtype in _IN_32_BITS:
+        return data.astype(np.float32)
+    if dtype == np.float32:
+        return data
+    numbers = _NUMBERS.get(dtype)
+    if numbers is not None:
+        found: Array = numbers.take(data.view(np.uint8))
+        return found
+    if limits(dtype) is None:
+        return data
+    beyond = dtype == np.uint64 and int(data.max(initial=0)) > _MOST
+    return data.astype(object if beyond else _WORD, copy=False)
+
+
+def wide_type(dtype: np.dtype) -> np.dtype:
+    """Return the element type that holds what ``wide`` gives."""
+    if dtype in _NUMBERS or dtype in _IN_32_BITS:
+        return np.dtype(np.float32)
+    ends = limits(dtype)
+    return dtype if ends is None or ends[1] > _MOST else _WORD
+
+
+def is_whole(data: Array) -> bool:
+    """Whether what ``wide`` gave are whole numbers."""
+    return data.dtype.kind in "iO"
+
+
+def largest(data: Array) -> int:
+    """Return the largest magnitude among whole numbers; of others 0, without a look at them."""
+    if not is_whole(data):
+        return 0
+    return max(-int(data.min(initial=0)), int(data.max(initial=0)))
+
+
+def roomy(bound: int, *arrays: Array) -> tuple[Array, ...]:
+    """Return arrays in which whole numbers up to ``bound`` can be computed.
+
+    Args:
+        bound: no magnitude on the way is larger.
+        arrays: as ``wide`` gave them; they stay as they are where one of them has no whole numbers.
+    """
+    if bound <= _MOST or not all(map(is_whole, arrays)):
+        return arrays
+    return tuple(each.astype(object) for each in arrays)
+
+
+def plus(left: Array, right: Array) -> Array:
+    """Return ``left + right``."""
+    if is_whole(left):
+        left, right = roomy(largest(left) + largest(right), left, right)
+    found: Array = left + right
+    return found
+
+
+def minus(left: Array, right: Array) -> Array:
+    """Return ``left - right``."""
+    if is_whole(left):
+        left, right = roomy(largest(left) + largest(right), left, right)
+    found: Array = left - right
+    return found
+
+
+def times(left: Array, right: Array) -> Array:
+    """Return ``left * right``."""
+    if is_whole(left):
+        left, right = roomy(largest(left) * largest(right), left, right)
+    found: Array = left * right
+    return found
+
+
+def total(data: Array) -> Array:
+    """Return the sum of each row, as a column."""
+    if is_whole(data):
+        (data,) = roomy(largest(data) * data.shape[1], data)
+    return np.asarray(data.sum(axis=1, keepdims=True))
+
+
+def divided(left: Array, right: Array) -> Array:
+    """Return ``left / right``; of whole numbers exactly, as Python's, with fractions."""
+    if not (is_whole(left) and is_whole(right)):
+        return np.asarray(left / right)
+    # The quotient of the least number and -1 is beyond 64 bits.
+    left, right = roomy(largest(left), left, right)
+    if right.all() and not (left % right).any():
+        return np.asarray(left // right)
+    shape = np.broadcast_shapes(left.shape, right.shape)
+    quotients = np.empty(shape, object)
+    pairs = zip(*(np.broadcast_to(each, shape).flat for each in (left, right)), strict=True)
+    quotients[...] = np.reshape([_quotient(int(x), int(y)) for x, y in pairs], shape)
+    return quotients
+
+
+def _quotient(left: int, right: int) -> Fraction | float:
+    if right:
+        return Fraction(left, right)
+    return math.copysign(math.inf, left) if left else math.nan
+
+
+def narrow(data: Array, dtype: np.dtype, by: str = "a function", of: Terms | None = None) -> Array:
+    """Return a result rounded to the element type of its tile; in an exact run, a float as it is.
+
+    Args:
+        data: the result.
+        dtype: the element type.
+        by: the function whose result it is, for a refusal.
+        of: the numbers that one of the result is made of, for a refusal.
+
+    Raises:
+        ValueError: that is a type of integers or booleans, and it does not hold a number; says
+            which, where and made of what.
+    """
+    dtype = kept_as(dtype)
+    if data.dtype == dtype:
+        return data
+    ends = limits(dtype)
+    if ends is None:
+        return data.astype(dtype)
+    if data.dtype == object:
+        whole = [ends[0] <= each <= ends[1] and each % 1 == 0 for each in data.flat]
+        held = np.reshape(np.array(whole, bool), data.shape)
+    elif data.dtype == _WORD:
+        held = (ends[0] <= data) & (data <= ends[1])
+    else:
+        try:
+            return converted(data, dtype)
+        except ValueChangedError as error:
+            raise _refused(error.number, error.place, dtype, by, of) from error
+    if not held.all():
+        place = tuple(np.argwhere(~held)[0].tolist())
+        raise _refused(data[place], place, dtype, by, of)
+    # Not every type of ml_dtypes takes Python's integers.
+    return (data if data.dtype == _WORD or ends[1] > _MOST else data.astype(_WORD)).astype(dtype)
+
+
+def _refused(
+    number: object, place: tuple[int, ...], dtype: np.dtype, by: str, of: Terms | None
+) -> ValueError:
+    ends = limits(dtype)
+    assert ends is not None
+    made = ""
+    if of is not None:
+        made = " from " + " and ".join(_told(np.asarray(each)) for each in of(*place))
+    return ValueError(
+        f"{by} gives {number}{made} at {list(place)}: expected a whole number from {ends[0]} to "
+        f"{ends[1]}, as {dtype_name(dtype)} holds them"
+    )
+
+
+def _told(numbers: Array) -> str:
+    if not numbers.ndim:
+        return str(numbers[()])
+    more = ", ..." if numbers.size > _NAMED else ""
+    return f"[{', '.join(str(each) for each in numbers.reshape(-1)[:_NAMED])}{more}]"

@@ -1,0 +1,70 @@
+"""Designs of a layer of experts, and the batches of tokens whose routing was recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from beyond.savings import PROGRAMS
+from fabric import Space, grid, zipped
+
+__all__ = ["BATCH", "MIXTRAL", "QWEN", "Layer"]
+
+BATCH: Final = 64
+_LONG: Final = 1024
+_TILES: Final = (8, 16, 32, 64)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer of experts.
+
+    Attributes:
+        name: of the model.
+        model: as ``moe.py`` takes it.
+        short, long: recorded routings of 64 and of 1,024 tokens.
+        regions: among how many its experts are shared out.
+    """
+
+    name: str
+    model: str
+    short: str
+    long: str
+    regions: tuple[int, ...]
+
+    @property
+    def fixed(self) -> dict[str, str | int]:
+        """What all designs have; channels deep enough for experts that share a region."""
+        return {"model": self.model, "batch": BATCH, "channel_depth": 1024}
+
+    @property
+    def designs(self) -> Space:
+        """Static tiles and the dynamic one, each with all numbers of regions."""
+        tilings = grid(tiling=["static"], tile_n=_TILES) + grid(tiling=["dynamic"])
+        return tilings * grid(regions=self.regions)
+
+    @property
+    def batches(self) -> Space:
+        """The recorded batch of 64, and the recorded 1,024 tokens 64 by 64."""
+        traces = PROGRAMS / "data/traces/expert_routing"
+        firsts = range(0, _LONG, BATCH)
+        return zipped(
+            routing=[str(traces / self.short), *[str(traces / self.long)] * len(firsts)],
+            first_token=[0, *firsts],
+        )
+
+
+QWEN: Final = Layer(
+    "Qwen3-30B-A3B",
+    "qwen3-30b-a3b",
+    "qwen_b64/032_012.npz",
+    "qwen_b1024/022_016.npz",
+    (128, 64, 32, 16, 8),
+)
+MIXTRAL: Final = Layer(
+    "Mixtral-8x7B",
+    "mixtral-8x7b",
+    "mixtral_b64/008_010.npz",
+    "mixtral_b1024/019_009.npz",
+    (8, 4, 2),
+)

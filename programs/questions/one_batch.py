@@ -1,0 +1,147 @@
+"""What is lost by choosing a design of Qwen's layer on one batch, and what do dynamic tiles gain?
+
+Every design runs on every recorded batch: nothing is minimised, so nothing is left out. Mixtral's
+layer is ``one_batch_mixtral.py``.
+
+Run: python -m fabric study programs/questions/one_batch.py -o one_batch
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import mean
+from typing import Final, TypeAlias
+
+from beyond.recorded import QWEN, Layer
+from beyond.savings import PROGRAMS
+
+from fabric import DesignOutcome, Findings, Study, StudyTable
+
+MEGABYTE: Final = 2**20
+
+Cycles: TypeAlias = Mapping[int, Sequence[float]]
+"""Of each design with each batch."""
+
+
+def study(layer: Layer = QWEN, budgets: tuple[int, ...] = (512, 128, 64)) -> Study:
+    """Return the study of a layer.
+
+    Args:
+        layer: which.
+        budgets: on-chip memory that designs may need, in 2**20 bytes.
+    """
+    return Study(
+        program=PROGRAMS / "moe.py",
+        question=f"What is lost by choosing a design of {layer.name}'s layer on one batch?",
+        fixed=layer.fixed,
+        space=layer.designs,
+        over=layer.batches,
+        tables=(
+            StudyTable(
+                "Chosen on one batch",
+                (
+                    "tiling",
+                    "MB",
+                    "chosen",
+                    "most often",
+                    "times",
+                    "lost %",
+                    "at most %",
+                    "too large",
+                ),
+                lambda found: chosen_on_one(found, budgets),
+                "For each batch, the design with least cycles of those that fit on chip, run on "
+                "the others: how many designs are chosen, the one that is chosen most often, what "
+                "it takes longer than the best design for these others, on average over the "
+                "choices and at most, and how many choices do not fit with another batch.",
+            ),
+            StudyTable(
+                "Static over dynamic tiles",
+                ("MB", "static", "dynamic", "mean", "least", "most", "the batch of 64"),
+                lambda found: gains(found, budgets),
+                "The best static and the best dynamic design over all batches that fit with each; "
+                "their mean cycles, and those of single batches, as a ratio.",
+            ),
+        ),
+    )
+
+
+def chosen_on_one(
+    findings: Findings, budgets: Sequence[int]
+) -> Iterator[tuple[str | int | float, ...]]:
+    """Yield what choosing on one batch loses, by tiling and memory."""
+    for tiling in ("static", "dynamic"):
+        for budget in budgets:
+            cycles = _cycles(findings, tiling)
+            needs = _numbers(findings, tiling, "on_chip_requirement_bytes")
+            fits = {
+                design: [each <= budget * MEGABYTE for each in values]
+                for design, values in needs.items()
+            }
+            serve = {design: cycles[design] for design in cycles if all(fits[design])}
+            batches = range(len(next(iter(cycles.values()))))
+            choices, losses, too_large = [], [], 0
+            for batch in batches:
+                there = [design for design in cycles if fits[design][batch]]
+                if not there or not serve:
+                    continue
+                choice = min(there, key=lambda design: cycles[design][batch])
+                others = [each for each in batches if each != batch]
+                best = min(mean(of[each] for each in others) for of in serve.values())
+                took = mean(cycles[choice][each] for each in others)
+                choices.append(choice)
+                losses.append(100 * (took / best - 1))
+                too_large += not all(fits[choice])
+            if not choices:
+                yield tiling, budget, 0, "none fits", 0, "", "", 0
+                continue
+            ((most, times),) = Counter(choices).most_common(1)
+            name = _name(findings, most)
+            lost, worst = round(mean(losses), 2), round(max(losses), 2)
+            yield tiling, budget, len(set(choices)), name, times, lost, worst, too_large
+
+
+def gains(findings: Findings, budgets: Sequence[int]) -> Iterator[tuple[str | int | float, ...]]:
+    """Yield how many times as long static tiles take, by memory."""
+    for budget in budgets:
+        best: dict[str, int] = {}
+        of_best: dict[str, Sequence[float]] = {}
+        for tiling in ("static", "dynamic"):
+            needs = _numbers(findings, tiling, "on_chip_requirement_bytes")
+            cycles = _cycles(findings, tiling)
+            serve = [each for each in cycles if max(needs[each]) <= budget * MEGABYTE]
+            if serve:
+                best[tiling] = min(serve, key=lambda each: mean(cycles[each]))
+                of_best[tiling] = cycles[best[tiling]]
+        if len(best) == 2:
+            static, dynamic = of_best["static"], of_best["dynamic"]
+            ratios = [a / b for a, b in zip(static, dynamic, strict=True)]
+            yield (
+                budget,
+                _name(findings, best["static"]),
+                _name(findings, best["dynamic"]),
+                *(round(each, 4) for each in (mean(static) / mean(dynamic), min(ratios))),
+                *(round(each, 4) for each in (max(ratios), ratios[0])),
+            )
+
+
+def _cycles(findings: Findings, tiling: str) -> Cycles:
+    return _numbers(findings, tiling, "cycles")
+
+
+def _numbers(findings: Findings, tiling: str, metric: str) -> Cycles:
+    """Return a metric of each design of a tiling, with each batch."""
+    found: dict[int, list[float]] = {}
+    for each in findings.matching(tiling=tiling):
+        assert isinstance(each, DesignOutcome)
+        values = [run.numbers[metric] for run in each.runs if run.status == "completed"]
+        if len(values) == len(each.runs):
+            found[each.index] = values
+    return found
+
+
+def _name(findings: Findings, design: int) -> str:
+    setting = next(each.setting for each in findings.outcomes if each.index == design)
+    names = [name for name in ("tile_n", "regions") if name in setting]
+    return ", ".join(f"{name}={setting[name]}" for name in names)

@@ -1,0 +1,27 @@
+"""Which tiles and how many regions serve every recorded batch of a layer of Qwen3-30B-A3B?
+
+Half of the batches are held out: designs are chosen on the others. Mixtral's layer is
+``robust_design_mixtral.py``.
+
+Run: python -m fabric study programs/questions/robust_design.py -o robust
+"""
+
+from __future__ import annotations
+
+from beyond.recorded import QWEN, Layer
+from beyond.savings import PROGRAMS
+
+from fabric import Study
+
+
+def study(layer: Layer = QWEN) -> Study:
+    """Return the study of a layer."""
+    return Study(
+        program=PROGRAMS / "moe.py",
+        question=f"Which tiles and regions serve every recorded batch of {layer.name}'s layer?",
+        fixed=layer.fixed,
+        space=layer.designs,
+        over=layer.batches,
+        hold_out=len(layer.batches) // 2,
+        minimize=("mean:cycles", "worst:on_chip_requirement_bytes"),
+    )

@@ -1,0 +1,478 @@
+"""Whatever a compiled run comes to, no operator of a user's is started twice, and nothing is lost.
+
+Each reason for which the loop leaves a run to tasks is met in turn, at moments that are drawn, and
+the loop is stopped between any two of its operations.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any, ClassVar
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typing_extensions import override
+
+from fabric import (
+    Burst,
+    Element,
+    Hardware,
+    OffChipDescription,
+    Ports,
+    Program,
+    Stream,
+    StreamType,
+    Tile,
+    TileType,
+    Unit,
+    hardware_scope,
+    register_memory,
+    simulate,
+)
+from fabric.compiled import arrays
+from fabric.compiled import columns as c
+from fabric.values.dims import symbol
+from operators import (
+    Consumer,
+    EagerMerge,
+    Flatten,
+    Map,
+    Matmul,
+    Metadata,
+    Promote,
+    RandomOffChipLoad,
+    Repeat,
+    Tensor,
+    Zip,
+)
+from tests.bases import Hop, Sink, Source
+from tests.compiled.both import both, described, plain, run
+from tests.compiled.test_both_engines import hopped
+from tests.compiled.test_boundary import between
+from tests.compiled.turning import Carrying, Turning
+from tests.operators.driving import Choices
+from tests.operators.random_programs import Random
+from tests.profiles import examples
+from tests.programs.loading import program
+from tests.schedules import SCHEDULES, schedule
+
+COUNT = 12
+"""Elements that a user's operator sends."""
+
+INTEGER = TileType(1, 1, np.dtype(np.int64))
+
+
+@dataclass
+class Book:
+    """What users' operators note: whoever starts twice, or gets an element twice, is in it twice.
+
+    Attributes:
+        starts: their names.
+        seen: by name, the elements that each was handed or has made.
+    """
+
+    starts: list[str] = field(default_factory=list)
+    seen: dict[str, list[Element]] = field(default_factory=dict)
+
+    def begin(self, name: str) -> list[Element]:
+        """Note that ``name`` has started; return where to note its elements."""
+        self.starts.append(name)
+        return self.seen.setdefault(name, [])
+
+
+@dataclass(frozen=True)
+class Makes(Source):
+    """A user's source, which writes down what it sends."""
+
+    book: Book
+    type: StreamType
+    values: tuple[Any, ...]
+    cycles: tuple[int, ...] = ()
+
+    @override
+    def infer(self, *_: object) -> tuple[StreamType, ...]:
+        return (self.type,)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        noted = self.book.begin("makes")
+        for number, value in enumerate(self.values):
+            element = value, int(number == len(self.values) - 1)
+            noted.append(element)
+            ports.unit.charge(number % 3)
+            if number < len(self.cycles):
+                await ports.sink.send_at(element, self.cycles[number])
+            else:
+                await ports.sink.send(element)
+
+
+@dataclass(frozen=True)
+class Passes(Hop):
+    """A user's operator in the middle."""
+
+    book: Book
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        noted = self.book.begin("passes")
+        while (element := await ports.source.receive()) is not None:
+            noted.append(element)
+            ports.unit.charge(len(noted) % 2)
+            await ports.sink.send(element)
+
+
+@dataclass(frozen=True)
+class Collects(Sink):
+    """A user's operator at the end."""
+
+    book: Book
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        noted = self.book.begin("collects")
+        while (element := await ports.source.receive()) is not None:
+            noted.append(element)
+            ports.unit.charge(2)
+
+
+class Own(Tile):
+    """A user's kind of tile, of which the loop knows nothing."""
+
+    __slots__ = ("note",)
+
+
+Wire = Callable[[Book, int], object]
+"""Wires a program that meets a reason when so many elements have gone by."""
+
+
+def around(book: Book, values: tuple[Any, ...], kind: TileType, inner: Any, *cycles: int) -> None:
+    """Wire ``inner`` between users' operators, with operators of the loop on both sides."""
+    stream = Makes(book, StreamType((1, len(values)), kind), values, cycles)()
+    stream = inner(Promote(0)(stream))
+    Collects(book)(Promote(1)(Passes(book)(Flatten(0, 1)(stream))))
+
+
+def integers(*numbers: int) -> tuple[Tile, ...]:
+    """Return tiles of a number each, which they have in both modes."""
+    return tuple(Tile(1, 1, INTEGER.dtype, np.array([[number]])) for number in numbers)
+
+
+def at(when: int, special: int, usual: int) -> tuple[Tile, ...]:
+    """Return tiles of numbers one of which is special."""
+    return integers(*(special if number == when else usual for number in range(COUNT)))
+
+
+def with_own(when: int) -> tuple[Tile, ...]:
+    """Return tiles one of which is of a user's kind."""
+    values = list(integers(*range(COUNT)))
+    values[when] = Own(1, 1, INTEGER.dtype, np.array([[1]]))
+    return tuple(values)
+
+
+def same(stream: Stream) -> Stream:
+    """Return the stream."""
+    return stream
+
+
+def _no_code(book: Book, when: int) -> None:
+    around(book, with_own(when), INTEGER, same)
+
+
+def _no_code_in_a_pair(book: Book, when: int) -> None:
+    around(book, with_own(when), INTEGER, lambda stream: Repeat(2)(Zip()(stream, stream)))
+
+
+def _no_code_in_a_merge(book: Book, when: int) -> None:
+    made = Makes(book, StreamType((1, COUNT), INTEGER), with_own(when))()
+    merged, selectors = EagerMerge()([Flatten(0, 1)(made), Flatten(0, 1)(Passes(book)(made))])
+    Consumer()(selectors)
+    Collects(book)(Promote(0)(merged))
+
+
+def _reads_the_clock(book: Book, when: int) -> None:
+    async def does(ports: Ports, _: int, tile: Any) -> None:
+        if tile.data.item() == 7:
+            ports.unit.charge(ports.unit.now % 5)
+
+    around(book, at(when, 7, 1), INTEGER, Turning(does))
+
+
+def _calculates_with_a_number(book: Book, _: int) -> None:
+    async def does(ports: Ports, _: int, tile: Any) -> None:
+        ports.unit.charge((ports.number(tile, 1_000) or 0) % 3)
+
+    around(book, integers(*range(COUNT)), INTEGER, Carrying(does))
+
+
+def _keeps_many_clocks(book: Book, when: int) -> None:
+    async def does(ports: Ports, _: int, tile: Any) -> None:
+        kept = []
+        for _ in range(6 if tile.data.item() == 7 else 3):
+            kept.append(ports.now)
+            ports.unit.charge(1)
+        await ports.sink.send_at((tile, 0), kept[0] + 9)
+
+    def inner(stream: Stream) -> Stream:
+        Consumer()(Turning(does)(Flatten(0, 1)(stream)))
+        return stream
+
+    around(book, at(when, 7, 1), INTEGER, inner)
+
+
+def _bad_address(book: Book, when: int) -> None:
+    load = RandomOffChipLoad(Tensor((4, 4)), (2, 2))
+    around(book, at(when, 9, 3), INTEGER, load)
+
+
+def _refuted(book: Book, _: int) -> None:
+    kind = StreamType((1, symbol("R", ragged=True)), INTEGER)
+    rows = Repeat(2)(Makes(book, kind, integers(*range(COUNT)))()).assume(1, COUNT + 1, 2)
+    Collects(book)(Passes(book)(Repeat(3)(rows)))
+
+
+def _far(book: Book, when: int) -> None:
+    around(book, integers(*range(COUNT)), INTEGER, same, *[1] * when, 1 << 61)
+
+
+def _beyond_64_bits(book: Book, when: int) -> None:
+    around(book, integers(*range(COUNT)), INTEGER, same, *[1] * when, 1 << 70)
+
+
+def _much_work(book: Book, when: int) -> None:
+    size = 1 << (19 if when % 2 else 40)
+    tile = TileType(size, size, np.dtype(np.float32))
+    values = tuple(Tile(size, size, tile.dtype) for _ in range(COUNT))
+    product = Map(Matmul(), flops_per_cycle=1)
+    around(book, values, tile, lambda stream: product(stream, stream))
+
+
+def _does_not_pay(book: Book, _: int) -> None:
+    def inner(stream: Stream) -> Stream:
+        numbers = Metadata(np.arange(200))()
+        Consumer()(Zip()(numbers, numbers))
+        return stream
+
+    around(book, integers(*range(COUNT)), INTEGER, inner)
+
+
+WIRES: dict[str, Wire] = {
+    wire.__name__.strip("_").replace("_", " "): wire
+    for wire in (
+        _no_code,
+        _no_code_in_a_pair,
+        _no_code_in_a_merge,
+        _reads_the_clock,
+        _calculates_with_a_number,
+        _keeps_many_clocks,
+        _bad_address,
+        _refuted,
+        _far,
+        _beyond_64_bits,
+        _much_work,
+        _does_not_pay,
+    )
+}
+"""Programs in which the loop comes to what it cannot do, by why."""
+
+
+def noted(elements: list[Element]) -> list[object]:
+    """Return what is known of elements, users' kinds of tiles among it."""
+    kinds = [isinstance(value, Own) for value, _ in elements]
+    return list(zip(described(elements), kinds, strict=True))
+
+
+def compare(wire: Wire, when: int, order: str | int, folder: Path) -> bool:
+    """Compare a program in both engines; return whether its operators have left the loop."""
+    books: list[Book] = []
+
+    def build() -> Program:
+        books.append(Book())
+        with Program("once", mode="timing") as wired:
+            wire(books[-1], when)
+        return wired
+
+    with schedule(order), mock.patch.object(arrays, "_FIRST_LOOK", 128):
+        found = both(build, folder)
+    tasks, once = books
+    assert sorted(tasks.starts) == sorted(once.starts) == ["collects", "makes", "passes"]
+    for name, elements in tasks.seen.items():
+        wanted, had = noted(elements), noted(once.seen[name])
+        if found.said["report"].status == "error":
+            # How far ahead of the error it is stopped is the schedule's.
+            wanted, had = wanted[: len(had)], had[: len(wanted)]
+        assert wanted == had
+    return found.gave_up
+
+
+@pytest.mark.parametrize("order", SCHEDULES)
+@pytest.mark.parametrize("name", WIRES)
+def test_timing(name: str, order: str | int, tmp_path: Path) -> None:
+    """Every reason, met at one of its moments."""
+    when = random.Random(f"{name} {order}").randrange(COUNT)
+
+    assert compare(WIRES[name], when, order, tmp_path)
+
+
+@pytest.mark.parametrize("name", [name for name in WIRES if name != "much work"])
+def test_functional(name: str) -> None:
+    """Where tiles have data every operator is a task, and starts once."""
+    book = Book()
+    with Program("once", mode="functional") as wired:
+        WIRES[name](book, 5)
+    report = simulate(wired)
+
+    assert sorted(book.starts) == ["collects", "makes", "passes"]
+    assert report.status == "error" or len(book.seen["makes"]) == COUNT
+
+
+@contextmanager
+def stopped(after: int, budget: int) -> Iterator[None]:
+    """Let the loop come back after ``budget`` operations, and so often, before it fails."""
+    native, calls = arrays.Arrays.go_on, count()
+
+    def go_on(these: arrays.Arrays, pace: int, operations: int) -> tuple[int, int]:
+        found = native(these, pace, operations)
+        return found if next(calls) < after else (c.FAILS, 0)
+
+    with (
+        mock.patch.object(arrays.Arrays, "go_on", go_on),
+        mock.patch("fabric.compiled.region._BUDGET", budget),
+    ):
+        yield
+
+
+def check_stopped(build: Callable[[], Program], draw: random.Random, folder: Path) -> bool:
+    """Compare a program whose operators leave the loop anywhere; return whether they did."""
+    drawn = hopped(build, draw)
+    tasks = run(build, "tasks", folder, **drawn)
+    after, budget = draw.randrange(80), draw.choice((1, 3, 7, 30, 200))
+    with stopped(after, budget), schedule(draw.choice(SCHEDULES)):
+        found = run(build, "compiled", folder, **drawn)
+    assert tasks.ran_ahead or tasks.state == found.state
+    assert plain(tasks.said) == plain(found.said)
+    return found.gave_up
+
+
+@examples(quick=10)
+@given(seed=st.integers(0, 1 << 32))
+def test_between_tasks(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Networks whose streams enter and leave the loop again and again."""
+    check_stopped(lambda: between(seed), random.Random(seed), tmp_path_factory.mktemp("between"))
+
+
+@examples(quick=10)
+@given(data=st.binary(min_size=300, max_size=300))
+def test_anywhere(data: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Random programs, and what their ends have seen."""
+    seen: list[list[Any]] = []
+
+    def build() -> Program:
+        made = Random(Choices(data), functional=False)
+        seen.extend(end[0] for end in made.ends)
+        return made.program
+
+    check_stopped(build, random.Random(data), tmp_path_factory.mktemp("anywhere"))
+    # The first was wired for the names of its channels.
+    ends = len(seen) // 3
+    assert list(map(described, seen[ends : 2 * ends])) == list(map(described, seen[2 * ends :]))
+
+
+@pytest.mark.parametrize("name", ["top2_moe", "ragged_attention"])
+@pytest.mark.parametrize("order", SCHEDULES)
+def test_shipped(name: str, order: str | int, tmp_path: Path) -> None:
+    """Programs of the repository, with off-chip memory."""
+    draw = random.Random(f"{name} {order}")
+
+    assert check_stopped(lambda: program(name), draw, tmp_path)
+
+
+def test_missed(tmp_path: Path) -> None:
+    """What comes for an operator while the loop lets others have their turn is seen."""
+    drawn = hopped(lambda: between(0), random.Random(0))
+    with mock.patch("fabric.compiled.region._BUDGET", 30), schedule(2):
+        found = both(lambda: between(0), tmp_path, **drawn)
+
+    assert found.said["report"].status == "completed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Noting(OffChipDescription):
+    model: ClassVar[str] = "noting"
+    request_bytes: int = 1
+    peak_bytes_per_cycle: int = 1
+    refuses: int = 0
+
+
+class _NotingMemory:
+    """A user's memory, which writes down that it was made and what it was asked for."""
+
+    bytes_moved = 0
+    final_cycle = None
+    made: ClassVar[list[str]] = []
+    asked: ClassVar[list[tuple[str, int]]] = []
+
+    def __init__(self, description: _Noting, *_: object) -> None:
+        self.made.append("made")
+        self._refuses = description.refuses
+        self._under_way: list[Unit] = []
+
+    @classmethod
+    def of(cls, name: str) -> list[int]:
+        """Return the addresses that the operator ``name`` has asked for."""
+        return [address for its, address in cls.asked if its == name]
+
+    @property
+    def pending(self) -> bool:
+        return bool(self._under_way)
+
+    def submit(self, unit: Unit, burst: Burst) -> None:
+        self.asked.append((unit.name, burst.address))
+        if unit.name == "load1" and len(self.of("load1")) == self._refuses:
+            raise ValueError("no more")
+        self._under_way.append(unit)
+
+    def advance(self, _: int) -> list[Unit]:
+        done, self._under_way = self._under_way, []
+        for unit in done:
+            unit.answered(unit.now + 3)
+        return done
+
+    def served(self, _: Unit) -> int:
+        return 0
+
+
+register_memory(_Noting, _NotingMemory)
+
+
+@pytest.mark.parametrize("refuses", [0, 1, 3])
+@pytest.mark.parametrize("name", ["no code", "bad address"])
+def test_memory(name: str, refuses: int, tmp_path: Path) -> None:
+    """A user's memory is made once, and asked once for each tile; so where it raises."""
+    told, asked = [], []
+    for engine in ("tasks", "compiled"):
+        _NotingMemory.made.clear()
+        _NotingMemory.asked.clear()
+        hardware = Hardware(hbm=_Noting(refuses=refuses))
+        with hardware_scope(hardware), Program("once", mode="timing") as wired:
+            for number in range(3):
+                load = RandomOffChipLoad(Tensor((4, 4)), (2, 2), name=f"load{number}")
+                Consumer()(load(Metadata(np.array([number, 3, 1, 0]))()))
+            WIRES[name](Book(), 4)
+        report = simulate(wired, engine=engine, log_dir=tmp_path)
+        assert _NotingMemory.made == ["made"]
+        told.append((report.status, report.error, report.cycles))
+        asked.append([_NotingMemory.of(each) for each in ("load0", "load1", "load2")])
+    assert told[0] == told[1]
+    assert told[0][0] == "error" if refuses or name == "bad address" else "completed"
+    for tasks, once in zip(*asked, strict=True):
+        # How far ahead of an error it is stopped is the schedule's.
+        assert tasks[: len(once)] == once[: len(tasks)]
+        assert max(len(tasks), len(once)) <= 4

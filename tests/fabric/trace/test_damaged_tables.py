@@ -1,0 +1,236 @@
+"""Tables of a run's folder that somebody has damaged: every command answers, or says which file."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabric.shell.cli import main
+from fabric.trace.reading.forms import FORMS
+from fabric.trace.table_file import read_table, write_table
+from tests.fabric.trace.recording import program, record
+from tests.profiles import examples
+
+_COMMANDS: Final = (
+    ("summary",),
+    ("stalls",),
+    ("deadlock",),
+    ("what-if",),
+    ("show", "--at", "2"),
+    ("query", "utilisation"),
+    ("query", "bandwidth"),
+    ("diff",),
+    ("report", "-o", "page.html"),
+    *(("export", f"--{form}", "-o", f"run.{form}") for form in ("perfetto", "jsonl", "vcd", "csv")),
+)
+
+_NUMBERS: Final = (-(1 << 63), -2, -1, 0, 1, 7, 40, 1 << 20, 1 << 53, (1 << 63) - 1)
+_TEXTS: Final = ("", "x", "\x1b[31m", "9" * 50, "send", "hbm", "x:y", "*")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return the folders of a run that completes, one that is stuck, and two in the loop."""
+    folder = tmp_path_factory.mktemp("runs")
+    found: dict[str, Path] = {}
+    given_: tuple[tuple[str, str | None, dict[str, int]], ...] = (
+        ("simplified_moe", None, {}),
+        ("pack_rows", None, {}),
+        ("simplified_moe", "timing", {}),
+        ("simplified_moe", "timing", {"reassemble_1.2": 2}),
+    )
+    for name, mode, depths in given_:
+        number = str(len(found))
+        wired = program(name)
+        report, trace = record(wired, folder / number, mode=mode, depths=depths)
+        assert (trace.logged is None) == (mode is None)
+        assert report.log_dir is not None
+        found[f"{name}{number if depths or mode else ''}"] = Path(report.log_dir)
+    return found
+
+
+@contextlib.contextmanager
+def _not_for_ever() -> Iterator[None]:
+    """Fail where a file is waited for that nobody writes."""
+
+    def late(*_: object) -> None:
+        pytest.fail("it waits for ever")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(120)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _asked(
+    command: tuple[str, ...], run: Path, other: Path, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str]:
+    """Run a command on a damaged run; return its status and what it says on standard error."""
+    arguments = [*command[1:], str(other)] if command[0] == "diff" else list(command[1:])
+    with contextlib.chdir(run):
+        status = main(["trace", command[0], str(run), *arguments])
+    out, err = capsys.readouterr()
+    assert "Traceback" not in err, err
+    assert "\x1b" not in out + err
+    assert status in (0, 2, 3), err
+    sentences = [each for each in err.splitlines() if each.startswith("fabric: ")]
+    refusals = [each for each in sentences if not each.startswith("fabric: warning: ")]
+    assert len(refusals) == (status == 2), err
+    return status, err
+
+
+def _bytes_damaged(data: st.DataObject, file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    if data.draw(st.booleans()):
+        del content[data.draw(st.integers(0, len(content) - 1)) :]
+    else:
+        for at in data.draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=20)):
+            content[at] = data.draw(st.integers(0, 255))
+    file.write_bytes(content)
+
+
+def _cells(data: st.DataObject, column: np.ndarray) -> np.ndarray:
+    """Return a column one of whose values, or all, are others that fit its type."""
+    values: Any = _NUMBERS if column.dtype.kind == "i" else _TEXTS
+    values = (True, False) if column.dtype.kind == "b" else values
+    given_, cells = data.draw(st.sampled_from(values)), column.tolist()
+    if cells and data.draw(st.integers(0, 3)):
+        cells[data.draw(st.integers(0, len(cells) - 1))] = given_
+    else:
+        cells = [given_] * len(cells)
+    return np.array(cells, column.dtype)
+
+
+def _table_damaged(data: st.DataObject, file: Path) -> None:
+    table = read_table(file)
+    name = data.draw(st.sampled_from(sorted(table)))
+    how = data.draw(st.sampled_from(["cells"] * 3 + ["type", "drop", "rename", "rows", "twice"]))
+    if how == "cells":
+        table[name] = _cells(data, table[name])
+    elif how == "type":
+        kind = data.draw(st.sampled_from((np.object_, np.bool_, np.int64)))
+        value = {np.object_: "x", np.bool_: True, np.int64: 1}[kind]
+        table[name] = np.array([value] * len(table[name]), kind)
+    elif how == "drop":
+        del table[name]
+    elif how == "rename":
+        table = {"x" if each == name else each: its for each, its in table.items()}
+    elif how == "rows":
+        count = data.draw(st.integers(0, len(table[name])))
+        table = {each: its[:count] for each, its in table.items()}
+    else:
+        table = {each: np.concatenate([its, its]) for each, its in table.items()}
+    write_table(file, table)
+
+
+_HEADS: Final[tuple[dict[str, Any], ...]] = (
+    {"rows": 1 << 40}, {"rows": -1}, {"rows": 1.5}, {"checksum": 7}, {"columns": []},
+    {"columns": [["unit", "i8", 1 << 61]]}, {"columns": [["unit", "O", 8]]}, {"more": 1},
+    {"columns": [["unit", "i8", 8], ["unit", "i8", 8]]}, {"columns": "x"},
+)  # fmt: skip
+
+
+def _head_damaged(data: st.DataObject, file: Path) -> None:
+    """Let the first line say something else; the rest stays."""
+    line, _, content = file.read_bytes().partition(b"\n")
+    head = json.loads(line) | data.draw(st.sampled_from(_HEADS))
+    file.write_bytes(json.dumps(head).encode() + b"\n" + content)
+
+
+@examples(quick=25)
+@given(st.data())
+def test_damaged(
+    runs: dict[str, Path], capsys: pytest.CaptureFixture[str], data: st.DataObject
+) -> None:
+    """Cut off, overwritten, of another table, with other columns, types or values."""
+    name = data.draw(st.sampled_from(sorted(runs)))
+    run = runs[name].parent.with_name("damaged")
+    shutil.rmtree(run, ignore_errors=True)
+    shutil.copytree(runs[name], run)
+    files = sorted((run / "trace").glob("*.table"))
+    file = data.draw(st.sampled_from(files))
+    how = data.draw(st.sampled_from(["bytes", "head", *["table"] * 4, "other"]))
+    if how == "bytes":
+        _bytes_damaged(data, file)
+    elif how == "head":
+        _head_damaged(data, file)
+    elif how == "table":
+        _table_damaged(data, file)
+    else:
+        file.write_bytes(data.draw(st.sampled_from(files)).read_bytes())
+    command = data.draw(st.sampled_from(_COMMANDS))
+    status, told = _asked(command, run, runs[name], capsys)
+    if status == 2 and command[0] != "what-if":
+        assert file.name in told
+
+
+_KINDS: Final = ("pipe", "folder", "itself", "zeros", "empty")
+
+
+def _become(file: Path, kind: str) -> None:
+    """Let ``file`` be something else."""
+    file.unlink()
+    match kind:
+        case "pipe":
+            os.mkfifo(file)
+        case "folder":
+            file.mkdir()
+        case "itself":
+            file.symlink_to(file)
+        case "zeros":
+            file.symlink_to("/dev/zero")
+        case _:
+            file.touch()
+
+
+@pytest.mark.parametrize("name", ["pack_rows", "simplified_moe3"])
+@pytest.mark.parametrize("kind", _KINDS)
+def test_no_files(
+    kind: str, name: str, runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pipes to which nobody writes, devices without end, folders, links to themselves."""
+    source = runs[name]
+    for number, file in enumerate(
+        sorted(each.relative_to(source) for each in (source / "trace").iterdir())
+    ):
+        run = tmp_path / str(number)
+        shutil.copytree(source, run)
+        _become(run / file, kind)
+        with _not_for_ever():
+            status, told = _asked(("summary",), run, source, capsys)
+        assert file.name in told or "did not say how it ended" in told
+        static = file.stem in ("units", "channels", "columns", "meta")
+        assert status == (2 if static else 0), (file, told)
+
+
+def test_strange_names(runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """Files beside those that a run writes are nobody's."""
+    run = runs["pack_rows"].with_name("strange")
+    shutil.copytree(runs["pack_rows"], run)
+    for name in ("states-x", "short-zzz", "long-", "operations--1", "short-\u0664"):
+        (run / "trace" / f"{name}.table").write_bytes(b"x")
+    assert (0, "") == _asked(("summary",), run, run, capsys)
+
+
+def test_forms(runs: dict[str, Path]) -> None:
+    """Every table that a run writes has a form, with all its columns."""
+    written: dict[str, set[str]] = {}
+    for run in runs.values():
+        for file in (run / "trace").glob("*.table"):
+            table = written.setdefault(file.stem.partition("-")[0], set())
+            table.update(read_table(file))
+    assert written == {name: set(columns) for name, columns in FORMS.items()}

@@ -1,0 +1,160 @@
+"""Traces of runs in the compiled loop are those of the same runs with all operators as tasks.
+
+The first are derived from what the loop has noted, the others from what tasks have told: nothing
+of the way to the one is on the way to the other.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabric import Program, Report, simulate
+from fabric.compiled import region
+from fabric.retiming.log_tables import LogWriter
+from fabric.telling.vocabulary import TABLES
+from fabric.trace.export.forms import export_trace
+from fabric.trace.opened import Trace
+from fabric.trace.reading.record_in import record_in
+from fabric.trace.recording import recorder
+from fabric.wiring.elaborate import elaborate
+from tests.compiled.both import Engine
+from tests.compiled.odd_programs import FALL_BACK, STAY
+from tests.compiled.test_both_engines import SHIPPED, hopped
+from tests.deadlock.cases import CASES
+from tests.deadlock.test_random import Network, networks
+from tests.operators.driving import Choices
+from tests.operators.random_programs import Random
+from tests.profiles import examples, spread
+from tests.programs.loading import program
+
+Build = Callable[[], Program]
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder for all runs of this module, of which none stays."""
+    return tmp_path_factory.mktemp("runs")
+
+
+def traced(build: Build, engine: Engine, folder: Path, **settings: Any) -> tuple[Report, Trace]:
+    """Return the report and the trace of a run in timing mode, whose folder is gone."""
+    parent = folder / str(next(_numbers))
+    report = simulate(
+        build(), mode="timing", engine=engine, trace="events", log_dir=parent, **settings
+    )
+    assert report.log_dir is not None
+    trace = Trace(Path(report.log_dir))
+    shutil.rmtree(parent)
+    return report, trace
+
+
+def check(build: Build, folder: Path, **settings: Any) -> Trace:
+    """Compare all tables of both engines, and return the trace of the compiled run."""
+    report, tasks = traced(build, "tasks", folder, **settings)
+    other, compiled = traced(build, "compiled", folder, **settings)
+    assert (report.status, report.cycles) == (other.status, other.cycles)
+    assert tasks.logged is None
+    assert tasks.problems == compiled.problems == []
+    if report.status not in ("completed", "deadlock"):
+        # How far units had come when they were stopped is the schedule's.
+        return compiled
+    for table in TABLES:
+        assert tasks.rows(f"FROM {table}") == compiled.rows(f"FROM {table}"), table
+    return compiled
+
+
+@pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 8))
+def test_shipped(name: str, parameters: dict[str, Any], folder: Path) -> None:
+    """Every shipped program; a user's code runs in tasks."""
+    users = ("own_", "breadth_first", "edit_distance", "decoder")
+    trace = check(lambda: program(name, **parameters), folder)
+    if not name.startswith(users) and parameters.get("header_bytes") is None:
+        assert trace.logged is not None
+
+
+@pytest.mark.parametrize(("name", "parameters"), [("swiglu", {}), ("attention", {"requests": 6})])
+def test_exports(name: str, parameters: dict[str, Any], folder: Path) -> None:
+    """What is made of a trace is the same, byte for byte; what-if knows as much."""
+    _, tasks = traced(lambda: program(name, **parameters), "tasks", folder)
+    _, compiled = traced(lambda: program(name, **parameters), "compiled", folder)
+    assert compiled.logged is not None
+    for form in ("perfetto", "vcd", "jsonl", "csv"):
+        export_trace(tasks, form, folder / "a")
+        export_trace(compiled, form, folder / "b")
+        assert (folder / "a").read_bytes() == (folder / "b").read_bytes(), form
+    one, other = record_in(tasks), record_in(compiled)
+    assert one.events.tolist() == other.events.tolist()
+    assert (one.channels, one.arbitrated) == (other.channels, other.arbitrated)
+
+
+def test_snapshots(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not matter in how many parts the loop's log was written, and after which steps."""
+    monkeypatch.setattr(recorder, "_SNAPSHOT_SECONDS", 0.0)
+    monkeypatch.setattr(recorder, "_SHARE", 0)
+    monkeypatch.setattr(region, "_BUDGET", 40)
+    parts = []
+    new = LogWriter.new
+
+    def told(log: LogWriter) -> object:
+        parts.append(new(log))
+        return parts[-1]
+
+    monkeypatch.setattr(LogWriter, "new", told)
+    trace = check(lambda: program("swiglu"), folder)
+    assert trace.logged is not None
+    assert len(parts) > 5
+
+
+@pytest.mark.parametrize("build", STAY, ids=lambda build: build.__name__)
+@pytest.mark.parametrize("depth", [1, 3])
+def test_odd(build: Build, depth: int, folder: Path) -> None:
+    """Programs at the edges of the compiled loop."""
+    depths = {edge.key: depth for edge in elaborate(build()).edges}
+    check(build, folder, depths=depths, on_deadlock="describe")
+
+
+# No trace holds cycles beyond 64 bits.
+@pytest.mark.parametrize(
+    "build",
+    [build for build in FALL_BACK if "64 bits" not in build.__name__],
+    ids=lambda build: build.__name__,
+)
+def test_begun_again(build: Build, folder: Path) -> None:
+    """A run that cannot stay in the loop is traced from its beginning, as one of tasks."""
+    assert check(build, folder, on_deadlock="describe").logged is None
+
+
+@pytest.mark.parametrize("name", spread(CASES, 6))
+def test_deadlocks(name: str, folder: Path) -> None:
+    """Runs that stop where units wait in the middle of what they do."""
+    case = CASES[name]
+    check(case.build, folder, depths=case.given, on_deadlock="describe", livelock_cycles=10_000)
+
+
+@examples(quick=15, deep=150)
+@given(data=st.binary(min_size=300, max_size=300))
+def test_random_programs(folder: Path, data: bytes) -> None:
+    """Programs of up to 30 operators, with depths and hops."""
+
+    def build() -> Program:
+        return Random(Choices(data), functional=False).program
+
+    check(build, folder, on_deadlock="describe", **hopped(build, random.Random(data)))
+
+
+@examples(quick=15, deep=150)
+@given(network=networks(merging=True))
+def test_random_networks(folder: Path, network: Network) -> None:
+    """Networks with feedback and merges."""
+    check(lambda: network.program, folder, depths=network.depths, on_deadlock="describe")

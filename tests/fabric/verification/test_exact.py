@@ -1,0 +1,222 @@
+"""Runs that keep floats in float64: wiring is told from rounding; streams that are expected."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fabric import (
+    ConfigurationError,
+    Hardware,
+    Program,
+    ProgramError,
+    Tile,
+    TileType,
+    dtype_named,
+    hardware_scope,
+    open_run,
+    simulate,
+)
+from fabric.hardware.description import TileDescription
+from fabric.loading.program_file import load_program
+from fabric.shell.cli import main
+from operators import (
+    Add,
+    Flatten,
+    Function,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    Mul,
+    Partition,
+    Promote,
+    Selectors,
+)
+from tests.fabric.verification.test_wrong_data import SHIPPED
+from tests.programs.loading import PROGRAMS
+
+X = np.random.default_rng(0).standard_normal((8, 64))
+
+
+def squares(dtype: str = "bfloat16", wrong: float = 0.0) -> Program:
+    """Return a program that stores the squares of ``X``."""
+    with (
+        hardware_scope(Hardware(tile=TileDescription(dtype=dtype))),  # type: ignore[arg-type]
+        Program("squares") as program,
+    ):
+        tiles = LinearOffChipLoad(X, tile=(4, 16))()
+        LinearOffChipStore("y")(Map(Mul())(tiles, tiles))
+    program.expect(y=lambda: X * X + wrong)
+    return program
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_programs_are_exact(name: str) -> None:
+    """To 1e-9, and with the cycles, bytes and counters of the types that they declare."""
+    given = [f"{key}={value}" for key, value in SHIPPED[name].items()]
+    wired = load_program(PROGRAMS / f"{name}.py", given, Hardware()).program
+    exact, declared = simulate(wired, exact=True), simulate(wired, mode="functional")
+    assert (True, True) == (exact.verified, declared.verified)
+    left, right = exact.as_json(), declared.as_json()
+    for field in ("exact", "wall_seconds", "verification", "signal_to_noise_db"):
+        left.pop(field)
+        right.pop(field)
+    assert left == right
+    assert (exact.units, exact.channels_counters) == (declared.units, declared.channels_counters)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits"),
+    [("float32", 24), ("float16", 11), ("bfloat16", 8), ("float8_e4m3", 4), ("float8_e5m2", 3)],
+)
+def test_what_types_cost(dtype: str, bits: int) -> None:
+    """Against numpy: each bit of the significand is worth six decibels."""
+    report = simulate(squares(dtype), exact=True)
+    assert (True, True) == (report.verified, report.exact)
+    kind = dtype_named(dtype)
+    assert np.array_equal(report.outputs["y"], X * X)
+    rounded = X.astype(kind).astype(np.float32)
+    stored = (rounded * rounded).astype(kind).astype(np.float64)
+    ratio = 10 * np.log10(np.square(X * X).sum() / np.square(stored - X * X).sum())
+    assert report.signal_to_noise_db["y"] == pytest.approx(ratio)
+    assert 6 * bits - 5 < ratio < 6 * bits + 8
+
+
+def test_a_mistake_below_the_rounding_is_found() -> None:
+    """What the declared types hide, an exact run does not."""
+    program = squares("float8_e5m2", wrong=1e-6)
+    assert True is simulate(program, mode="functional").verified
+    report = simulate(program, exact=True)
+    assert (False, 1) == (report.verified, report.exit_status)
+
+
+def test_every_way_to_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """open_run and the command line take it, too; timing mode has nothing to be exact."""
+    whole = simulate(squares(), exact=True)
+    with open_run(squares(), exact=True) as run:
+        assert whole == run.finish()
+    assert 0 == main(["run", f"{PROGRAMS / 'own_function.py'}", "--exact", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert (True, True) == (found["exact"], found["verified"])
+    assert 60 < found["signal_to_noise_db"]["y"] < 70
+    with pytest.raises(ConfigurationError, match="no data to be exact"):
+        simulate(squares(), mode="timing", exact=True)
+    assert 2 == main(["run", f"{PROGRAMS / 'own_function.py'}", "--exact", "--mode=timing"])
+    assert simulate(squares(), mode="timing").signal_to_noise_db == {}
+
+
+@dataclass(frozen=True)
+class Doubled(Function):
+    """A user's function that rounds by itself."""
+
+    def infer(self, *inputs: TileType) -> TileType:
+        """The same."""
+        return inputs[0]
+
+    def flops(self, *_: Any) -> int:
+        """None."""
+        return 0
+
+    def apply(self, *inputs: Tile) -> Tile:
+        """Twice as much."""
+        (x,) = inputs
+        data = None if x.data is None else (2 * x.data).astype(x.dtype)
+        return Tile(x.rows, x.cols, x.dtype, data)
+
+
+def test_a_function_that_rounds_by_itself_is_refused() -> None:
+    """An exact run says who is not."""
+    with Program("doubled") as program:
+        LinearOffChipStore("y")(Map(Doubled())(LinearOffChipLoad(X, tile=(4, 16))()))
+    assert "completed" == simulate(program, mode="functional").status
+    report = simulate(program, exact=True)
+    assert report.failure is not None
+    assert "expected an array of 4x16 float64, as an exact run keeps bfloat16" in (
+        report.failure.message
+    )
+
+
+class TestStreams:
+    def test_the_first_wrong_stage_is_named(self) -> None:
+        """By tile and by place in the tile, in front of what follows from it."""
+        tiled = X.reshape(2, 4, 4, 16).transpose(0, 2, 1, 3)[np.newaxis]
+        with Program("stages", mode="functional") as program:
+            tiles = LinearOffChipLoad(X, tile=(4, 16))()
+            twice = Map(Add())(tiles, tiles)
+            fourfold = Map(Add())(twice, twice)
+            LinearOffChipStore("y")(fourfold)
+        wanted = 2 * tiled
+        wanted[0, 1, 2, 3, 5] += 1
+        fourfold.expect(lambda: 2 * wanted)
+        twice.expect(lambda: wanted)
+        tiles.expect(lambda: tiled)
+        program.expect(y=lambda: X)
+        report = simulate(program)
+        assert report.verification is not None
+        assert [True, False, False] == [each.agrees for each in report.verification.streams]
+        first, place, *_ = report.verification.lines()
+        assert first.startswith("stream map_1.0: 1 of 512 elements wrong, largest error 1")
+        assert place.startswith("  tile [0, 1, 2] at [3, 5] is ")
+        places = report.as_json()["verification"]["places"]
+        assert ("map_1.0", (0, 1, 2), (3, 5)) == tuple(
+            places[0][key] for key in ("stream", "tile", "index")
+        )
+        assert simulate(program, mode="timing").verified is None
+
+    @pytest.mark.parametrize("exact", [False, True])
+    def test_ragged_sizes_are_lists(self, exact: bool) -> None:
+        """A group without tiles is an empty list; padding need not be given."""
+        choice = np.array([0, 1, 1, 0, 1, 1, 1, 1])
+        with Program("ragged", mode="functional") as program:
+            rows = Flatten(0, 2)(LinearOffChipLoad(X, tile=(1, 64))())
+            parts = Partition(2)(rows, Flatten(0, 1)(Selectors(choice[:, np.newaxis], width=2)()))
+            for number, part in enumerate(parts):
+                part.expect(partial(list, X[choice == number][:, np.newaxis]))
+                LinearOffChipStore(f"y{number}")(Promote(0)(part))
+        assert simulate(program, exact=exact).verified is True
+
+    @pytest.mark.parametrize(
+        ("given", "sentence"),
+        [
+            (lambda: X.reshape(8, 1, 64)[:7], "stream flatten_1.0: has a tile [7]: expected none"),
+            (
+                lambda: [*X.reshape(8, 1, 64), X[:1]],
+                "stream flatten_1.0: has no tile [8]: expected",
+            ),
+            (lambda: X, "stream flatten_1.0: tile [0] is 1 x 64, 1 x 64 of it valid: expected 64"),
+            (lambda: -X.reshape(8, 1, 64), "stream flatten_1.0: 506 of 512 elements wrong"),
+        ],
+    )
+    def test_tiles_that_differ(self, given: Any, sentence: str) -> None:
+        """In number, size or numbers."""
+        with Program("rows", mode="functional") as program:
+            rows = Flatten(0, 2)(LinearOffChipLoad(X, tile=(1, 64))())
+            rows.expect(given)
+            LinearOffChipStore("y")(Promote(0)(rows))
+        report = simulate(program)
+        assert report.verification is not None
+        assert report.verified is False
+        assert report.verification.lines()[0].startswith(sentence)
+
+    def test_twice(self) -> None:
+        """A stream is expected once; a function is called for."""
+        with Program("twice"):
+            tiles = LinearOffChipLoad(X, tile=(4, 16))()
+            tiles.expect(lambda: X)
+            with pytest.raises(ProgramError, match=r"linear_off_chip_load_1.0 is expected at .*"):
+                tiles.expect(lambda: X)
+
+
+def test_an_output_that_nobody_stores_is_found_before_the_run() -> None:
+    """When the program is complete, at the line that expects it; `check` finds it as well."""
+    program = squares()
+    program.expect(z=lambda: X)
+    with pytest.raises(ProgramError) as caught:
+        simulate(program, mode="timing")
+    assert "program 'squares' expects an output 'z', but stores y" == caught.value.message
+    assert (caught.value.file, caught.value.line) == program.expected["z"].place

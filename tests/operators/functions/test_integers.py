@@ -1,0 +1,524 @@
+"""Every function on every type of whole numbers, against Python's integers: exact, or refused.
+
+A function that the library lists and that has no line here fails ``test_every_function``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from math import prod
+from random import Random
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import operators
+from fabric import Program, Selector, ShapeError, Tile, TileType, limits, simulate
+from operators import (
+    Accum,
+    Add,
+    AttentionScores,
+    CacheWriteAddress,
+    Div,
+    Exp,
+    Function,
+    LeadingCols,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    MaskScores,
+    Matmul,
+    MatmulSum,
+    Maximum,
+    Mul,
+    OneHot,
+    PadRows,
+    Quotient,
+    Reduction,
+    RescaledSum,
+    RetileCol,
+    RetileRow,
+    RowAppend,
+    RowMaximum,
+    RowSum,
+    RunningMaximum,
+    ScaledAdd,
+    SetOffset,
+    ShiftedExp,
+    SignalAllRead,
+    SiLU,
+    Split,
+    SplitCols,
+    SplitRows,
+    SplitTiles,
+    Sum,
+)
+from operators.functions.chain import Chain
+from operators.functions.choosing import TakenAlong, TopPlaces
+from operators.functions.numbers import NUMBERS
+from operators.functions.row_steps import Reduced
+from operators.functions.steps import Number, Pointwise
+from tests.profiles import examples
+
+Matrix: TypeAlias = list[list[Any]]
+Shapes: TypeAlias = tuple[tuple[int, int], ...]
+
+SEEDS = st.integers(0, 2**32).map(Random)
+
+TYPES = {
+    each.name: each
+    for each in (
+        *(np.dtype(bits) for bits in ("bool", "int8", "int16", "int32", "int64")),
+        *(np.dtype(bits) for bits in ("uint8", "uint16", "uint32", "uint64")),
+        *(
+            np.dtype(getattr(ml_dtypes, name))
+            for name in ("int1", "int2", "int4", "uint1", "uint2", "uint4")
+            if hasattr(ml_dtypes, name)
+        ),
+    )
+}
+"""Those of numpy and of ml_dtypes, whether streams have a name for them or not."""
+
+
+def ends_of(dtype: Any) -> tuple[int, int]:
+    """Return the least and the largest number of a type, counted from its bits."""
+    if dtype == np.bool_:
+        return 0, 1
+    bits = int(dtype.name.lstrip("uint"))
+    return (0, 2**bits - 1) if dtype.name[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def number_of(random: Random, dtype: Any) -> int:
+    """Return a number of a type: at its ends, at a power of two, small or any."""
+    least, most = ends_of(dtype)
+    near = random.choice((-1, 1)) * 2 ** random.randrange(65) + random.randrange(-1, 2)
+    any_one = random.choice((least, most, near, random.randint(least, most)))
+    chosen = random.choice((any_one, random.randint(-3, 3)))
+    return min(max(chosen, least), most)
+
+
+def matrix_of(random: Random, dtype: Any, rows: int, cols: int) -> Matrix:
+    """Return numbers of a type."""
+    return [[number_of(random, dtype) for _ in range(cols)] for _ in range(rows)]
+
+
+def tile_of(matrix: Matrix, dtype: Any) -> Tile:
+    """Return a tile that has sent numbers."""
+    # Not every type of ml_dtypes takes Python's integers.
+    word = np.uint64 if dtype == np.uint64 else np.int64
+    data = np.array(matrix, word).astype(dtype)
+    data.flags.writeable = False
+    rows, cols = data.shape
+    return Tile(rows, cols, dtype, data)
+
+
+def numbers_in(tile: Tile) -> Matrix:
+    """Return the numbers of a tile as Python's integers."""
+    assert tile.data is not None
+    return [[int(each) for each in row] for row in tile.data]
+
+
+def paired(operation: Callable[[Any, Any], Any]) -> Callable[[Matrix, Matrix], Matrix]:
+    """Return an operation on pairs, where one operand may have 1 row or 1 column."""
+
+    def oracle(left: Matrix, right: Matrix) -> Matrix:
+        rows, cols = max(len(left), len(right)), max(len(left[0]), len(right[0]))
+        return [
+            [operation(*(x[row % len(x)][col % len(x[0])] for x in (left, right)))
+             for col in range(cols)]
+            for row in range(rows)
+        ]  # fmt: skip
+
+    return oracle
+
+
+def quotient(left: int, right: int) -> Any:
+    """Return an exact quotient; None where there is none."""
+    return Fraction(left, right) if right else None
+
+
+def multiplied(left: Matrix, right: Matrix) -> Matrix:
+    """Return a product of matrices."""
+    return [
+        [sum(x * y for x, y in zip(row, col, strict=True)) for col in zip(*right, strict=True)]
+        for row in left
+    ]
+
+
+def turned(matrix: Matrix) -> Matrix:
+    """Return the transposed matrix."""
+    return [list(each) for each in zip(*matrix, strict=True)]
+
+
+def added(parts: Sequence[Matrix]) -> Matrix:
+    """Return the sum of matrices of one shape."""
+    return [[sum(each) for each in zip(*rows, strict=True)] for rows in zip(*parts, strict=True)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function and what it is of Python's integers.
+
+    Attributes:
+        function: of Map, Accum or FlatMap.
+        shapes: of its operands; of a reduction those of each element.
+        oracle: given matrices, returns the exact result, for a reduction given one list of matrices
+            for each operand. None where integers are refused when a program is wired.
+        wide: the result is in the type that sums are made in.
+        narrower: the second operand is of a type of fewer bits.
+    """
+
+    function: Any
+    shapes: Shapes
+    oracle: Callable[..., Matrix] | None
+    wide: bool = False
+    narrower: bool = False
+
+
+SQUARE: Shapes = ((2, 2), (2, 2))
+BESIDE: Shapes = ((2, 3), (2, 1))
+FACTORS: Shapes = ((2, 3), (3, 2))
+CASES = [
+    *(
+        Case(function, shapes, paired(operation))
+        for function, operation in (
+            (Add(), lambda x, y: x + y),
+            (Mul(), lambda x, y: x * y),
+            (Div(), quotient),
+            (Maximum(), max),
+        )
+        for shapes in (SQUARE, BESIDE, ((1, 3), (2, 1)))
+    ),
+    Case(ScaledAdd(), BESIDE, paired(lambda x, y: x + y)),
+    Case(ScaledAdd(3, -2), SQUARE, paired(lambda x, y: 3 * x - 2 * y)),
+    Case(ScaledAdd(2.0**63, -2.0**70), SQUARE, paired(lambda x, y: 2**63 * x - 2**70 * y)),
+    Case(ScaledAdd(alpha=0.5), SQUARE, None),
+    Case(Exp(), ((2, 2),), None),
+    Case(SiLU(), ((2, 2),), None),
+    Case(MaskScores(), SQUARE, None),
+    Case(RunningMaximum(), ((2, 2),), None),
+    Case(ShiftedExp(), ((2, 2), (2, 1), (2, 1)), None),
+    Case(RescaledSum(), ((2, 3), (3, 2), (2, 1), (2, 1)), None),
+    Case(Matmul(), FACTORS, multiplied),
+    Case(Matmul(), FACTORS, multiplied, narrower=True),
+    Case(Matmul(unrounded=True), FACTORS, multiplied, wide=True),
+    Case(Matmul(transposed=True), ((2, 3), (2, 3)), lambda a, b: multiplied(a, turned(b))),
+    Case(RowSum(), ((2, 3),), lambda x: [[sum(row)] for row in x]),
+    Case(RowMaximum(), ((2, 3),), lambda x: [[max(row)] for row in x]),
+    Case(LeadingCols(2), ((2, 3),), lambda x: [row[:2] for row in x]),
+    Case(PadRows(3), ((2, 2),), lambda x: [*x, [0, 0]]),
+    Case(Sum(), ((2, 2),), added),
+    Case(MatmulSum(), FACTORS, lambda a, b: added(list(map(multiplied, a, b)))),
+    Case(MatmulSum(unrounded=True), FACTORS, lambda a, b: added(list(map(multiplied, a, b))),
+         wide=True),
+    Case(RetileRow(), ((2, 2),), lambda x: [row for part in x for row in part]),
+    Case(RetileCol(), ((2, 2),), lambda x: turned([row for part in x for row in turned(part)])),
+    Case(SplitRows(), ((2, 3),), lambda x: x),
+    Case(SplitCols(), ((2, 3),), turned),
+    Case(SplitTiles(rows=1, cols=1), ((2, 2),), lambda x: [[each] for row in x for each in row]),
+]  # fmt: skip
+"""Functions whose results are of the type of their operands, or of that of its sums."""
+
+ELSEWHERE = {AttentionScores, CacheWriteAddress, OneHot, Quotient, RowAppend, SetOffset,
+             SignalAllRead}  # fmt: skip
+"""Those with other results, which have tests of their own below."""
+
+
+def test_every_function() -> None:
+    """Each that the library lists is compared with Python's integers."""
+    kinds = (Function, Reduction, Split)
+    listed = {
+        each
+        for name in vars(operators)["__all__"]
+        if isinstance(each := getattr(operators, name), type) and issubclass(each, kinds)
+    }
+    assert listed - set(kinds) == {type(case.function) for case in CASES} | ELSEWHERE
+
+
+def test_ends() -> None:
+    """The fabric knows the ends of every type, and that others have none."""
+    assert {name: ends_of(dtype) for name, dtype in TYPES.items()} == {
+        name: limits(dtype) for name, dtype in TYPES.items()
+    }
+    floats = (np.float16, np.float32, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, "U3", "O")
+    assert {None} == {limits(np.dtype(each)) for each in floats}
+
+
+def outcome(apply: Callable[[], Matrix], wanted: Matrix, dtype: Any, name: str) -> None:
+    """See that ``apply`` gives exactly what is ``wanted``, or refuses what ``dtype`` lacks."""
+    least, most = ends_of(dtype)
+    lacking = [
+        (number, [row, col])
+        for row, numbers in enumerate(wanted)
+        for col, number in enumerate(numbers)
+        if number is None or number != int(number) or not least <= number <= most
+    ]
+    if not lacking:
+        assert wanted == apply()
+        return
+    with pytest.raises(ValueError, match=f"^{name} gives ") as caught:
+        apply()
+    number, place = lacking[0]
+    told = str(caught.value)
+    assert f" at {place}: expected a whole number from {least} to {most}, as " in told
+    assert number is None or told.startswith(f"{name} gives {number} ")
+
+
+def computed(function: Any, tiles: Sequence[Sequence[Tile]], dtype: Any) -> Matrix:
+    """Return what a function gives: of elements, each the tiles of one."""
+    if isinstance(function, Reduction):
+        result = function.infer(1, *map(_type_of, tiles[0]))
+        state = function.start(result, True)
+        for element in tiles:
+            state = function.update(state, *element)
+        found = function.finish(state, result, True)
+        assert isinstance(found, Tile)
+    elif isinstance(function, Split):
+        parts = [part for part, _ in function.apply(tiles[0][0])]
+        assert {dtype} == {each.dtype for each in parts if isinstance(each, Tile)}
+        return [numbers_in(part)[0] for part in parts if isinstance(part, Tile)]
+    else:
+        found = function.apply(*tiles[0])
+    assert found.data is not None
+    assert (dtype, dtype) == (found.dtype, found.data.dtype)
+    return numbers_in(found)
+
+
+def _type_of(tile: Tile) -> TileType:
+    return TileType(tile.rows, tile.cols, tile.dtype)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.function}{case.shapes}")
+@examples(quick=60)
+@given(name=st.sampled_from(sorted(TYPES)), random=SEEDS, group=st.integers(1, 3))
+def test_exact_or_refused(case: Case, name: str, random: Random, group: int) -> None:
+    """Python's integers give the same number, or the type does not hold it, which is told."""
+    dtype, function = TYPES[name], case.function
+    types = [dtype] * len(case.shapes)
+    if case.narrower:
+        fewer = [each for each in ("bool", "int4", "int8", "uint16") if _is_factor(name, each)]
+        types[1] = TYPES[random.choice(fewer or [name])]
+    asked = tuple(TileType(*shape, each) for shape, each in zip(case.shapes, types, strict=True))
+    if case.oracle is None:
+        with pytest.raises(ShapeError, match=r"expected (floating-point|whole) numbers"):
+            function.check("what", asked)
+        return
+    if not isinstance(function, Split):
+        function.check("what", asked)
+    matrices = [
+        [matrix_of(random, each, *shape) for shape, each in zip(case.shapes, types, strict=True)]
+        for _ in range(group if isinstance(function, Reduction) else 1)
+    ]
+    tiles = [list(map(tile_of, element, types)) for element in matrices]
+    if isinstance(function, Reduction):
+        wanted = case.oracle(*map(list, zip(*matrices, strict=True)))
+    else:
+        wanted = case.oracle(*matrices[0])
+    result = dtype if not case.wide or name == "uint64" else np.dtype(np.int64)
+    outcome(lambda: computed(function, tiles, result), wanted, result, type(function).__name__)
+
+
+def _is_factor(name: str, fewer: str) -> bool:
+    types = tuple(TileType(2, 2, TYPES[each]) for each in (name, fewer))
+    try:
+        Matmul().check("what", types)
+    except ShapeError:
+        return False
+    return True
+
+
+EXACTLY: dict[str, Callable[..., Any]] = {
+    "abs": abs,
+    "add": lambda x, y: x + y,
+    "add_scaled": lambda x, y, z: x + y * z,
+    "and": lambda x, y: bool(x) and bool(y),
+    "clamp": lambda x, low, high: min(max(x, low), high),
+    "copy": lambda x: x,
+    "eq": lambda x, y: x == y,
+    "floor": lambda x: x,
+    "ge": lambda x, y: x >= y,
+    "gt": lambda x, y: x > y,
+    "le": lambda x, y: x <= y,
+    "lt": lambda x, y: x < y,
+    "maximum": max,
+    "minimum": min,
+    "mul": lambda x, y: x * y,
+    "ne": lambda x, y: x != y,
+    "neg": lambda x: -x,
+    "not": lambda x: not x,
+    "or": lambda x, y: bool(x) or bool(y),
+    "pow": lambda x, y: x ** (y % 8),
+    "relu": lambda x: max(x, 0),
+    "round": lambda x: x,
+    "sign": lambda x: (x > 0) - (x < 0),
+    "square": lambda x: x * x,
+    "sub": lambda x, y: x - y,
+    "sub_scaled": lambda x, y, z: x - y * z,
+    "where": lambda x, y, z: y if x else z,
+}
+ARGUMENTS = {1: ("abs", "copy", "floor", "neg", "not", "relu", "round", "sign", "square"),
+              3: ("add_scaled", "clamp", "sub_scaled", "where")}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@examples(quick=40)
+@given(dtype=st.sampled_from(list(TYPES.values())), random=SEEDS)
+def test_steps(name: str, dtype: Any, random: Random) -> None:
+    """Functions of single numbers, of which some may be numbers of the program's, also large."""
+    if name not in EXACTLY:
+        function = NUMBERS[name].function
+        count = getattr(function, "nin", None) or function.__code__.co_argcount
+        step = Pointwise(tuple(range(count)), dtype, name)
+        with pytest.raises(ValueError, match=f"^{name} gives integers of integers"):
+            Chain(count, (step,)).apply(*[tile_of([[1]], dtype)] * count)
+        return
+    count = next((each for each, names in ARGUMENTS.items() if name in names), 2)
+    drawn = [number_of(random, dtype) for _ in range(count)]
+    if name == "pow":
+        drawn[1] = min(drawn[1] % 8, ends_of(dtype)[1])
+    fixed = random.randint(1, count)
+    step = Pointwise((*range(fixed), *map(Number, drawn[fixed:])), dtype, name)
+    tiles = [tile_of([[each]], dtype) for each in drawn[:fixed]]
+    chain = Chain(fixed, (step,))
+    outcome(lambda: computed(chain, [tiles], dtype), [[EXACTLY[name](*drawn)]], dtype, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "oracle"),
+    [("sum", sum), ("prod", prod), ("amax", max), ("amin", min),
+     ("all", all), ("any", any)],
+)  # fmt: skip
+@examples(quick=60)
+@given(dtype=st.sampled_from(list(TYPES.values())), random=SEEDS, cols=st.integers(1, 5))
+def test_reduced_steps(name: Any, oracle: Any, dtype: Any, random: Random, cols: int) -> None:
+    """Rows that become one number."""
+    (row,) = matrix_of(random, dtype, 1, cols)
+    function = Chain(1, (Reduced((0,), dtype, name=name),))
+    tiles = [[tile_of([row], dtype)]]
+    outcome(lambda: computed(function, tiles, dtype), [[oracle(row)]], dtype, name)
+
+
+@examples(quick=200)
+@given(
+    dtype=st.sampled_from(list(TYPES.values())),
+    random=SEEDS,
+    cols=st.integers(1, 6),
+    largest=st.booleans(),
+)
+def test_largest_steps(dtype: Any, random: Random, cols: int, largest: bool) -> None:
+    """The largest numbers are those of Python's order, not of float64's."""
+    (row,) = matrix_of(random, dtype, 1, cols)
+    k = random.randint(1, cols)
+    places = TopPlaces((0,), np.dtype(np.int64), k=k, largest=largest)
+    function = Chain(1, (places, TakenAlong((0, 1), dtype)))
+
+    found = computed(function, [[tile_of([row], dtype)]], dtype)
+    assert [sorted(row, reverse=largest)[:k]] == found
+
+
+@examples(quick=300)
+@given(
+    dtype=st.sampled_from(list(TYPES.values())),
+    name=st.sampled_from(("int4", "int8", "int64", "uint16", "uint64", "bool")),
+    random=SEEDS,
+)
+def test_quotients_in_another_type(dtype: Any, name: str, random: Random) -> None:
+    """Of integers in a type of integers they are exact."""
+    result = TYPES[name]
+    left, right = (number_of(random, dtype) for _ in range(2))
+    tiles = [tile_of([[each]], dtype) for each in (left, right)]
+    wanted = [[quotient(left, right)]]
+    outcome(lambda: computed(Quotient(name), [tiles], result), wanted, result, "Quotient")
+
+
+@examples(quick=150)
+@given(dtype=st.sampled_from(list(TYPES.values())), random=SEEDS)
+def test_scores(dtype: Any, random: Random) -> None:
+    """The scores of integers are their exact products, rounded once."""
+    queries, keys = (matrix_of(random, dtype, 2, 3) for _ in range(2))
+    with np.errstate(over="ignore"):
+        found = AttentionScores(1.0).apply(tile_of(queries, dtype), tile_of(keys, dtype))
+        exact = np.array(multiplied(queries, turned(keys)), object).astype(np.float32)
+    assert found.data is not None
+    assert exact.tolist() == found.data.tolist()
+
+
+@examples(quick=300)
+@given(
+    dtype=st.sampled_from(list(TYPES.values())),
+    counted=st.sampled_from([each for name, each in TYPES.items() if name != "bool"]),
+    random=SEEDS,
+)
+def test_bookkeeping(dtype: Any, counted: Any, random: Random) -> None:
+    """Functions that move rows and count: integers of any type are counts and places."""
+    rows = matrix_of(random, dtype, 3, 2)
+    tile, last = tile_of(rows, dtype), tile_of(rows[:1], dtype)
+    number = number_of(random, counted)
+    count = tile_of([[number]], counted)
+
+    assert refused(SetOffset(), tile, count) is not (0 <= number <= 3)
+    if 0 <= number <= 3:
+        found = SetOffset().apply(tile, count)
+        assert (rows, number) == (numbers_in(found), found.valid_rows)
+        assert refused(RowAppend(), found, last) is (number == 3)
+        if number < 3:
+            after = numbers_in(RowAppend().apply(found, last))
+            assert [*rows[:number], rows[0], *rows[number + 1 :]] == after
+    assert refused(OneHot(4), count) is not (0 <= number < 4)
+    if 0 <= number < 4:
+        assert Selector((number,), 4) == OneHot(4).apply(count)
+    address = number * 2**40 + number - 1
+    function = CacheWriteAddress(stride=2**40)
+    held = number > 0 and address < 2**64
+    assert refused(function, count, count) is not held
+    if held:
+        assert [[address]] == numbers_in(function.apply(count, count))
+    result = SignalAllRead().infer(1, _type_of(tile))
+    signal = SignalAllRead().finish(None, result, True)
+    assert isinstance(signal, Tile)
+    assert [[1]] == numbers_in(signal)
+
+
+def refused(function: Function, *tiles: Tile) -> bool:
+    """Whether a function refuses what it is given."""
+    try:
+        function.apply(*tiles)
+    except ValueError:
+        return True
+    return False
+
+
+def test_where_it_overflowed() -> None:
+    """A run tells the operator, the function, its numbers, the place, the type and the line."""
+    x = np.array([[1, 7], [0, 3]]).astype(ml_dtypes.int4)
+    with Program("overflow", mode="functional") as program:
+        tiles = LinearOffChipLoad(x, tile=(2, 2))()
+        LinearOffChipStore("y")(Map(Add(), name="twice")(tiles, tiles))
+    error = simulate(program).error
+
+    assert error is not None
+    assert error["file"] == __file__
+    assert (
+        "twice: ValueError: Add gives 14 from 7 and 7 at [0, 1]: expected a whole number from -8 "
+        "to 7, as int4 holds them, at cycle 22, element 0"
+    ) == error["message"]
+
+
+def test_sums_on_the_way() -> None:
+    """An accumulator passes the ends of 64 bits; what it emits is what the type holds."""
+    most = 2**63 - 1
+    parts = [most, most, -most, -most, 5]
+    sums = list(accumulate(parts))
+    assert max(sums) > most
+    x = np.array(parts).reshape(5, 1)
+    with Program("sums", mode="functional") as program:
+        LinearOffChipStore("y")(Accum(Sum(), rank=2)(LinearOffChipLoad(x, tile=(1, 1))()))
+    program.expect(y=lambda: np.array([[5]]))
+    assert simulate(program).verified

@@ -1,0 +1,105 @@
+"""What the types of a program's streams say, beside what the streams carried.
+
+A size without a symbol is that of every group. A symbol has one size in a program; a ragged one has
+a size of its own for every group, and one mean over the groups wherever it stands. What carries
+elements tells: nothing here asks the fabric how it works sizes out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from fabric import BufferReference, BufferType, Dim, Element, Program, TileType, TupleType
+from fabric.symbolic.substitution import Substitution
+from fabric.values.dims import Symbol, is_ragged
+from fabric.values.stream_type import ValueType
+from tests import definitions
+from tests.operators.driving import Collect, decode
+
+__all__ = ["Watched"]
+
+Sizes = dict[Symbol, "int | Fraction"]
+
+
+class Watched:
+    """A program of which every stream is read by one reader more."""
+
+    def __init__(self, program: Program) -> None:
+        """Add the readers; the program has not been run."""
+        self._seen: list[tuple[str, tuple[Dim, ...], ValueType, list[Element]]] = []
+        with program:
+            for node in tuple(program.nodes):
+                for stream in node.outputs:
+                    elements: list[Element] = []
+                    Collect(elements, (0,))(stream)
+                    self._seen.append((stream.name, stream.shape, stream.value, elements))
+
+    def sizes(self) -> Sizes:
+        """Return the size of each symbol in the run that was, the mean of a ragged one.
+
+        Of a symbol that stands for no group there is none.
+        """
+        found: defaultdict[Dim, dict[str, list[int]]] = defaultdict(dict)
+        for name, dim, sizes in self._dims():
+            if sizes:
+                found[dim][name] = sizes
+        known: Sizes = {}
+        for dim, places in found.items():
+            if isinstance(dim, Symbol):
+                known[dim] = _size(dim, places)
+        at = Substitution(known)
+        for dim, places in found.items():
+            wanted = at.dim(dim)
+            assert isinstance(wanted, int | Fraction), f"no stream shows {dim} of {places}"
+            for name, sizes in places.items():
+                assert (name, dim, _size(dim, {name: sizes})) == (name, dim, wanted)
+        return known
+
+    def _dims(self) -> Iterator[tuple[str, Dim, list[int]]]:
+        """Yield each dimension of each stream, with the sizes of its groups."""
+        for name, shape, value, elements in self._seen:
+            tensor = decode(elements, len(shape))
+            yield from _groups(name, shape, [tensor])
+            yield from _inside(name, value, definitions.leaves(tensor, len(shape)))
+
+
+def _groups(name: str, shape: tuple[Dim, ...], tensors: list[Any]) -> Iterator[Any]:
+    for axis, dim in enumerate(shape):
+        yield f"{name} axis {axis}", dim, list(map(len, tensors))
+        tensors = [part for tensor in tensors for part in tensor]
+
+
+def _inside(name: str, value: ValueType, found: list[Any]) -> Iterator[Any]:
+    if isinstance(value, TileType):
+        yield f"{name} rows", value.rows, [tile.rows for tile in found]
+        yield f"{name} cols", value.cols, [tile.cols for tile in found]
+    elif isinstance(value, TupleType):
+        for place, item in enumerate(value.items):
+            yield from _inside(f"{name} item {place}", item, [each[place] for each in found])
+    elif isinstance(value, BufferType):
+        dims = len(value.shape)
+        buffers = [_buffer(buffer) for buffer in found]
+        yield from _groups(f"{name} buffer", value.shape, buffers)
+        tiles = [tile for buffer in buffers for tile in definitions.leaves(buffer, dims)]
+        yield from _inside(f"{name} buffer", value.tile, tiles)
+
+
+def _buffer(buffer: BufferReference) -> Any:
+    (tensor,) = decode([*buffer.elements], buffer.rank + 1)
+    return tensor
+
+
+def _size(dim: Dim, places: dict[str, list[int]]) -> int | Fraction:
+    """Return the size that all ``places`` of ``dim`` agree on."""
+    if is_ragged(dim):
+        means = {name: Fraction(sum(sizes), len(sizes)) for name, sizes in places.items()}
+    else:
+        for name, sizes in places.items():
+            assert len(set(sizes)) == 1, f"{name} is {dim}, and has groups of {sizes}"
+        means = {name: Fraction(sizes[0]) for name, sizes in places.items()}
+    assert len(set(means.values())) == 1, f"{dim} is not of one size: {means}"
+    (mean, *_) = means.values()
+    return int(mean) if mean.denominator == 1 else mean

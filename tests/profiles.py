@@ -1,0 +1,69 @@
+"""Two profiles of hypothesis: how much is tried, and whether it is new.
+
+``quick``, the default, tries the same examples in every run, so that a run passes or fails for a
+reason that is in the tree. ``deep`` (``poe deep``) draws new ones, and ten times as many where a
+property says no other number. What is marked ``deep`` is tried there only: further cases of what
+the default shows with one or two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import pytest
+from _pytest.mark import ParameterSet
+from hypothesis import HealthCheck, settings
+
+__all__ = ["examples", "of_profile", "register", "spread"]
+
+T = TypeVar("T")
+
+_QUICK_EXAMPLES = 25
+_TIMES = 10
+
+
+def register() -> None:
+    """Register both profiles and load ``quick``; ``--hypothesis-profile=deep`` loads the other."""
+    every = list(HealthCheck)
+    settings.register_profile(
+        "quick",
+        max_examples=_QUICK_EXAMPLES,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        suppress_health_check=every,
+    )
+    settings.register_profile(
+        "deep", deadline=None, database=None, print_blob=True, suppress_health_check=every
+    )
+    settings.load_profile("quick")
+
+
+def examples(quick: int, deep: int | None = None) -> settings:
+    """Return settings for a property: so many examples by default, and in the deep profile.
+
+    There they are ten times as many where ``deep`` says no other number.
+    """
+    return settings(max_examples=of_profile(quick, deep or _TIMES * quick))
+
+
+def of_profile(quick: T, deep: T) -> T:
+    """Return what is for the profile that is loaded."""
+    return deep if settings.get_current_profile_name() == "deep" else quick
+
+
+def spread(values: Iterable[Any], quick: int) -> list[Any]:
+    """Return the cases of a test: ``quick`` of them, evenly spread, and the others marked deep.
+
+    A tuple among ``values`` is one case with several arguments, as it is for pytest.
+    """
+    every = list(values)
+    few = {number * (len(every) - 1) // max(1, quick - 1) for number in range(quick)}
+    cases = []
+    for number, each in enumerate(every):
+        arguments = each if type(each) is tuple else (each,)
+        case = each if isinstance(each, ParameterSet) else pytest.param(*arguments)
+        deep = case._replace(marks=(*case.marks, pytest.mark.deep))
+        cases.append(case if number in few else deep)
+    return cases

@@ -1,0 +1,258 @@
+"""The command serve: what it prints, keeps and exits with."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fabric.shell.cli import main
+from tests.serving.test_tables import written
+
+ROOT = Path(__file__).parents[2]
+
+REQUESTS = "arrival_seconds,prompt_tokens,output_tokens\n" + "".join(
+    f"{number / 4},{3 + number % 5},{1 + number % 4}\n" for number in range(40)
+)
+
+OWN = """
+from fabric.serving import Batch
+
+class OneAtATime:
+    blocks = preemptions = 0
+
+    def __init__(self, server):
+        self.most, self.queue = server.max_num_batched_tokens, []
+
+    @property
+    def waiting(self):
+        return max(0, len(self.queue) - 1)
+
+    @property
+    def running(self):
+        return min(1, len(self.queue))
+
+    def add(self, request):
+        self.queue.append(request)
+
+    def schedule(self):
+        batch = Batch()
+        for request in self.queue[:1]:
+            batch.add(request, min(self.most, request.known - request.computed))
+        return batch
+
+    def finish(self, request):
+        self.queue.remove(request)
+"""
+
+
+def config(folder: Path, **replaced: str) -> Path:
+    """Write a configuration, its tables and its requests; ``replaced`` are whole sections."""
+    written(folder)
+    (folder / "requests.csv").write_text(REQUESTS)
+    sections = {
+        "requests": 'file = "requests.csv"\nrates = [1, 50_000]',
+        "server": "max_num_seqs = 4\nmax_num_batched_tokens = 8\nnum_blocks = 64",
+        "cost": 'kind = "tables"\nattention = "attention.csv"\ndense = "dense.csv"\nlayers = 3\n'
+        'in_each_layer = { a = 2 }\nin_each_step = { b = 1 }\noutside = "edge"',
+        "level": "latency_seconds = 0.001",
+    } | replaced
+    top = sections.pop("top", "")
+    text = top + "".join(f"\n[{name}]\n{body}\n" for name, body in sections.items() if body)
+    file = folder / "server.toml"
+    file.write_text(text)
+    return file
+
+
+def serve(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "fabric", "serve", *map(str, arguments)],
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=300,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
+    """Run the command here; return its status and what it printed."""
+    status = main(["serve", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_object_and_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The folder is complete, nothing runs twice, and both say the same, byte for byte."""
+    file, out = config(tmp_path), tmp_path / "out"
+    status, printed, said = told(capsys, file, "--json", "-o", out)
+    assert status == 0
+    assert f"page in {out / 'index.html'}" in said
+    found = json.loads(printed)
+    runs = found["designs"][0]["runs"]
+    assert [each["rate_per_second"] for each in runs] == [1, 50_000]
+    assert [each["completed"] for each in runs] == [40, 40]
+    assert runs[0]["kept"] == 1 > runs[1]["kept"]
+    assert {path.name for path in out.iterdir()} == {
+        "index.html",
+        "pictures",
+        "runs.jsonl",
+        "serving.json",
+    }
+    assert {path.name for path in (out / "pictures").iterdir()} == {
+        "load.svg",
+        "load.png",
+        "time.svg",
+        "time.png",
+    }
+    files = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert told(capsys, file, "--json", "-o", out)[:2] == (0, printed)
+    for path, content in files.items():
+        assert path.read_bytes() == content, path.name
+    assert told(capsys, file, "--json")[:2] == (0, printed)
+
+
+def test_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A row for each load, with what users wait."""
+    top = 'question = "Who waits?"\n'
+    status, printed, _ = told(capsys, config(tmp_path, top=top))
+    lines = printed.splitlines()
+    assert status == 0
+    assert lines[0] == "server  Who waits?"
+    assert "tokens/s at 50,000 requests/s" in lines[1]
+    table = lines[lines.index("Runs") + 1 :]
+    first = [line.split()[0] for line in table if line.strip()]
+    assert first[first.index("load/s") + 1 :][:2] == ["1", "50,000"]
+
+
+def test_designs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A design changes keys of what steps cost, and all serve the same requests."""
+    more = {"designs.short": "layers = 1", 'designs."long one"': "layers = 9"}
+    status, printed, _ = told(capsys, config(tmp_path, **more), "--json")
+    designs = json.loads(printed)["designs"]
+    assert status == 0
+    assert [each["design"] for each in designs] == ["short", "long one"]
+    short, long = (each["runs"][0]["latency"]["mean"] for each in designs)
+    assert long > short
+
+
+def test_own_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A user's own stands beside the configuration: here one that serves one request at a time."""
+    (tmp_path / "own.py").write_text(OWN)
+    theirs = json.loads(told(capsys, config(tmp_path), "--json")[1])
+    file = config(tmp_path, top='scheduler = "own.py:OneAtATime"\n')
+    status, printed, _ = told(capsys, file, "--json")
+    assert status == 0
+    ours = json.loads(printed)
+    running = [each["designs"][0]["runs"][1]["mean_running"] for each in (ours, theirs)]
+    assert running[0] == pytest.approx(1)
+    assert running[1] > 3
+
+
+@pytest.mark.parametrize(
+    ("replaced", "said"),
+    [
+        ({"requests": ""}, "server.toml: has no [requests]: expected one"),
+        (
+            {"requests": 'file = "requests.csv"\nrates = [0]'},
+            "[requests] rates is [0]: expected ascending",
+        ),
+        (
+            {"requests": 'file = "requests.csv"\nrates = [2, 1]'},
+            "rates is [2, 1]: expected ascending",
+        ),
+        ({"requests": 'file = "requests.csv"\npoisson = true'}, "rates is empty: expected rates"),
+        ({"requests": 'file = "none.csv"'}, "none.csv: cannot be read"),
+        ({"server": "max_num_seq = 4"}, "[server] has no key max_num_seq (found max_num_seq = 4)"),
+        ({"server": "max_num_seqs = 0"}, "[server] max_num_seqs is 0: expected"),
+        ({"server": "num_blocks = 0"}, "[server] num_blocks is 0: expected"),
+        (
+            {"server": "block_size = 1\nnum_blocks = 7"},
+            "request 19 needs 10 tokens of cache, and a replica has 7 blocks, 7 tokens",
+        ),
+        ({"cost": 'kind = "guess"'}, "[cost] kind is 'guess': expected one of tables, fabric"),
+        ({"cost": 'kind = "tables"'}, "server.toml: [cost] has no attention: expected a"),
+        ({"level": "latency = 3"}, "[level] has no key latency"),
+        ({"top": "speed = 3\n"}, "speed is not known here: expected"),
+        ({"top": 'scheduler = "own"\n'}, "expected FILE.py:NAME"),
+        ({"top": 'scheduler = "own.py:Own"\n'}, "own.py: cannot be read"),
+    ],
+)
+def test_refused(
+    replaced: dict[str, str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What cannot be served is told in a line, and as one object."""
+    status, printed, errors = told(capsys, config(tmp_path, **replaced), "--json")
+    found = json.loads(printed)
+    assert status == 2
+    assert list(found) == ["serving", "question", "status", "error", "designs"]
+    assert found["status"] == "error"
+    assert said in errors
+    assert errors.startswith("fabric: ")
+    assert errors.count("\n") == 1
+
+
+def test_a_users_fault_is_theirs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a user's scheduler raises says where."""
+    (tmp_path / "own.py").write_text(
+        "from fabric.serving import ContinuousBatching\n\n\n"
+        "class Own(ContinuousBatching):\n    def schedule(self):\n        return 1 / 0\n"
+    )
+    file = config(tmp_path, top='scheduler = "own.py:Own"\n')
+    status, _, errors = told(capsys, file)
+    assert status == 2
+    assert "own.py:6" in errors
+    assert "the scheduler raised ZeroDivisionError" in errors
+
+
+def test_ctrl_c_keeps_what_is_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A stop in the middle keeps whole runs; the same command goes on, and says the same then."""
+    (tmp_path / "own.py").write_text(
+        "import os, signal\nfrom pathlib import Path\n"
+        "from fabric.serving import ContinuousBatching\n\n"
+        f"mark = Path({str(tmp_path / 'stopped')!r})\n\n\n"
+        "class Stopping(ContinuousBatching):\n"
+        "    steps = 0\n\n"
+        "    def schedule(self):\n"
+        "        Stopping.steps += 1\n"
+        "        if Stopping.steps > 150 and not mark.exists():\n"
+        "            mark.touch()\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "        return super().schedule()\n"
+    )
+    file = config(tmp_path, top='scheduler = "own.py:Stopping"\n')
+    stopped = serve(file, "--json", "-o", tmp_path / "out")
+    assert stopped.returncode == 130
+    found = json.loads(stopped.stdout)
+    assert found["status"] == "interrupted"
+    runs = found["designs"][0]["runs"]
+    assert [each["interrupted"] for each in runs] == [False, True]
+    assert runs[0]["completed"] == 40 > runs[1]["completed"]
+    assert len((tmp_path / "out" / "runs.jsonl").read_text().splitlines()) == 1
+    status, again, _ = told(capsys, file, "--json", "-o", tmp_path / "out")
+    assert status == 0
+    assert told(capsys, file, "--json")[1] == again
+    assert json.loads(again)["designs"][0]["runs"][0] == runs[0]
+
+
+def test_nobody_else_imports_it() -> None:
+    """Neither the facade nor a run knows of serving."""
+    program = ROOT / "tests/fabric/small_program.py"
+    code = (
+        "import sys, fabric\n"
+        "from fabric.shell.cli import main\n"
+        f"status = main(['run', {str(program)!r}])\n"
+        "main(['check', " + repr(str(program)) + "])\n"
+        "print([name for name in sys.modules if name.startswith('fabric.serving')], status,"
+        " file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, text=True, capture_output=True, check=False
+    )
+    assert done.stderr.splitlines()[-1] == "[] 0"

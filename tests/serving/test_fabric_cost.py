@@ -1,0 +1,240 @@
+"""Steps on the fabric: corners are runs, between them it is linear, and the error is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fabric import simulate
+from fabric.hardware.file import load_hardware
+from fabric.loading.program_file import executed, wired
+from fabric.serving.batch import Batch
+from fabric.serving.conducting import conduct_serving
+from fabric.serving.costs.fabric import FabricCost, FabricDescription
+from fabric.serving.requests import Requests
+from fabric.serving.result import ServingResult
+from fabric.serving.server import Server
+from fabric.serving.serving import RequestDescription, Serving
+from fabric.study.evaluation import Before, Job, known_before, outcome_of
+from fabric.study.outcome import Outcome
+from fabric.study.workers import Answer
+from fabric.telling.errors import ConfigurationError
+from tests.serving.test_tables import batch
+from tests.serving.validation import DATA
+
+PROGRAMS = Path(__file__).parents[2] / "programs"
+
+DESCRIBED = FabricDescription(
+    program=PROGRAMS / "decoder.py",
+    parameters={"model": "tiny", "parallelisation": "dynamic"},
+    hardware=PROGRAMS / "hardware/paper_priced.toml",
+    layers=2,
+    routing=PROGRAMS / "data/traces/expert_routing/mixtral_b64/008_010.npz",
+    decode_requests=(1, 4),
+    cache_tokens=(32, 96),
+    prefill_tokens=(4,),
+    cache_bytes_per_token=128,
+    attention_flops_per_pair=256,
+    attention_flops_per_cycle=64,
+    exact_steps=2,
+)
+SERVER = Server(max_num_seqs=4, max_num_batched_tokens=4)
+
+
+class Here:
+    """Works on points in this process."""
+
+    slots = 1
+
+    def __init__(self) -> None:
+        """Begin with nothing run."""
+        self.jobs: list[Job] = []
+
+    def look(self, job: Job) -> Future[Before]:
+        """Find what is known before a run."""
+        return _done(known_before, job)
+
+    def run(self, job: Job) -> Future[Outcome]:
+        """Run a point."""
+        self.jobs.append(job)
+        return _done(outcome_of, job)
+
+    def close(self) -> None:
+        """Nothing is under way."""
+
+
+def _done(function: Callable[[Job], Answer], job: Job) -> Future[Answer]:
+    future: Future[Answer] = Future()
+    future.set_result(function(job))
+    return future
+
+
+def requests() -> Requests:
+    """Return a few requests."""
+    prompts = np.array([20, 40, 60, 80])
+    return Requests(np.arange(4.0), prompts, np.full(4, 5))
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that keeps what has run: each situation runs once for all of these tests."""
+    folder = tmp_path_factory.mktemp("kept")
+    _, workers = cost(folder)
+    assert len(workers.jobs) == 2 * 2 * 2 + 2
+    (folder / "requests.csv").write_text(
+        "arrival_seconds,prompt_tokens,output_tokens\n"
+        + "".join(f"{at},{tokens},5\n" for at, tokens, _ in requests().rows())
+    )
+    return folder
+
+
+def cost(folder: Path, described: FabricDescription = DESCRIBED) -> tuple[FabricCost, Here]:
+    """Return costs, and who has run what they are made of."""
+    workers = Here()
+    made = FabricCost(described, "", requests(), SERVER, folder, workers, lambda _: None)
+    return made, workers
+
+
+def test_corners_and_between(kept: Path) -> None:
+    """A corner is what a run of its situation takes; between two it is in the middle."""
+    found, workers = cost(kept)
+    assert not workers.jobs
+    hardware = load_hardware(DESCRIBED.hardware)
+    program = executed(DESCRIBED.program)
+    numbers = {}
+    for file in (kept / "situations").glob("*.npy"):
+        lengths = np.load(file)
+        if len(lengths) != 4 or not lengths.all():
+            continue
+        (routing,) = (
+            each for each in (kept / "situations").glob("*.npz") if len(np.load(each)["data"]) == 4
+        )
+        given = ["model=tiny", "parallelisation=dynamic", "batch=4", f"kv={file}"]
+        loaded = wired(program, [*given, f"routing={routing}"], hardware)
+        report = simulate(loaded.program, mode="timing")
+        assert report.cycles is not None
+        assert report.joules is not None
+        numbers[round(lengths.mean())] = report.cycles, report.joules
+    assert set(numbers) == {32, 96}
+    for mean, (cycles, joules) in numbers.items():
+        price = found.cost([batch([], [mean] * 4)])
+        assert price.seconds == pytest.approx(2 * cycles / 1e9)
+        assert price.joules == pytest.approx(2 * joules)
+    middle = found.cost([batch([], [64] * 4)]).seconds
+    assert middle == pytest.approx(sum(each for each, _ in numbers.values()) / 1e9)
+
+
+def test_prompts_attend(kept: Path) -> None:
+    """What is added for a prompt grows with its cache, by FLOPs here, and by bytes elsewhere."""
+    found, _ = cost(kept)
+    short, long = (found.cost([batch([(4, cached)], [])]) for cached in (0, 100))
+    flops = 4 * 100 * 256
+    assert long.seconds - short.seconds == pytest.approx(2 * flops / 64 / 1e9)
+    assert long.joules is not None
+    assert short.joules is not None
+    spent = 2 * (flops * 0.75 + 100 * 128 * 31.36) * 1e-12
+    assert long.joules - short.joules == pytest.approx(spent)
+    swift, _ = cost(kept, replace(DESCRIBED, attention_flops_per_cycle=10**9))
+    short, long = (swift.cost([batch([(4, cached)], [])]) for cached in (0, 100_000))
+    assert long.seconds - short.seconds == pytest.approx(2 * 100_000 * 128 / 1024 / 1e9)
+
+
+def test_the_error_is_measured(kept: Path) -> None:
+    """A corner is off by nothing, another step by what its run says."""
+    first, _ = cost(kept)
+    second, none = cost(kept)
+    assert first.identity == second.identity
+    uneven = [1, 2, 3, 250]
+    second.cost([batch([], uneven)])
+    second.cost([batch([(4, 0)], [])])
+    quality = second.quality()
+    assert [each.decode_requests for each in quality.sampled] == [4, 0]
+    assert quality.sampled[1].percent_off == 0
+    assert len(none.jobs) == 1
+    program = executed(DESCRIBED.program)
+    given = [f"{name}={value}" for name, value in none.jobs[0].whole.items()]
+    assert np.load(str(none.jobs[0].whole["kv"])).tolist() == uneven
+    report = simulate(
+        wired(program, given, load_hardware(DESCRIBED.hardware)).program, mode="timing"
+    )
+    assert quality.sampled[0].exact_cycles == report.cycles
+
+
+def test_routing_is_drawn_from_the_record(kept: Path) -> None:
+    """Every token goes where a recorded one went, and no recorded one is used twice."""
+    recorded = [tuple(each) for each in np.load(DESCRIBED.routing)["data"]]
+    sizes = []
+    for file in (kept / "situations").glob("*.npz"):
+        drawn = [tuple(each) for each in np.load(file)["data"]]
+        assert all(drawn.count(each) <= recorded.count(each) for each in drawn)
+        sizes.append(len(drawn))
+    assert set(sizes) >= {1, 4, 5, 8}
+
+
+@pytest.mark.parametrize(
+    ("described", "said"),
+    [
+        (
+            replace(DESCRIBED, decode_requests=(1, 2)),
+            "decode_requests is [1, 2], and steps may have up to 4: expected a grid from 1 to 4",
+        ),
+        (replace(DESCRIBED, decode_requests=(2, 4)), "decode_requests is [2, 4], and steps may"),
+        (replace(DESCRIBED, prefill_tokens=(2,)), "prefill_tokens is [2], and steps may have up"),
+        (replace(DESCRIBED, prefill_tokens=(4, 2)), "prefill_tokens is [4, 2]: expected ascending"),
+        (replace(DESCRIBED, cache_tokens=(64,)), "cache_tokens is [64]: expected at least two"),
+        (
+            replace(DESCRIBED, hardware=PROGRAMS / "hardware/paper.toml"),
+            "states no [clock] frequency_hz: expected one, to have seconds",
+        ),
+        (replace(DESCRIBED, routing=DATA / "README.md"), "cannot be read"),
+        (
+            replace(DESCRIBED, parameters={"model": "tiny", "tile_p": 3}),
+            "a layer with 0 requests and 1 token of prompts: refused, ",
+        ),
+    ],
+)
+def test_refused(described: FabricDescription, said: str, tmp_path: Path) -> None:
+    """A grid with holes, and what cannot run, is told."""
+    with pytest.raises(ConfigurationError) as raised:
+        cost(tmp_path, described)
+    assert raised.value.message.startswith(said)
+
+
+def result(kept: Path, folder: Path) -> tuple[ServingResult, Here]:
+    """Serve a few requests on the fabric."""
+    workers = Here()
+    serving = Serving(
+        requests=RequestDescription(file=kept / "requests.csv", rates=(10.0, 1000.0)),
+        server=SERVER,
+        designs={"one": DESCRIBED, "two": replace(DESCRIBED, layers=4, exact_steps=0)},
+        name="few",
+    )
+    return conduct_serving(serving, workers, folder, situations=kept), workers
+
+
+def test_a_question_of_the_fabric(kept: Path, tmp_path: Path) -> None:
+    """Designs that run alike share what has run, and the notes say how good it is."""
+    found, workers = result(kept, tmp_path)
+    assert len(workers.jobs) <= 2 * 2
+    for one, two in zip(found.of("one"), found.of("two"), strict=True):
+        assert one.measures.completed == two.measures.completed == 4
+        assert one.measures.joules_per_token is not None
+        assert two.measures.joules_per_token is not None
+        assert two.measures.joules_per_token > one.measures.joules_per_token
+    assert any("steps simulated as they were" in each for each in found.quality_notes("one"))
+    again, none = result(kept, tmp_path)
+    assert not none.jobs
+    assert again.resumed == 4
+    assert again.as_json() == found.as_json()
+
+
+def test_a_batch_of_nothing_is_not_asked(kept: Path) -> None:
+    """A replica with nothing to do waits for the others."""
+    found, _ = cost(kept)
+    alone = found.cost([batch([], [40] * 2)])
+    assert found.cost([batch([], [40] * 2), Batch()]) == alone

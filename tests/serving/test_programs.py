@@ -1,0 +1,33 @@
+"""The configurations and the question that come with the project can be opened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fabric.serving.costs.fabric import FabricDescription
+from fabric.serving.opening import open_servings
+
+PROGRAMS = Path(__file__).parents[2] / "programs"
+FILES = sorted((PROGRAMS / "serving").glob("*.toml"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_configurations(file: Path) -> None:
+    """Their files are there."""
+    (serving,) = open_servings(file)
+    assert serving.name == file.stem
+    assert len(serving.requests.read()) > 100
+
+
+def test_the_question() -> None:
+    """Every model meets every trace, and no two designs are the same."""
+    servings = open_servings(PROGRAMS / "questions/serving.py")
+    assert len(servings) == 4
+    for serving in servings:
+        assert serving.requests.file.exists()
+        described = list(serving.designs.values())
+        assert all(isinstance(each, FabricDescription) for each in described)
+        told = [str(vars(each)["parameters"]) for each in described]
+        assert len(set(told)) == len(told) >= 3

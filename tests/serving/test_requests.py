@@ -1,0 +1,160 @@
+"""Tables of requests: how they are read, scaled and drawn, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabric.serving.requests import Requests, read_requests
+from fabric.telling.errors import ConfigurationError
+from tests.profiles import examples
+from tests.serving.validation import DATA
+
+HEADER = "arrival_seconds,prompt_tokens,output_tokens\n"
+
+
+def some(*times: float) -> Requests:
+    """Return requests that arrive at these times."""
+    numbers = np.arange(1, len(times) + 1)
+    return Requests(np.array(times), numbers, numbers)
+
+
+@pytest.mark.parametrize(
+    ("trace", "requests", "first", "last_seconds"),
+    [("code", 8819, (4808, 10), 3435.948056), ("conv", 19366, (374, 44), 3501.721947)],
+)
+def test_azure_traces(
+    trace: str, requests: int, first: tuple[int, int], last_seconds: float
+) -> None:
+    """Dates and times of Azure count from the first one."""
+    found = read_requests(DATA / f"AzureLLMInferenceTrace_{trace}.csv.gz")
+    assert len(found) == requests
+    assert (found.prompt_tokens[0], found.output_tokens[0]) == first
+    assert found.arrival_seconds[0] == 0
+    assert found.arrival_seconds[-1] == pytest.approx(last_seconds, abs=1e-5)
+
+
+def test_nanoseconds() -> None:
+    """The requests of the log come in nanoseconds."""
+    found = read_requests(DATA / "sharegpt_300_sps10_lengths.csv")
+    assert len(found) == 300
+    assert found.arrival_seconds[0] == pytest.approx(0.046926808)
+
+
+def test_columns_in_any_order_and_others(tmp_path: Path) -> None:
+    """A table may have more than is needed."""
+    file = tmp_path / "own.csv"
+    file.write_text("user,output_tokens,arrival_seconds,prompt_tokens\nx,3,0.5,7\n\ny,1,0.5,2\n")
+    assert list(read_requests(file).rows()) == [(0.5, 7, 3), (0.5, 2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("", 1, "its first line names no arrival_seconds or arrival_ns or TIMESTAMP: expected a "),
+        ("arrival_ns,output_tokens\n", 1, "its first line names no prompt_tokens or ContextTokens"),
+        (HEADER, None, "has no requests: expected a row for each"),
+        (HEADER + "-1,2,3\n", 2, "line 2 arrives at -1 s: expected a time from 0 on"),
+        (HEADER + "nan,2,3\n", 2, "line 2 arrives at nan s: expected a time from 0 on"),
+        (HEADER + "soon,2,3\n", 2, "line 2 has 'soon' as arrival_seconds: expected a time"),
+        (
+            HEADER + "2,2,3\n1.5,2,3\n",
+            3,
+            "line 3 arrives 0.5 s before the line above it: expected ascending times",
+        ),
+        (HEADER + "1,2,0\n", 2, "line 2 has an output of 0 tokens: expected 1 to 2,147,483,647"),
+        (HEADER + "1,0,2\n", 2, "line 2 has a prompt of 0 tokens: expected 1 to 2,147,483,647"),
+        (HEADER + "1,-5,2\n", 2, "line 2 has a prompt of -5 tokens: expected 1 to 2,147,483,647"),
+        (HEADER + "1,2.5,2\n", 2, "line 2 has '2.5' as tokens: expected a whole number"),
+        (HEADER + "1,2\n", 2, "line 2 has 2 columns: expected as many as the header has"),
+        (
+            "TIMESTAMP,ContextTokens,GeneratedTokens\nyesterday,1,1\n",
+            2,
+            "line 2 has 'yesterday' as TIMESTAMP: expected a time",
+        ),
+    ],
+)
+def test_refused(text: str, line: int | None, said: str, tmp_path: Path) -> None:
+    """A row that is no request is named."""
+    file = tmp_path / "requests.csv"
+    file.write_text(text)
+    with pytest.raises(ConfigurationError) as raised:
+        read_requests(file)
+    assert raised.value.message.startswith(said)
+    assert (raised.value.file, raised.value.line) == (str(file), line)
+
+
+@pytest.mark.parametrize(
+    "content", [b"\x1f\x8bnot", gzip.compress(b"x" * 99)[:14], b"\xff\xfe\x00"]
+)
+def test_damaged(content: bytes, tmp_path: Path) -> None:
+    """A file that is damaged is refused in a line."""
+    file = tmp_path / "requests.csv.gz"
+    file.write_bytes(content)
+    with pytest.raises(ConfigurationError, match="expected a table of requests"):
+        read_requests(file)
+
+
+def test_no_file(tmp_path: Path) -> None:
+    """Neither is a missing one a traceback."""
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        read_requests(tmp_path / "none.csv")
+
+
+@given(
+    st.lists(st.floats(0, 1000, width=32), min_size=2, max_size=20, unique=True).map(sorted),
+    st.floats(0.01, 100),
+)
+@examples(quick=25)
+def test_rate(times: list[float], rate: float) -> None:
+    """At a rate the same requests come, as many a second as it says."""
+    found = some(*times).at_rate(rate)
+    assert found.per_second == pytest.approx(rate)
+    assert found.arrival_seconds[0] == 0
+    gaps, before = np.diff(found.arrival_seconds), np.diff(times)
+    assert gaps == pytest.approx(before * gaps.sum() / before.sum(), rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
+def test_no_rate(rate: float) -> None:
+    """There is no such load."""
+    with pytest.raises(ConfigurationError, match="a second: expected above 0"):
+        some(0.0, 1.0).at_rate(rate)
+    with pytest.raises(ConfigurationError, match="a second: expected above 0"):
+        some(0.0, 1.0).poisson(rate, 3, 0)
+
+
+def test_all_at_once_has_no_rate() -> None:
+    """Nothing can be stretched."""
+    with pytest.raises(ConfigurationError, match="all requests arrive at one time"):
+        some(1.0, 1.0).at_rate(2.0)
+
+
+def test_poisson() -> None:
+    """Gaps are exponential, lengths are pairs of the table, and a rate stretches the same draws."""
+    table = some(*range(50))
+    found = table.poisson(4.0, 20_000, seed=3)
+    gaps = np.diff(found.arrival_seconds)
+    assert gaps.mean() == pytest.approx(0.25, rel=0.02)
+    assert gaps.std() == pytest.approx(0.25, rel=0.03)
+    assert (found.prompt_tokens == found.output_tokens).all()
+    assert set(found.prompt_tokens.tolist()) == set(range(1, 51))
+    twice = table.poisson(8.0, 20_000, seed=3)
+    assert twice.arrival_seconds == pytest.approx(found.arrival_seconds / 2)
+    assert (twice.prompt_tokens == found.prompt_tokens).all()
+
+
+def test_requests_from_python_are_checked() -> None:
+    """Arrays are looked at as tables are."""
+    one = np.ones(2, np.int64)
+    with pytest.raises(ConfigurationError, match="request 1 arrives at 1 s, after one that arriv"):
+        Requests(np.array([2.0, 1.0]), one, one)
+    with pytest.raises(ConfigurationError, match="request 0 has an output of 0 tokens"):
+        Requests(np.array([1.0, 1.0]), one, 0 * one)
+    with pytest.raises(ConfigurationError, match="there are no requests"):
+        Requests(np.array([]), one[:0], one[:0])

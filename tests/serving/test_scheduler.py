@@ -1,0 +1,257 @@
+"""Continuous batching: what holds of every trace, and a second scheduler that agrees with it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabric.serving.batch import Batch, Price, Request
+from fabric.serving.requests import Requests
+from fabric.serving.scheduler import ContinuousBatching
+from fabric.serving.served import Served, serve
+from fabric.serving.server import Server
+from fabric.telling.errors import ConfigurationError, FabricError
+from tests.profiles import examples
+from tests.serving.reference import Limits, reference
+
+Rows = list[tuple[float, int, int]]
+
+
+def seconds(prefills: int, decodes: int) -> float:
+    """Return what a step takes; sums of these are exact."""
+    return 1 + prefills / 8 + decodes / 64
+
+
+class Costs:
+    """Costs of steps, with the steps that there were."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.batches: list[Batch] = []
+
+    def cost(self, batches: Sequence[Batch]) -> Price:
+        """Return what the slowest takes."""
+        self.batches += batches
+        return Price(max(seconds(each.prefill_tokens, len(each.decodes)) for each in batches))
+
+
+class Watched(ContinuousBatching):
+    """The scheduler, with a look at it after every step."""
+
+    def __init__(self, server: Server) -> None:
+        """Watch a replica of a server."""
+        super().__init__(server)
+        self._of = server
+
+    def schedule(self) -> Batch:
+        """Return the next step, which keeps all limits."""
+        batch = super().schedule()
+        assert batch.tokens <= self._of.max_num_batched_tokens
+        assert self.running <= self._of.max_num_seqs
+        assert batch.sequences <= self.running
+        assert self._of.num_blocks is None or 0 <= self.blocks <= self._of.num_blocks
+        return batch
+
+
+@dataclass(frozen=True)
+class Case:
+    """Requests and a server."""
+
+    rows: Rows
+    server: Server
+
+    @property
+    def requests(self) -> Requests:
+        """The rows as arrays."""
+        times, prompts, outputs = (np.array(each) for each in zip(*self.rows, strict=True))
+        return Requests(times.astype(np.float64), prompts, outputs)
+
+
+@st.composite
+def cases(draw: st.DrawFn, most_replicas: int = 1) -> Case:
+    """Draw requests that come close to each other, and a server that is soon full."""
+    lengths = st.tuples(st.integers(1, 30), st.integers(1, 12))
+    pairs = draw(st.lists(lengths, min_size=1, max_size=12))
+    gaps = draw(st.lists(st.integers(0, 40), min_size=len(pairs), max_size=len(pairs)))
+    times = np.cumsum(gaps) / 8
+    rows = [(float(at), *pair) for at, pair in zip(times, pairs, strict=True)]
+    size = draw(st.integers(1, 4))
+    longest = max(-(-(prompt + output - 1) // size) for prompt, output in pairs)
+    server = Server(
+        replicas=draw(st.integers(1, most_replicas)),
+        max_num_seqs=draw(st.integers(1, 5)),
+        max_num_batched_tokens=draw(st.integers(1, 16)),
+        block_size=size,
+        num_blocks=draw(st.none() | st.integers(longest, longest + 8)),
+        async_scheduling=draw(st.booleans()),
+        lockstep=draw(st.booleans()),
+    )
+    return Case(rows, server)
+
+
+def served(case: Case, costs: Costs | None = None) -> Served:
+    """Serve a case, with a look at every step."""
+    return serve(case.requests, case.server, costs or Costs(), Watched)
+
+
+@given(cases())
+@examples(quick=150, deep=3000)
+def test_a_second_scheduler_gives_the_same_times(case: Case) -> None:
+    """An independent, naive scheduler gives every request the same times."""
+    server = case.server
+    limits = Limits(
+        server.max_num_seqs,
+        server.max_num_batched_tokens,
+        server.block_size,
+        server.num_blocks,
+        server.async_scheduling,
+    )
+    found = served(case)
+    theirs = reference(case.rows, limits, seconds)
+    assert found.first_seconds.tolist() == [each[0] for each in theirs]
+    assert found.last_seconds.tolist() == [each[-1] for each in theirs]
+
+
+@given(cases(most_replicas=3))
+@examples(quick=60)
+def test_no_request_and_no_token_is_lost(case: Case) -> None:
+    """All requests end, in order of their stamps, and every token is computed once."""
+    costs = Costs()
+    found = served(case, costs)
+    assert found.done.all()
+    arrivals = case.requests.arrival_seconds
+    stamps = [arrivals, found.taken_seconds, found.begun_seconds, found.first_seconds]
+    stamps.append(found.last_seconds)
+    for before, after in itertools.pairwise(stamps):
+        assert (before <= after).all()
+    prompts = sum(row[1] for row in case.rows)
+    outputs = sum(row[2] - 1 for row in case.rows)
+    prefilled = sum(each.prefill_tokens for each in costs.batches)
+    decoded = sum(len(each.decodes) for each in costs.batches)
+    if found.preemptions:
+        assert prefilled + decoded > prompts + outputs
+    else:
+        assert (prefilled, decoded) == (prompts, outputs)
+
+
+@given(cases(most_replicas=3))
+@examples(quick=60)
+def test_first_come_first_served(case: Case) -> None:
+    """Of one replica, who came first begins first."""
+    found = served(case)
+    for replica in range(case.server.replicas):
+        assert (np.diff(found.begun_seconds[replica :: case.server.replicas]) >= 0).all()
+
+
+def test_replicas_in_lockstep_take_the_slowest_ones_time() -> None:
+    """Replicas that step together wait for each other, others do not."""
+    rows = [(0.0, 8, 2), (0.0, 1, 2)]
+    together = served(Case(rows, Server(replicas=2, lockstep=True)))
+    alone = served(Case(rows, Server(replicas=2)))
+    assert together.first_seconds.tolist() == [2.0, 2.0]
+    assert alone.first_seconds.tolist() == [2.0, 1.125]
+    assert len(together.steps) == 1
+    assert len(alone.steps) == 2
+
+
+def test_the_last_admitted_is_put_back_and_begins_again() -> None:
+    """Preemption is by recomputation, of the one admitted last."""
+    # Four blocks of one token: the second request has to go when the first one needs its third.
+    rows = [(0.0, 2, 3), (0.0, 2, 2)]
+    costs = Costs()
+    found = served(Case(rows, Server(block_size=1, num_blocks=4)), costs)
+    assert found.preemptions == 1
+    steps = [(each.prefills, each.decodes) for each in costs.batches]
+    assert steps == [
+        ([(2, 0), (2, 0)], []),
+        ([], [2]),
+        ([], [3]),
+        ([(3, 0)], []),
+    ]
+
+
+def test_a_request_that_comes_meanwhile_is_in_the_step_behind_the_next() -> None:
+    """With asynchronous scheduling a step is put together one step ahead."""
+    rows = [(0.0, 8, 4), (0.5, 8, 1)]
+    waits = served(Case(rows, Server()))
+    overlaps = served(Case(rows, Server(async_scheduling=True)))
+    step, mixed = seconds(8, 0), seconds(8, 1)
+    assert waits.first_seconds[1] == step + mixed
+    # Behind the step under way, and one that was put together with it.
+    assert overlaps.first_seconds[1] == step + seconds(0, 1) + mixed
+    assert overlaps.taken_seconds[1] == step
+
+
+def test_a_request_longer_than_the_cache_is_refused() -> None:
+    """One that fits to the token is not."""
+    case = Case([(0.0, 1, 1), (0.0, 10, 8)], Server(block_size=4, num_blocks=4))
+    with pytest.raises(ConfigurationError) as raised:
+        served(case)
+    assert raised.value.message == (
+        "request 1 needs 17 tokens of cache, and a replica has 4 blocks, 16 tokens: "
+        "expected num_blocks for the longest request"
+    )
+    served(Case([(0.0, 10, 7)], case.server))
+
+
+def test_a_scheduler_that_leaves_requests_alone_is_told() -> None:
+    """It would never end."""
+
+    class Lazy(ContinuousBatching):
+        def schedule(self) -> Batch:
+            return Batch()
+
+    with pytest.raises(ConfigurationError, match="nothing to do at 0 s, and 1 request left"):
+        serve(Case([(0.0, 1, 1)], Server()).requests, Server(), Costs(), Lazy)
+
+
+def test_a_step_computes_what_there_is() -> None:
+    """A scheduler cannot compute more than a request knows."""
+    request = Request(7, prompt=4, output=2)
+    with pytest.raises(ValueError, match="request 7 computes 5 tokens: expected 1 to 4"):
+        Batch().add(request, 5)
+
+
+def test_ctrl_c_leaves_what_is_known() -> None:
+    """Requests that had their last token by then are done."""
+
+    class Stopped(Costs):
+        def cost(self, batches: Sequence[Batch]) -> Price:
+            if len(self.batches) == 3:
+                raise KeyboardInterrupt
+            return super().cost(batches)
+
+    rows = [(0.0, 1, 2), (0.0, 1, 20)]
+    found = serve(Case(rows, Server()).requests, Server(), Stopped())
+    assert found.interrupted
+    assert found.done.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("raised", ["ZeroDivisionError", "SystemExit", "BaseException"])
+@pytest.mark.parametrize("door", ["the scheduler", "the cost of steps", "told"])
+def test_what_users_raise_is_theirs(door: str, raised: str) -> None:
+    """Whatever it is: an error that says who and where."""
+
+    def fails(*_: object) -> Price:
+        raise eval(raised)
+
+    class Fails(ContinuousBatching):
+        def schedule(self) -> Batch:
+            fails()
+            return super().schedule()
+
+    costs = Costs()
+    if door == "the cost of steps":
+        costs.cost = fails  # type: ignore[assignment, method-assign]
+    scheduler = Fails if door == "the scheduler" else ContinuousBatching
+    told = fails if door == "told" else None
+    with pytest.raises(FabricError, match=f"{door} raised {raised}") as failure:
+        serve(Case([(0.0, 1, 1)], Server()).requests, Server(), costs, scheduler, told)
+    assert Path(str(failure.value.file)).name == Path(__file__).name

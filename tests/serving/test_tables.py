@@ -1,0 +1,135 @@
+"""Steps by layer times: what is added up, against sums by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fabric.serving.batch import Batch
+from fabric.serving.costs.tables import LayerTables, TableDescription
+from fabric.telling.errors import ConfigurationError
+from tests.serving.validation import TABLES
+
+
+def batch(prefills: list[tuple[int, int]], decodes: list[int]) -> Batch:
+    """Return a step."""
+    made = Batch()
+    made.prefills, made.decodes = prefills, decodes
+    made.prefill_tokens = sum(tokens for tokens, _ in prefills)
+    return made
+
+
+def written(folder: Path) -> TableDescription:
+    """Write tables in which every time is a product or a sum of what it is by."""
+    attention = ["prefill_chunk,kv_prefill,n_decode,kv_decode,time_us"]
+    attention += [
+        f"{chunk},{before},{decodes},{cached},{chunk * (1 + before) + decodes * cached}"
+        for chunk in (0, 10)
+        for before in (0, 10)
+        for decodes in (0, 10)
+        for cached in (0, 100)
+    ]
+    dense = ["layer,tokens,time_us"]
+    dense += [f"{name},{n},{n * k}" for name, k in (("a", 1), ("b", 2)) for n in (0, 64)]
+    moe = ["tokens,activated_experts,time_us"]
+    moe += [f"{n},{active},{n + 100 * active}" for n in (0, 64) for active in (0, 8)]
+    sequences = ["layer,sequences,time_us", "head,0,0", "head,64,640"]
+    for name, lines in (
+        ("attention", attention),
+        ("dense", dense),
+        ("moe", moe),
+        ("per_sequence", sequences),
+    ):
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    return TableDescription(
+        attention=folder / "attention.csv",
+        dense=folder / "dense.csv",
+        layers=3,
+        in_each_layer={"a": 2},
+        in_each_step={"b": 1},
+    )
+
+
+def test_what_is_dense_and_attention(tmp_path: Path) -> None:
+    """Chunks count by their tokens, decodes by the mean of their caches."""
+    cost = LayerTables(written(tmp_path))
+    step = batch([(4, 2), (1, 7)], [10, 30])
+    # 5 tokens whose caches are 3 on the average, 2 decodes with 20.
+    layer = 2 * 7 + 5 * (1 + 3) + 2 * 20
+    assert cost.cost([step]).seconds == pytest.approx(1e-6 * (3 * layer + 2 * 7))
+    assert cost.cost([step]).joules is None
+
+
+def test_experts_and_sequences(tmp_path: Path) -> None:
+    """Tokens choose their experts evenly; what is per sequence comes once a step."""
+    described = replace(
+        written(tmp_path),
+        moe=tmp_path / "moe.csv",
+        per_sequence=tmp_path / "per_sequence.csv",
+        experts=8,
+        experts_of_a_token=2,
+    )
+    cost = LayerTables(described)
+    active = 8 * (1 - (6 / 8) ** 3)
+    layer = 2 * 3 + 3 * 10 + (3 + 100 * active)
+    once = 2 * 3 + 10 * 3
+    assert cost.cost([batch([], [10] * 3)]).seconds == pytest.approx(1e-6 * (3 * layer + once))
+
+
+def test_ranks_wait_and_exchange(tmp_path: Path) -> None:
+    """The slowest rank counts, all tokens are shared, and go over the link twice a layer."""
+    described = replace(
+        written(tmp_path),
+        moe=tmp_path / "moe.csv",
+        experts=8,
+        experts_of_a_token=2,
+        exchange_bytes_per_token=1000.0,
+        link_bytes_per_second=1e9,
+        link_latency_seconds=5e-6,
+    )
+    cost = LayerTables(described)
+    active = 4 * (1 - (6 / 8) ** 5)
+    link = 2 * (5 + 4)
+    layer = max(2 * 4 + 4 * 50, 2 * 1) + (2.5 + 100 * active) + link
+    found = cost.cost([batch([], [50] * 4), batch([], [])])
+    assert found.seconds == pytest.approx(1e-6 * (3 * layer + 2 * 4))
+
+
+def test_padding(tmp_path: Path) -> None:
+    """Steps are padded to the next size, all ranks alike, and larger ones are not."""
+    cost = LayerTables(replace(written(tmp_path), graph_tokens=(4, 8)))
+    steps = [batch([], [10] * 3), batch([], [10] * 5)]
+    padded = 3 * (2 * 8 + 5 * 10) + 2 * 8
+    assert cost.cost(steps).seconds == pytest.approx(1e-6 * padded)
+    larger = batch([], [10] * 9)
+    assert cost.cost([larger]).seconds == pytest.approx(1e-6 * (3 * (2 * 9 + 90) + 2 * 9))
+
+
+def test_outside(tmp_path: Path) -> None:
+    """A step beyond a table is refused, or takes its edge and is counted."""
+    described = written(tmp_path)
+    large = batch([], [10] * 11)
+    with pytest.raises(ConfigurationError, match=r"nothing on both sides of .*n_decode=11"):
+        LayerTables(described).cost([large])
+    cost = LayerTables(replace(described, outside="edge"))
+    cost.cost([large])
+    assert cost.quality().outside == 1
+    assert cost.quality().outside == 0
+
+
+def test_a_layer_that_is_in_no_table(tmp_path: Path) -> None:
+    """It is named."""
+    described = replace(written(tmp_path), in_each_layer={"c": 1})
+    with pytest.raises(ConfigurationError, match="has no layer c: expected those of in_each_layer"):
+        LayerTables(described)
+
+
+def test_the_published_tables() -> None:
+    """A measured point is what it is in the files: 48 layers of 128 requests with 1,024 tokens."""
+    alone = replace(TABLES, graph_tokens=(), moe=None, per_sequence=None, in_each_step={})
+    layer = 2 * 2.54933 + 16.0957 + 3.232 + 2.98733 + 14.5703
+    attention = 230.3
+    found = LayerTables(alone).cost([batch([], [1024] * 128)])
+    assert found.seconds == pytest.approx(48e-6 * (layer + attention), rel=1e-3)

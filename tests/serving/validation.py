@@ -1,0 +1,180 @@
+"""The scheduler held against the log of a real vLLM run: ``python -m tests.serving.validation``.
+
+The steps cost what layers were measured to take on that GPU; rules and sizes are those of vLLM and
+of the run's configuration; nothing is fitted to the log. ``VARIANTS`` leave one rule out each, or
+add one, to say what it is worth.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric.serving.batch import StepCost
+from fabric.serving.costs.tables import LayerTables, TableDescription
+from fabric.serving.measures import Spread
+from fabric.serving.requests import Requests, read_requests
+from fabric.serving.served import Served, serve
+from fabric.serving.server import Server
+
+__all__ = ["VARIANTS", "differences", "log_times", "served"]
+
+DATA: Final = Path(__file__).parents[2] / "programs/data/published/serving"
+
+SERVER: Final = Server(
+    replicas=2, max_num_seqs=128, max_num_batched_tokens=2048, async_scheduling=True, lockstep=True
+)
+"""As ``vllm_meta.json`` says; asynchronous scheduling is vLLM 0.19's default, and replicas that
+share experts step together. Its cache was never full."""
+
+TABLES: Final = TableDescription(
+    attention=DATA / "rtxpro6000_attention.csv",
+    dense=DATA / "rtxpro6000_dense.csv",
+    moe=DATA / "rtxpro6000_moe.csv",
+    per_sequence=DATA / "rtxpro6000_per_sequence.csv",
+    layers=48,
+    in_each_layer={
+        "layernorm": 2,
+        "qkv_proj": 1,
+        "qk_norm": 1,
+        "rotary_emb": 1,
+        "o_proj": 1,
+    },
+    in_each_step={"embedding": 1, "final_layernorm": 1},
+    experts=128,
+    experts_of_a_token=8,
+    exchange_bytes_per_token=2 * 2048.0,  # hidden columns in bfloat16
+    link_bytes_per_second=16e9,
+    link_latency_seconds=20e-6,
+    # vLLM's sizes of CUDA graphs up to twice max_num_seqs.
+    graph_tokens=(1, 2, 4, *range(8, 257, 8)),
+    outside="edge",
+)
+
+ASKED: Final[Mapping[str, Mapping[str, float]]] = {
+    "time to first token": {"mean": 8.0, "median": 12.0},
+    "time per token": {"mean": 1.5},
+    "latency": {"mean": 1.5},
+}
+"""Percent between ours and the log's, at most."""
+
+CACHED_PART: Final = 9_056 / 258_691
+"""Tokens of prompts that vLLM found in its cache: its statistics of the run, which stand beside the
+log in casys-kaist/LLMServingSim (``vllm/timeseries.csv``, ``prompt_cached_throughput``). Which ones
+they were is not told, so that no rule of ours can know."""
+
+Times = Mapping[str, NDArray[np.float64]]
+
+
+def _without_prefixes(requests: Requests) -> Requests:
+    shorter = np.maximum(1, np.rint(requests.prompt_tokens * (1 - CACHED_PART)).astype(np.int64))
+    return replace(requests, prompt_tokens=shorter)
+
+
+def _same(requests: Requests) -> Requests:
+    return requests
+
+
+VARIANTS: Final[Mapping[str, tuple[Server, TableDescription, Callable[[Requests], Requests]]]] = {
+    "all rules": (SERVER, TABLES, _same),
+    "steps put together when the one before has ended": (
+        replace(SERVER, async_scheduling=False),
+        TABLES,
+        _same,
+    ),
+    "no padding to CUDA graphs": (SERVER, replace(TABLES, graph_tokens=()), _same),
+    "no time between the GPUs": (
+        SERVER,
+        replace(TABLES, link_bytes_per_second=None, link_latency_seconds=0.0),
+        _same,
+    ),
+    "3.5 % of each prompt in the cache already": (SERVER, TABLES, _without_prefixes),
+}
+
+
+def log_times() -> Times:
+    """Return the times of the log, in seconds."""
+    lines = (DATA / "vllm_requests.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    queued, first, last, outputs = (
+        np.array([row[name] for row in rows])
+        for name in ("queued_ts", "first_token_ts", "last_token_ts", "output_toks")
+    )
+    return _times(queued, first, last, outputs)
+
+
+@lru_cache
+def served(variant: str = "all rules") -> Served:
+    """Return the 300 requests as our scheduler serves them."""
+    server, tables, prompts = VARIANTS[variant]
+    cost: StepCost = LayerTables(tables)
+    return serve(prompts(read_requests(DATA / "sharegpt_300_sps10_lengths.csv")), server, cost)
+
+
+def differences(variant: str = "all rules") -> dict[str, dict[str, float]]:
+    """Return by how many percent ours are above the log's."""
+    ours = served(variant)
+    found = _times(
+        ours.taken_seconds, ours.first_seconds, ours.last_seconds, ours.requests.output_tokens
+    )
+    return {
+        name: {
+            point: 100 * (getattr(Spread.of(found[name]), point) / value - 1)
+            for point, value in vars(Spread.of(theirs)).items()
+        }
+        for name, theirs in log_times().items()
+    }
+
+
+def _times(
+    queued: NDArray[np.float64],
+    first: NDArray[np.float64],
+    last: NDArray[np.float64],
+    outputs: NDArray[np.int64],
+) -> Times:
+    return {
+        "time to first token": first - queued,
+        "time per token": (last - first) / (outputs - 1),
+        "latency": last - queued,
+    }
+
+
+def main() -> None:
+    """Print ours beside the log's."""
+    ours = served()
+    found = _times(
+        ours.taken_seconds, ours.first_seconds, ours.last_seconds, ours.requests.output_tokens
+    )
+    above = differences()
+    print("300 requests, 10 a second, 2 replicas of Qwen3-30B-A3B; milliseconds\n")
+    print(f"{'':28}{'vLLM':>12}{'ours':>12}{'%':>8}{'asked, %':>10}")
+    for name, theirs in log_times().items():
+        log, mine = vars(Spread.of(theirs)), vars(Spread.of(found[name]))
+        for point in log:
+            asked = ASKED[name].get(point)
+            print(
+                f"{name + ', ' + point:28}{1e3 * log[point]:12.1f}{1e3 * mine[point]:12.1f}"
+                f"{above[name][point]:+8.1f}{'' if asked is None else f'±{asked:g}':>10}"
+            )
+    print("\nWhat a rule is worth: percent above the log's")
+    print(f"{'':52}{'first, mean':>13}{'median':>9}{'per token':>11}{'latency':>9}")
+    for variant in VARIANTS:
+        of = differences(variant)
+        print(
+            f"{variant:52}{of['time to first token']['mean']:+13.1f}"
+            f"{of['time to first token']['median']:+9.1f}"
+            f"{of['time per token']['mean']:+11.1f}{of['latency']['mean']:+9.1f}"
+        )
+    for note in LayerTables(TABLES).notes():
+        print(note)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""No run of any operator, in any surroundings, beats what its ``work`` says."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fabric
+import operators
+from fabric import ComputeOperator, Operator, Program, hardware_scope
+from tests.operators.driving import Choices
+from tests.profiles import examples
+from tests.symbolic.bounded import compared, drawn_hardware, drawn_options
+from tests.symbolic.surroundings import CASES, Surroundings
+
+NAMES = {kind.__name__: kind for kind in CASES}
+
+
+def test_every_operator() -> None:
+    """Each operator that a user can wire has a case."""
+    exported = [getattr(module, name) for module in (operators, fabric) for name in module.__all__]
+    found = {each for each in exported if isinstance(each, type) and issubclass(each, Operator)}
+    assert set(CASES) == found - {Operator, ComputeOperator}
+
+
+@pytest.mark.parametrize("engine", ["compiled", "tasks"])
+@pytest.mark.parametrize("name", NAMES)
+@examples(quick=15, deep=2_000)
+@given(data=st.binary(min_size=80, max_size=80))
+def test_no_run_beats_them(name: str, engine: str, data: bytes) -> None:
+    """All parameters drawn, on each of the three memories."""
+    choices, source = Choices(data), random.Random(data)
+    with (
+        hardware_scope(drawn_hardware(Choices(source.randbytes(20)))),
+        Program("drawn", channel_depth=1000) as built,
+    ):
+        around = Surroundings(choices, built)
+        for stream in CASES[NAMES[name]](around):
+            around.end(stream)
+        around.beside()
+    compared(built, **{**drawn_options(built, source), "engine": engine})

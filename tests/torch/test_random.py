@@ -1,0 +1,175 @@
+"""Sources of random numbers, numbers of 64 bits, and bits of integers: refused.
+
+Taken are single numbers of 64 bits where PyTorch takes them for float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fabric import ProgramError, simulate
+from operators.torch import from_torch
+
+DRAWN: dict[str, Callable[[Any], Any]] = {
+    "randn": lambda x: x + torch.randn(4, 8),
+    "rand": lambda x: x + torch.rand(4, 8),
+    "randint": lambda x: x + torch.randint(0, 9, (4, 8)),
+    "randperm": lambda x: x[torch.randperm(4)],
+    "normal": lambda x: x + torch.normal(0.0, 1.0, (4, 8)),
+    "rand_like": lambda x: x + torch.rand_like(x),
+    "randn_like": lambda x: x + torch.randn_like(x),
+    "randint_like": lambda x: x + torch.randint_like(x, 0, 9),
+    "bernoulli": lambda x: x + torch.bernoulli(torch.full((4, 8), 0.5)),
+    "bernoulli of data": torch.bernoulli,
+    "multinomial": lambda x: x[torch.multinomial(torch.ones(4), 2)],
+    "multinomial of data": lambda x: x + torch.multinomial(x, 8),
+    "poisson": lambda x: x + torch.poisson(torch.ones(4, 8)),
+    "dropout": lambda x: torch.nn.functional.dropout(x, 0.5, training=True),
+    "alpha_dropout": lambda x: torch.nn.functional.alpha_dropout(x, 0.5, training=True),
+    "rrelu": lambda x: torch.nn.functional.rrelu(x, training=True),
+    "attention with dropout": lambda x: torch.nn.functional.scaled_dot_product_attention(
+        x[None, None], x[None, None], x[None, None], dropout_p=0.5
+    ),
+    "in place": lambda x: x + torch.empty(4, 8).uniform_(),
+    "exponential": lambda x: x + torch.empty(4, 8).exponential_(),
+}
+FIXED: dict[str, Callable[[Any], Any]] = {
+    "dropout of nothing": lambda x: torch.nn.functional.dropout(x, 0.5, training=False),
+    "attention": lambda x: torch.nn.functional.scaled_dot_product_attention(
+        x[None, None], x[None, None], x[None, None]
+    ),
+}
+
+
+class Called(torch.nn.Module):
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        """Hold what is called."""
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Any) -> Any:
+        """Call it."""
+        return self.function(x)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_refused(name: str) -> None:
+    """Two runs of PyTorch differ; one would be imported as if it were the only one."""
+    with pytest.raises(ProgramError, match="it draws random numbers: expected a module in eval"):
+        from_torch(Called(DRAWN[name]).train(), (torch.ones(4, 8),))
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_taken(name: str) -> None:
+    """Calls that may draw, and do not."""
+    from_torch(Called(FIXED[name]).eval(), (torch.ones(4, 8),))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex64])
+def test_types_that_tiles_lack(dtype: Any) -> None:
+    """Numbers of 64 bits, or complex ones, do not become those of 32 bits."""
+    x = torch.full((4, 8), 3.0, dtype=dtype)
+    with pytest.raises(ProgramError, match="its element type is"):
+        from_torch(Called(lambda x: x * 2), (x,))
+    with pytest.raises(ProgramError, match="its element type is"):
+        from_torch(Called(lambda x: x.to(dtype) * 2), (torch.ones(4, 8),))
+
+
+def test_float64_is_refused_in_a_sentence() -> None:
+    """1e300 and its double are numbers of 64 bits that 32 bits do not hold."""
+    x = torch.full((4, 8), 1e300, dtype=torch.float64)
+    with pytest.raises(ProgramError) as raised:
+        from_torch(Called(lambda x: x * 2), (x,))
+    assert raised.value.message == (
+        "from_torch is given x: its element type is float64: expected one of float32, float16, "
+        "bfloat16, float8_e4m3fn, float8_e5m2, int8, int16, int32, int64, uint8, bool"
+    )
+    assert raised.value.file == __file__
+
+
+class Scaled(torch.nn.Module):
+    """A float32 tensor beside single numbers of 64 bits."""
+
+    def __init__(self, function: Callable[[Any, Any], Any], number: float, kind: str) -> None:
+        """Hold ``number`` as a buffer, or as a parameter."""
+        super().__init__()
+        self.function = function
+        held = torch.tensor(number, dtype=torch.float64)
+        if kind == "parameter":
+            self.number = torch.nn.Parameter(held, requires_grad=False)
+        else:
+            self.register_buffer("number", held)
+
+    def forward(self, x: Any) -> Any:
+        """Call the function with both."""
+        return self.function(x, self.number)
+
+
+@pytest.mark.parametrize("kind", ["buffer", "parameter"])
+@pytest.mark.parametrize("name", ["mul", "add", "sub", "div", "maximum", "gt", "eq", "where"])
+def test_single_float64_numbers(name: str, kind: str) -> None:
+    """Beside a float32 tensor PyTorch computes in float32: what it gives is given."""
+    function: Any = getattr(torch, name)
+    if name == "where":
+        function = lambda x, number: torch.where(x > 1, x, number)  # noqa: E731
+    x = torch.tensor([[0.1, 1 / 3, 2.0, -5.5], [16777216.0, 1.0, 0.25, 3e30]])
+    for number in (0.1, 1 / 3, 1e300, 16777217.0):
+        module = Scaled(function, number, kind)
+        assert np.array_equal(_stored(module, x), module(x), equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", ["eq", "ge", "gt", "le", "lt", "ne"])
+def test_numbers_are_compared_as_the_tensors(name: str, dtype: Any) -> None:
+    """0.1 in the source of a model is the 0.1 of the tensor's type; so is a tensor of one."""
+    x = torch.tensor([[0.1, 1 / 3, 2.0, 0.0999, 0.1001]]).to(dtype)
+    compare = getattr(torch, name)
+    for number in (0.1, 1 / 3, torch.tensor(0.1)):
+        module = Called(lambda x, number=number: compare(x, number))  # type: ignore[misc]
+        assert np.array_equal(_stored(module, x), module(x))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, number: x[0, 0] * number,
+        lambda x, number: x[0, 0] == number,
+        lambda x, number: x * number[None],
+        lambda x, number: (x, number),
+        lambda x, number: (x > 0).int() * number,
+        lambda x, number: x.bfloat16() * number,
+    ],
+)
+@pytest.mark.parametrize("kind", ["buffer", "parameter"])
+def test_float64_numbers_that_pytorch_takes_for_such(
+    function: Callable[[Any, Any], Any], kind: str
+) -> None:
+    """Beside no float32 tensor with dimensions it may compute in 64 bits."""
+    with pytest.raises(ProgramError, match="its element type is float64"):
+        from_torch(Scaled(function, 0.1, kind), (torch.ones(4, 8),))
+
+
+@pytest.mark.parametrize("name", ["and", "or", "not"])
+def test_bits(name: str) -> None:
+    """Bits of booleans are what is true of them; those of integers are refused."""
+    function = getattr(torch, f"bitwise_{name}")
+
+    def asked(dtype: Any) -> Callable[[Any], Any]:
+        numbers = torch.tensor([[1, 2, 0, 3]]).to(dtype)
+        return lambda x: function(*((x > 0).to(dtype), numbers)[: 1 if name == "not" else 2])
+
+    x = torch.tensor([[1.0, -1.0, 2.0, 0.0]])
+    module = Called(asked(torch.bool))
+    assert np.array_equal(_stored(module, x), module(x))
+    for dtype in (torch.int8, torch.int64, torch.uint8):
+        with pytest.raises(ProgramError, match=r"expected booleans: the bits of u?int"):
+            from_torch(Called(asked(dtype)), (x,))
+
+
+def _stored(module: Any, x: Any) -> np.ndarray:
+    return np.asarray(simulate(from_torch(module, (x,)), mode="functional").outputs["output"])
