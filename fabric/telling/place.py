@@ -8,7 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable
-from functools import cache, lru_cache
+from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Final, NamedTuple
 
@@ -31,6 +31,12 @@ __all__ = [
 
 _ROOT: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _OWN: Final = tuple(os.path.join(_ROOT, name) + os.sep for name in ("fabric", "operators"))
+# Not asked of sysconfig: a signal's handler wants to know this, while anything may be half imported.
+_LIBRARIES: Final = (
+    os.path.dirname(os.__file__) + os.sep,
+    os.path.join(sys.prefix, "Scripts" if os.name == "nt" else "bin") + os.sep,
+)
+_PACKAGES: Final = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 _BETWEEN: Final = {
     ("<string>", "__init__"),
     *((contextlib.__file__, name) for name in ("inner", "__enter__", "__exit__")),
@@ -138,17 +144,7 @@ def users_fault(error: BaseException) -> Place | None:
 
 def is_installed(file: str) -> bool:
     """Whether ``file`` was installed, here or in an environment that this one shares."""
-    return file.startswith(_libraries()) or f"{os.sep}site-packages{os.sep}" in file
-
-
-@cache
-def _libraries() -> tuple[str, ...]:
-    # It takes two milliseconds to import and to ask, for mistakes only.
-    import sysconfig
-
-    return tuple(
-        sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib", "scripts")
-    )
+    return file.startswith(_LIBRARIES) or any(part in file for part in _PACKAGES)
 
 
 def line_in(code: CodeType, instruction: int) -> Place | None:

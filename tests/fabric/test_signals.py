@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
+import types
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ import pytest
 
 from fabric import Program, Report, simulate
 from fabric.machine.terminations import Terminations, uninterrupted
+from fabric.telling.place import is_installed
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.fabric.small_program import build
 
@@ -146,3 +149,28 @@ def test_what_is_not_interrupted(number: signal.Signals) -> None:
     with pytest.raises(KeyboardInterrupt):
         begin()
     assert [number] == done
+
+
+@pytest.mark.parametrize("name", ["sysconfig", "enum", "traceback"])
+def test_while_a_library_begins(name: str) -> None:
+    """Whatever the standard library has begun to import, the handler asks nothing of it."""
+    there, source = sys.modules[name], f"{sysconfig.get_path('stdlib')}/{name}.py"
+    begins = compile("import signal; signal.raise_signal(signal.SIGTERM)", source, "exec")
+    around = compile("exec(begins)", "<frozen importlib>", "exec")
+    came = Terminations()
+    sys.modules[name] = types.ModuleType(name)
+    try:
+        with came.handled():
+            exec(around, {"begins": begins})
+            waits = came.waits
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:
+        sys.modules[name] = there
+    assert waits
+
+
+def test_what_is_installed() -> None:
+    """Files of the standard library, of packages and of commands are nobody's program."""
+    for kind in ("stdlib", "platstdlib", "purelib", "platlib", "scripts"):
+        assert is_installed(f"{sysconfig.get_path(kind)}/some/file.py")
+    assert not is_installed(__file__)
