@@ -31,7 +31,7 @@ __all__ = [
 
 _ROOT: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _OWN: Final = tuple(os.path.join(_ROOT, name) + os.sep for name in ("fabric", "operators"))
-# Not asked of sysconfig: a signal's handler wants to know this, while anything may be half imported.
+# Not asked of sysconfig, which may be half imported when a signal's handler wants to know.
 _LIBRARIES: Final = (
     os.path.dirname(os.__file__) + os.sep,
     os.path.join(sys.prefix, "Scripts" if os.name == "nt" else "bin") + os.sep,
