@@ -39,8 +39,6 @@ from operators import (
 Array = NDArray[np.float32]
 Numbers = NDArray[np.int64]
 
-HEAD_DIM = 64
-QUERIES = 8  # query heads per key-value head
 BLOCK = 16  # neighbouring requests of one region, coarse
 MOST = 2**31 - 1  # regions, rows of a tile
 
@@ -54,6 +52,8 @@ def build(
     flops_per_cycle: int = 2048,
     channel_depth: int = 1,
     seed: int = 0,
+    heads: int = 8,
+    head_dim: int = 64,
 ) -> Program:
     """Wire the attention of all regions.
 
@@ -66,23 +66,32 @@ def build(
         flops_per_cycle: of every compute unit.
         channel_depth: of every channel.
         seed: of the drawn lengths and of all data.
+        heads: query heads, which share the key-value head.
+        head_dim: columns of a head.
     """
     for name, value, least in (
         ("requests", 1 if requests is None else requests, 1),
         ("regions", regions, 1),
         ("tile_n", tile_n, 1),
         ("seed", seed, 0),
+        ("heads", heads, 1),
+        ("head_dim", head_dim, 1),
     ):
         if value < least:
             raise ConfigurationError(f"{name} is {value}: expected at least {least}")
-    for name, value in (("regions", regions), ("tile_n", tile_n)):
+    for name, value in (
+        ("regions", regions),
+        ("tile_n", tile_n),
+        ("heads", heads),
+        ("head_dim", head_dim),
+    ):
         if value > MOST:
             raise ConfigurationError(f"{name} is {value}: expected at most {MOST:,}")
     if kv is None:
         lengths = draw_lengths(64 if requests is None else requests, seed)
     else:
         lengths = read_lengths(kv, requests)
-    data = _Data(lengths, tile_n, seed)
+    data = _Data(lengths, tile_n, heads, head_dim, seed)
 
     with Program(
         "attention", channel_depth=channel_depth, flops_per_cycle=flops_per_cycle
@@ -154,7 +163,7 @@ def _region(region: int, given: Requests, data: _Data) -> Stream:
     """Attend to the requests of a region and store the results; return its key tiles, [b, n]."""
     tiles, result = attention_region(f"region_{region}", given, data.caches)
     store = RandomOffChipStore(
-        "output", data.stored, (QUERIES, HEAD_DIM), name=f"region_{region}_store"
+        "output", data.stored, (data.heads, data.head_dim), name=f"region_{region}_store"
     )
     store(given.numbers, result)
     return tiles
@@ -163,21 +172,23 @@ def _region(region: int, given: Requests, data: _Data) -> Stream:
 class _Data:
     """The inputs: lengths, which are real in both modes, and numbers for functional mode."""
 
-    def __init__(self, lengths: Numbers, rows: int, seed: int) -> None:
+    def __init__(self, lengths: Numbers, rows: int, heads: int, head_dim: int, seed: int) -> None:
+        self.heads = heads
+        self.head_dim = head_dim
         self._lengths = lengths
         self._rows = rows
         self._seed = seed
         self._tiles = (lengths + rows) // rows  # with room for the new token
         self._stride = int(self._tiles.max())
         self.count = len(lengths)
-        cache = (self.count * self._stride * rows, HEAD_DIM)
+        cache = (self.count * self._stride * rows, self.head_dim)
         self.caches = Caches(
             keys=Tensor(cache, self._keys),
             values=Tensor(cache, self._values),
             rows=rows,
             stride=self._stride,
         )
-        self.stored = Tensor((self.count * QUERIES, HEAD_DIM), self._nothing)
+        self.stored = Tensor((self.count * self.heads, self.head_dim), self._nothing)
 
     def mean_tiles(self, members: Numbers) -> Fraction:
         """Return how many cache tiles the requests ``members`` have on the average."""
@@ -196,10 +207,14 @@ class _Data:
 
         def load(rows: int, part: Callable[[], Array]) -> Stream:
             def chosen() -> Array:
-                return part().reshape(self.count, rows, HEAD_DIM)[members].reshape(-1, HEAD_DIM)
+                return (
+                    part()
+                    .reshape(self.count, rows, self.head_dim)[members]
+                    .reshape(-1, self.head_dim)
+                )
 
             return LinearOffChipLoad(
-                Tensor((len(members) * rows, HEAD_DIM), chosen), tile=(rows, HEAD_DIM)
+                Tensor((len(members) * rows, self.head_dim), chosen), tile=(rows, self.head_dim)
             )()
 
         metadata: Sequence[Numbers] = (
@@ -208,7 +223,7 @@ class _Data:
             self._lengths[members] % self._rows,
         )
         return (
-            load(QUERIES, self._queries),
+            load(self.heads, self._queries),
             load(1, self._new_keys),
             load(1, self._new_values),
             *(Metadata(numbers)() for numbers in metadata),
@@ -217,12 +232,12 @@ class _Data:
     def _normal(self, part: int, rows: int) -> Array:
         # A product of two rows is of order 1, so that exp() stays in range.
         random = np.random.default_rng((self._seed, 1, part))
-        result = random.standard_normal((rows, HEAD_DIM), dtype=np.float32)
-        result *= np.float32(HEAD_DIM**-0.25)
+        result = random.standard_normal((rows, self.head_dim), dtype=np.float32)
+        result *= np.float32(self.head_dim**-0.25)
         return result
 
     def _queries(self) -> Array:
-        return self._normal(0, self.count * QUERIES)
+        return self._normal(0, self.count * self.heads)
 
     def _new_keys(self) -> Array:
         return self._normal(1, self.count)
@@ -237,7 +252,7 @@ class _Data:
         return self._normal(4, self.count * self._stride * self._rows)
 
     def _nothing(self) -> Array:
-        return np.zeros((self.count * QUERIES, HEAD_DIM), np.float32)
+        return np.zeros((self.count * self.heads, self.head_dim), np.float32)
 
     def _after(self, cache: Array, new: Array) -> Array:
         cache[np.arange(self.count) * self._stride * self._rows + self._lengths] = new
@@ -253,10 +268,10 @@ class _Data:
 
     def output(self) -> NDArray[np.float64]:
         """[requests * queries, d], what the program computes."""
-        queries = self._queries().reshape(self.count, QUERIES, HEAD_DIM).astype(np.float64)
+        queries = self._queries().reshape(self.count, self.heads, self.head_dim).astype(np.float64)
         room = self._stride * self._rows
-        keys = self.keys_after().reshape(self.count, room, HEAD_DIM)
-        values = self.values_after().reshape(self.count, room, HEAD_DIM)
+        keys = self.keys_after().reshape(self.count, room, self.head_dim)
+        values = self.values_after().reshape(self.count, room, self.head_dim)
         results = []
         for request, length in enumerate(self._lengths + 1):
             powers = np.exp(queries[request] @ keys[request, :length].T)

@@ -34,13 +34,12 @@ from layers.decoder_parts import Layout, Parallelisation
 from layers.decoder_reference import Reference
 from layers.idle import idle_artifact_bytes
 from layers.layer_routing import layer_routing
-from layers.models import ATTENTION, MODELS, ModelName
+from layers.models import MOST, ModelName, attends, layer
 
 from fabric import ConfigurationError, Program, dtype_named
 from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Promote
 
 CACHE_ROWS = 32  # of a cache tile
-MOST = 2**31 - 1
 
 
 def build(
@@ -60,6 +59,13 @@ def build(
     kv: Path | None = None,
     routing: Path | None = None,
     seed: int = 0,
+    experts: int | None = None,
+    top_k: int | None = None,
+    hidden: int | None = None,
+    inter: int | None = None,
+    heads: int | None = None,
+    key_heads: int | None = None,
+    head_dim: int | None = None,
 ) -> Program:
     """Wire the layers.
 
@@ -82,8 +88,16 @@ def build(
         kv: an .npy file of cache lengths in tokens; drawn where None.
         routing: an .npz file with an array data, [tokens, top_k], for one layer; drawn where None.
         seed: of drawn routings and lengths and of all data.
+        experts: how many there are; the model's where None, and so the sizes below.
+        top_k: to how many of them a token goes.
+        hidden: columns of the tokens.
+        inter: columns between an expert's gate and up projection and its down projection.
+        heads: query heads, of all key-value heads together.
+        key_heads: key-value heads.
+        head_dim: columns of a head.
     """
-    size, attention = MODELS[model], ATTENTION[model]
+    size = layer(model, experts, top_k, hidden, inter)
+    attention = attends(model, heads, key_heads, head_dim)
     regions = size.experts if regions is None else regions
     for name, value, least in (
         ("batch", batch, 1),
@@ -106,8 +120,8 @@ def build(
             )
     lengths = draw_lengths(batch, seed) if kv is None else read_lengths(kv, batch)
     choices = [
-        layer_routing(routing, size, batch, layer, seed)
-        for layer in range(first_layer, first_layer + layers)
+        layer_routing(routing, size, batch, number, seed)
+        for number in range(first_layer, first_layer + layers)
     ]
     layout = Layout(
         tile_n=tile_n if tiling == "static" else None,
@@ -125,8 +139,8 @@ def build(
         )
         rows = LinearOffChipLoad(data.x, tile=(1, size.hidden), name="load_x")()  # [1, B, 1]
         x = Flatten(0, 1)(rows)  # [1, B] of 1xD
-        for layer in data.layers:
-            x = decoder_layer(program, data.step, layer, layout, x)  # [1, B] of 1xD
+        for each in data.layers:
+            x = decoder_layer(program, data.step, each, layout, x)  # [1, B] of 1xD
         LinearOffChipStore("y", name="store_y")(Promote(0)(x))  # [1, B, 1]
 
     program.extra["on_chip_requirement_artifact_idle_bytes"] = lambda: sum(

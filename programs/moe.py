@@ -22,8 +22,9 @@ from typing import Literal
 
 import numpy as np
 from layers.expert_data import LayerData
-from layers.experts import experts, pack, pack_dynamically
-from layers.models import MODELS, Model, ModelName
+from layers.experts import experts as computed_by
+from layers.experts import pack, pack_dynamically
+from layers.models import MOST, Model, ModelName, layer
 from layers.routing import draw_routing, read_routing
 from numpy.typing import NDArray
 
@@ -55,6 +56,10 @@ def build(
     routing: Path | None = None,
     first_token: int = 0,
     seed: int = 0,
+    experts: int | None = None,
+    top_k: int | None = None,
+    hidden: int | None = None,
+    inter: int | None = None,
 ) -> Program:
     """Wire the layer.
 
@@ -70,8 +75,12 @@ def build(
         routing: an .npz file with an array data, [tokens, top_k]; drawn where None.
         first_token: of the file's; those of the batch are the next ones.
         seed: of the drawn routing and of all data.
+        experts: how many there are; the model's where None, and so the sizes below.
+        top_k: to how many of them a token goes.
+        hidden: columns of the input and the output.
+        inter: columns between gate and up projection and the down projection.
     """
-    size = MODELS[model]
+    size = layer(model, experts, top_k, hidden, inter)
     regions = size.experts if regions is None else regions
     _check(size, batch, tile_n if tiling == "static" else 1, tile_f, regions, seed)
     if first_token and routing is None:
@@ -98,7 +107,7 @@ def build(
         packed = pack(routed, tile_n) if tiling == "static" else pack_dynamically(routed)
         computed = [
             each.assume(*rows.shape)
-            for each, rows in zip(experts(packed, data.weights, tile_f), routed, strict=True)
+            for each, rows in zip(computed_by(packed, data.weights, tile_f), routed, strict=True)
         ]  # per expert [D_i] of 1xD
         # Back in the order of the tokens, weighted and added up.
         scales = LinearOffChipLoad(
@@ -141,8 +150,8 @@ def _check(size: Model, batch: int, tile_n: int, tile_f: int, regions: int, seed
     for name, value, least in (("batch", batch, 1), ("tile_n", tile_n, 1), ("seed", seed, 0)):
         if value < least:
             raise ConfigurationError(f"{name} is {value}: expected at least {least}")
-    if tile_n > (most := 2**31 - 1):
-        raise ConfigurationError(f"tile_n is {tile_n}: expected at most {most:,}")
+    if tile_n > MOST:
+        raise ConfigurationError(f"tile_n is {tile_n}: expected at most {MOST:,}")
     for name, value, what, whole in (
         ("tile_f", tile_f, "inner dimension", size.inter),
         ("regions", regions, "number of experts", size.experts),

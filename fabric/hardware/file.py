@@ -11,6 +11,7 @@ from fabric.arguments.sections import described_section
 from fabric.hardware.description import Hardware, OffChipDescription
 from fabric.hardware.models import MODELS
 from fabric.telling.errors import ConfigurationError
+from fabric.telling.shipped import hardware_file
 from fabric.telling.toml_file import read_toml
 from fabric.telling.wording import found_text, one_of
 
@@ -21,28 +22,33 @@ _EXPECTED: Final = "a hardware description in TOML"
 
 @checked
 def load_hardware(path: Path | str) -> Hardware:
-    """Read the hardware description in the TOML file at ``path``.
+    """Read the hardware description in the TOML file at ``path``, or in one that comes with us.
 
-    ``[hbm] model`` says which memory there is, and with it which other keys the section has.
+    Those are the files of ``programs/hardware``, named without folder and suffix:
+    ``"paper_priced"``. ``[hbm] model`` says which memory there is, and with it which other keys
+    the section has.
 
     Raises:
         ConfigurationError: the file cannot be read, is not TOML, or has a section, a key or a value
             that is not known.
     """
-    return _described(read_toml(Path(path), _EXPECTED), str(path))
+    file = hardware_file(path)
+    return _described(read_toml(file, _EXPECTED), str(file))
 
 
 def varied_hardware(path: Path | None, keys: Mapping[str, object]) -> Hardware:
     """Return a hardware description in which some keys are others.
 
     Args:
-        path: of the TOML file; the paper's hardware where None.
+        path: of the TOML file, or the name of one that comes with us; the paper's hardware where
+            None.
         keys: values by ``SECTION.KEY``, as ``hbm.channels``.
 
     Raises:
         ConfigurationError: as ``load_hardware``; or a key does not say its section.
     """
-    sections = {} if path is None else read_toml(path, _EXPECTED)
+    file = None if path is None else hardware_file(path)
+    sections = {} if file is None else read_toml(file, _EXPECTED)
     for name, value in keys.items():
         section, point, key = name.partition(".")
         if not point or not section or not key:
@@ -53,7 +59,7 @@ def varied_hardware(path: Path | None, keys: Mapping[str, object]) -> Hardware:
         table = sections.setdefault(section, {})
         if isinstance(table, dict):
             table[key] = value
-    return _described(sections, None if path is None else str(path))
+    return _described(sections, None if file is None else str(file))
 
 
 def _described(sections: dict[str, object], file: str | None) -> Hardware:

@@ -40,7 +40,18 @@ __all__ = ["command_line", "main"]
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What goes wrong with a file that could be opened."""
 
-_COMMANDS: Final = ("new", "run", "check", "graph", "trace", "study", "size", "serve", "operators")
+_COMMANDS: Final = (
+    "new",
+    "run",
+    "check",
+    "graph",
+    "trace",
+    "study",
+    "size",
+    "serve",
+    "operators",
+    "examples",
+)
 
 _COMPLETION: Final = """\b
 Completion for step-fabric in bash; with zsh_source or fish_source in those shells:

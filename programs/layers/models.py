@@ -5,10 +5,15 @@ Those of the attention and the number of layers are from the models' published c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-__all__ = ["ATTENTION", "MODELS", "Attention", "Model", "ModelName"]
+from fabric import ConfigurationError
+
+__all__ = ["ATTENTION", "MODELS", "MOST", "Attention", "Model", "ModelName", "attends", "layer"]
+
+MOST: Final = 2**31 - 1
+"""Of any size."""
 
 ModelName: TypeAlias = Literal["qwen3-30b-a3b", "mixtral-8x7b", "tiny"]
 
@@ -63,3 +68,66 @@ ATTENTION: Final[dict[ModelName, Attention]] = {
     "mixtral-8x7b": Attention(32, 8, 4, 128, head_norm=False, rotary_base=1e6),
     "tiny": Attention(2, 2, 2, 16, head_norm=True, rotary_base=1e4),
 }
+
+
+def layer(
+    model: ModelName, experts: int | None, top_k: int | None, hidden: int | None, inter: int | None
+) -> Model:
+    """Return the sizes of a model's layer, with those that are given in place of its own.
+
+    Raises:
+        ConfigurationError: one is not positive, or a token goes to more experts than there are.
+    """
+    given = {"experts": experts, "top_k": top_k, "hidden": hidden, "inter": inter}
+    size = replace(MODELS[model], **_stated(given))
+    if size.top_k > size.experts:
+        raise ConfigurationError(
+            f"top_k is {size.top_k}: expected at most the number of experts, {size.experts}"
+        )
+    return size
+
+
+def attends(
+    model: ModelName, heads: int | None, key_heads: int | None, head_dim: int | None
+) -> Attention:
+    """Return the attention of a model's layers, with the sizes that are given in place of its own.
+
+    Args:
+        model: whose.
+        heads: query heads, of all key-value heads together.
+        key_heads: key-value heads.
+        head_dim: columns of a head.
+
+    Raises:
+        ConfigurationError: one is not positive, or key-value heads do not share the query heads
+            equally.
+    """
+    own = ATTENTION[model]
+    sizes = {
+        "heads": own.key_heads * own.queries,
+        "key_heads": own.key_heads,
+        "head_dim": own.head_dim,
+    } | _stated({"heads": heads, "key_heads": key_heads, "head_dim": head_dim})
+    if sizes["heads"] % sizes["key_heads"]:
+        raise ConfigurationError(
+            f"heads is {sizes['heads']}: expected a multiple of key_heads, {sizes['key_heads']}"
+        )
+    if sizes["head_dim"] % 2:
+        raise ConfigurationError(
+            f"head_dim is {sizes['head_dim']}: expected an even number, for the rotary embedding"
+        )
+    queries = sizes["heads"] // sizes["key_heads"]
+    return replace(own, key_heads=sizes["key_heads"], queries=queries, head_dim=sizes["head_dim"])
+
+
+def _stated(sizes: dict[str, int | None]) -> dict[str, int]:
+    """Return the sizes that are stated.
+
+    Raises:
+        ConfigurationError: one of them is not positive.
+    """
+    stated = {name: size for name, size in sizes.items() if size is not None}
+    for name, size in stated.items():
+        if not 1 <= size <= MOST:
+            raise ConfigurationError(f"{name} is {size}: expected 1 to {MOST:,}")
+    return stated

@@ -58,6 +58,7 @@ class TestAttention:
         file = lengths(tmp_path, [40, 3, 17, 9, 25])
 
         assert run(file, strategy, tile_n=8, channel_depth=4, regions=3).verified is True
+        assert run(file, strategy, heads=3, head_dim=20).verified is True
         assert run(file, strategy, tile_n=5, regions=1, requests=4).verified is True
 
     @pytest.mark.parametrize("strategy", STRATEGIES)

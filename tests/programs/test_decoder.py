@@ -42,6 +42,16 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "channel_depth": 5,
         "first_layer": 9,
     },
+    "own sizes": {
+        "experts": 6,
+        "top_k": 3,
+        "hidden": 24,
+        "inter": 64,
+        "heads": 6,
+        "key_heads": 3,
+        "head_dim": 8,
+        "tile_p": 8,
+    },
 }
 
 
@@ -188,6 +198,9 @@ def test_what_idle_experts_take(tmp_path: Path, tiling: str, regions: int) -> No
         ({"tile_f": 48}, "tile_f is 48: expected a divisor of the inner dimension, 128"),
         ({"tile_p": 12}, "tile_p is 12: expected a divisor of the columns of a head, 16"),
         ({"regions": 3}, "regions is 3: expected a divisor of the number of experts, 8"),
+        ({"heads": 5}, "heads is 5: expected a multiple of key_heads, 2"),
+        ({"head_dim": 5}, "head_dim is 5: expected an even number, for the rotary embedding"),
+        ({"key_heads": 0}, "key_heads is 0: expected 1 to 2,147,483,647"),
     ],
 )
 def test_values_that_cannot_be(given: dict[str, Any], message: str) -> None:

@@ -27,6 +27,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "one region": {"regions": 1, "tile_n": 32},
     "small weight tiles, deep channels": {"tile_f": 16, "channel_depth": 64},
     "channels of one element": {"channel_depth": 1},
+    "own sizes": {"experts": 6, "top_k": 3, "hidden": 24, "inter": 40, "tile_f": 20, "tile_n": 4},
 }
 
 
@@ -146,6 +147,9 @@ class TestParameters:
             ({"tile_f": 48}, "tile_f is 48: expected a divisor of the inner dimension, 128"),
             ({"regions": 3}, "regions is 3: expected a divisor of the number of experts, 8"),
             ({"regions": 0}, "regions is 0: expected a divisor of the number of experts, 8"),
+            ({"hidden": 0}, "hidden is 0: expected 1 to 2,147,483,647"),
+            ({"top_k": 9}, "top_k is 9: expected at most the number of experts, 8"),
+            ({"experts": 1}, "top_k is 2: expected at most the number of experts, 1"),
         ],
     )
     def test_values_that_cannot_be(self, given: dict[str, Any], message: str) -> None:

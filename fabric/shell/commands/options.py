@@ -56,7 +56,7 @@ def program_options(command: Command) -> Command:
             "hardware_file",
             metavar="FILE.toml",
             type=NamedPath(),
-            help="The fabric; by default the paper's.",
+            help="The fabric, a file or the name of a shipped one; by default the paper's.",
         ),
         click.option(
             "-p",

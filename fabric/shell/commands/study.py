@@ -51,7 +51,7 @@ __all__ = ["command"]
     "--hardware",
     metavar="FILE.toml",
     type=NamedPath(path_type=Path),
-    help="The fabric; by default the paper's.",
+    help="The fabric, a file or the name of a shipped one; by default the paper's.",
 )
 @run_options("mode", "exact", "livelock_cycles")
 @click.option(

@@ -1,0 +1,107 @@
+"""Programs and hardware files that come with the fabric are found by name."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import fabric.telling.shipped
+from fabric import ConfigurationError, load_hardware
+from fabric.loading.examples import copied, examples, text_of
+from fabric.shell.cli import main
+from fabric.telling.shipped import programs
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line each, with what the program's docstring says first."""
+    assert 0 == main(["examples"])
+    lines = capsys.readouterr().out.splitlines()
+
+    assert sorted(file.stem for file in (ROOT / "programs").glob("*.py")) == [
+        line.split()[0] for line in lines
+    ]
+    assert all(len(line.split()) > 3 for line in lines)
+
+
+def test_one_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its text, letter by letter."""
+    assert 0 == main(["examples", "swiglu"])
+    assert (ROOT / "programs" / "swiglu.py").read_text("utf-8") == capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["moe", "moe_or_attention", "decoder"])
+def test_a_copy_runs(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With the modules it imports beside it, and with nothing else."""
+    monkeypatch.chdir(tmp_path)
+    assert 0 == main(["examples", name, "-o", "own/copy.py"])
+    written = {str(each.relative_to("own")) for each in Path("own").rglob("*.py")}
+    assert text_of(name) == Path("own/copy.py").read_text("utf-8")
+    assert ("moe.py" in written) == (name == "moe_or_attention")
+
+    size = ["-p", "model=tiny", "-p", "batch=2"]
+    assert 0 == main(["check", "own/copy.py", *size])
+    assert capsys.readouterr().out
+
+
+def test_nothing_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file with another text is in the way; the same modules are not."""
+    monkeypatch.chdir(tmp_path)
+    copied("moe", Path("one.py"))
+    assert [Path("two.py")] == copied("moe", Path("two.py"))
+
+    Path("layers/experts.py").write_text("mine")
+    with pytest.raises(ConfigurationError, match=r"layers/experts\.py is here already, with"):
+        copied("moe", Path("three.py"))
+    assert not Path("three.py").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "told"),
+    [
+        (["examples", "mo"], 2, "mo is no example: expected one of attention, "),
+        (["examples", "-o", "x.py"], 2, "-o FILE.py needs the NAME of an example."),
+    ],
+)
+def test_mistakes(
+    given: list[str], status: int, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Say what was expected."""
+    assert status == main(given)
+    assert told in capsys.readouterr().err
+
+
+def test_hardware_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each file of the folder; one of the same name in the current folder goes first."""
+    files = list((ROOT / "programs" / "hardware").glob("*.toml"))
+    assert files
+    for file in files:
+        assert load_hardware(file) == load_hardware(file.stem)
+
+    monkeypatch.chdir(tmp_path)
+    Path("paper").write_text("[clock]\nfrequency_hz = 3.0\n")
+    assert 3.0 == load_hardware("paper").clock.frequency_hz
+    with pytest.raises(ConfigurationError, match=r"the hardware is 'papre': expected a file, FILE"):
+        load_hardware("papre")
+
+
+def test_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed fabric has them in the folder into which its wheel puts them."""
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
+    ((source, inside),) = wheel["targets"]["wheel"]["force-include"].items()
+    assert programs() == ROOT / source
+
+    package = Path(inside).parts[0]
+    installed = tmp_path / inside
+    installed.mkdir(parents=True)
+    (installed / "mine.py").write_text('"""Mine."""\n')
+    monkeypatch.setattr(fabric.telling.shipped, "_PACKAGE", tmp_path / package)
+    assert {"mine": "Mine."} == examples()
