@@ -47,8 +47,8 @@ def pages() -> dict[str, str]:
 def _index(members: Mapping[str, list[Entry]]) -> str:
     lines = ["# Operators and functions\n", _GENERATED]
     lines.append(
-        "What programs are built from. `python -m fabric operators` prints this list, and\n"
-        "`python -m fabric operators NAME` one of them; `help(Map)` says the same in Python.\n"
+        "You build programs from these. `python -m fabric operators` prints this list, and\n"
+        "`python -m fabric operators NAME` explains one of them; `help(Map)` does so in Python.\n"
     )
     for family, group in members.items():
         page = f"{_slug(family)}.md"
@@ -130,8 +130,8 @@ def _library() -> Iterator[str]:
     """Yield a page of directives: mkdocstrings puts the docstrings in their places."""
     yield "# Library\n"
     yield _GENERATED
-    yield "What `import fabric` offers, room by room, and what `import operators` offers besides"
-    yield "[operators and functions](../operators/index.md).\n"
+    yield "This page lists what `import fabric` offers, room by room, and what `import operators`"
+    yield "offers besides [operators and functions](../operators/index.md).\n"
     rooms: dict[str, list[str]] = {}
     stub = ROOT / "fabric" / "__init__.pyi"
     for statement in ast.parse(stub.read_text(encoding="utf-8")).body:
