@@ -31,24 +31,24 @@ __all__ = ["Accum"]
 
 @dataclass(frozen=True)
 class Accum(Accumulating):
-    """Fold the innermost ``rank`` dimensions of one stream, or of several of one shape.
+    """Fold the innermost ``rank`` dimensions of one stream, or of several with the same shape.
 
     Shapes:
         inputs: [D_a, ..., D_rank, ..., D_0], the items of tuples being operands of their own;
         output: [D_a, ..., D_rank]. An empty group gives the initial value.
 
     Timing:
-        Per element, the longest of loading and computing; for the last of a group also of storing
-        the accumulator as it starts, where ``to_memory``. Inputs are released before the output
-        waits for a slot.
+        Per element, the longer of loading and computing. With ``to_memory``, the last element of a
+        group also counts storing the accumulator as it starts. Inputs are released before the
+        output waits for a slot.
 
     Memory:
         On chip, one accumulator, from the first element of a group until the result is sent.
 
     Attributes:
-        reduction: the accumulator.
-        rank: dimensions folded away, at least 1.
-        to_memory: the output is written to a memory unit, and its readers load it from there.
+        reduction: the function that accumulates.
+        rank: how many dimensions are folded, at least 1.
+        to_memory: whether the output is written to a memory unit, from which its readers load it.
 
     Example:
         >>> x = np.arange(16.0).reshape(4, 4)

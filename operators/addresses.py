@@ -43,7 +43,7 @@ class _Generator(Operator):
 
 @dataclass(frozen=True)
 class ExpertAddresses(_Generator):
-    """For every one-hot selector, the addresses of all tiles of the expert that it names.
+    """For every one-hot selector, emit the addresses of all tiles of the expert it names.
 
     Expert e has the tiles ``e * tiles`` to ``(e + 1) * tiles - 1``.
 
@@ -57,7 +57,7 @@ class ExpertAddresses(_Generator):
         None.
 
     Attributes:
-        tiles: of one expert, at least 1.
+        tiles: how many tiles an expert has, at least 1.
 
     Example:
         >>> with Program("example") as program:
@@ -111,7 +111,7 @@ class ExpertAddresses(_Generator):
 
 @dataclass(frozen=True)
 class CacheReadAddresses(_Generator):
-    """For every request, the addresses of the tiles that its cache has.
+    """For every request, emit the addresses of the tiles in its cache.
 
     Request r starts at tile ``r * stride``.
 
@@ -120,7 +120,7 @@ class CacheReadAddresses(_Generator):
         1x1 tiles, n ragged.
 
     Timing:
-        The addresses of a request are one cycle apart; the next request does not wait for them.
+        The addresses of a request are one cycle apart. The next request does not wait for them.
 
     Memory:
         None.
@@ -185,7 +185,7 @@ class CacheReadAddresses(_Generator):
 
 @dataclass(frozen=True)
 class FilterLastTile(_Generator):
-    """For every length n, n - 1 selectors of stream 1 and then one of stream 0.
+    """For every length n, emit n - 1 selectors of stream 1 and then one of stream 0.
 
     Shapes:
         lengths: [D_a, ..., D_0] of 1x1 tiles; output: [D_a, ..., D_0, n] of selectors, n ragged.

@@ -40,20 +40,20 @@ __all__ = ["Bufferize"]
 
 @dataclass(frozen=True)
 class Bufferize(Operator):
-    """Collect the innermost ``rank`` dimensions of a stream of tiles in buffers.
+    """Collect the innermost ``rank`` dimensions of a stream of tiles into buffers.
 
     Shapes:
         source: [D_a, ..., D_rank, ..., D_0] of tiles; output: [D_a, ..., D_rank] of buffers
         [D_rank-1, ..., D_0]. Of the buffered dimensions only the outermost may be ragged.
 
     Timing:
-        One cycle an element, but for the last of a buffer.
+        One cycle per element, except the last of a buffer.
 
     Memory:
         On chip, the tiles of a buffer from their arrival until its last reader is done.
 
     Attributes:
-        rank: dimensions of a buffer, at least 1.
+        rank: how many dimensions a buffer has, at least 1.
 
     Example:
         >>> with Program("example") as program:

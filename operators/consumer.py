@@ -34,7 +34,7 @@ class Consumer(Operator):
         source: [D_a, ..., D_0] of anything.
 
     Timing:
-        One cycle an element.
+        One cycle per element.
 
     Memory:
         None.

@@ -48,16 +48,16 @@ class EagerMerge(Operator):
         the inputs have different sizes, those of the output have the largest at most.
 
     Timing:
-        A sub-tensor starts when its first element is there, its selector in the same cycle, or a
-        hop before where all inputs have something on its way. One cycle between two elements
-        of one sub-tensor. Of several, the one that became visible first goes first, at equal
-        cycles the one of the lowest input.
+        A sub-tensor starts when its first element is visible. Its selector leaves in the same
+        cycle, or one hop earlier if all inputs have something on its way. One cycle lies between
+        two elements of a sub-tensor. The sub-tensor that became visible first goes first; in the
+        same cycle, that of the lowest input.
 
     Memory:
         None.
 
     Attributes:
-        rank: of the sub-tensors.
+        rank: the rank of the sub-tensors.
 
     Example:
         >>> with Program("example") as program:

@@ -62,14 +62,14 @@ class Repeat(_Repetition):
         source: [D_a, ..., D_0]; output: [D_a, ..., D_0, count].
 
     Timing:
-        One copy a cycle, the second together with the first; the input is released ``count``
+        One copy per cycle, the second together with the first. The input is released ``count``
         cycles after the element came.
 
     Memory:
         On chip, one element.
 
     Attributes:
-        count: at least 1.
+        count: how many copies, at least 1.
 
     Example:
         >>> x = np.arange(8.0).reshape(2, 4)
@@ -153,7 +153,7 @@ class Expand(_Repetition):
         On chip, one element.
 
     Attributes:
-        rank: dimensions of 1 that are expanded, at least 1.
+        rank: how many dimensions of 1 are expanded, at least 1.
 
     Example:
         >>> with Program("example") as program:

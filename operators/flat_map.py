@@ -46,7 +46,7 @@ class FlatMap(Operator):
         None.
 
     Attributes:
-        split: from a tile to its parts.
+        split: the function that splits a tile into its parts.
 
     Example:
         >>> with Program("example") as program:

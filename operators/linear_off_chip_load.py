@@ -44,24 +44,23 @@ class LinearOffChipLoad(Load):
     """Read ``shape`` tiles of a tensor once, or once per element of a reference stream.
 
     Shapes:
-        reference (optional): [D_b, ..., D_0] of anything; only its structure counts.
+        reference (optional): [D_b, ..., D_0] of anything, of which only the structure counts.
         output: [D_b, ..., D_0, *shape] of tiles; [1, *shape] without a reference.
 
     Timing:
         A tile of R rows takes R * ceil(row bytes / request bytes) requests. One tile is under way
-        at a time, unless the memory prefetches; an uncontended one takes its bundles + 18 cycles
-        on the paper's HBM.
+        at a time, unless the memory prefetches. Without contention a tile takes its bundles + 18
+        cycles on the paper's HBM.
 
     Memory:
-        On chip, one tile while it is under way; off chip, each tile read, again where it is
-        read again.
+        On chip, one tile while it is under way. Off chip, every tile as often as it is read.
 
     Attributes:
-        tensor: what is read.
-        tile: rows and columns; they divide the tensor's last two dimensions.
-        shape: of the view, in tiles, outermost first; the whole tensor where None.
-        strides: in tiles, one for each dimension of ``shape``; row-major where None.
-        offset: tiles of the tensor before the first one that is read.
+        tensor: the tensor that is read.
+        tile: rows and columns of a tile; they divide the tensor's last two dimensions.
+        shape: the shape of the view, in tiles, outermost first; with None the whole tensor.
+        strides: the step along each dimension of ``shape``, in tiles; with None row-major.
+        offset: how many tiles of the tensor come before the first one that is read.
 
     Example:
         >>> with Program("example") as program:

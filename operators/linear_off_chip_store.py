@@ -40,20 +40,22 @@ __all__ = ["LinearOffChipStore"]
 class LinearOffChipStore(Operator):
     """Write the tiles of a stream one after the other.
 
-    In functional mode the output is a matrix: tiles stand side by side until one carries a stop,
-    then the next row of tiles begins. ``shape`` makes another tensor of its elements.
+    In functional mode the output is a matrix: tiles stand side by side until one carries a stop;
+        then the next row of tiles begins. With ``shape`` the same elements form a tensor of that
+        shape.
 
     Shapes:
         source: [D_a, ..., D_0] of tiles.
 
     Timing:
-        As LinearOffChipLoad, one tile at a time; its slot is freed when all is acknowledged.
+        As LinearOffChipLoad, one tile at a time. The slot of a tile is freed when all its requests
+        are acknowledged.
 
     Memory:
-        On chip, one tile while it is under way; off chip, every tile.
+        On chip, one tile while it is under way. Off chip, every tile.
 
     Attributes:
-        output: the name of what is stored, which no other operator stores.
+        output: the name of the output; no other operator may store it.
         shape: of the output, which has the elements of the matrix row by row; the matrix's own
             where None.
 

@@ -40,16 +40,17 @@ class Map(ComputeOperator):
         their own.
 
     Timing:
-        Per element, the longest of loading the inputs that are in memory (added up), computing,
-        and storing the output where ``to_memory``. Inputs are released when the output is sent.
+        Per element, the longest of three: loading the inputs that are in memory (added up),
+        computing, and, with ``to_memory``, storing the output. Inputs are released when the output
+        is sent.
 
     Memory:
-        On chip, what the function holds: Matmul its second operand and 16 numbers for each column
-        of its first.
+        On chip, what the function holds. Matmul holds its second operand and 16 numbers for each
+        column of its first.
 
     Attributes:
-        function: from the operands to a value.
-        to_memory: the output is written to a memory unit, and its readers load it from there.
+        function: the function that turns the operands into a value.
+        to_memory: whether the output is written to a memory unit, from which its readers load it.
 
     Example:
         >>> a, b = np.ones((16, 64)), np.ones((64, 32))

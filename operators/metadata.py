@@ -37,13 +37,13 @@ class Metadata(Operator):
         output: [1, *values.shape] of 1x1 tiles.
 
     Timing:
-        Element k is visible at cycle k, or later where its reader holds it up.
+        Element k is visible at cycle k, or later if its reader delays it.
 
     Memory:
         None.
 
     Attributes:
-        values: integers, none below 0.
+        values: the integers, none below 0.
 
     Example:
         >>> with Program("example") as program:

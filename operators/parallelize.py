@@ -37,15 +37,15 @@ class Parallelize(Operator):
         source: [D, D_rank-1, ..., D_0]; output i: [ceil((D - i) / consumers), D_rank-1, ..., D_0].
 
     Timing:
-        No cycles; an element is visible ``switch_cycles`` after it came at the earliest.
+        No cycles. An element becomes visible ``switch_cycles`` after it came, at the earliest.
 
     Memory:
         None.
 
     Attributes:
-        consumers: how many outputs, at least 1.
-        rank: of the sub-tensors, the source's rank.
-        switch_cycles: latency to a consumer.
+        consumers: how many outputs there are, at least 1.
+        rank: the rank of the sub-tensors, which is the source's rank.
+        switch_cycles: the latency to a consumer.
 
     Example:
         >>> with Program("example") as program:

@@ -47,15 +47,15 @@ class Partition(Operator):
         output i: [D_i, D_rank-1, ..., D_0], where the data decide D_i.
 
     Timing:
-        Per element, loading it where it is in memory, and ``switch_cycles``, one after the other.
+        Per element, loading it if it is in memory, and then ``switch_cycles``.
 
     Memory:
         None.
 
     Attributes:
-        consumers: how many outputs.
-        rank: of the sub-tensors.
-        switch_cycles: occupied per element that goes to a consumer.
+        consumers: how many outputs there are.
+        rank: the rank of the sub-tensors.
+        switch_cycles: how long each element that goes to a consumer occupies the unit.
 
     Example:
         >>> x = np.arange(16.0).reshape(4, 4)

@@ -39,14 +39,14 @@ class Promote(Operator):
         stream is empty; with ``dimension`` [..., 1, D_dimension-1, ..., D_0].
 
     Timing:
-        No cycles. For a new outermost dimension the last element of each of the outermost
-        sub-tensors waits for the next element or the end, since its stop depends on that.
+        No cycles. If the new dimension is outermost, the last element of each outermost sub-tensor
+        waits for the next element or the end, because its stop depends on that.
 
     Memory:
         None.
 
     Attributes:
-        dimension: how many dimensions the new one has inside of it; all where None.
+        dimension: how many dimensions stay inside the new one; with None all of them.
 
     Example:
         >>> with Program("example") as program:

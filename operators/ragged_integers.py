@@ -39,13 +39,13 @@ class RaggedIntegers(Operator):
         output: [1, len(lists), n] of 1x1 tiles, n ragged.
 
     Timing:
-        One cycle an element.
+        One cycle per element.
 
     Memory:
         None.
 
     Attributes:
-        lists: integers, none below 0; a list may be empty.
+        lists: the integers, none below 0; a list may be empty.
 
     Example:
         >>> with Program("example") as program:

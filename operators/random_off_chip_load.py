@@ -31,20 +31,20 @@ __all__ = ["RandomOffChipLoad"]
 
 @dataclass(frozen=True)
 class RandomOffChipLoad(Load):
-    """Read one tile for every address: tile n of the tensor, in row-major order of its tiles.
+    """Read one tile for every address: address n is tile n, in row-major order of the tiles.
 
     Shapes:
         addresses: [D_a, ..., D_0] of 1x1 tiles; output: [D_a, ..., D_0] of tiles.
 
     Timing:
-        As LinearOffChipLoad; an address is released before its tile is read.
+        As LinearOffChipLoad. The slot of an address is freed before its tile is read.
 
     Memory:
-        On chip, one tile while it is under way; off chip, each tile read.
+        On chip, one tile while it is under way. Off chip, each tile that is read.
 
     Attributes:
-        tensor: what is read.
-        tile: rows and columns; they divide the tensor's last two dimensions.
+        tensor: the tensor that is read.
+        tile: rows and columns of a tile; they divide the tensor's last two dimensions.
 
     Example:
         >>> x = np.arange(256.0).reshape(8, 32)

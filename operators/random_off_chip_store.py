@@ -41,29 +41,30 @@ __all__ = ["RandomOffChipStore"]
 
 @dataclass(frozen=True)
 class RandomOffChipStore(Operator):
-    """Write one tile for every address: tile n of the tensor, in row-major order of its tiles.
+    """Write one tile for every address: address n is tile n, in row-major order of the tiles.
 
-    In functional mode the output is the tensor as it was, with the tiles in their places; where it
-    is a view of another tensor (``Tensor.viewed``), that one. Stores
-    that give one name and the same tensor write to one; where two of them write to one place,
-    what is acknowledged later stays, and of two in one cycle what the later operator wrote.
+    In functional mode the output is the tensor with the tiles written into it. If the tensor is a
+    view of another one (``Tensor.viewed``), the output is that other tensor. Stores with the same
+    name and the same tensor write to the same output. If two of them write to the same place, the
+    later acknowledgement wins; in the same cycle the operator wired later wins.
 
     Shapes:
         addresses: [D_a, ..., D_0] of 1x1 tiles; data: the same of tiles; output, which may stay
         unread: the same of Bool, an acknowledgement for each.
 
     Timing:
-        As LinearOffChipStore; address and tile are released when the acknowledgement is sent.
+        As LinearOffChipStore. The slots of address and tile are freed when the acknowledgement is
+        sent.
 
     Memory:
-        On chip, one tile while it is under way, ``buffered`` of them in the authors' accounting;
-        off chip, every tile.
+        On chip, one tile while it is under way; the authors' accounting counts ``buffered`` tiles.
+        Off chip, every tile.
 
     Attributes:
-        output: the name of what is stored.
-        tensor: what is there before; a Scratch is written itself, and is no output.
-        tile: rows and columns; they divide the tensor's last two dimensions.
-        buffered: tiles that the authors' accounting sets aside.
+        output: the name of the output.
+        tensor: the tensor before the first write; a Scratch is written in place and is no output.
+        tile: rows and columns of a tile; they divide the tensor's last two dimensions.
+        buffered: how many tiles the authors' accounting reserves.
 
     Example:
         >>> with Program("example", mode="functional") as program:

@@ -39,7 +39,7 @@ __all__ = ["Reassemble"]
 
 @dataclass(frozen=True)
 class Reassemble(Operator):
-    """For each selector, one sub-tensor from every stream it names, the earliest first.
+    """For each selector, pass on one sub-tensor of every stream it names, the earliest first.
 
     Shapes:
         inputs: n streams [D_i, D_rank-1, ..., D_0]; selectors: [S_b, ..., S_0];
@@ -48,14 +48,15 @@ class Reassemble(Operator):
 
     Timing:
         It waits until every selected stream has shown an element. An element leaves
-        ``switch_cycles`` after the first of its sub-tensor came, or at once when it is late.
+        ``switch_cycles`` after the first of its sub-tensor came, or at once if it comes later than
+        that.
 
     Memory:
         None.
 
     Attributes:
-        rank: of the sub-tensors.
-        switch_cycles: latency of a stream's elements.
+        rank: the rank of the sub-tensors.
+        switch_cycles: the latency of a stream's elements.
 
     Example:
         >>> x = np.arange(16.0).reshape(4, 4)

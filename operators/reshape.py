@@ -50,22 +50,22 @@ class Reshape(Operator):
 
     Shapes:
         source: [..., D, ...]; output: [..., ceil(D / chunk), chunk, ...]; and a Bool stream of
-        the same shape that tells which elements are padding. With ``outermost``, which a rank-0
-        source may ask for, a dimension of 1 stands in front, or of 0 where the stream is empty.
+        the same shape that tells which elements are padding. With ``outermost``, which needs a
+        source of rank 0, a dimension of 1 stands in front; it is 0 if the stream is empty.
 
     Timing:
-        No cycles. With ``outermost`` the last element of a chunk waits for the next element or
-        the end of the stream, since its stop depends on that.
+        No cycles. With ``outermost`` the last element of a chunk waits for the next element or the
+        end of the stream, because its stop depends on that.
 
     Memory:
         None.
 
     Attributes:
-        chunk: elements in a chunk, at least 1.
+        chunk: how many elements a chunk has, at least 1.
         dimension: which dimension is split, counted from the innermost. Only the innermost may
             need padding; another one has to be static and divisible.
-        pad: what padding tiles are filled with; None where none shall be needed.
-        outermost: add an outermost dimension.
+        pad: the number that fills padding tiles; None if no padding may be needed.
+        outermost: whether to add an outermost dimension.
 
     Example:
         >>> with Program("example") as program:

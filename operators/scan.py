@@ -20,22 +20,22 @@ __all__ = ["Scan"]
 
 @dataclass(frozen=True)
 class Scan(Accumulating):
-    """Replace every element by what has been accumulated up to it, itself included.
+    """Replace every element by what has been accumulated so far, including the element.
 
     Shapes:
         inputs: [D_a, ..., D_0], the items of tuples being operands of their own; output: the same.
         The accumulator restarts after each group of the innermost ``rank`` dimensions.
 
     Timing:
-        As Accum, with a store for every element where ``to_memory``.
+        As Accum; with ``to_memory``, every element is stored.
 
     Memory:
         On chip, one accumulator, from the first element of a group until the last is sent.
 
     Attributes:
-        reduction: the accumulator.
-        rank: dimensions of a group, at least 1.
-        to_memory: the output is written to a memory unit, and its readers load it from there.
+        reduction: the function that accumulates.
+        rank: how many dimensions form a group, at least 1.
+        to_memory: whether the output is written to a memory unit, from which its readers load it.
 
     Example:
         >>> x = np.arange(16.0).reshape(4, 4)

@@ -33,19 +33,19 @@ __all__ = ["Selectors"]
 
 @dataclass(frozen=True)
 class Selectors(Operator):
-    """Emit one selector for every row of ``choice``, one a cycle.
+    """Emit one selector for every row of ``choice``, one per cycle.
 
     Shapes:
         output: [1, *choice.shape[:-1]] of selectors.
 
     Timing:
-        One cycle an element.
+        One cycle per element.
 
     Memory:
         None.
 
     Attributes:
-        choice: integers [..., k]: which streams a selector names; no stream twice in a row.
+        choice: integers [..., k], the streams that each selector names; no stream twice in a row.
         width: how many streams there are to select from.
 
     Example:

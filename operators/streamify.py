@@ -60,16 +60,16 @@ class Streamify(Operator):
         behind it.
 
     Timing:
-        One cycle a tile; a buffer is released when it has been read for the last time.
+        One cycle per tile. A buffer is released when it has been read for the last time.
 
     Memory:
-        None of its own: the tiles lie in the buffers that it reads.
+        None: the tiles lie in the buffers that it reads.
 
     Attributes:
-        repeats: how often every buffer is read where there is no reference, outermost first.
-        shape: of what is read at a time, outermost first; the buffer's where None.
-        strides: in tiles, one for each dimension of ``shape``; only static buffers have any.
-        offset: tiles of the buffer before the first one that is read along strides.
+        repeats: how often every buffer is read without a reference, outermost first.
+        shape: the shape that is read at a time, outermost first; with None the buffer's.
+        strides: the step along each dimension of ``shape``, in tiles; only for static buffers.
+        offset: how many tiles of the buffer come before the first one that is read.
 
     Example:
         >>> x = np.arange(16.0).reshape(4, 4)

@@ -283,12 +283,12 @@ def _arguments_fit(
 def _text(who: str, name: str, value: object, check: Check) -> str:
     takers = ""
     if isinstance(value, Described):
-        takers = _takers(type(value))
+        takers = "".join(f"; {name} takes one" for name in _takers(type(value)))
     return f"{who}: {name} is {found_text(value)}: expected {check.text}{check.hint(value)}{takers}"
 
 
-def _takers(kind: type[Described]) -> str:
-    """Say which descriptions have a field for a ``kind``, of those that stand beside it."""
+def _takers(kind: type[Described]) -> list[str]:
+    """Return which descriptions have a field for a ``kind``, of those that stand beside it."""
     home = kind.__module__.partition(".")[0]
     found = {
         cls.__name__
@@ -297,7 +297,7 @@ def _takers(kind: type[Described]) -> str:
         for _, check in field_checks(cls)
         if isinstance(check, Instance) and issubclass(kind, check.kind)
     }
-    return "".join(f"; {name} takes one" for name in sorted(found))
+    return sorted(found)
 
 
 def called_wrongly(error: BaseException) -> ProgramError | None:
@@ -341,11 +341,15 @@ def _no_operator(name: str, error: TypeError) -> ProgramError | None:
     if cls is None or place is None:
         return None
     file, line = place
-    return ProgramError(
-        f"{name} is called: expected an operator that is given it{_takers(cls)}",
-        file=file,
-        line=line,
+    defaults = [each.default for each in inspect.signature(cls).parameters.values()]
+    made = f"{name}(...)" if inspect.Parameter.empty in defaults else f"{name}()"
+    calls = " or ".join(f"{taker}({made})(stream)" for taker in _takers(cls))
+    what = (
+        f"{name} is a function, not an operator: write {calls}"
+        if calls
+        else f"{name} is not an operator and cannot be called: give it to an operator that takes it"
     )
+    return ProgramError(what, file=file, line=line)
 
 
 def _descriptions() -> list[type[Described]]:

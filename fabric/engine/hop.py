@@ -19,11 +19,11 @@ _TEXT: Final = re.compile(r"(?P<forward>[0-9]{1,9})\+(?P<backward>[0-9]{1,9})", 
 
 @dataclass(frozen=True)
 class Hop(Described):
-    """The latency of a channel; within a cycle no unit sees what another does, so 1 at least.
+    """The latency of a channel, at least 1: no unit sees in a cycle what another does in it.
 
     Attributes:
         forward_cycles: from the sending of an element to the cycle in which it is visible.
-        backward_cycles: from a dequeue to the cycle in which its credit is usable.
+        backward_cycles: from a dequeue to the cycle in which the producer can use the credit.
     """
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError

@@ -14,15 +14,15 @@ __all__ = ["assert_completes"]
 
 @taking(Settings)
 def assert_completes(program: Program, settings: Settings) -> Report:
-    """Run ``program``, see that it completes with the outputs it expects, and return its report.
+    """Run ``program``, fail unless it completes with the expected outputs, and return its report.
 
     Args:
-        program: wired.
-        settings: as keywords.
+        program: a wired program.
+        settings: the settings of the run, as keywords.
 
     Raises:
-        AssertionError: it did not complete, or an output is wrong: with the one line of a deadlock,
-            the places of wrong data, or the operator's error.
+        AssertionError: it did not complete, or an output is wrong. The message has the one line of
+            a deadlock, the places of wrong data, or the operator's error.
         FabricError: it cannot be run at all.
     """
     __tracebackhide__ = True

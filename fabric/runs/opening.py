@@ -20,7 +20,7 @@ __all__ = ["open_run"]
 
 @taking(Settings, without={"engine": "each operator of a run that is held has a task"})
 def open_run(program: Program, settings: Settings) -> SteppedRun:
-    """Begin a run that is held in cycle 0, to be looked at and let go on.
+    """Start a run and hold it in cycle 0, so that you can look at it and let it go on.
 
     As in::
 
@@ -29,14 +29,15 @@ def open_run(program: Program, settings: Settings) -> SteppedRun:
             print(run.unit("map_1"), run.held("map_1.0"))
             report = run.finish()
 
-    The run has a thread of its own: it may be opened anywhere, in a notebook, beside others. An
-    operator that fails ends it where it does so; the report says why. In its thread are called
-    ``log``, ``notify``, ``progress`` and the ``observers``, these ahead of the cycle it is held in.
-    What runs again, ``exact`` or with other depths, is not held.
+    The run has its own thread, so you can open it anywhere: in a notebook, or beside other runs. An
+    operator that fails ends the run there, and the report says why. ``log``, ``notify``,
+    ``progress`` and the ``observers`` are called in the run's thread, the observers ahead of the
+    cycle in which it is held. If the program runs a second time (``exact``, or with other depths),
+    that run is not held.
 
     Args:
-        program: wired.
-        settings: as keywords.
+        program: a wired program.
+        settings: the settings of the run, as keywords.
 
     Raises:
         FabricError: the program cannot be run at all.

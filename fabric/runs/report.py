@@ -87,35 +87,37 @@ _SPELLED: Final = {"explained": "deadlock", "failure": "error", "spent": "joules
 class Report:
     """One run. The attributes without a comment are the fields of ``run --json``.
 
-    Reports are equal where the runs did the same, whatever they took and wherever they are kept:
+    Reports are equal if the runs did the same, however long they took and wherever they are kept:
     ``wall_seconds``, ``log_dir`` and ``unwritten`` do not count. They are hashed accordingly.
 
     Attributes:
-        name: of the program.
-        seconds: the run on the fabric's clock; None where the hardware has none.
-        joules: of the run; None where a cause that it had has no price.
-        spent: by cause, empty where nothing has a price; ``joules_by_cause`` is it as plain data.
-        stands_for_runs: how many runs like it the program stands for, one after the other.
-        tokens, token_phase: what the program says a run is about.
-        tokens_per_second, tokens_per_joule: of all the runs it stands for: their seconds and joules
-            are this run's, multiplied.
-        time_to_first_token_seconds: of all these runs; of a prefill only.
-        hbm: what the off-chip memory has counted; None where its model counts nothing. ``run
-            --json`` has it of those that do, with clients by their names.
-        outputs: what it stored, by name; none where it did not complete.
+        name: the program's name.
+        seconds: the length of the run on the fabric's clock; None if the hardware has no clock.
+        joules: the energy of the run; None if one of its causes has no price.
+        spent: the energy by cause, empty if nothing has a price; ``joules_by_cause`` is the same as
+            plain data.
+        stands_for_runs: how many equal runs the program stands for, one after the other.
+        tokens, token_phase: how many tokens a run processes, and in which phase, as the program
+            says.
+        tokens_per_second, tokens_per_joule: for all the runs it stands for, whose seconds and
+            joules are this run's, multiplied.
+        time_to_first_token_seconds: for all these runs; only for a prefill.
+        hbm: what the off-chip memory has counted; None if its model counts nothing. ``run --json``
+            has it of those that do, with clients by their names.
+        outputs: what the run stored, by name; empty if it did not complete.
         units, channels_counters: in node and edge order.
-        comparison: what was known before the run beside what it measured.
-        exact: floats were kept in float64.
-        verification: the outputs beside what the program expects; None where it expects nothing.
+        comparison: what was known before the run, beside what the run measured.
+        exact: whether floats were kept in float64.
+        verification: the outputs beside what the program expects; None if it expects nothing.
         signal_to_noise_db: of a run that is exact, what the types that the program declares cost
             each output of floats: the sum of the squares of its numbers over that of the errors
             that these types make, in decibels. None where they make none.
-        explained: why it does not move; ``deadlock`` is the same as plain data.
-        failure: what made it fail; ``error`` is the same as plain data.
-        warnings: sentences about a run that completed all the same.
-        unwritten: sentences about what of its log and trace could not be written.
-        signal: the one that interrupted it; None where none did.
-        traced_in: the folder that ``trace()`` opens; None where the run was not traced.
+        explained: why the run stood still; ``deadlock`` is the same as plain data.
+        failure: what made the run fail; ``error`` is the same as plain data.
+        warnings: sentences about a run that completed nevertheless.
+        unwritten: sentences about the parts of its log and trace that could not be written.
+        signal: the signal that interrupted the run, or None.
+        traced_in: the folder that ``trace()`` opens; None if the run was not traced.
     """
 
     program: str

@@ -51,8 +51,8 @@ def simulate(program: Program, settings: Settings) -> Report:
     """Run ``program`` and return its report, whatever the outcome.
 
     Args:
-        program: wired; it may be run again, under other depths, say.
-        settings: as keywords.
+        program: a wired program; you may run it again, for instance with other depths.
+        settings: the settings of the run, as keywords.
 
     Raises:
         FabricError: the program cannot be run at all.

@@ -45,11 +45,11 @@ def _sentences(sizing: Sizing) -> list[str]:
     if sizing.lower_bound >= sizing.cost:
         sentences.append("No depths that keep the goal cost less.")
     else:
-        less = sizing.cost - sizing.lower_bound
-        percent = f", {100 * less / sizing.cost:.1f} %" if 1000 * less >= sizing.cost else ""
+        above = sizing.cost - sizing.lower_bound
+        percent = f", {100 * above / sizing.cost:.1f} %" if 1000 * above >= sizing.cost else ""
         sentences.append(
-            f"None that keep the goal cost less than {sizing.lower_bound:,}: at most {less:,} less"
-            f"{percent}."
+            f"Lower bound {counted(sizing.lower_bound, unit)}; this answer is at most "
+            f"{counted(above, unit)} above it{percent}."
         )
     if sizing.hops:
         sentences.append(f"For runs with {hops_text(sizing.hops)}.")

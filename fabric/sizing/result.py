@@ -113,24 +113,24 @@ class Sizing:
 
     Attributes:
         program: its name.
-        goal: what is kept, as it is written.
-        method: that found the depths.
-        objective: what is least: ``bytes`` or ``slots``.
-        channels: with their depths, in edge order.
-        cost_before: of the depths as the program is wired.
-        cost: of the depths found.
-        lower_bound: that no depths which keep the goal cost less than.
+        goal: the goal, as it is written.
+        method: the method that found the depths.
+        objective: what is minimised, ``bytes`` or ``slots``.
+        channels: the channels with their depths, in edge order.
+        cost_before: the cost of the depths as the program is wired.
+        cost: the cost of the depths found.
+        lower_bound: depths that keep the goal cost at least this much.
         truth: ``proved`` from the record of a run, or ``validated`` by running the program.
         keeps: whether runs of all inputs keep the goal.
         reasons: why it could not be proved, in sentences.
-        inputs: that the depths serve.
-        held_out: inputs that were kept apart.
+        inputs: the inputs that the depths serve.
+        held_out: the inputs that were set aside.
         methods: what each of them found.
-        repeats: inputs that went through back to back.
+        repeats: how many inputs went through back to back.
         settled: whether more of them would change the depths; None with one.
         evaluations: how often a record was timed again.
-        runs: of the program.
-        records: of the inputs, unbounded.
+        runs: how often the program was run.
+        records: the records of the unbounded runs, one for each input.
     """
 
     program: str

@@ -66,13 +66,14 @@ class Wanted(Options):
 def size(program: Program | Mapping[str, Program], wanted: Wanted) -> Sizing:
     """Find the depths of a program's channels that keep a goal at the least cost.
 
-    The program is run without limits, and that run is timed again under other depths: where these
-    change nothing but when, the depths are proved to keep the goal; elsewhere, and in any case once
-    at the end, the program is run with them.
+    The program runs once without limits, and that run is timed again under other depths. If other
+    depths change only when things happen, the depths are proved to keep the goal. Otherwise the
+    program is run with them. It is run with the depths found at the end in any case.
 
     Args:
-        program: wired; or several by name, alike but for their data: the depths serve all of them.
-        wanted: as keywords.
+        program: a wired program; or several by name that differ only in their data, and then the
+            depths serve all of them.
+        wanted: the goal and what else is asked for, as keywords.
 
     Raises:
         ConfigurationError: no depths keep the goal, or something that is asked for cannot be.

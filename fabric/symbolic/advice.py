@@ -136,7 +136,10 @@ def _undecided(plan: Plan) -> Callable[[Node], str | None]:
         if node not in pairs:
             return None
         left, right = map(short_text, pairs[node])
-        return f"cannot tell whether {left} equals {right}: a run will, or stream.assume(...)"
+        return (
+            f"{left} and {right} may differ. The run will check; "
+            "to state it now: stream.assume(...)"
+        )
 
     return check
 

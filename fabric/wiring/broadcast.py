@@ -32,13 +32,13 @@ class Broadcast(Operator):
         source and every output: [D_a, ..., D_0].
 
     Timing:
-        No cycles; an element waits for a slot in each output, in order.
+        No cycles. An element waits for a slot in each output, in order.
 
     Memory:
         None.
 
     Attributes:
-        readers: how many outputs, at least 1.
+        readers: how many outputs there are, at least 1.
 
     Example:
         >>> with Program("example") as program:

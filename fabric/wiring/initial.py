@@ -42,11 +42,11 @@ __all__ = ["Initial", "any_value", "in_front"]
 
 @dataclass(frozen=True)
 class Initial(Operator):
-    """Put ``count`` sub-tensors in front of a stream, every element of them ``value``.
+    """Put ``count`` sub-tensors in front of a stream; each of their elements is ``value``.
 
-    A loop in which every operator waits for another one's output gets what it begins with:
-    ``loop.connect(Initial(0)(stream))``. It ends as any loop does, where one of its operators ends
-    before the loop does: a Reassemble with its selectors, for instance.
+    In a loop, every operator waits for the output of another one.
+    ``loop.connect(Initial(0)(stream))`` gives the loop an element to begin with. The loop ends when
+    one of its operators ends, for instance a Reassemble that has used all its selectors.
 
     Shapes:
         source: [D_a, D_a-1, ..., D_0], all but D_a numbers of at least 1; output:
@@ -54,8 +54,8 @@ class Initial(Operator):
         higher rank, whole sub-tensors [D_a-1, ..., D_0] with the stops that close them.
 
     Timing:
-        No cycles. The elements in front leave at cycle 0, as far as the channel has slots; they are
-        in no memory.
+        No cycles. The elements in front leave at cycle 0 if the channel has slots for them. They
+        are not in memory.
 
     Memory:
         None.

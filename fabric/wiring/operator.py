@@ -91,7 +91,9 @@ class Operator(Described):
     checked against its annotation when an operator is made; ``Annotated[int, Bounds(1)]`` says
     more.
 
-    What a class does in ``run`` is looked at unless it is ``conducted``, and refused with its line:
+    Operators you write may await only their channels, in a single task. Unless a class is
+    ``conducted``, what it does in ``run`` is checked, and a violation is an error that names the
+    line. The rules are:
 
     * an element is a tuple of a value of the output's type and the level of its stop, from 0 to the
       rank; where a tensor is empty, ``Empty(dimension)`` stands for the value: such a bare stop
@@ -103,26 +105,27 @@ class Operator(Described):
     * its unit's clock and counters move by ``charge`` and by waiting, and are not set; charging on
       and on without an element between is a livelock.
 
-    To read on after the end is no fault: ``receive`` and ``peek`` return None again.
+    Reading on after the end is allowed: ``receive`` and ``peek`` return None again.
 
-    A class that states ``conducted = True`` promises all of this for its operators; nothing is
-    looked at then, and they cost what the fabric's own cost. It promises besides that ``run``
-    awaits only its channels, its ports and their clock, swallows nothing that these raise, and
-    shares no value that it goes on changing. Who breaks such a promise gets wrong cycles, an error
-    in another operator, or a run without end. The statement holds for subclasses that override
+    A class that states ``conducted = True`` promises to keep these rules. Nothing is checked then,
+    and its operators cost as much as the fabric's own. It also promises that ``run`` awaits only
+    its channels, its ports and their clock, swallows nothing that these raise, and shares no value
+    that it goes on changing. If a class breaks the promise, the result is wrong cycles, an error in
+    another operator, or a run without end. A subclass inherits the statement if it overrides only
     ``infer``, ``costs``, ``work``, ``__call__``, how an operator is made, or defaults of its
-    fields; one that overrides anything else is looked at, unless it states it again.
+    fields. A subclass that overrides anything else is checked, unless it states it again.
 
-    A class that is conducted may state ``turns = True``, too: then its operators go on in compiled
-    code in timing mode, many times sooner, and ``run`` is only asked what it does in each
-    situation, as often as that takes, on ports that note it: it has no effects besides. For that,
-    it says ``ports.turn(...)`` each time it has dealt with an element or a
-    group, with all that it keeps: numbers, values, tuples of these. What it does next follows from
-    that and from what it receives, and from nothing else. A loop that does the same so many times
-    is written over ``ports.times(count)``. ``carries_numbers = True`` says besides that it passes
-    the numbers in tiles on without a look at them, but for addresses (``ports.number``). The
-    statements hold as ``conducted`` does. What cannot be written down so is run as a task, from
-    where the operator stands: ``run`` is then called once more, and gets there unnoticed.
+    A conducted class may also state ``turns = True``. In timing mode its operators then run in
+    compiled code, many times faster. ``run`` is called only to find out what it does in each
+    situation, on ports that note the answer, and it must have no other effects. It therefore calls
+    ``ports.turn(...)`` each time it has dealt with an element or a group, and passes everything
+    that it keeps: numbers, values, tuples of these. What it does next may depend only on that and
+    on what it receives. Write a loop that does the same a number of times over
+    ``ports.times(count)``. ``carries_numbers = True`` also says that it passes on the numbers in
+    tiles without looking at them, except addresses (``ports.number``). Subclasses inherit these
+    statements as they inherit ``conducted``. If a situation cannot be written down like this, the
+    operator continues as a task from where it stands: ``run`` is called once more and gets there
+    unnoticed.
 
     Attributes:
         name: for reports; by default made of the class name and a number.

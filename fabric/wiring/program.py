@@ -50,7 +50,7 @@ _hardware: ContextVar[Hardware | None] = ContextVar("hardware", default=None)
 @checked
 @contextlib.contextmanager
 def hardware_scope(hardware: Hardware) -> Iterator[None]:
-    """Give ``hardware`` to every program made inside."""
+    """Use ``hardware`` for every program that is made inside this ``with`` statement."""
     token = _hardware.set(hardware)
     try:
         yield
@@ -61,24 +61,23 @@ def hardware_scope(hardware: Hardware) -> Iterator[None]:
 class Program:
     """A dataflow graph of operators.
 
-    Used as a context: operators called inside are added to it.
+    Use it in a ``with`` statement: operators that are called inside are added to it.
 
     Attributes:
-        name: of the program.
-        hardware: what the program leaves open, and where its tensors lie.
-        channel_depth: of channels that are given none.
-        leaves_depth_open: it is the hardware's.
-        depths: of single channels that the program knows to need another one, by
-            ``consumer.input``.
-        deepened: where it says so.
-        flops_per_cycle: of compute operators that are given none.
-        mode: ``timing`` or ``functional`` where the caller does not say.
-        nodes: in wiring order.
-        expected: how the stored outputs shall be, by name.
+        name: the program's name.
+        hardware: supplies what the program leaves open, and says where its tensors lie.
+        channel_depth: the depth of channels that are given none.
+        leaves_depth_open: whether that depth is the hardware's.
+        depths: the depths of single channels that need another one, by ``consumer.input``.
+        deepened: where the program sets these.
+        flops_per_cycle: the compute bandwidth of operators that are given none.
+        mode: ``timing`` or ``functional``, if the caller does not say.
+        nodes: the operators in wiring order.
+        expected: what the stored outputs should be, by name.
         extra: callables that compute further fields of the report, by name.
-        names: of its operators and stored outputs.
-        token_count: tokens of a language model that a run is about; None where it says nothing.
-        stands_for_runs: how many runs like it the program stands for.
+        names: the names of its operators and stored outputs.
+        token_count: how many tokens of a language model a run processes; None if unknown.
+        stands_for_runs: how many equal runs the program stands for.
         sizes: of symbols, as the program's control data decide them.
         totals: of sums of sizes that are not known one by one.
         absorbed: what ragged symbols stand for, where their sum over a stream is that of it.

@@ -68,16 +68,16 @@ class Producer(Protocol):
 
 
 class Stream:
-    """What an operator's output carries, while the program is being wired.
+    """The output of an operator, while you wire the program.
 
     Attributes:
         node: the operator that produces it.
         port: which of its outputs.
         type: shape and element type.
-        shape: dimensions, outermost first.
-        rank: dimensions minus one.
+        shape: the dimensions, outermost first.
+        rank: the number of dimensions minus one.
         value: the type of an element.
-        is_laid_out: the program states a layout of it, or of a stream in front of it.
+        is_laid_out: whether the program states a layout of this stream or of one in front of it.
     """
 
     def __init__(self, node: Producer | None, port: int, stream_type: StreamType) -> None:
@@ -235,7 +235,7 @@ class Stream:
 
 
 class Feedback(Stream):
-    """A stream that is used before it is made: declare it, use it, connect it once.
+    """A stream that is used before it exists: declare it, use it, then connect it once.
 
     It has no hop of its own.
 

@@ -47,8 +47,12 @@ def pages() -> dict[str, str]:
 def _index(members: Mapping[str, list[Entry]]) -> str:
     lines = ["# Operators and functions\n", _GENERATED]
     lines.append(
-        "What programs are built from. `python -m fabric operators` prints this list, and\n"
-        "`python -m fabric operators NAME` one of them; `help(Map)` says the same in Python.\n"
+        "You build programs from these. `python -m fabric operators` prints this list, and\n"
+        "`python -m fabric operators NAME` explains one of them; `help(Map)` does so in Python.\n"
+        "\n"
+        "Shapes are written with the outermost dimension first. In `[D_a, ..., D_0]` the rank is\n"
+        "`a`, and `D_0` is the innermost dimension. *Ragged* sizes differ from group to group.\n"
+        "The [terms](../reference/terms.md) explain this and the other words.\n"
     )
     for family, group in members.items():
         page = f"{_slug(family)}.md"
@@ -62,7 +66,10 @@ def _index(members: Mapping[str, list[Entry]]) -> str:
 
 
 def _family(family: str, group: list[Entry]) -> str:
-    return "\n".join([f"# {family}\n", _GENERATED, *(line for each in group for line in _of(each))])
+    about = "The [overview](index.md) explains how shapes are written.\n"
+    return "\n".join(
+        [f"# {family}\n", _GENERATED, about, *(line for each in group for line in _of(each))]
+    )
 
 
 def _of(entry: Entry) -> Iterator[str]:
@@ -130,8 +137,8 @@ def _library() -> Iterator[str]:
     """Yield a page of directives: mkdocstrings puts the docstrings in their places."""
     yield "# Library\n"
     yield _GENERATED
-    yield "What `import fabric` offers, room by room, and what `import operators` offers besides"
-    yield "[operators and functions](../operators/index.md).\n"
+    yield "This page lists what `import fabric` offers, room by room, and what `import operators`"
+    yield "offers besides [operators and functions](../operators/index.md).\n"
     rooms: dict[str, list[str]] = {}
     stub = ROOT / "fabric" / "__init__.pyi"
     for statement in ast.parse(stub.read_text(encoding="utf-8")).body:

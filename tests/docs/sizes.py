@@ -28,11 +28,11 @@ _ABOUT: Final = f"""\
 <!-- Written by `python -m tests.docs.sizes`. -->
 # Bytes of channels
 
-What the channels of the shipped programs take as they are wired, with slots that hold the largest
-element they carry, and what `size` finds for `same-cycles`, by all four methods. Bytes in *italics*
-miss the goal, or get stuck. The lower bound is what a run needs to end at all, or one slot for each
-channel where a merge takes what comes first. Everything was run; cycles are those with the depths
-that `search` finds.
+This table shows the bytes that the channels of each program take. *As wired* uses the depths in the
+program, with slots for the largest element. The next four columns show what the methods of `size`
+find for the goal `same-cycles`. With bytes in *italics* a run misses the goal or gets stuck. The
+lower bound is what a run needs to end at all; if a merge takes whatever comes first, it is one slot
+for each channel. Everything was run. The last column has the cycles with the depths from `search`.
 
 | {" | ".join(_COLUMNS)} |
 |---{"|---:" * (len(_COLUMNS) - 1)}|

@@ -46,7 +46,7 @@ MISTAKES: Final = [
     (
         "def build():\n    with Program('p') as p:\n        Matmul()(1)\n    return p\n",
         [],
-        "6: Matmul is called: expected an operator that is given it; Map takes one",
+        "6: Matmul is a function, not an operator: write Map(Matmul())(stream)",
     ),
     (
         "def build(tokens: int = 4):\n    return Program('p')\n",

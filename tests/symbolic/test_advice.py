@@ -136,8 +136,8 @@ def test_undecided() -> None:
             LinearOffChipStore(f"y{number}")(Map(Matmul(transposed=True))(*pair))
 
     assert (
-        "map_1..2 (x2): cannot tell whether D_first[0..1] equals D_second[0..1]: a run will, or "
-        "stream.assume(...)"
+        "map_1..2 (x2): D_first[0..1] and D_second[0..1] may differ. The run will check; "
+        "to state it now: stream.assume(...)"
     ) in told(program)
 
 

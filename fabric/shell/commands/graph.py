@@ -29,9 +29,9 @@ def _output(_context: click.Context, _parameter: click.Parameter, given: Path) -
     type=NamedPath(path_type=Path, dir_okay=False),
     required=True,
     callback=_output,
-    help="Where to: .svg, .dot (Graphviz) or .mmd (Mermaid).",
+    help="The file to write: .svg, .dot (Graphviz) or .mmd (Mermaid).",
 )
-@click.option("--unfold", is_flag=True, help="Draw every operator, also where many are alike.")
+@click.option("--unfold", is_flag=True, help="Draw every operator, even if many are alike.")
 @click.option(
     "--run",
     "run_folder",

@@ -156,12 +156,13 @@ OF_RUNS: Final[dict[str, Callable[[Callable[..., object]], Callable[..., object]
     "mode": click.option(
         "--mode",
         type=click.Choice(["timing", "functional"]),
-        help="Without data or with it; the cycles are the same.",
+        help="Run without data or with it; the cycles are the same.",
     ),
     "exact": click.option(
         "--exact",
         is_flag=True,
-        help="With data, all floats in float64: tells wiring from rounding, and what that costs.",
+        help="Keep all floats in float64, with data. This tells wrong wiring from rounding, "
+        "and what rounding costs.",
     ),
     "depths": depth_option("The depth of one channel, named by its reader: OPERATOR.INPUT."),
     "hops": click.option(
@@ -177,7 +178,7 @@ OF_RUNS: Final[dict[str, Callable[[Callable[..., object]], Callable[..., object]
         type=click.Choice(["report", "grow"]),
         default="report",
         show_default=True,
-        help="Report it, with depths that help, or run again with those.",
+        help="Report a deadlock with depths that help, or run again with those depths.",
     ),
     "livelock_cycles": click.option(
         "--livelock-cycles",
@@ -195,7 +196,7 @@ _DEPTHS: Final = click.option(
     "depths_file",
     metavar="FILE.toml",
     type=NamedPath(path_type=Path, dir_okay=False),
-    help="Depths of many channels, as `size -o` writes them; --depth comes over them.",
+    help="Depths of many channels, as `size -o` writes them; --depth overrides them.",
 )
 
 

@@ -41,7 +41,7 @@ __all__ = ["command"]
 )
 @click.option("--trace-window", metavar="C0:C1", help="Keep only what happens between two cycles.")
 @click.option(
-    "--trace-nodes", metavar="GLOB", help="Keep only the channels of units with such names."
+    "--trace-nodes", metavar="GLOB", help="Keep only the channels of units whose names match."
 )
 @click.option(
     "--log-dir",
@@ -56,19 +56,19 @@ __all__ = ["command"]
     "log_to",
     metavar="json|console|FILE",
     type=NamedPath(),
-    help="Tell the run's events on standard error, in JSON or for people, or to FILE in JSON.",
+    help="Write the run's events to standard error, in JSON or for people, or to FILE in JSON.",
 )
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
-    help="Tell --log of such events and graver ones; by default of info.",
+    help="The least serious events that --log writes; by default info.",
 )
 @click.option(
     "--engine",
     type=click.Choice(["compiled", "tasks"]),
     default="compiled",
     show_default=True,
-    help="Let operators go on in compiled code where that is possible, or each in a task.",
+    help="Run operators in compiled code if possible, or each of them in a task.",
 )
 @click.option(
     "--save",

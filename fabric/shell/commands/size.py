@@ -35,19 +35,19 @@ __all__ = ["command"]
     type=click.Choice(["search", "exact", "high-water", "paper-lp"]),
     default="search",
     show_default=True,
-    help="That finds the depths; the report has what the others find, too.",
+    help="The method whose depths are used; the report shows what all of them find.",
 )
 @click.option(
     "--objective",
     type=click.Choice(["bytes", "slots"]),
     default="bytes",
     show_default=True,
-    help="What is to be least.",
+    help="What to minimise.",
 )
 @click.option(
     "--step",
     metavar="power-of-two|BYTES",
-    help="Memory comes in blocks: what the bytes of a channel are rounded up to.",
+    help="Round the bytes of a channel up to blocks of this size.",
 )
 @depth_option("Pin the depth of one channel, named by its reader: OPERATOR.INPUT.")
 @run_options("hops", "livelock_cycles")
@@ -55,7 +55,7 @@ __all__ = ["command"]
     "--share",
     metavar="PATTERN",
     multiple=True,
-    help="Channels that have one depth, as in 'load_up_*.0'.",
+    help="Give all matching channels the same depth, as in 'load_up_*.0'.",
 )
 @click.option(
     "--repeat",

@@ -30,7 +30,7 @@ __all__ = ["command"]
     "--over",
     metavar="NAME=VALUES",
     multiple=True,
-    help="Inputs, written as --vary is: every design has to live with all of them, and metrics are "
+    help="Inputs, written like --vary. Every design runs with all of them, and metrics are "
     "mean:METRIC, worst:METRIC, p95:METRIC, median:METRIC or least:METRIC.",
 )
 @click.option(
@@ -58,7 +58,7 @@ __all__ = ["command"]
     "--minimize",
     metavar="METRIC",
     multiple=True,
-    help="A number of the report, or extra.NAME; several make a front.",
+    help="A metric to minimise: a number of the report, or extra.NAME; several make a front.",
 )
 @click.option(
     "--where", metavar="CONDITION", multiple=True, help="As in 'on_chip_requirement_bytes <= 2e6'."
@@ -87,12 +87,14 @@ __all__ = ["command"]
     type=click.Choice(["tpe", "nsga2", "random"]),
     help="Do not run every point: Optuna draws --points of them.",
 )
-@click.option("--points", metavar="N", type=click.IntRange(min=1), help="How many --search runs.")
+@click.option(
+    "--points", metavar="N", type=click.IntRange(min=1), help="How many points --search runs."
+)
 @click.option(
     "--seed",
     metavar="N",
     type=click.IntRange(min=0),
-    help="Of --search, by default 0; with --jobs 1 the same points are drawn each time.",
+    help="The seed of --search, 0 by default; with --jobs 1 the same points are drawn each time.",
 )
 @click.option(
     "--storage",

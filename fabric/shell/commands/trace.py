@@ -56,9 +56,9 @@ def stalls(run: Path, rows: int) -> None:
 @command.command("deadlock")
 @_RUN
 def deadlock(run: Path) -> None:
-    """Say which units could never go on, and why, also of a run that was killed.
+    """Say which units could never go on, and why, even if the run was killed.
 
-    Of a run that was run again with deeper channels, it is the first one that is explained.
+    If a run was repeated with deeper channels, the first run is explained.
     """
     from fabric.trace.printing.deadlock import print_deadlock
 
@@ -109,7 +109,7 @@ def query(run: Path | None, query: str | None, listing: bool) -> None:
 @click.argument("run_b", metavar="RUN_B", type=NamedPath(path_type=Path))
 @_ROWS
 def diff(run_a: Path, run_b: Path, rows: int) -> None:
-    """Say where two runs part, and which units got slower."""
+    """Say where two runs begin to differ, and which units got slower."""
     from fabric.trace.printing.diff import print_diff
 
     other = _opened(run_b)
@@ -132,8 +132,8 @@ def diff(run_a: Path, run_b: Path, rows: int) -> None:
 def what_if(run: Path, depths: dict[str, int], work: dict[str, float], rows: int) -> None:
     """Say what the run would have taken with other depths or work, without running it.
 
-    What each unit did is timed again: exactly, where other depths change nothing but when. Hops
-    stay those of the run.
+    What each unit did is timed again. This is exact if other depths change only when things happen.
+    The hops stay those of the run.
     """
     from fabric.trace.printing.what_if import print_what_if
 
