@@ -86,7 +86,8 @@ def build(
             return result
         cut = result.reshape(count, block, count, block).swapaxes(1, 2)
         has = (s.reshape(count, block, count, block).swapaxes(1, 2) != 0).any(axis=(2, 3))
-        return cut[has].reshape(-1, block)
+        sampled: NDArray[np.float64] = cut[has].reshape(-1, block)
+        return sampled
 
     program.expect(c=reference)
     return program

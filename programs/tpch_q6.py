@@ -128,7 +128,7 @@ def build(
         raise ConfigurationError(f"seed is {seed}: expected at least 0")
     table = _table(rows, late, seed)
     count = rows // piece
-    has = in_year(table[0]).reshape(count, piece).any(axis=1)
+    has = np.asarray(in_year(table[0]).reshape(count, piece).any(axis=1))
     if not has.any():
         raise ConfigurationError(f"rows is {rows}: expected rows of the year among them")
 

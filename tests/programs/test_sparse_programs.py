@@ -64,7 +64,7 @@ class TestDefinitions:
     """What the programs expect is what libraries give."""
 
     @pytest.mark.parametrize("matrix", ["banded", "power-law", "circuit"])
-    def test_sparse_product(self, matrix: str) -> None:
+    def test_sparse_product(self, matrix: Any) -> None:
         """The product of scipy's sparse matrices."""
         from layers.sparse_matrices import matrix_named
 
