@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
 from tests.definitions.tensors import at_depth, leaves
@@ -9,6 +11,8 @@ from tests.definitions.tensors import at_depth, leaves
 __all__ = ["intersect", "scatter", "union"]
 
 Pairs = list[tuple[int, Any]]
+
+_COMBINE: dict[str, Callable[[float, float], float]] = {"add": operator.add, "max": max, "min": min}
 
 
 def intersect(dims: int, left: Any, right: Any) -> list[Any]:
@@ -35,7 +39,7 @@ def scatter(
     words: int, update: str, initial: float, dims: int, rank: int, addresses: Any, values: Any
 ) -> Any:
     """Return, for each group of ``rank`` dimensions, what is at each address in the end."""
-    combine = {"add": lambda a, b: a + b, "max": max, "min": min}[update]
+    combine = _COMBINE[update]
 
     def fill(places: Any, numbers: Any) -> list[float]:
         memory = [initial] * words

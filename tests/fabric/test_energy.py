@@ -151,6 +151,7 @@ class TestByHand:
             return program
 
         found = simulate(on(PRICED, counted)).joules_by_cause
+        assert found is not None
         assert joules(7 * 4 * 8) == found["memory_write"]
         assert joules(5 * (4 + 6) * 8) == found["memory_read"]
 
