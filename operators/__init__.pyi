@@ -48,6 +48,8 @@ from .functions import wide as wide
 from .linear_off_chip_load import LinearOffChipLoad as LinearOffChipLoad
 from .linear_off_chip_store import LinearOffChipStore as LinearOffChipStore
 from .map import Map as Map
+from .merge_join import Intersect as Intersect
+from .merge_join import Union as Union
 from .metadata import Metadata as Metadata
 from .of_the_fabric import Broadcast as Broadcast
 from .of_the_fabric import Initial as Initial
@@ -60,6 +62,7 @@ from .random_off_chip_store import RandomOffChipStore as RandomOffChipStore
 from .reassemble import Reassemble as Reassemble
 from .reshape import Reshape as Reshape
 from .scan import Scan as Scan
+from .scatter import Scatter as Scatter
 from .selectors import Selectors as Selectors
 from .streamify import Streamify as Streamify
 from .through_memory import Matrix as Matrix

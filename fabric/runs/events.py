@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fabric.state.memory_use import MemoryUse
     from fabric.state.run_state import RunState
     from fabric.values.dims import Dim
-    from fabric.wiring.elaborate import Plan
+    from fabric.wiring.elaborate import Edge, Plan
 
 __all__ = ["Events", "events_of"]
 
@@ -80,7 +80,9 @@ def events_of(plan: Plan, state: RunState, used: MemoryUse, sizes: Substitution)
         tiles = count * _tile_bytes(value)
         if _gives(edge.producer) or holding[edge.producer.index]:
             read += tiles
-        if _keeps(edge.consumer):
+        if edge.input in edge.consumer.operator.updates:
+            read += tiles
+        if _keeps(edge):
             written += tiles
         if holding[edge.producer.index]:
             written += tiles
@@ -96,13 +98,17 @@ def _gives(node: Node) -> bool:
     return node.operator.kind == "memory" and node.operator.off_chip != "write"
 
 
-def _keeps(node: Node) -> bool:
-    """Whether its tiles go to a memory unit; beside a buffer they only say when that is read."""
-    operator = node.operator
+def _keeps(edge: Edge) -> bool:
+    """Whether its tiles go to a memory unit.
+
+    Beside a buffer they only say when that is read, beside updates which words these are for.
+    """
+    node, operator = edge.consumer, edge.consumer.operator
     return (
         operator.kind == "memory"
         and operator.off_chip is None
         and not any(holds_buffers(each.value) for each in node.input_types)
+        and (not operator.updates or edge.input in operator.updates)
     )
 
 

@@ -149,6 +149,9 @@ class Operator(Described):
     off_chip: ClassVar[Literal["read", "write"] | None] = None
     """Whether the operator is a client of the HBM, and on which side it is served."""
 
+    updates: ClassVar[tuple[int, ...]] = ()
+    """Inputs of a memory unit for each tile of which it reads one and writes it back, changed."""
+
     secondary_outputs: ClassVar[tuple[int, ...]] = ()
     """Outputs that may stay unread and are then not produced."""
 

@@ -56,8 +56,16 @@ SHIPPED: list[tuple[str, dict[str, Any]]] = [
     ("ragged_attention", {}),
     ("simplified_moe", {}),
     ("sparse_matrix", {"columns": 3}),
+    ("hash_join", {}),
+    ("k_means", {"points": 16}),
+    ("pagerank", {"iterations": 1}),
+    ("sampled_product", {"rows": 16}),
+    ("sparse_product", {"rows": 16, "block": 4}),
+    ("sparse_product", {"rows": 16, "block": 4, "order": "gustavson"}),
     ("swiglu", {}),
     ("top2_moe", {}),
+    ("top_k_attention", {"context": 128}),
+    ("tpch_q6", {"rows": 512}),
 ]
 
 Seen = list[list[Any]]

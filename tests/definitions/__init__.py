@@ -30,5 +30,8 @@ from tests.definitions.shape import initial as initial
 from tests.definitions.shape import promote as promote
 from tests.definitions.shape import repeat as repeat
 from tests.definitions.shape import reshape as reshape
+from tests.definitions.sparse import intersect as intersect
+from tests.definitions.sparse import scatter as scatter
+from tests.definitions.sparse import union as union
 from tests.definitions.tensors import at_depth as at_depth
 from tests.definitions.tensors import leaves as leaves

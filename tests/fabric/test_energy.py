@@ -38,11 +38,14 @@ from fabric.loading.program_file import load_program
 from operators import (
     Add,
     Bufferize,
+    Consumer,
     Flatten,
     LinearOffChipLoad,
     LinearOffChipStore,
     Map,
     Matmul,
+    Metadata,
+    Scatter,
     Streamify,
     Tensor,
 )
@@ -137,6 +140,20 @@ class TestByHand:
         )
         assert near(7e-12 * 4 * Y) == written
         assert near(5e-12 * 4 * Y) == read
+
+    def test_updates(self) -> None:
+        """An update writes its word and reads it, and at the end each word is read."""
+
+        def counted() -> Program:
+            with Program("updates", channel_depth=9) as program:
+                numbers = Metadata(np.arange(4))()
+                Consumer()(Scatter(6)(numbers, numbers))
+            return program
+
+        found = simulate(on(PRICED, counted)).joules_by_cause
+        assert found is not None
+        assert joules(7 * 4 * 8) == found["memory_write"]
+        assert joules(5 * (4 + 6) * 8) == found["memory_read"]
 
     def test_whole_requests(self) -> None:
         """The off-chip memory is paid for requests; a row of 64 bytes takes one of 256."""

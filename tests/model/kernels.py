@@ -23,23 +23,27 @@ from operators import (
     FlatMap,
     Flatten,
     Initial,
+    Intersect,
     LinearOffChipLoad,
     Map,
     Metadata,
     Parallelize,
     Partition,
+    RaggedIntegers,
     RandomOffChipStore,
     Reassemble,
     Repeat,
     Reshape,
+    Scatter,
     Selectors,
     SiLU,
     SplitRows,
     Streamify,
     Sum,
     Tensor,
+    Union,
 )
-from tests.model import buffers, routing, shape
+from tests.model import buffers, routing, shape, sparse
 from tests.model import graph as model
 from tests.model.compute import added, elementwise, fold, map1, map2
 from tests.model.memory import load, random_store
@@ -241,6 +245,35 @@ def looped(w: Wiring) -> None:
     w.g.feed(round_, state)
 
 
+def joined(w: Wiring) -> None:
+    """Sorted streams of coordinates, side by side; each group ends with one that both have."""
+    groups = [
+        [[*sorted(w.random.sample(range(9), w.random.randint(0, 9))), 9] for _ in range(2)]
+        for _ in range(w.outer)
+    ]
+    left, right = ([pair[side] for pair in groups] for side in (0, 1))
+    keeps_all = w.random.random() < 0.5
+    ours = (Union() if keeps_all else Intersect())(RaggedIntegers(left)(), RaggedIntegers(right)())
+    b, d = sparse.lists(w.g, left), sparse.lists(w.g, right)
+    for pair in zip(ours, sparse.join(w.g, b, d, keeps_all=keeps_all), strict=True):
+        count = w.random.randint(1, 3)
+        w.sink(w.flat(0, 1, (Repeat(count)(pair[0]), shape.repeat(w.g, count, pair[1], "repeat"))))
+
+
+def scattered(w: Wiring) -> None:
+    """Sums of groups, added up on chip where numbers say."""
+    (a, b), (c, d) = w.slowed(w.load(), least=1), w.numbers(5)
+    rows, cols = w.tile
+    to_memory = w.random.random() < 0.5
+    size = rows * cols * w.g.setting.element_bytes
+    paid = -(-size // w.g.setting.on_chip) if to_memory else 0
+    a, b = Accum(Sum(), to_memory=to_memory)(a), fold(w.g, "sum", added(w.g), [b], paid)
+    word = model.Tile(rows, cols, w.g.setting.element_bytes, mu=False, valid=rows)
+    banks, width = w.random.randint(1, 4), w.random.randint(1, 4)
+    ours = Scatter(6, banks=banks, width=width)(c, a)
+    w.sink(w.slowed((ours, sparse.scatter(w.g, d, b, 6, banks, width, word))))
+
+
 KERNELS: dict[str, Callable[[Wiring], None]] = {
     each.__name__: each
     for each in (
@@ -255,6 +288,8 @@ KERNELS: dict[str, Callable[[Wiring], None]] = {
         stored,
         regrouped,
         looped,
+        joined,
+        scattered,
     )
 }
 

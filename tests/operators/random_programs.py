@@ -10,6 +10,7 @@ import numpy as np
 
 from fabric import Element, Program, SelectorType, Stream, StreamType, Tile, TileType
 from operators import (
+    INTEGER,
     Accum,
     Add,
     Bufferize,
@@ -17,6 +18,7 @@ from operators import (
     FlatMap,
     Flatten,
     Initial,
+    Intersect,
     Map,
     Maximum,
     Parallelize,
@@ -27,10 +29,13 @@ from operators import (
     Reshape,
     RetileRow,
     Scan,
+    Scatter,
     SplitRows,
     Streamify,
     Sum,
+    Union,
     Zip,
+    integer,
 )
 from tests import definitions
 from tests.operators.driving import Choices, Collect, Emit, draw, encode, ragged, selector
@@ -92,6 +97,8 @@ class Random:
             self._begin,
             self._split,
             self._retile,
+            self._join,
+            self._scatter,
         )
         with Program("random") as self.program:
             for _ in range(1 + choices.below(2)):
@@ -285,6 +292,54 @@ class Random:
         for each in self._moved(Meant(Accum(RetileRow(), rank)(of.stream), groups)):
             rows = definitions.flat_map(lambda tile: tile, each.dims, each.tensor)
             yield Meant(FlatMap(SplitRows())(each.stream), rows)
+
+    def _join(self, of: Meant) -> Iterator[Meant]:
+        """Number the values of each group, and keep those that another stream names, or add it."""
+        choices, dims = self._choices, of.dims
+        if dims < 2 or of.size > _LARGE:
+            yield of
+            return
+        left = definitions.at_depth(lambda group: [*range(len(group))], dims - 1, of.tensor)
+        right = definitions.at_depth(
+            lambda group: [each for each in range(len(group) + 2) if choices.below(2)],
+            dims - 1,
+            of.tensor,
+        )
+        numbered = Zip()(self._integers(left, of.stream.shape), of.stream)
+        shape = (*of.stream.shape[:-1], ragged(10 * len(self.program.nodes)))
+        join = choices.pick((Intersect(), Union(7.0)))
+        _, kept, _ = join(numbered, self._integers(right, shape))
+
+        def pair(coordinate: int, value: Any) -> tuple[int, Any]:
+            return coordinate, value
+
+        pairs = (
+            definitions.map_values(pair, dims, left, of.tensor),
+            definitions.map_values(pair, dims, right, right),
+        )
+        if isinstance(join, Union):
+            yield Meant(kept, definitions.union(7.0, dims, *pairs)[1])
+        else:
+            yield Meant(kept, definitions.intersect(dims, *pairs)[1])
+
+    def _scatter(self, of: Meant) -> Iterator[Meant]:
+        """Add the values of each group up at three addresses."""
+        choices, dims = self._choices, of.dims
+        if dims < 2 or of.size > _LARGE:
+            yield of
+            return
+        rank = 1 + choices.below(dims - 1)
+        places = definitions.map_values(lambda _: choices.below(3), dims, of.tensor)
+        addresses = self._integers(places, of.stream.shape)
+        scatter = Scatter(3, rank=rank, banks=1 + choices.below(2), width=1 + choices.below(3))
+        tensor = definitions.scatter(3, "add", 0.0, dims, rank, places, of.tensor)
+        yield Meant(scatter(addresses, of.stream), tensor)
+
+    def _integers(self, tensor: Any, shape: tuple[Any, ...]) -> Stream:
+        """Send numbers."""
+        made = definitions.map_values(integer, len(shape), tensor)
+        elements = encode(made, len(shape), self._choices.maybe)
+        return Emit(StreamType(shape, INTEGER), elements)()
 
     def _moved(self, of: Meant) -> Iterator[Meant]:
         """Change the order and the number of elements, whatever they are."""

@@ -17,10 +17,17 @@ from fabric.study.result import StudyResult
 from tests.programs.loading import PROGRAMS
 
 NAMES = [
+    "chosen_tiles",
+    "cluster_updates",
     "graph_tiles",
+    "hash_buckets",
     "matrix_vector_tiles",
+    "query_columns",
     "ragged_pairs",
+    "rank_updates",
+    "sampled_products",
     "search_frontiers",
+    "sparse_products",
     "sparse_rows",
     "tile_headers",
 ]

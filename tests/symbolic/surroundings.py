@@ -23,6 +23,7 @@ from operators import (
     FlatMap,
     Flatten,
     Initial,
+    Intersect,
     LinearOffChipLoad,
     LinearOffChipStore,
     Map,
@@ -40,12 +41,14 @@ from operators import (
     RetileRow,
     RowSum,
     Scan,
+    Scatter,
     Selectors,
     SplitRows,
     SplitTiles,
     Streamify,
     Sum,
     Tensor,
+    Union,
     Zip,
 )
 from tests.operators.driving import Choices
@@ -403,6 +406,37 @@ def _initial(around: Surroundings) -> Wired:
     return [Initial(0, around.number())(given)]
 
 
+def _fibers(around: Surroundings, groups: int) -> Stream:
+    """[1, groups, n] of coordinates that ascend, n the same for all or not."""
+    lists = [
+        sorted({around.choices.below(9) for _ in range(around.choices.below(5))})
+        for _ in range(groups)
+    ]
+    if around.choices.maybe():
+        return Metadata(np.arange(groups * 3).reshape(groups, 3))()
+    return RaggedIntegers(lists)()
+
+
+def _intersect(around: Surroundings) -> Wired:
+    groups = around.number(0)
+    return Intersect()(_fibers(around, groups), _fibers(around, groups))
+
+
+def _union(around: Surroundings) -> Wired:
+    groups = around.number(0)
+    return Union()(_fibers(around, groups), _fibers(around, groups))
+
+
+def _scatter(around: Surroundings) -> Wired:
+    tiles = around.tiles(around.number(2, 2), (1, 8))
+    if not all(isinstance(size, int) for size in tiles.shape):
+        return [tiles]
+    rank = around.number(1, len(tiles.shape) - 1)
+    banks, width = around.number(), around.number()
+    scatter = Scatter(around.number(), rank=rank, banks=banks, width=width)
+    return [scatter(around.zeros(tiles.shape), tiles)]
+
+
 CASES: dict[type[Operator], Callable[[Surroundings], Wired]] = {
     Accum: _accum,
     Broadcast: _broadcast,
@@ -416,6 +450,7 @@ CASES: dict[type[Operator], Callable[[Surroundings], Wired]] = {
     FlatMap: _flat_map,
     Flatten: _flatten,
     Initial: _initial,
+    Intersect: _intersect,
     LinearOffChipLoad: _linear_load,
     LinearOffChipStore: _linear_store,
     Map: _map,
@@ -430,8 +465,10 @@ CASES: dict[type[Operator], Callable[[Surroundings], Wired]] = {
     Repeat: _repeat,
     Reshape: _reshape,
     Scan: _scan,
+    Scatter: _scatter,
     Selectors: _selectors,
     Streamify: _streamify,
+    Union: _union,
     Zip: _zip,
 }
 """What wires each operator with drawn parameters on drawn streams, and returns what comes out."""

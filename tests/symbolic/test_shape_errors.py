@@ -23,6 +23,7 @@ from operators import (
     FilterLastTile,
     FlatMap,
     Flatten,
+    Intersect,
     LinearOffChipLoad,
     LinearOffChipStore,
     Map,
@@ -41,6 +42,7 @@ from operators import (
     RetileRow,
     RowAppend,
     Scan,
+    Scatter,
     Selectors,
     SetOffset,
     SiLU,
@@ -49,6 +51,7 @@ from operators import (
     SplitTiles,
     Streamify,
     Sum,
+    Union,
     Zip,
 )
 
@@ -76,6 +79,11 @@ def other_route(width: int = 2) -> Stream:
 def numbers(count: int = 4) -> Stream:
     """[1, count] of integers."""
     return Metadata(np.zeros(count, np.int64), name="n")()
+
+
+def others(count: int = 4) -> Stream:
+    """Another stream like that."""
+    return Metadata(np.zeros(count, np.int64), name="m")()
 
 
 def parts() -> tuple[Stream, ...]:
@@ -127,6 +135,16 @@ CASES: dict[str, Wrong] = {
     "expand-inner": lambda: Expand()(tiles(), more()),
     "expand-outer": lambda: Expand()(tiles(2, 32), more()),
     "expand-rank-0": lambda: Expand(rank=0)(tiles(4, 32), more()),
+    "intersect-tiles": lambda: Intersect()(tiles(), more()),
+    "intersect-rank": lambda: Intersect()(Flatten(0, 1)(numbers()), Flatten(0, 1)(others())),
+    "intersect-outer": lambda: Intersect()(Promote(0)(numbers(3)), Promote(0)(others())),
+    "union-filler": lambda: Union(0.5)(numbers(), others()),
+    "union-selectors": lambda: Union()(Zip()(numbers(), route()), others()),
+    "scatter-addresses": lambda: Scatter(4)(tiles(), more()),
+    "scatter-shape": lambda: Scatter(4)(numbers(3), others(4)),
+    "scatter-rank": lambda: Scatter(4, rank=2)(numbers(), others()),
+    "scatter-selectors": lambda: Scatter(4)(numbers(), route()),
+    "scatter-initial": lambda: Scatter(4, initial=0.5)(numbers(), others()),
     "zip": lambda: Zip()(tiles(), more(4, 32)),
     "zip-rank": lambda: Zip()(tiles(), Flatten(0, 1)(more())),
     "map-shape": lambda: Map(Add())(tiles(), more(4, 32)),

@@ -27,6 +27,8 @@ SHIPPED: Final[dict[str, dict[str, Any]]] = {
     "dynamic_tiling": {},
     "edit_distance": {},
     "graph_layer": {},
+    "hash_join": {},
+    "k_means": {"points": 24},
     "matrix_vector": {},
     "moe": {"model": "tiny", "batch": 32},
     "moe dynamic": {"model": "tiny", "batch": 32, "tiling": "dynamic"},
@@ -34,11 +36,17 @@ SHIPPED: Final[dict[str, dict[str, Any]]] = {
     "moe_or_attention": {"requests": 16},
     "own_function": {},
     "own_operator": {},
+    "pagerank": {"iterations": 1},
     "ragged_attention": {},
+    "sampled_product": {"rows": 16},
     "simplified_moe": {},
     "sparse_matrix": {},
+    "sparse_product": {"rows": 16, "block": 4},
+    "sparse_product gustavson": {"rows": 16, "block": 4, "order": "gustavson"},
     "swiglu": {},
     "top2_moe": {},
+    "top_k_attention": {"context": 128},
+    "tpch_q6": {"rows": 512},
 }
 """All of ``programs/``, at sizes at which a run takes some tenths of a second."""
 

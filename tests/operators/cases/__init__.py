@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.operators.cases import higher_order, memory, routing, shape
+from tests.operators.cases import higher_order, memory, routing, shape, sparse
 from tests.operators.driving import Case, Choices
 
 __all__ = ["CASES"]
@@ -14,5 +14,6 @@ CASES: dict[str, Callable[[Choices], Case]] = {
     **higher_order.CASES,
     **routing.CASES,
     **memory.CASES,
+    **sparse.CASES,
 }
 """From the name of an operator to what builds a case of it."""

@@ -1,0 +1,378 @@
+"""Intersect and Union: join two streams that are sorted by coordinate.
+
+Source: The Sparse Abstract Machine (Hsu et al., ASPLOS 2023, arXiv 2208.14610), its intersecter and
+its unioner; not in the paper's tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import (
+    Costs,
+    Empty,
+    Operator,
+    Ports,
+    Rates,
+    ShapeError,
+    Stream,
+    StreamType,
+    Tile,
+    TileType,
+    TupleType,
+    Value,
+    ValueType,
+    Wiring,
+    Work,
+    check_converts,
+    drop,
+    dtype_name,
+    is_static,
+    items_of,
+    kept_as,
+    number_in,
+    same,
+)
+from operators.streams.track import Track, closing, differ
+from operators.tiles.integers import is_integer
+
+__all__ = ["Intersect", "Union"]
+
+
+@dataclass(frozen=True)
+class _MergeJoin(Operator):
+    """What both joins have in common: how groups are walked, and what that costs."""
+
+    secondary_outputs: ClassVar = (0, 1, 2)
+    no_order: ClassVar[str] = "coordinates decide which tiles it passes on"
+
+    def __call__(self, left: Stream, right: Stream) -> tuple[Stream, Stream, Stream]:
+        """Return the coordinates, and what belongs to them on the left and on the right."""
+        coordinates, of_left, of_right = self.wire(left, right)
+        return coordinates, of_left, of_right
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        name = type(self).__name__
+        for stream in inputs:
+            value = stream.value
+            first = value.items[0] if isinstance(value, TupleType) else value
+            if not stream.rank or not is_integer(first):
+                raise ShapeError(
+                    f"{name} is given {stream}: expected rank 1 or more of coordinates, 1x1 tiles "
+                    "of integers, or of tuples that begin with one"
+                )
+        left, right = inputs
+        outer = zip(left.shape[:-1], right.shape[:-1], strict=False)
+        if left.rank != right.rank or any(same(a, b) is False for a, b in outer):
+            raise ShapeError(
+                f"{name} is given {left} and {right}: expected the same outer dimensions"
+            )
+        joined = (*left.shape[:-1], wiring.symbol(f"D_{wiring.node_name}", ragged=True))
+        coordinate = left.value.items[0] if isinstance(left.value, TupleType) else left.value
+        payloads = (wiring.renewed_value(_payload_type(stream.value)) for stream in inputs)
+        return tuple(StreamType(joined, value) for value in (coordinate, *payloads))
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        left, right = _Fiber(ports, 0), _Fiber(ports, 1)
+        while True:
+            await left.look()
+            await right.look()
+            if left.element is None and right.element is None:
+                return
+            if left.element is None or right.element is None:
+                raise differ(ports, left, right)
+            if left.is_outside or right.is_outside:
+                empty = left.element[0]
+                if not isinstance(empty, Empty) or empty != right.element[0]:
+                    raise differ(ports, left, right)
+                left.source.take()
+                right.source.take()
+                await _close(ports, left, right, empty.dimension)
+            else:
+                await self._join(ports, left, right)
+
+    async def _join(self, ports: Ports, left: _Fiber, right: _Fiber) -> None:
+        """Walk through one group of each side; both stand before their first elements."""
+        left.open()
+        right.open()
+        has_closed = False
+        while (coordinate := _lower(left, right)) is not None:
+            at_left, at_right = left.coordinate == coordinate, right.coordinate == coordinate
+            of_left = left.take() if at_left else None
+            of_right = right.take() if at_right else None
+            has_closed = left.coordinate is None and right.coordinate is None
+            stop = await _settle(ports, left, right) if has_closed else 0
+            pair = self._joined(ports, of_left, of_right)
+            if pair is None:
+                has_closed = False
+            else:
+                for sink, value in zip(ports.outputs, pair, strict=True):
+                    await sink.send((value, stop))
+            ports.unit.charge(1)
+            for fiber, was_taken in ((left, at_left), (right, at_right)):
+                if was_taken and fiber.coordinate is not None:
+                    await fiber.look()
+                    fiber.read()
+        if not has_closed:
+            await _close(ports, left, right, 0)
+
+    def _joined(
+        self, ports: Ports, left: _Item | None, right: _Item | None
+    ) -> tuple[Value, Value, Value] | None:
+        """Return what is sent of one coordinate, which at least one side has; None for nothing."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Intersect(_MergeJoin):
+    """The coordinates that two sorted streams have in common, with what belongs to each.
+
+    Within a group coordinates ascend, each stands there once; others are an error. A stream of
+    coordinates alone is its own payload; several payloads are a tuple. A reference instead of a
+    value is read where both sides have it: RandomOffChipLoad behind the join loads nothing else.
+
+    Shapes:
+        left: [D_a, ..., D_1, n~] of coordinates, or of tuples (coordinate, payload, ...); right:
+        [D_a, ..., D_1, m~] of the same; outputs: three of [D_a, ..., D_1, k~], coordinates, left
+        payloads, right payloads. Any of them may stay unread. A group without a match is empty.
+
+    Timing:
+        One comparison a cycle, as in SAM: it takes the lower coordinate, or both where they are
+        equal, and the rest of one group when the other has ended. So a group takes a cycle for
+        each distinct coordinate. A match leaves in the cycle of its comparison. Where a group ends
+        without one, a bare stop closes it, which takes a slot and no cycle.
+
+    Memory:
+        None.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     left, right = RaggedIntegers([[1, 4, 6], []])(), RaggedIntegers([[0, 4], [3]])()
+        ...     coordinates, _, _ = Intersect()(left, right)
+        ...     Consumer()(coordinates)
+        >>> print(coordinates.type)
+        [1, 2, D_intersect_1~] of 1x1 uint64
+        >>> print(simulate(program).cycles)
+        7
+    """
+
+    conducted: ClassVar[bool] = True
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        return Work(closing=())  # how much is common is not known
+
+    @override
+    def _joined(
+        self, ports: Ports, left: _Item | None, right: _Item | None
+    ) -> tuple[Value, Value, Value] | None:
+        if left is None or right is None:
+            for item in (left, right):
+                if item is not None:
+                    drop(item[1], ports.unit.now)
+            return None
+        return left[0], left[1], right[1]
+
+
+@dataclass(frozen=True)
+class Union(_MergeJoin):
+    """The coordinates of either of two sorted streams, with what belongs to each, or a filler.
+
+    Within a group coordinates ascend, each stands there once; others are an error. A stream of
+    coordinates alone is its own payload; several payloads are a tuple.
+
+    Shapes:
+        left: [D_a, ..., D_1, n~] of coordinates, or of tuples (coordinate, payload, ...); right:
+        [D_a, ..., D_1, m~] of the same; outputs: three of [D_a, ..., D_1, k~], coordinates, left
+        payloads, right payloads. Any of them may stay unread. Payloads are tiles of static sizes.
+
+    Timing:
+        One comparison a cycle, as Intersect: a cycle for each distinct coordinate of a group, in
+        which it leaves.
+
+    Memory:
+        None.
+
+    Attributes:
+        filler: the number in every place of a tile that stands for what a side does not have.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     left, right = RaggedIntegers([[1, 4, 6], []])(), RaggedIntegers([[0, 4], [3]])()
+        ...     coordinates, _, _ = Union()(left, right)
+        ...     Consumer()(coordinates)
+        >>> print(coordinates.type)
+        [1, 2, D_union_1~] of 1x1 uint64
+        >>> print(simulate(program).elements)
+        11
+    """
+
+    conducted: ClassVar[bool] = True
+
+    filler: float = 0.0
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        outputs = super().infer(wiring, *inputs)
+        for stream in inputs:
+            payload = _payload_type(stream.value)
+            for tile in payload.items if isinstance(payload, TupleType) else (payload,):
+                if not (
+                    isinstance(tile, TileType) and is_static(tile.rows) and is_static(tile.cols)
+                ):
+                    raise ShapeError(
+                        f"Union fills what is missing in {stream}: expected tiles of a static size"
+                    )
+                try:
+                    check_converts(np.array(self.filler), tile.dtype)
+                except ValueError as error:
+                    raise ShapeError(
+                        f"Union fills what is missing in {stream} with {self.filler}: "
+                        f"expected a number that {dtype_name(tile.dtype)} holds"
+                    ) from error
+        return outputs
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        counts = [each.count for each in inputs]
+        longer = max(counts) if all(map(is_static, counts)) else counts[0]
+        return Work(cycles=longer - 1, needs="any")
+
+    @override
+    def _joined(
+        self, ports: Ports, left: _Item | None, right: _Item | None
+    ) -> tuple[Value, Value, Value] | None:
+        either = left or right
+        assert either is not None
+        payloads = (
+            self._filled(ports, _payload_type(each.value)) if item is None else item[1]
+            for item, each in zip((left, right), ports.input_types, strict=True)
+        )
+        of_left, of_right = payloads
+        return either[0], of_left, of_right
+
+    def _filled(self, ports: Ports, value: ValueType) -> Value:
+        """Return what stands for a payload of this type that is missing."""
+        if isinstance(value, TupleType):
+            return tuple(self._filled(ports, item) for item in value.items)
+        assert isinstance(value, TileType)
+        assert isinstance(value.rows, int)
+        assert isinstance(value.cols, int)
+        data = None
+        if ports.functional or is_integer(value):
+            data = np.full((value.rows, value.cols), self.filler, kept_as(value.dtype))
+        return Tile(value.rows, value.cols, value.dtype, data)
+
+
+_Item = tuple[Tile, Value]
+"""A coordinate and what belongs to it."""
+
+
+class _Fiber(Track):
+    """One side of a join.
+
+    Attributes:
+        coordinate: of the element it stands at; None where its group has ended.
+    """
+
+    __slots__ = ("_latest", "_ports", "coordinate")
+
+    def __init__(self, ports: Ports, port: int) -> None:
+        """Stand before the first element of input ``port``."""
+        super().__init__(ports, port, 1)
+        self._ports = ports
+        self._latest: int | None = None
+        self.coordinate: int | None = None
+
+    async def look(self) -> None:
+        """Wait for the next element, or for the end."""
+        self.passed(await self.source.peek())
+
+    def open(self) -> None:
+        """Begin a group with the element that was looked at."""
+        self._latest = None
+        self.read()
+
+    def read(self) -> None:
+        """Read the coordinate of the element that was looked at; a bare stop ends the group.
+
+        Raises:
+            OperatorError: it does not ascend, or the stream ends inside of the group.
+        """
+        if self.element is None or self.is_outside:
+            raise self._ports.failure(f"{self.described}: expected the rest of a group")
+        value = self.element[0]
+        if isinstance(value, Empty):
+            self.source.take()
+            self.coordinate = None
+            return
+        coordinate = number_in(_item(value)[0])
+        if self._latest is not None and coordinate <= self._latest:
+            raise self._ports.failure(
+                f"coordinate {coordinate:,} of {self.source.producer.name} comes after "
+                f"{self._latest:,} in one group: expected coordinates that ascend, each once"
+            )
+        self._latest = self.coordinate = coordinate
+
+    def take(self) -> _Item:
+        """Take the value that was read; the group has ended where it closes that."""
+        assert self.element is not None
+        value, stop = self.element
+        self.source.take()
+        if stop:
+            self.coordinate = None
+        return _item(value)
+
+
+def _item(value: Value) -> _Item:
+    """Return the coordinate and the payload of an element."""
+    if isinstance(value, Tile):
+        return value, value
+    coordinate, *rest = items_of(value)
+    assert isinstance(coordinate, Tile)
+    return coordinate, rest[0] if len(rest) == 1 else tuple(rest)
+
+
+def _payload_type(value: ValueType) -> ValueType:
+    """Return the type of what belongs to a coordinate."""
+    if not isinstance(value, TupleType):
+        return value
+    rest = value.items[1:]
+    return rest[0] if len(rest) == 1 else TupleType(rest)
+
+
+def _lower(left: _Fiber, right: _Fiber) -> int | None:
+    """Return the lower coordinate of those the sides stand at; None where both have ended."""
+    if left.coordinate is None or right.coordinate is None:
+        return right.coordinate if left.coordinate is None else left.coordinate
+    return min(left.coordinate, right.coordinate)
+
+
+async def _settle(ports: Ports, left: _Fiber, right: _Fiber) -> int:
+    """Read on, where a side has closed less than the other; return the stop both have come to."""
+    while left.stop != right.stop:
+        low, high = (left, right) if left.stop < right.stop else (right, left)
+        await closing(ports, low, high)
+        low.source.take()
+    return left.stop
+
+
+async def _close(ports: Ports, left: _Fiber, right: _Fiber, dimension: int) -> None:
+    """Send a bare stop for ``dimension`` when both sides have closed as much."""
+    stop = await _settle(ports, left, right)
+    for sink in ports.outputs:
+        await sink.send_bare(stop, dimension)

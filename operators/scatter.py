@@ -1,0 +1,273 @@
+"""Scatter: update words of an on-chip memory where addresses say, and read it back by groups.
+
+Source: the updates of scratchpads in Spatial (Koeplinger et al., PLDI 2018) and the banked memory
+that Capstan updates in place (Rucker et al., MICRO 2021); not in the paper's tables.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import (
+    ARTIFACT_BYTES,
+    Bounds,
+    Costs,
+    Empty,
+    Operator,
+    Ports,
+    Rates,
+    ShapeError,
+    Stream,
+    StreamType,
+    Tile,
+    TileType,
+    Value,
+    Wiring,
+    Work,
+    check_converts,
+    check_same_shape,
+    dtype_name,
+    is_static,
+    kept_as,
+    number_in,
+    product,
+)
+from operators.functions.arithmetic import narrow, plus, wide
+from operators.streams.lockstep import Lockstep
+from operators.streams.operands import load_cycles
+from operators.tiles.integers import check_integers, is_integer
+
+__all__ = ["Scatter"]
+
+Array = np.ndarray
+
+_UPDATES: Final[dict[str, Callable[[Array, Array], Array]]] = {
+    "add": plus,
+    "max": np.maximum,
+    "min": np.minimum,
+}
+
+
+@dataclass(frozen=True)
+class Scatter(Operator):
+    """Update the words of an on-chip memory that addresses name; read it back after each group.
+
+    A word is a tile. For each group all words begin as ``initial``; those of one address are
+    updated in the order in which they come, floats in 32 bits until they are read back. An address
+    beyond the last word is an error. Updates are counted as what the memory reads and writes, not
+    as FLOPs.
+
+    Shapes:
+        addresses: [D_a, ..., D_rank, ..., D_0] of 1x1 tiles of integers; values: the same of
+        tiles of a static size; output: [D_a, ..., D_rank, words] of those tiles. An empty group
+        gives ``initial``.
+
+    Timing:
+        ``width`` updates are issued together, or what is left of a group. A bank holds the words
+        whose address leaves the same remainder by ``banks``, and makes one update in as many
+        cycles as a word takes at the on-chip bandwidth: an issue takes that for each update of
+        the bank that has most of them, or the loads of values in a memory unit where these are
+        longer. Reading back takes the cycles of a word for each, and no update comes meanwhile.
+
+    Memory:
+        On chip, all words, from the first update of a group until the last word has been sent.
+
+    Attributes:
+        words: of the memory, at least 1.
+        update: ``add``, ``max`` or ``min``.
+        rank: dimensions of a group, at least 1.
+        banks: of the memory, at least 1.
+        width: updates that are issued together, at least 1.
+        initial: the number in every place of a word before the first update.
+
+    Example:
+        >>> with Program("example", mode="functional") as program:
+        ...     rows = Flatten(0, 1)(LinearOffChipLoad(np.ones((4, 32)), tile=(1, 32))())
+        ...     places = Metadata(np.array([2, 0, 2, 2]))()
+        ...     counted = Scatter(words=3)(places, rows)
+        ...     LinearOffChipStore("y")(counted)
+        >>> program.expect(y=lambda: np.array([[1, 0, 3]]).repeat(32, axis=1))
+        >>> print(counted.type)
+        [1, 3] of 1x32 bfloat16
+        >>> print(simulate(program).verified)
+        True
+    """
+
+    conducted: ClassVar[bool] = True
+    kind: ClassVar = "memory"
+    updates: ClassVar = (1,)
+    no_order: ClassVar[str] = "addresses decide which tiles it adds up"
+
+    words: Annotated[int, Bounds(1)]
+    update: Literal["add", "max", "min"] = "add"
+    rank: Annotated[int, Bounds(1)] = 1
+    banks: Annotated[int, Bounds(1)] = 1
+    width: Annotated[int, Bounds(1)] = 1
+    initial: float = 0.0
+
+    def __call__(self, addresses: Stream, values: Stream) -> Stream:
+        """Return the words of each group."""
+        (words,) = self.wire(addresses, values)
+        return words
+
+    @property
+    @override
+    def roundings(self) -> int:
+        return 1 if self.update == "add" else 0
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        addresses, values = inputs
+        check_integers("Scatter", addresses)
+        check_same_shape("Scatter", addresses, values)
+        if not self.rank <= addresses.rank:
+            raise ShapeError(
+                f"Scatter(rank={self.rank}) is given {addresses} of rank {addresses.rank}: "
+                "expected groups of at most that rank"
+            )
+        word = values.value
+        if not (isinstance(word, TileType) and is_static(word.rows) and is_static(word.cols)):
+            raise ShapeError(f"Scatter updates by {values}: expected tiles of a static size")
+        try:
+            check_converts(np.array(self.initial), word.dtype)
+        except ValueError as error:
+            raise ShapeError(
+                f"Scatter begins {values} with {self.initial}: expected a number that "
+                f"{dtype_name(word.dtype)} holds"
+            ) from error
+        return (StreamType((*addresses.shape[: -self.rank], self.words), word),)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        word = outputs[0].value
+        assert isinstance(word, TileType)
+        return Costs(
+            on_chip_bytes=self.words * word.size_bytes,
+            artifact_on_chip_bytes=self.words * word.size_elements * ARTIFACT_BYTES,
+        )
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        values, (result,) = inputs[1], outputs
+        word = rates.transfer(values.value)
+        # At best the updates of an issue are dealt out to the banks evenly.
+        at_once = min(self.width, self.banks)
+        group, count = product(values.shape[-self.rank :]), values.count
+        updating = count * word // at_once if isinstance(count, int) else 0
+        # What is read back before the first update comes is of groups that are empty.
+        full = isinstance(group, int) and group > 0
+        back = (result.count if full else self.words) - 1
+        return Work(
+            cycles=updating + back * word,
+            first_cycles=group * word // at_once if isinstance(group, int) else 0,
+            last_cycles=self.words * word,
+            pace_cycles=word,
+        )
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        unit, sink, rank = ports.unit, ports.sink, self.rank
+        memory = _Memory(ports, self)
+        inputs = Lockstep[Tile | Empty](ports)
+        async for (address, value), stop in inputs:
+            if isinstance(address, Empty) and address.dimension >= rank:
+                inputs.take()
+                await sink.send_bare(stop - rank + 1, address.dimension - rank + 1)
+                continue
+            if not memory.is_open:
+                await memory.open()
+            if isinstance(address, Tile) and isinstance(value, Tile):
+                memory.update(address, value)
+            inputs.take()
+            if stop >= rank:
+                memory.issue()
+                for number in range(self.words):
+                    level = stop - rank + 1 if number == self.words - 1 else 0
+                    await sink.send((memory.word(number), level))
+                    unit.charge(memory.word_cycles)
+                memory.close()
+
+
+class _Memory:
+    """The words of one group, and the updates that have not been issued.
+
+    Attributes:
+        is_open: there is a group.
+        word_cycles: of one word through a port.
+    """
+
+    def __init__(self, ports: Ports, operator: Scatter) -> None:
+        """Hold nothing yet."""
+        word = ports.output_types[0].value
+        assert isinstance(word, TileType)
+        assert isinstance(word.rows, int)
+        assert isinstance(word.cols, int)
+        self._ports = ports
+        self._operator = operator
+        self._dtype = word.dtype
+        self._shape = word.rows, word.cols
+        size_bytes = word.size_bytes
+        assert isinstance(size_bytes, int)
+        self._size_bytes = size_bytes * operator.words
+        self._combine = _UPDATES[operator.update]
+        self._first: Array | None = None
+        if ports.functional or is_integer(word):
+            self._first = wide(np.full(self._shape, operator.initial, kept_as(word.dtype)))
+        self._words: list[Array | None] = []
+        self._waiting: Counter[int] = Counter()
+        self._load_cycles = 0
+        self.is_open = False
+        self.word_cycles: Final = max(1, ports.unit.transfer(size_bytes))
+
+    async def open(self) -> None:
+        """Begin a group, when there is room for all words."""
+        await self._ports.on_chip.allocate(self._ports.unit, self._size_bytes, "a memory of words")
+        self._words = [self._first] * self._operator.words
+        self.is_open = True
+
+    def update(self, address: Tile, value: Tile) -> None:
+        """Update the word at ``address``; the cycles are charged when an issue is full.
+
+        Raises:
+            OperatorError: there is no such word.
+        """
+        place, words, operator = number_in(address), self._words, self._operator
+        if not 0 <= place < len(words):
+            raise self._ports.failure(
+                f"an update of word {place:,} of {len(words):,}: expected 0 to {len(words) - 1:,}"
+            )
+        before, data = words[place], value.data
+        words[place] = None if before is None or data is None else self._combine(before, wide(data))
+        self._waiting[place % operator.banks] += 1
+        self._load_cycles += load_cycles(self._ports.unit, value)
+        if self._waiting.total() == operator.width:
+            self.issue()
+
+    def issue(self) -> None:
+        """Charge the cycles of the updates that have not been issued."""
+        if self._waiting:
+            longest = max(self._waiting.values()) * self.word_cycles
+            self._ports.unit.charge(max(longest, self._load_cycles))
+            self._waiting.clear()
+            self._load_cycles = 0
+
+    def word(self, number: int) -> Value:
+        """Return what a word holds."""
+        rows, cols = self._shape
+        total: Any = self._words[number]
+        data = None if total is None else narrow(total, self._dtype, "Scatter")
+        return Tile(rows, cols, self._dtype, data)
+
+    def close(self) -> None:
+        """End the group; its room is free."""
+        self._ports.on_chip.release(self._ports.unit, self._size_bytes, self._ports.unit.now)
+        self._words = []
+        self.is_open = False

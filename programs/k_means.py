@@ -1,0 +1,204 @@
+"""k-means (Lloyd): every point is added to the sum of its nearest centre, on chip or in a tile.
+
+A point goes to the nearest of ``clusters`` centres; a Scatter adds it up there, with a 1 behind
+its coordinates, so that the counts come along. ``dense`` makes a tile with a row for each centre
+out of every point, all zeros but for one, and adds these tiles up. Iterations are wired one behind
+the other.
+
+In timing mode there are no coordinates to compare: the choices that the numbers lead to are given.
+
+Run:      python -m fabric run programs/k_means.py -p points=64 -p clusters=4
+Computes: y, the centres after so many iterations, from the first points; each with a 1 behind it
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from fabric import ADDRESS_DTYPE, ConfigurationError, Dim, Program, Tile, TileType, number_in
+from operators import (
+    INTEGER,
+    Accum,
+    Expand,
+    FlatMap,
+    Flatten,
+    Function,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    Metadata,
+    Promote,
+    RetileRow,
+    Scatter,
+    SplitRows,
+    Sum,
+    Tensor,
+    integer,
+)
+
+Points = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Nearest(Function):
+    """The number of the centre nearest to a point; three operations a coordinate and centre.
+
+    Attributes:
+        given: for each point the centre that is taken without data.
+    """
+
+    mixed_types: ClassVar = True
+
+    given: np.ndarray
+
+    @override
+    def infer(self, *inputs: TileType) -> TileType:
+        return INTEGER
+
+    @override
+    def flops(self, *inputs: Tile | TileType) -> Dim:
+        centres = inputs[1]
+        return 3 * centres.rows * centres.cols
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        point, centres, number = inputs
+        if point.data is None or centres.data is None:
+            return integer(int(self.given[number_in(number)]))
+        return integer(int(nearest(point.data, centres.data)[0]))
+
+
+@dataclass(frozen=True)
+class Spread(Function):
+    """A tile with a row for each centre: a point in that of its own, zeros in the others.
+
+    Attributes:
+        clusters: how many centres there are.
+    """
+
+    mixed_types: ClassVar = True
+    fixed_cycles: ClassVar = 1
+
+    clusters: int
+
+    @override
+    def infer(self, *inputs: TileType) -> TileType:
+        point = inputs[0]
+        return TileType(self.clusters, point.cols, point.dtype)
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        point, number = inputs
+        data = None
+        if point.data is not None:
+            data = np.zeros((self.clusters, point.cols), point.data.dtype)
+            data[number_in(number)] = point.data[0]
+        return Tile(self.clusters, point.cols, point.dtype, data)
+
+
+@dataclass(frozen=True)
+class Centre(Function):
+    """The mean of a sum with its count, or the centre as it was; an operation a coordinate."""
+
+    operands: ClassVar = 2
+
+    @override
+    def infer(self, *inputs: TileType) -> TileType:
+        return inputs[0]
+
+    @override
+    def flops(self, *inputs: Tile | TileType) -> Dim:
+        return inputs[0].cols
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        total, before = inputs
+        data = before.data
+        if total.data is not None and total.data[0, -1]:
+            data = total.data / total.data[0, -1]
+        return Tile(total.rows, total.cols, total.dtype, data)
+
+
+def build(
+    points: int = 64,
+    clusters: int = 4,
+    dimensions: int = 7,
+    iterations: int = 2,
+    update: Literal["scatter", "dense"] = "scatter",
+    banks: int = 1,
+    seed: int = 0,
+) -> Program:
+    """Wire the iterations.
+
+    Args:
+        points: how many are drawn.
+        clusters: centres, no more than points.
+        dimensions: coordinates of a point.
+        iterations: how many.
+        update: how sums are made.
+        banks: of the memory of ``scatter``, as many of which are updated at a time.
+        seed: of the points.
+    """
+    for name, value, least in (
+        ("clusters", clusters, 1),
+        ("points", points, clusters),
+        ("dimensions", dimensions, 1),
+        ("iterations", iterations, 1),
+        ("banks", banks, 1),
+        ("seed", seed, 0),
+    ):
+        if value < least:
+            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
+    random = np.random.default_rng(seed)
+    middles = 4 * random.standard_normal((clusters, dimensions))
+    drawn = middles[random.integers(0, clusters, points)]
+    drawn = drawn + random.standard_normal((points, dimensions))
+    x = np.concatenate([drawn, np.ones((points, 1))], axis=1).astype(np.float32)
+    steps = list(_steps(x, clusters, iterations))
+
+    with Program("k-means", mode="functional", channel_depth=8) as program:
+        first = LinearOffChipLoad(_tensor(x[:clusters]), (clusters, dimensions + 1))()
+        centres = Flatten(0, 1)(first)  # [1, 1] of K x (D + 1)
+        for chosen, _ in steps:
+            rows = LinearOffChipLoad(_tensor(x), (1, dimensions + 1))()
+            each = Flatten(0, 1)(rows)  # [1, P] of 1 x (D + 1)
+            number = Metadata(np.arange(points))()
+            near = Map(Nearest(chosen))(each, Expand(1)(centres, each), number)  # [1, P]
+            if update == "scatter":
+                sums = Scatter(clusters, banks=banks, width=banks)(near, each)  # [1, K]
+            else:
+                total = Accum(Sum())(Map(Spread(clusters))(each, near))  # [1] of K x (D + 1)
+                sums = FlatMap(SplitRows())(Promote(0)(total))  # [1, K] of 1 x (D + 1)
+            after = Map(Centre())(sums, FlatMap(SplitRows())(centres))
+            centres = Promote(0)(Accum(RetileRow())(after))
+        LinearOffChipStore("y")(centres)
+    program.expect(y=lambda: steps[-1][1])
+    return program
+
+
+def nearest(points: Points, centres: Points) -> NDArray[np.int64]:
+    """Return the number of the centre nearest to each point."""
+    apart = points[:, np.newaxis].astype(np.float64) - centres
+    found: NDArray[np.int64] = (apart**2).sum(axis=2).argmin(axis=1)
+    return found
+
+
+def _steps(x: Points, clusters: int, iterations: int) -> list[tuple[NDArray[np.int64], Points]]:
+    """Return, for each iteration, whom each point belongs to, and the centres after it."""
+    centres, steps = x[:clusters], []
+    for _ in range(iterations):
+        chosen = nearest(x, centres)
+        means = [x[chosen == each].mean(axis=0) for each in range(clusters) if each in chosen]
+        centres = centres.copy()
+        centres[np.unique(chosen)] = means
+        steps.append((chosen.astype(ADDRESS_DTYPE), centres))
+    return steps
+
+
+def _tensor(numbers: Points) -> Tensor:
+    return Tensor(numbers.shape, numbers, dtype="float32")

@@ -1,0 +1,93 @@
+"""Square sparse matrices of three kinds that the SuiteSparse collection has many of, drawn.
+
+``banded``: five points of a square grid, as differences of a plane give them. ``power-law``: a few
+rows have most entries, as links of pages and people do (a preferential attachment). ``circuit``: a
+full diagonal, a few neighbours of each node and some rows that nearly all nodes are joined to, as
+the matrices of circuit simulators have. Values are drawn from a normal distribution. Nothing is
+taken from the collection itself.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Literal, NamedTuple, TypeAlias
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric import ConfigurationError
+from operators import Tensor
+
+__all__ = ["Blocks", "MatrixName", "blocks_of", "matrix_named", "stored"]
+
+MatrixName: TypeAlias = Literal["banded", "power-law", "circuit"]
+
+Matrix: TypeAlias = NDArray[np.float64]
+
+
+def matrix_named(name: MatrixName, rows: int, seed: int) -> Matrix:
+    """Return a matrix as an array with its zeros.
+
+    Raises:
+        ConfigurationError: there is none of that many rows.
+    """
+    if rows < 4:
+        raise ConfigurationError(f"rows is {rows}: expected at least 4")
+    if seed < 0:
+        raise ConfigurationError(f"seed is {seed}: expected at least 0")
+    random = np.random.default_rng(seed)
+    if name == "banded":
+        side = math.isqrt(rows)
+        if side * side != rows:
+            raise ConfigurationError(f"rows is {rows}: expected a square for banded")
+        held = nx.to_numpy_array(nx.grid_2d_graph(side, side)) + np.eye(rows)
+    elif name == "power-law":
+        held = nx.to_numpy_array(nx.barabasi_albert_graph(rows, 2, seed))
+    else:
+        held = np.eye(rows)
+        near = random.integers(1, 4, rows)
+        ends = (np.arange(rows) + near) % rows
+        held[np.arange(rows), ends] = held[ends, np.arange(rows)] = 1
+        rails = random.choice(rows, max(1, rows // 64), replace=False)
+        for rail in rails:
+            joined = random.random(rows) < 0.8
+            held[rail, joined] = held[joined, rail] = 1
+    result: Matrix = np.where(held != 0, random.standard_normal((rows, rows)), 0.0)
+    return result
+
+
+class Blocks(NamedTuple):
+    """A matrix cut into square blocks, those without an entry left out.
+
+    Attributes:
+        held: for each row of blocks, which columns have one, ascending.
+        numbers: of these blocks, one after the other.
+        values: the blocks, one below the other.
+    """
+
+    held: list[list[int]]
+    numbers: list[list[int]]
+    values: Matrix
+
+
+def blocks_of(matrix: Matrix, size: int) -> Blocks:
+    """Cut ``matrix`` into blocks of ``size``, which divides it."""
+    count = len(matrix) // size
+    cut = matrix.reshape(count, size, count, size).swapaxes(1, 2)
+    has = (cut != 0).any(axis=(2, 3))
+    held = [np.flatnonzero(row).tolist() for row in has]
+    ends = np.cumsum([0, *map(len, held)]).tolist()
+    numbers = [[*range(first, last)] for first, last in pairwise(ends)]
+    values = cut[has].reshape(-1, size) if has.any() else np.zeros((size, size))
+    return Blocks(held, numbers, values)
+
+
+def stored(matrix: Matrix) -> Tensor:
+    """Return a matrix as it is stored, in 32 bits.
+
+    A row of a block may have a single entry, a sum of numbers that cancel: in 16 bits its error
+    would be as large as what is wanted.
+    """
+    return Tensor(matrix.shape, matrix, dtype="float32")

@@ -1,0 +1,141 @@
+"""PageRank: every vertex sends its rank along its edges, and what arrives is added up on chip.
+
+An iteration expands each rank to the vertex's list of neighbours and adds it up where these say
+(Scatter). Iterations are wired one behind the other. ``dense`` multiplies the row of all ranks by
+the matrix of all vertices with all others instead, which is loaded once and stays on chip.
+
+Where STeP's operators do not fit: lists of neighbours come from sources of control data, so that
+their bytes are not counted, and a loop would have to know its iterations before, too.
+
+Run:      python -m fabric run programs/pagerank.py -p graph=karate-club -p iterations=4
+Computes: y, the ranks after so many iterations with a damping of 0.85, from equal ones
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import networkx as nx
+import numpy as np
+from layers.graphs import GraphName, graph_named
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from fabric import ConfigurationError, Dim, Program, Stream, Tile, TileType
+from operators import (
+    Accum,
+    Expand,
+    FlatMap,
+    Flatten,
+    Function,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    Matmul,
+    Mul,
+    Promote,
+    RaggedIntegers,
+    RetileCol,
+    Scatter,
+    SplitCols,
+    Tensor,
+)
+
+DAMPING = 0.85
+
+
+@dataclass(frozen=True)
+class Damped(Function):
+    """A rank out of what arrived: two operations.
+
+    Attributes:
+        vertices: of the graph.
+    """
+
+    operands: ClassVar = 1
+
+    vertices: int
+
+    @override
+    def infer(self, *inputs: TileType) -> TileType:
+        return inputs[0]
+
+    @override
+    def flops(self, *inputs: Tile | TileType) -> Dim:
+        return 2 * inputs[0].cols
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        (tile,) = inputs
+        data = tile.data
+        if data is not None:
+            data = (DAMPING * data + (1 - DAMPING) / self.vertices).astype(data.dtype)
+        return Tile(tile.rows, tile.cols, tile.dtype, data)
+
+
+def build(
+    graph: GraphName = "karate-club",
+    vertices: int = 64,
+    iterations: int = 3,
+    edges: Literal["sparse", "dense"] = "sparse",
+    banks: int = 1,
+    seed: int = 0,
+) -> Program:
+    """Wire the iterations.
+
+    Args:
+        graph: whose vertices are ranked; each vertex needs a neighbour.
+        vertices: of a graph that is drawn, or of a grid.
+        iterations: how many.
+        edges: lists of neighbours, or all pairs.
+        banks: of the memory that adds ranks up, as many of which are updated at a time.
+        seed: of a drawn graph.
+    """
+    for name, value in (("iterations", iterations), ("banks", banks)):
+        if value < 1:
+            raise ConfigurationError(f"{name} is {value}: expected at least 1")
+    network = graph_named(graph, vertices, seed)
+    lists = [sorted(network[vertex]) for vertex in network]
+    if not lists or not all(lists):
+        raise ConfigurationError(f"graph is {graph}: expected neighbours of every vertex")
+    count = len(lists)
+    degrees = np.array([len(near) for near in lists])
+    adjacency = nx.to_numpy_array(network, weight=None)
+
+    with Program("pagerank", mode="functional", channel_depth=8) as program:
+        first = _row(np.full(count, 1 / count))  # [1, 1, 1] of 1 x V
+        if edges == "sparse":
+            ranks = Flatten(0, 1)(FlatMap(SplitCols())(first))  # [1, V] of 1x1
+            for _ in range(iterations):
+                inverse = Flatten(0, 1)(FlatMap(SplitCols())(_row(1 / degrees)))
+                near = RaggedIntegers(lists)()  # [1, V, n~]
+                sent = Expand()(Promote(0)(Map(Mul())(ranks, inverse)), near)
+                arrived = Scatter(count, rank=2, banks=banks, width=banks)(near, sent)
+                ranks = Map(Damped(count))(Flatten(0, 1)(Promote(1)(arrived)))  # [1, V]
+            result = Accum(RetileCol())(ranks)  # [1] of 1 x V
+        else:
+            matrix = adjacency / degrees[:, np.newaxis]
+            whole = LinearOffChipLoad(_tensor(matrix), (count, count))()
+            result = first
+            for _ in range(iterations):
+                result = Map(Damped(count))(Map(Matmul())(result, whole))
+        LinearOffChipStore("y")(result)
+
+    def reference() -> NDArray[np.float64]:
+        found = np.full((1, count), 1 / count)
+        for _ in range(iterations):
+            found = DAMPING * (found / degrees) @ adjacency + (1 - DAMPING) / count
+        return found
+
+    program.expect(y=reference)
+    return program
+
+
+def _row(numbers: NDArray[np.float64]) -> Stream:
+    """Load a row of numbers, [1, 1, 1]."""
+    return LinearOffChipLoad(_tensor(numbers[np.newaxis]), (1, len(numbers)))()
+
+
+def _tensor(numbers: NDArray[np.float64]) -> Tensor:
+    return Tensor(numbers.shape, numbers, dtype="float32")

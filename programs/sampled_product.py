@@ -1,0 +1,93 @@
+"""A dense product sampled where a sparse matrix has entries (SDDMM), or as a whole.
+
+The sparse matrix is cut into blocks, and those without an entry are not stored. For each block that
+is, the rows of one factor and the columns of the other that it names are read and multiplied; rows
+are read once for all blocks of their row. ``dense`` multiplies all rows with all columns, and then
+by a matrix with its zeros.
+
+Where STeP's operators do not fit: coordinates come from sources of control data, so that their
+bytes are not counted.
+
+Run:      python -m fabric run programs/sampled_product.py -p matrix=circuit -p inner=32
+Computes: c = s * (a @ b.T), where sparse only the blocks that s has, one below the other
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from layers.sparse_matrices import MatrixName, blocks_of, matrix_named, stored
+from numpy.typing import NDArray
+
+from fabric import ConfigurationError, Program
+from operators import (
+    Expand,
+    Flatten,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    Matmul,
+    Mul,
+    Promote,
+    RaggedIntegers,
+    RandomOffChipLoad,
+)
+
+
+def build(
+    matrix: MatrixName = "banded",
+    rows: int = 64,
+    inner: int = 32,
+    block: int = 8,
+    order: Literal["sampled", "dense"] = "sampled",
+    seed: int = 0,
+) -> Program:
+    """Wire the product.
+
+    Args:
+        matrix: which kind samples.
+        rows: of it, and columns.
+        inner: columns of both factors.
+        block: rows and columns of a block; it divides the rows.
+        order: what is multiplied.
+        seed: of all numbers.
+    """
+    for name, value in (("block", block), ("inner", inner)):
+        if value < 1:
+            raise ConfigurationError(f"{name} is {value}: expected at least 1")
+    if rows % block:
+        raise ConfigurationError(f"block is {block}: expected a divisor of {rows} rows")
+    s = matrix_named(matrix, rows, seed)
+    a, b = np.random.default_rng(seed + 1).standard_normal((2, rows, inner))
+    count, tile, size = rows // block, (block, inner), (block, block)
+    blocks = blocks_of(s, block)
+
+    with Program("sampled-product", mode="functional") as program:
+        if order == "sampled":
+            columns = RaggedIntegers(blocks.held)()  # [1, R, n~]
+            left = Flatten(0, 1)(LinearOffChipLoad(stored(a), tile)())  # [1, R] of block x inner
+            lefts = Expand()(Promote(0)(left), columns)
+            rights = RandomOffChipLoad(stored(b), tile)(columns)  # [1, R, n~] of block x inner
+            numbers = RaggedIntegers(blocks.numbers)().assume(*columns.shape)
+            sampled = RandomOffChipLoad(stored(blocks.values), size)(numbers)
+        else:
+            lefts = LinearOffChipLoad(stored(a), tile, (count, count), (1, 0))()  # [1, R, R]
+            rights = LinearOffChipLoad(stored(b), tile, (count, count), (0, 1))()
+            sampled = LinearOffChipLoad(stored(s), size)()
+        products = Map(Mul())(Map(Matmul(transposed=True))(lefts, rights), sampled)
+        if order == "sampled":  # blocks one below the other
+            products = Promote(0)(Flatten(0, 1)(products))
+        LinearOffChipStore("c")(products)
+
+    def reference() -> NDArray[np.float64]:
+        result: NDArray[np.float64] = s * (a @ b.T)
+        if order == "dense":
+            return result
+        cut = result.reshape(count, block, count, block).swapaxes(1, 2)
+        has = (s.reshape(count, block, count, block).swapaxes(1, 2) != 0).any(axis=(2, 3))
+        sampled: NDArray[np.float64] = cut[has].reshape(-1, block)
+        return sampled
+
+    program.expect(c=reference)
+    return program

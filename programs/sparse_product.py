@@ -1,0 +1,129 @@
+"""A sparse matrix times itself: rows joined with columns, rows added up on chip, or dense.
+
+The matrix is cut into blocks, and those without an entry are not stored. ``inner`` joins each row
+with each column by the coordinates of their blocks (Intersect), and loads the blocks that both
+have: the order ijk of the Sparse Abstract Machine. ``gustavson`` goes through the blocks of a row,
+multiplies each with the row of blocks that it names, and adds the products up on chip where their
+columns say (Scatter): the order ikj. ``dense`` reads all blocks.
+
+Where STeP's operators do not fit: coordinates and references of rows and columns come from sources
+of control data, so that their bytes are not counted, but for the columns of ``gustavson``, each a
+request of its own; a load moves one block after the other, so that small blocks wait for memory;
+and the result has all of its blocks, since no operator drops those without an entry.
+
+Run:      python -m fabric run programs/sparse_product.py -p matrix=circuit -p order=gustavson
+Computes: c = a @ a
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from layers.sparse_matrices import Blocks, MatrixName, blocks_of, matrix_named, stored
+
+from fabric import ConfigurationError, Program, Stream
+from operators import (
+    Accum,
+    CacheReadAddresses,
+    Expand,
+    Intersect,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    Matmul,
+    MatmulSum,
+    Promote,
+    RaggedIntegers,
+    RandomOffChipLoad,
+    Reshape,
+    Scatter,
+    Tensor,
+    Zip,
+)
+
+
+def build(
+    matrix: MatrixName = "banded",
+    rows: int = 64,
+    block: int = 8,
+    order: Literal["inner", "gustavson", "dense"] = "inner",
+    banks: int = 1,
+    seed: int = 0,
+) -> Program:
+    """Wire the product.
+
+    Args:
+        matrix: which kind.
+        rows: of it, and columns.
+        block: rows and columns of a block; it divides the rows.
+        order: how blocks are gone through.
+        banks: of the memory of ``gustavson``, which are updated at a time.
+        seed: of the matrix.
+    """
+    for name, value in (("block", block), ("banks", banks)):
+        if value < 1:
+            raise ConfigurationError(f"{name} is {value}: expected at least 1")
+    if rows % block:
+        raise ConfigurationError(f"block is {block}: expected a divisor of {rows} rows")
+    a = matrix_named(matrix, rows, seed)
+    count = rows // block
+    with Program("sparse-product", mode="functional") as program:
+        if order == "inner":
+            c = _inner(blocks_of(a, block), blocks_of(a.T, block), block)
+        elif order == "gustavson":
+            c = _gustavson(blocks_of(a, block), block, banks)
+        else:
+            whole = (block, block), (count, count, count)
+            left = LinearOffChipLoad(stored(a), *whole, (count, 0, 1))()  # [1, R, R, R]
+            right = LinearOffChipLoad(stored(a), *whole, (0, 1, count))()
+            c = Accum(MatmulSum())(left, right)  # [1, R, R] of block x block
+        LinearOffChipStore("c")(c)
+    program.expect(c=lambda: a @ a)
+    return program
+
+
+def _inner(a: Blocks, turned: Blocks, block: int) -> Stream:
+    """Join each row of blocks with each column; ``turned`` has the columns as rows."""
+    count = len(a.held)
+    left = _fibers([row for row in a.held for _ in range(count)], a.numbers, each=count)
+    right = _fibers(turned.held * count, turned.numbers * count)
+    _, at_left, at_right = Intersect()(left, right)  # [1, R * R, n~] of numbers of blocks
+    size = block, block
+    rows = RandomOffChipLoad(stored(a.values), size)(at_left)
+    columns = RandomOffChipLoad(stored(_transposed(turned.values, block)), size)(at_right)
+    sums = Accum(MatmulSum())(rows, columns)  # [1, R * R] of block x block
+    return Reshape(count)(sums)[0]
+
+
+def _fibers(held: list[list[int]], numbers: list[list[int]], each: int = 1) -> Stream:
+    """[1, len(held), n~] of (coordinate, number of a block)."""
+    coordinates = RaggedIntegers(held)()
+    references = RaggedIntegers([row for row in numbers for _ in range(each)])()
+    return Zip()(coordinates, references.assume(*coordinates.shape))
+
+
+def _gustavson(a: Blocks, block: int, banks: int) -> Stream:
+    """Multiply each block with the row that it names, and add up by columns."""
+    count, size = len(a.held), (block, block)
+    longest = max(1, *map(len, a.held))
+    padded = np.zeros((count * longest, block, block))  # what is not there is not read
+    columns = np.zeros((count * longest, 1), np.int64)
+    for row, (held, numbers) in enumerate(zip(a.held, a.numbers, strict=True)):
+        first = row * longest
+        padded[first : first + len(held)] = a.values.reshape(-1, block, block)[numbers]
+        columns[first : first + len(held), 0] = held
+    inner = RaggedIntegers(a.held)()  # [1, R, k~]: which row each block is multiplied with
+    lengths = RaggedIntegers([[len(a.held[each]) for each in held] for held in a.held])()
+    numbers_of = RaggedIntegers(a.numbers)().assume(*inner.shape)
+    places = CacheReadAddresses(longest)(inner, lengths.assume(*inner.shape))  # [1, R, k~, j~]
+    left = RandomOffChipLoad(stored(a.values), size)(numbers_of)  # [1, R, k~] of block x block
+    right = RandomOffChipLoad(stored(padded.reshape(-1, block)), size)(places)
+    products = Map(Matmul())(Expand()(Promote(0)(left), places), right)  # [1, R, k~, j~]
+    where = RandomOffChipLoad(Tensor(columns.shape, columns, dtype="int64"), (1, 1))(places)
+    return Scatter(count, rank=2, banks=banks, width=banks)(where, products)  # [1, R, R]
+
+
+def _transposed(values: np.ndarray, block: int) -> np.ndarray:
+    """Return blocks, one below the other, each transposed."""
+    return values.reshape(-1, block, block).swapaxes(1, 2).reshape(-1, block)

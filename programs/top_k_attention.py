@@ -1,0 +1,173 @@
+"""Attention of a decode step over the tiles of a long cache that a score chooses, or over all.
+
+A summary has the mean of the keys of each tile of 32 tokens. The scores of a request's query with
+it, added up over the eight heads that share keys and values, choose ``kept`` tiles, and only their
+keys and values are gathered: attention that is sparse by what the data say, as Quest has it (Tang
+et al., ICML 2024), with means in the place of its bounds. ``dense`` reads the whole cache.
+
+In timing mode there are no scores to choose by: the tiles that the numbers would choose are given.
+
+Run:      python -m fabric run programs/top_k_attention.py -p context=1024 -p kept=8
+Computes: y[r] = softmax(q[r] @ k[r, chosen].T / 8) @ v[r, chosen]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from fabric import ADDRESS_DTYPE, ConfigurationError, Dim, Program, Tile, TileType, number_in
+from operators import (
+    Accum,
+    CacheReadAddresses,
+    Div,
+    Expand,
+    FlatMap,
+    Flatten,
+    Function,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Map,
+    Matmul,
+    Metadata,
+    Promote,
+    RandomOffChipLoad,
+    RescaledSum,
+    RunningMaximum,
+    Scan,
+    ShiftedExp,
+    SplitCols,
+    Tensor,
+    wide,
+)
+
+HEAD = 64  # columns of q, k and v
+HEADS = 8  # of queries, which share keys and values
+ROWS = 32  # tokens of a cache tile
+
+
+@dataclass(frozen=True)
+class LargestTiles(Function):
+    """The tiles of a request whose scores, added up over the heads, are largest, ascending.
+
+    Additions over the heads, and a comparison with each of those kept. Without data ``given``.
+
+    Attributes:
+        given: for each request the tiles to be chosen without data; a row has as many as are kept.
+    """
+
+    mixed_types: ClassVar = True
+
+    given: np.ndarray
+
+    @override
+    def infer(self, *inputs: TileType) -> TileType:
+        return TileType(1, self.given.shape[1], ADDRESS_DTYPE)
+
+    @override
+    def flops(self, *inputs: Tile | TileType) -> Dim:
+        scores = inputs[0]
+        return (scores.rows + self.given.shape[1]) * scores.cols
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        scores, request = inputs
+        number, kept = number_in(request), self.given.shape[1]
+        chosen = self.given[number]
+        if scores.data is not None:
+            chosen = largest(wide(scores.data), kept)
+        places = (chosen + number * scores.cols).astype(ADDRESS_DTYPE)
+        return Tile(1, kept, ADDRESS_DTYPE, places[np.newaxis])
+
+
+def build(
+    requests: int = 2,
+    context: int = 512,
+    kept: int = 4,
+    cache: Literal["sparse", "dense"] = "sparse",
+    seed: int = 0,
+) -> Program:
+    """Wire the step.
+
+    Args:
+        requests: in the batch.
+        context: tokens of each request's cache, a multiple of 32.
+        kept: tiles that are read of each, where ``sparse``.
+        cache: what of it is read.
+        seed: of all numbers.
+    """
+    tiles = context // ROWS
+    if context < ROWS or context % ROWS:
+        raise ConfigurationError(f"context is {context}: expected a multiple of {ROWS}")
+    if not 1 <= kept <= tiles:
+        raise ConfigurationError(f"kept is {kept}: expected 1 to {tiles} of {context} tokens")
+    for name, value, least in (("requests", requests, 1), ("seed", seed, 0)):
+        if value < least:
+            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
+    numbers = _Numbers(requests, tiles, seed)
+
+    with Program("top-k-attention", mode="functional", channel_depth=8) as program:
+        query = _tensor(numbers.q)  # of 8x64 for each request
+        queries = Flatten(0, 1)(LinearOffChipLoad(query, (HEADS, HEAD))())  # [1, B]
+        request = Metadata(np.arange(requests))()
+        if cache == "sparse":
+            summary = LinearOffChipLoad(_tensor(numbers.summary), (tiles, HEAD))()
+            scores = Map(Matmul(transposed=True))(queries, Flatten(0, 1)(summary))  # 8 x tiles
+            chosen = Map(LargestTiles(numbers.chosen(kept)))(scores, request)  # [1, B] of 1 x kept
+            places = FlatMap(SplitCols())(Promote(0)(chosen))  # [1, B, kept] of 1x1
+        else:
+            places = CacheReadAddresses(tiles)(request, Metadata(np.full(requests, tiles))())
+        keys = RandomOffChipLoad(_tensor(numbers.k), (ROWS, HEAD))(places)  # [1, B, n] of 32x64
+        values = RandomOffChipLoad(_tensor(numbers.v), (ROWS, HEAD))(places)
+        each = Expand(1)(Promote(0)(queries), places)
+        scores = Map(Matmul(transposed=True))(each, keys)  # [1, B, n] of 8x32
+        running = Scan(RunningMaximum())(scores)
+        weights = Map(ShiftedExp())(scores, running)
+        sums = Accum(RescaledSum())(weights, values, running)  # [1, B] of (8x64, 8x1)
+        LinearOffChipStore("y")(Promote(0)(Map(Div())(sums)))
+
+    program.expect(y=lambda: numbers.attention(kept if cache == "sparse" else tiles))
+    return program
+
+
+class _Numbers:
+    """Queries and caches; drawn so that a few tiles of each request matter most."""
+
+    def __init__(self, requests: int, tiles: int, seed: int) -> None:
+        random = np.random.default_rng(seed)
+        rounded = np.float32
+        self.q = (random.standard_normal((requests, HEADS, HEAD)) / 8).astype(rounded)
+        self.k = random.standard_normal((requests, tiles, ROWS, HEAD)).astype(rounded)
+        # What a tile is about moves all of its keys.
+        self.k += 2 * random.standard_normal((requests, tiles, 1, HEAD)).astype(rounded)
+        self.v = random.standard_normal((requests, tiles, ROWS, HEAD)).astype(rounded)
+        self.summary = self.k.mean(axis=2)
+
+    def chosen(self, kept: int) -> NDArray[np.int64]:
+        """The tiles of each request, ascending."""
+        scores = np.einsum("rhd,rtd->rht", self.q, self.summary)
+        return np.array([largest(each, kept) for each in scores])
+
+    def attention(self, kept: int) -> NDArray[np.float64]:
+        """What each request gives, of its tiles with the largest scores."""
+        rows = []
+        for q, k, v, chosen in zip(self.q, self.k, self.v, self.chosen(kept), strict=True):
+            weight = np.exp((q @ k[chosen].reshape(-1, HEAD).T).astype(np.float64))
+            rows.append(weight / weight.sum(axis=1, keepdims=True) @ v[chosen].reshape(-1, HEAD))
+        return np.concatenate(rows)
+
+
+def largest(scores: NDArray[np.float32], kept: int) -> NDArray[np.int64]:
+    """Return the columns with the largest sums, ascending."""
+    order = np.argsort(-scores.sum(axis=0), kind="stable")
+    return np.sort(order[:kept])
+
+
+def _tensor(numbers: NDArray[np.float32]) -> Tensor:
+    """Return the matrix that numbers are stored as, in 32 bits: a score decides what is read."""
+    matrix = numbers.reshape(-1, numbers.shape[-1])
+    return Tensor(matrix.shape, matrix, dtype="float32")

@@ -1,0 +1,172 @@
+"""TPC-H query 6: the revenue of discounted items of one year, of all rows or where the year may be.
+
+The table is by day of shipping, as it grew, each day up to ``late`` days off. ``scan`` reads four
+columns of every row. ``sparse`` reads the dates, and the other columns only of those pieces that
+have a row of the year: a Partition by the dates. Numbers are integers (cents, hundredths, days), so
+that the sum is exact; columns are drawn as the benchmark's specification has them (4.2.3), the
+price as one of three digits times the quantity.
+
+In timing mode there are no dates to look at: the pieces that have a row of the year are given.
+
+Run:      python -m fabric run programs/tpch_q6.py -p rows=2048 -p columns=scan
+Computes: y = sum(price * discount) over the rows of 1994 with a discount of 5 to 7 of 100 and a
+          quantity below 24
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from fabric import (
+    ConfigurationError,
+    Dim,
+    Program,
+    Selector,
+    SelectorType,
+    Tile,
+    TileType,
+    number_in,
+)
+from operators import (
+    Accum,
+    Consumer,
+    Flatten,
+    Function,
+    LinearOffChipStore,
+    Map,
+    Metadata,
+    Partition,
+    Promote,
+    RandomOffChipLoad,
+    Sum,
+    Tensor,
+)
+
+DAYS = 2526  # of shipping, from 1992-01-02 to 1998-12-01
+YEAR = (730, 1095)  # 1994, in days since 1992-01-02 less one
+
+Column = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class HasYear(Function):
+    """Whether a piece has a row of the year: stream 1, else 0; two comparisons a row.
+
+    Attributes:
+        given: for each piece whether it has, without data.
+    """
+
+    mixed_types: ClassVar = True
+
+    given: np.ndarray
+
+    @override
+    def infer(self, *inputs: TileType) -> SelectorType:
+        return SelectorType(2, hits=1)
+
+    @override
+    def flops(self, *inputs: Tile | TileType) -> Dim:
+        return 2 * inputs[0].cols
+
+    @override
+    def apply(self, *inputs: Tile) -> Selector:
+        dates, number = inputs
+        has = self.given[number_in(number)] if dates.data is None else in_year(dates.data).any()
+        return Selector((int(has),), 2)
+
+
+@dataclass(frozen=True)
+class Revenue(Function):
+    """The sum over the rows of a piece that count; eight operations a row."""
+
+    operands: ClassVar = 4
+
+    @override
+    def infer(self, *inputs: TileType) -> TileType:
+        return TileType(1, 1, np.dtype(np.int64))
+
+    @override
+    def flops(self, *inputs: Tile | TileType) -> Dim:
+        return 8 * inputs[0].cols
+
+    @override
+    def apply(self, *inputs: Tile) -> Tile:
+        data = None
+        columns = [each.data for each in inputs if each.data is not None]
+        if len(columns) == len(inputs):
+            data = np.array([[revenue(*columns)]])
+        return Tile(1, 1, np.dtype(np.int64), data)
+
+
+def build(
+    rows: int = 2048,
+    piece: int = 64,
+    columns: Literal["sparse", "scan"] = "sparse",
+    late: int = 60,
+    seed: int = 0,
+) -> Program:
+    """Wire the query.
+
+    Args:
+        rows: of the table, a multiple of the piece.
+        piece: rows that are read at a time.
+        columns: of which pieces all four are read.
+        late: days by which a row may be out of order.
+        seed: of the table.
+    """
+    for name, value, least in (("piece", piece, 1), ("rows", rows, 1), ("late", late, 0)):
+        if value < least:
+            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
+    if rows % piece:
+        raise ConfigurationError(f"rows is {rows}: expected a multiple of {piece}")
+    if seed < 0:
+        raise ConfigurationError(f"seed is {seed}: expected at least 0")
+    table = _table(rows, late, seed)
+    count = rows // piece
+    has = np.asarray(in_year(table[0]).reshape(count, piece).any(axis=1))
+    if not has.any():
+        raise ConfigurationError(f"rows is {rows}: expected rows of the year among them")
+
+    with Program("tpch-q6", mode="functional", channel_depth=8) as program:
+        numbers = Flatten(0, 1)(Metadata(np.arange(count))())  # [T]
+        if columns == "sparse":
+            dates = _load(table[0], piece)(numbers)  # [T] of 1 x piece
+            others, numbers = Partition(2)(numbers, Map(HasYear(has))(dates, numbers))
+            Consumer()(others)
+        read = [_load(column, piece)(numbers) for column in table]  # 4 of [D] of 1 x piece
+        sums = Map(Revenue())(*read)  # [D] of 1x1
+        LinearOffChipStore("y")(Promote(0)(Accum(Sum())(Promote()(sums))))
+    program.expect(y=lambda: np.array([[revenue(*table)]]))
+    return program
+
+
+def in_year(dates: Column) -> NDArray[np.bool_]:
+    """Whether each date is in the year."""
+    return (dates >= YEAR[0]) & (dates < YEAR[1])
+
+
+def revenue(dates: Column, discount: Column, quantity: Column, price: Column) -> np.int64:
+    """Return the sum of price times discount where all conditions hold."""
+    counts = in_year(dates) & (discount >= 5) & (discount <= 7) & (quantity < 24)
+    return np.int64((price.astype(np.int64) * discount * counts).sum())
+
+
+def _table(rows: int, late: int, seed: int) -> tuple[Column, ...]:
+    """Draw dates, discounts, quantities and prices."""
+    random = np.random.default_rng(seed)
+    dates = np.linspace(0, DAYS, rows, endpoint=False) + random.integers(-late, late + 1, rows)
+    quantity = random.integers(1, 51, rows)
+    price = quantity * random.integers(90_000, 110_000, rows)
+    drawn = np.clip(dates, 0, DAYS - 1), random.integers(0, 11, rows), quantity, price
+    return tuple(each.astype(np.int32) for each in drawn)
+
+
+def _load(column: Column, piece: int) -> RandomOffChipLoad:
+    return RandomOffChipLoad(
+        Tensor((1, len(column)), column[np.newaxis], dtype="int32"), (1, piece)
+    )
