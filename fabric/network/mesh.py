@@ -108,9 +108,8 @@ class Mesh(Described):
     @property
     def sites(self) -> tuple[Site, ...]:
         """All sites, row by row."""
-        return tuple(
-            Site(column, row) for row in range(self.rows) for column in range(self.columns)
-        )
+        columns = range(self.columns)
+        return tuple(Site(column, row) for row in range(self.rows) for column in columns)
 
     @property
     def edge(self) -> tuple[Site, ...]:

@@ -23,7 +23,7 @@ _NEVER = 2**62
 
 
 @MachineCode
-def drain(
+def drain(  # noqa: C901, PLR0912, PLR0915 - one loop, compiled as one function
     lanes: int,
     order: Counters,
     start: Counters,
@@ -47,14 +47,17 @@ def drain(
             later one has what earlier ones leave; 0 for any number, which share alike.
         order: transfers by when they begin.
         start: tick in which each begins.
-        left: pieces of each that are to come; counted down.
+        left: pieces of each that are to come; counted down. 0 for one that no link limits.
         first_link: of each in ``links``, and one more.
         links: of all transfers, one behind the other.
         capacity: of each link, in pieces a tick.
         source: of each transfer.
         finish: filled with the tick in which each is through.
-        rate, rank, active: scratch space, one entry a transfer.
-        room, users: scratch space, one entry a link.
+        rate: scratch space, one entry a transfer.
+        rank: likewise.
+        active: likewise.
+        room: scratch space, one entry a link.
+        users: likewise.
         at_source: scratch space, one entry a source.
 
     Returns:
@@ -132,7 +135,11 @@ def drain(
         under_way = kept
         now = next_tick
         while begun < order.size and start[order[begun]] <= now:
-            active[under_way] = order[begun]
-            under_way += 1
+            one = order[begun]
             begun += 1
+            if left[one] > 0:
+                active[under_way] = one
+                under_way += 1
+            else:
+                finish[one] = start[one]
     return (rounds,)

@@ -14,8 +14,11 @@ from fabric.telling.wording import counted
 
 __all__ = ["Transfers"]
 
-_ANY: Final = 2**20
-"""Bytes a cycle of a link that never limits: the most that a link can be given."""
+_MOST: Final = 2**20
+"""Bytes a cycle that a link can be given."""
+
+_MOST_BYTES: Final = 2**34
+"""Of one transfer."""
 
 
 class Transfers:
@@ -40,16 +43,16 @@ class Transfers:
             ConfigurationError: a link carries nothing, or there is no lane.
         """
         for link, capacity in enumerate(capacities):
-            if capacity is not None and not 0 < capacity <= _ANY:
+            if capacity is not None and not 0 < capacity <= _MOST:
                 raise ConfigurationError(
                     f"link {link} carries {capacity} bytes a cycle: expected more than 0 and at "
-                    f"most {_ANY}"
+                    f"most {_MOST}, or None"
                 )
         if lanes is not None and lanes < 1:
             raise ConfigurationError(f"lanes is {lanes}: expected at least 1")
         unit = 1 << (PIECE_BITS - TICK_BITS)
         self._capacities: Final = [
-            int((_ANY if capacity is None else capacity) * unit) for capacity in capacities
+            0 if capacity is None else max(1, int(capacity * unit)) for capacity in capacities
         ]
         self._lanes: Final = lanes or 0
         self._starts: Final[list[int]] = []
@@ -70,10 +73,10 @@ class Transfers:
         Raises:
             ConfigurationError: it has no link, one that there is not, or no byte.
         """
-        if size_bytes < 1 or start_cycle < 0 or source < 0:
+        if not 1 <= size_bytes <= _MOST_BYTES or start_cycle < 0 or source < 0:
             raise ConfigurationError(
                 f"a transfer of {counted(size_bytes, 'byte')} at cycle {start_cycle} from source "
-                f"{source}: expected at least 1 byte, and a cycle and a source from 0 on"
+                f"{source}: expected 1 to {_MOST_BYTES} bytes, and a cycle and a source from 0 on"
             )
         known = len(self._capacities)
         if not links or min(links) < 0 or max(links) >= known or len({*links}) < len(links):
@@ -82,8 +85,9 @@ class Transfers:
                 f"{known}"
             )
         self._starts.append(int(start_cycle * (1 << TICK_BITS)))
-        self._sizes.append(size_bytes << PIECE_BITS)
-        self._links.extend(links)
+        limiting = [link for link in links if self._capacities[link]]
+        self._sizes.append(size_bytes << PIECE_BITS if limiting else 0)
+        self._links.extend(limiting)
         self._first_link.append(len(self._links))
         self._sources.append(source)
         return len(self._starts) - 1

@@ -189,21 +189,20 @@ def _main(path: Path) -> None:
     rows: list[tuple[float, float, float]] = []
     off_saturation = []
     for curve in read_curves(path):
+        name = f"{curve.mesh} {curve.traffic} {curve.flits} flits"
         of_curve = list(errors(curve))
-        off_saturation.append(outside(curve))
         for load, (part, latency, off) in zip(curve.latencies, of_curve, strict=True):
-            print(
-                f"{curve.mesh} {curve.traffic} {curve.flits} flits, load {load}: {latency:.2f} "
-                f"cycles, {off:+.4f} at {part:.2f} of saturation"
-            )
-        print(
-            f"{curve.mesh} {curve.traffic} {curve.flits} flits, saturation: {off_saturation[-1]:.4f} "
-            "outside"
-        )
+            _show(f"{name}, load {load}: {latency:.2f} cycles, {off:+.4f} at {part:.2f}")
+        off_saturation.append(outside(curve))
+        _show(f"{name}, saturation: {off_saturation[-1]:.4f} outside")
         rows += of_curve
-    for name, error in worst(rows).items():
-        print(f"{name} {error:.4f}")
-    print(f"saturation_worst {max(off_saturation):.4f}")
+    for which, error in worst(rows).items():
+        _show(f"{which} {error:.4f}")
+    _show(f"saturation_worst {max(off_saturation):.4f}")
+
+
+def _show(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
 
 
 if __name__ == "__main__":

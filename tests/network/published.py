@@ -58,7 +58,6 @@ def read_traces(path: Path) -> dict[str, list[Row]]:
 def barriers(rows: Iterable[Row]) -> list[Barrier]:
     """Return when each barrier ends that has reads to wait for, as measured and as predicted."""
     transfers = Transfers(_capacities(), lanes=LANES)
-    latencies: list[float] = []
     reads: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     last: dict[tuple[str, str, str], int] = {}
     ends: list[tuple[list[int], int, int]] = []
@@ -160,4 +159,4 @@ def _links(network: int, source: Place, target: Place) -> list[int]:
 
 if __name__ == "__main__":
     for name, error in figures(read_traces(Path(sys.argv[1]))).items():
-        print(f"{name} {error:.4f}")
+        sys.stdout.write(f"{name} {error:.4f}\n")

@@ -31,7 +31,7 @@ def test_curves_of_a_simulator(curve: curves.Curve) -> None:
     assert found["latency_to_three_quarters"] <= 0.2
 
 
+@pytest.mark.deep
 def test_saturation_is_where_the_simulator_has_it() -> None:
-    of_transpose = [curve for curve in CURVES if curve.traffic == "transpose"]
-    for curve in of_transpose:
+    for curve in curves.read_curves(curves.DATA):
         assert curves.outside(curve) <= 0.1
