@@ -17,6 +17,7 @@ CURVES = [
 
 
 def test_traces_of_a_real_chip() -> None:
+    """Traces of a real chip."""
     found = published.figures(published.read_traces(published.DATA))
     assert found["span_mean"] <= 0.05
     assert found["span_worst"] <= 0.15
@@ -26,6 +27,7 @@ def test_traces_of_a_real_chip() -> None:
 
 @pytest.mark.parametrize("curve", CURVES, ids=lambda curve: f"{curve.mesh} {curve.traffic}")
 def test_curves_of_a_simulator(curve: curves.Curve) -> None:
+    """Curves of a simulator."""
     found = curves.worst(list(curves.errors(curve)))
     assert found["latency_below_half"] <= 0.1
     assert found["latency_to_three_quarters"] <= 0.2
@@ -33,5 +35,6 @@ def test_curves_of_a_simulator(curve: curves.Curve) -> None:
 
 @pytest.mark.deep
 def test_saturation_is_where_the_simulator_has_it() -> None:
+    """Saturation is where the simulator has it."""
     for curve in curves.read_curves(curves.DATA):
         assert curves.outside(curve) <= 0.1

@@ -16,6 +16,7 @@ Drawn = tuple[int, int, frozenset[int]]
 
 
 def test_two_on_one_link_have_half_of_it_each() -> None:
+    """Two on one link have half of it each."""
     transfers = Transfers([10])
     transfers.add(0, 100, [0], 0)
     transfers.add(5, 100, [0], 1)
@@ -24,6 +25,7 @@ def test_two_on_one_link_have_half_of_it_each() -> None:
 
 
 def test_one_that_another_link_holds_up_leaves_the_rest() -> None:
+    """One that another link holds up leaves the rest."""
     transfers = Transfers([8, 2])
     transfers.add(0, 20, [0, 1], 0)
     transfers.add(0, 60, [0], 1)
@@ -31,6 +33,7 @@ def test_one_that_another_link_holds_up_leaves_the_rest() -> None:
 
 
 def test_a_source_with_one_lane_sends_in_order() -> None:
+    """A source with one lane sends in order."""
     transfers = Transfers([4], lanes=1)
     for _ in range(3):
         transfers.add(0, 40, [0], 0)
@@ -38,6 +41,7 @@ def test_a_source_with_one_lane_sends_in_order() -> None:
 
 
 def test_a_second_lane_has_what_the_first_one_leaves() -> None:
+    """A second lane has what the first one leaves."""
     transfers = Transfers([4, 1, 4], lanes=2)
     transfers.add(0, 10, [0, 1], 0)
     transfers.add(0, 30, [0, 2], 0)
@@ -47,6 +51,7 @@ def test_a_second_lane_has_what_the_first_one_leaves() -> None:
 
 
 def test_links_without_a_limit_take_no_time() -> None:
+    """Links without a limit take no time."""
     transfers = Transfers([None, None])
     transfers.add(3, 2**30, [0, 1], 0)
     assert transfers.finish_cycles() == [3]
@@ -57,11 +62,13 @@ def test_links_without_a_limit_take_no_time() -> None:
     [(0, [0], "0 bytes"), (1, [], "takes links"), (1, [1], "takes links"), (1, [0, 0], "once")],
 )
 def test_what_is_refused(size: int, links: list[int], told: str) -> None:
+    """What is refused says what was expected."""
     with pytest.raises(ConfigurationError, match=told):
         Transfers([1]).add(0, size, links, 0)
 
 
 def test_a_link_that_carries_nothing_is_refused() -> None:
+    """A link that carries nothing is refused."""
     with pytest.raises(ConfigurationError, match="link 1 carries 0 bytes a cycle"):
         Transfers([1, 0])
 
@@ -72,6 +79,7 @@ LINKS = st.lists(st.integers(1, 40), min_size=1, max_size=4)
 @given(st.data())
 @examples(quick=40, deep=2000)
 def test_rates_are_max_min_fair(data: st.DataObject) -> None:
+    """Rates are max min fair."""
     capacities = data.draw(LINKS)
     routes = st.frozensets(st.integers(0, len(capacities) - 1), min_size=1)
     one = st.tuples(st.integers(0, 30), st.integers(1, 200), routes)
