@@ -45,7 +45,7 @@ class Transfers:
         for link, capacity in enumerate(capacities):
             if capacity is not None and not 0 < capacity <= _MOST:
                 raise ConfigurationError(
-                    f"link {link} carries {capacity} bytes a cycle: expected more than 0 and at "
+                    f"link {link}: bytes a cycle are {capacity}: expected more than 0 and at "
                     f"most {_MOST}, or None"
                 )
         if lanes is not None and lanes < 1:

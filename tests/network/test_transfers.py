@@ -69,7 +69,7 @@ def test_what_is_refused(size: int, links: list[int], told: str) -> None:
 
 def test_a_link_that_carries_nothing_is_refused() -> None:
     """A link that carries nothing is refused."""
-    with pytest.raises(ConfigurationError, match="link 1 carries 0 bytes a cycle"):
+    with pytest.raises(ConfigurationError, match="link 1: bytes a cycle are 0: expected"):
         Transfers([1, 0])
 
 
