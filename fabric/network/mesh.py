@@ -1,0 +1,196 @@
+"""A mesh of sites: which links a transfer takes, and how long its head is under way.
+
+Routes are dimension-ordered: along the row to the right column, then along the column. That cannot
+deadlock, and says of two sites alone which links lie between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, ClassVar, NamedTuple
+
+from typing_extensions import override
+
+from fabric.arguments.checks import Bounds
+from fabric.arguments.described import Described, refuse
+from fabric.telling.errors import ConfigurationError, FabricError
+
+__all__ = ["Mesh", "Route", "Site"]
+
+
+class Site(NamedTuple):
+    """Where a unit may be.
+
+    Attributes:
+        column: from 0 on, from the left.
+        row: from 0 on, from the top.
+    """
+
+    column: int
+    row: int
+
+
+class Route(NamedTuple):
+    """The way of a transfer, or of a tree of them.
+
+    Attributes:
+        links: by number, each once: injection, links between sites, absorption.
+        cycles: until the head is there; of a tree until the last one is.
+    """
+
+    links: tuple[int, ...]
+    cycles: int
+
+
+_WAYS = ((1, 0), (-1, 0), (0, 1), (0, -1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mesh(Described):
+    """Sites in columns and rows, each with a link to its neighbours and one in each direction.
+
+    Attributes:
+        columns, rows: of sites, at least two of each.
+        link_bytes_per_cycle: of a link between two sites of a die; None for any number.
+        injection_bytes_per_cycle: what a site sends, and what it takes; None for any number.
+        hop_cycles: from a site to its neighbour.
+        ends_cycles: of the way from a unit into the network and out of it, together.
+        die_columns, die_rows: of a die; None where all sites are on one.
+        crossing_cycles: from a site to its neighbour on another die.
+        crossing_bytes_per_cycle: of such a link; None for any number.
+    """
+
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
+
+    columns: Annotated[int, Bounds(2, 1024)]
+    rows: Annotated[int, Bounds(2, 1024)]
+    link_bytes_per_cycle: Annotated[int, Bounds(1, 2**20)] | None = None
+    injection_bytes_per_cycle: Annotated[int, Bounds(1, 2**20)] | None = None
+    hop_cycles: Annotated[int, Bounds(1, 2**20)] = 1
+    ends_cycles: Annotated[int, Bounds(0, 2**20)] = 0
+    die_columns: Annotated[int, Bounds(1, 1024)] | None = None
+    die_rows: Annotated[int, Bounds(1, 1024)] | None = None
+    crossing_cycles: Annotated[int, Bounds(1, 2**20)] | None = None
+    crossing_bytes_per_cycle: Annotated[int, Bounds(1, 2**20)] | None = None
+
+    @override
+    def __post_init__(self) -> None:
+        """Refuse dies that do not divide the mesh, and dies without a crossing.
+
+        Raises:
+            ConfigurationError: a value is out of its bounds, or does not fit the others.
+        """
+        super().__post_init__()
+        for along, of_die in (("columns", self.die_columns), ("rows", self.die_rows)):
+            sites = self.columns if along == "columns" else self.rows
+            if of_die is not None and sites % of_die:
+                refuse(
+                    f"Mesh: die_{along} is {of_die}: expected a divisor of {along}, {sites}",
+                    ConfigurationError,
+                )
+        if self._dies > 1 and self.crossing_cycles is None:
+            refuse(
+                f"Mesh: crossing_cycles is missing: expected cycles from die to die, of which "
+                f"there are {self._dies}",
+                ConfigurationError,
+            )
+        if self._dies == 1 and (
+            self.crossing_cycles is not None or self.crossing_bytes_per_cycle is not None
+        ):
+            refuse(
+                "Mesh: a crossing is described, and all sites are on one die: expected "
+                "die_columns or die_rows",
+                ConfigurationError,
+            )
+
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """All sites, row by row."""
+        columns = range(self.columns)
+        return tuple(Site(column, row) for row in range(self.rows) for column in columns)
+
+    @property
+    def edge(self) -> tuple[Site, ...]:
+        """The sites where off-chip ports may be, row by row."""
+        return tuple(
+            site
+            for site in self.sites
+            if site.column in (0, self.columns - 1) or site.row in (0, self.rows - 1)
+        )
+
+    @cached_property
+    def capacities(self) -> tuple[int | None, ...]:
+        """Bytes a cycle of each link by its number; None for any number.
+
+        Link ``6 * n + way`` leaves site n to the right, to the left, down or up; 4 is what the
+        site injects, and 5 what it absorbs. Links that would leave the mesh are never taken.
+        """
+        found: list[int | None] = []
+        for site in self.sites:
+            for right, down in _WAYS:
+                next_site = Site(site.column + right, site.row + down)
+                crosses = self._die(site) != self._die(next_site)
+                found.append(
+                    self.crossing_bytes_per_cycle if crosses else self.link_bytes_per_cycle
+                )
+            found += [self.injection_bytes_per_cycle] * 2
+        return tuple(found)
+
+    def route(self, source: Site, target: Site) -> Route:
+        """Return the way from ``source`` to ``target``.
+
+        Raises:
+            ConfigurationError: a site is not on the mesh.
+        """
+        return self.tree(source, [target])
+
+    def tree(self, source: Site, targets: Iterable[Site]) -> Route:
+        """Return the ways from ``source`` to ``targets`` as one tree: each link is taken once.
+
+        Raises:
+            ConfigurationError: a site is not on the mesh.
+        """
+        links: dict[int, None] = {6 * self._number(source) + 4: None}
+        latest = 0
+        for target in targets:
+            absorbs = 6 * self._number(target) + 5
+            cycles, at = self.ends_cycles, source
+            while at != target:
+                along_row = at.column != target.column
+                ahead = target.column > at.column if along_row else target.row > at.row
+                way = (0 if along_row else 2) + (not ahead)
+                right, down = _WAYS[way]
+                next_site = Site(at.column + right, at.row + down)
+                links[6 * self._number(at) + way] = None
+                cycles += self._cycles(at, next_site)
+                at = next_site
+            links[absorbs] = None
+            latest = max(latest, cycles)
+        return Route(tuple(links), latest)
+
+    def _cycles(self, site: Site, next_site: Site) -> int:
+        if self._die(site) == self._die(next_site):
+            return self.hop_cycles
+        assert self.crossing_cycles is not None
+        return self.crossing_cycles
+
+    def _number(self, site: Site) -> int:
+        if not (0 <= site.column < self.columns and 0 <= site.row < self.rows):
+            raise ConfigurationError(
+                f"site {site.column},{site.row}: expected a column below {self.columns} and a row "
+                f"below {self.rows}"
+            )
+        return site.row * self.columns + site.column
+
+    def _die(self, site: Site) -> tuple[int, int]:
+        return (
+            site.column // (self.die_columns or self.columns),
+            site.row // (self.die_rows or self.rows),
+        )
+
+    @property
+    def _dies(self) -> int:
+        across = self.columns // (self.die_columns or self.columns)
+        return across * (self.rows // (self.die_rows or self.rows))

@@ -1,0 +1,145 @@
+"""The loop over transfers on shared links, compiled: every transfer under way has a constant rate.
+
+Between two events (a transfer begins, or is through) rates are max-min fair shares of the links: no
+one's rate can grow but at the cost of one that is not greater. They are found by filling: all rates
+grow alike, and those stop whose link is full. All numbers are integers, so that they are the same
+on every machine: cycles and bytes come in fractions of 2 to the power of ``TICK_BITS`` and
+``PIECE_BITS``.
+"""
+
+from __future__ import annotations
+
+from fabric.engine.machine_code import Counters, MachineCode
+
+__all__ = ["PIECE_BITS", "TICK_BITS", "drain"]
+
+TICK_BITS = 10
+"""A cycle has 2 ** TICK_BITS ticks."""
+
+PIECE_BITS = 26
+"""A byte has 2 ** PIECE_BITS pieces."""
+
+_NEVER = 2**62
+
+
+@MachineCode
+def drain(  # noqa: C901, PLR0912, PLR0915 - one loop, compiled as one function
+    lanes: int,
+    order: Counters,
+    start: Counters,
+    left: Counters,
+    first_link: Counters,
+    links: Counters,
+    capacity: Counters,
+    source: Counters,
+    finish: Counters,
+    rate: Counters,
+    rank: Counters,
+    active: Counters,
+    room: Counters,
+    users: Counters,
+    at_source: Counters,
+) -> tuple[int]:
+    """Let all transfers go through.
+
+    Args:
+        lanes: how many transfers a source has under way at once, those that began first, where a
+            later one has what earlier ones leave; 0 for any number, which share alike.
+        order: transfers by when they begin.
+        start: tick in which each begins.
+        left: pieces of each that are to come; counted down. 0 for one that no link limits.
+        first_link: of each in ``links``, and one more.
+        links: of all transfers, one behind the other.
+        capacity: of each link, in pieces a tick.
+        source: of each transfer.
+        finish: filled with the tick in which each is through.
+        rate: scratch space, one entry a transfer.
+        rank: likewise.
+        active: likewise.
+        room: scratch space, one entry a link.
+        users: likewise.
+        at_source: scratch space, one entry a source.
+
+    Returns:
+        How often rates were found.
+    """
+    under_way = 0
+    begun = 0
+    now = 0
+    rounds = 0
+    while under_way > 0 or begun < order.size:
+        rounds += 1
+        for link in range(room.size):
+            room[link] = capacity[link]
+        for each in range(at_source.size):
+            at_source[each] = 0
+        last_rank = 0
+        for place in range(under_way):
+            one = active[place]
+            rate[one] = 0
+            rank[one] = 0
+            if lanes > 0:
+                rank[one] = at_source[source[one]]
+                at_source[source[one]] += 1
+                if rank[one] < lanes and rank[one] > last_rank:
+                    last_rank = rank[one]
+        for turn in range(last_rank + 1):
+            open_ones = 0
+            for link in range(users.size):
+                users[link] = 0
+            for place in range(under_way):
+                one = active[place]
+                if rank[one] == turn:
+                    open_ones += 1
+                    rate[one] = -1
+                    for at in range(first_link[one], first_link[one + 1]):
+                        users[links[at]] += 1
+            while open_ones > 0:
+                level = _NEVER
+                for place in range(under_way):
+                    one = active[place]
+                    if rate[one] < 0:
+                        for at in range(first_link[one], first_link[one + 1]):
+                            share = room[links[at]] // users[links[at]]
+                            level = min(level, share)
+                for place in range(under_way):
+                    one = active[place]
+                    if rate[one] < 0:
+                        full = False
+                        for at in range(first_link[one], first_link[one + 1]):
+                            if room[links[at]] // users[links[at]] <= level:
+                                full = True
+                        if full:
+                            rate[one] = level
+                            open_ones -= 1
+                            for at in range(first_link[one], first_link[one + 1]):
+                                room[links[at]] -= level
+                                users[links[at]] -= 1
+        next_tick = _NEVER
+        if begun < order.size:
+            next_tick = start[order[begun]]
+        for place in range(under_way):
+            one = active[place]
+            if rate[one] > 0:
+                through = now - (-left[one] // rate[one])
+                next_tick = min(next_tick, through)
+        kept = 0
+        for place in range(under_way):
+            one = active[place]
+            left[one] -= rate[one] * (next_tick - now)
+            if left[one] <= 0:
+                finish[one] = next_tick
+            else:
+                active[kept] = one
+                kept += 1
+        under_way = kept
+        now = next_tick
+        while begun < order.size and start[order[begun]] <= now:
+            one = order[begun]
+            begun += 1
+            if left[one] > 0:
+                active[under_way] = one
+                under_way += 1
+            else:
+                finish[one] = start[one]
+    return (rounds,)

@@ -1,0 +1,162 @@
+"""Traces of a real chip, Tenstorrent's Wormhole, against the network model.
+
+``python -m tests.network.published FILE.csv.gz`` prints relative errors: of the spans of traces
+between cores (``span_mean``, ``span_worst``), and from each processor's last read before a barrier
+to the end of that barrier (``tail_median``). Those of loads from memory follow, where there are
+both; a file without traces between cores has its figures under the three names.
+
+The chip's figures are those of its vendor; nothing is fitted to the traces. From the device model
+of tenstorrent/tt-npe (Apache-2.0): the torus, its routes, bytes a cycle, latencies of reads. From
+tenstorrent/tt-isa-documentation, WormholeB0/NoC: data that comes back uses, at each link, one of
+two virtual channels (the "buddy bit"), so that a core answers two reads at once.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from statistics import mean, median
+from typing import NamedTuple
+
+from fabric.network import Transfers
+
+__all__ = ["DATA", "Barrier", "barriers", "figures", "read_traces"]
+
+DATA = Path(__file__).parent / "data" / "wormhole_traces.csv.gz"
+
+COLUMNS, ROWS = 10, 12
+NETWORKS = ("NOC_0", "NOC_1")
+LINK, CORE, MEMORY_INJECTS, MEMORY_ABSORBS = 30.0, 28.1, 23.2, 24.0
+LANES = 2
+MEMORY = {(0, row) for row in (0, 1, 5, 6, 7, 11)} | {(5, row) for row in range(ROWS)}
+
+Row = dict[str, str]
+Place = tuple[int, int]
+
+
+class Barrier(NamedTuple):
+    """A processor's wait for all reads so far, in cycles of the device's clock."""
+
+    last_read: int
+    measured: int
+    predicted: float
+
+
+def read_traces(path: Path) -> dict[str, list[Row]]:
+    """Return the rows of each trace of a file, gzipped or not."""
+    opened: Callable[..., Iterable[str]] = gzip.open if path.suffix == ".gz" else open
+    traces: dict[str, list[Row]] = {}
+    for row in csv.DictReader(opened(path, "rt", encoding="utf-8")):
+        traces.setdefault(row["trace"], []).append(row)
+    return traces
+
+
+def barriers(rows: Iterable[Row]) -> list[Barrier]:
+    """Return when each barrier ends that has reads to wait for, as measured and as predicted."""
+    transfers = Transfers(_capacities(), lanes=LANES)
+    reads: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    last: dict[tuple[str, str, str], int] = {}
+    ends: list[tuple[list[int], int, int]] = []
+    for row in rows:
+        who, cycle = (row["x"], row["y"], row["processor"]), int(row["cycle"])
+        if row["event"] == "read":
+            reader = (int(row["x"]), int(row["y"]))
+            asked = (int(row["dest_x"]), int(row["dest_y"]))
+            network = NETWORKS.index(row["network"])
+            links = _links(network, asked, reader)
+            latency = _read_cycles(reader, asked)
+            number = transfers.add(cycle + latency, int(row["bytes"]), links, links[0])
+            reads[who].append(number)
+            last[who] = cycle
+        elif row["event"] == "read_barrier_end" and who in last:
+            ends.append((list(reads[who]), last[who], cycle))
+    finish = transfers.finish_cycles()
+    return [
+        Barrier(read, measured, max(finish[number] for number in numbers))
+        for numbers, read, measured in ends
+    ]
+
+
+def figures(traces: Mapping[str, list[Row]]) -> dict[str, float]:
+    """Return the relative errors by name."""
+    loads = {name for name, rows in traces.items() if _reads_memory(rows)}
+    found: dict[str, float] = {}
+    if set(traces) - loads:
+        found |= _errors("", [rows for name, rows in traces.items() if name not in loads])
+    if loads:
+        prefix = "memory_" if found else ""
+        found |= _errors(prefix, [rows for name, rows in traces.items() if name in loads])
+    return found
+
+
+def _errors(prefix: str, traces: Iterable[list[Row]]) -> dict[str, float]:
+    spans, tails = [], []
+    for rows in traces:
+        found = barriers(rows)
+        measured = max(each.measured for each in found)
+        spans.append(abs(max(each.predicted for each in found) - measured) / measured)
+        for each in found:
+            tail = each.measured - each.last_read
+            if tail > 0:
+                tails.append(abs(each.predicted - each.measured) / tail)
+    return {
+        f"{prefix}span_mean": mean(spans),
+        f"{prefix}span_worst": max(spans),
+        f"{prefix}tail_median": median(tails),
+    }
+
+
+def _reads_memory(rows: Iterable[Row]) -> bool:
+    return any(
+        row["event"] == "read" and (int(row["dest_x"]), int(row["dest_y"])) in MEMORY
+        for row in rows
+    )
+
+
+def _read_cycles(reader: Place, asked: Place) -> int:
+    if reader == asked:
+        return 70
+    if reader[0] == asked[0]:
+        return 154
+    return 170 if reader[1] == asked[1] else 270
+
+
+def _number(network: int, place: Place, way: int) -> int:
+    return ((network * ROWS + place[1]) * COLUMNS + place[0]) * 4 + way
+
+
+def _capacities() -> list[float]:
+    """Of each site on each network: along the row, along the column, injection, absorption."""
+    found: list[float] = []
+    for _ in NETWORKS:
+        for row in range(ROWS):
+            for column in range(COLUMNS):
+                of_memory = (column, row) in MEMORY
+                ends = (MEMORY_INJECTS, MEMORY_ABSORBS) if of_memory else (CORE, CORE)
+                found += [LINK, LINK, *ends]
+    return found
+
+
+def _links(network: int, source: Place, target: Place) -> list[int]:
+    """Return the links from ``source`` to ``target``, its injection first."""
+    links = [_number(network, source, 2)]
+    column, row = source
+    step = 1 if network == 0 else -1
+    ways = (0, 1) if network == 0 else (1, 0)
+    for way in ways:
+        while (column, row)[way] != target[way]:
+            links.append(_number(network, (column, row), way))
+            if way == 0:
+                column = (column + step) % COLUMNS
+            else:
+                row = (row + step) % ROWS
+    return [*links, _number(network, target, 3)]
+
+
+if __name__ == "__main__":
+    for name, error in figures(read_traces(Path(sys.argv[1]))).items():
+        sys.stdout.write(f"{name} {error:.4f}\n")

@@ -1,0 +1,94 @@
+"""Routes and trees of a mesh, and what is refused of one."""
+
+from __future__ import annotations
+
+import pytest
+
+from fabric.network import Mesh, Site
+from fabric.telling.errors import ConfigurationError
+
+DIES = Mesh(
+    columns=4,
+    rows=2,
+    link_bytes_per_cycle=64,
+    hop_cycles=2,
+    die_columns=2,
+    crossing_cycles=10,
+    crossing_bytes_per_cycle=16,
+)
+
+
+def test_a_route_goes_along_the_row_first() -> None:
+    """A route goes along the row first."""
+    mesh = Mesh(columns=3, rows=3, hop_cycles=5, ends_cycles=2)
+    route = mesh.route(Site(0, 0), Site(1, 2))
+    # Injected at site 0, right from it, down from sites 1 and 4, absorbed at site 7.
+    assert route.links == (4, 0, 6 * 1 + 2, 6 * 4 + 2, 6 * 7 + 5)
+    assert route.cycles == 3 * 5 + 2
+
+
+def test_there_and_back_take_other_links() -> None:
+    """There and back take other links."""
+    mesh = Mesh(columns=3, rows=3)
+    there = mesh.route(Site(0, 0), Site(2, 1))
+    back = mesh.route(Site(2, 1), Site(0, 0))
+    assert there.cycles == back.cycles
+    assert not {*there.links} & {*back.links}
+
+
+def test_every_route_is_as_long_as_the_sites_are_apart() -> None:
+    """Every route is as long as the sites are apart."""
+    mesh = Mesh(columns=4, rows=3, hop_cycles=1)
+    for source in mesh.sites:
+        for target in mesh.sites:
+            apart = abs(source.column - target.column) + abs(source.row - target.row)
+            route = mesh.route(source, target)
+            assert route.cycles == apart
+            assert len({*route.links}) == apart + 2
+
+
+def test_a_tree_takes_each_link_once() -> None:
+    """A tree takes each link once."""
+    mesh = Mesh(columns=4, rows=2)
+    targets = [Site(3, 0), Site(3, 1), Site(2, 0)]
+    tree = mesh.tree(Site(0, 0), targets)
+    apart = [mesh.route(Site(0, 0), target) for target in targets]
+    assert {*tree.links} == {link for route in apart for link in route.links}
+    assert len(tree.links) == len({*tree.links})
+    assert tree.cycles == max(route.cycles for route in apart)
+
+
+def test_a_crossing_has_its_own_cycles_and_bytes() -> None:
+    """A crossing has its own cycles and bytes."""
+    route = DIES.route(Site(0, 0), Site(3, 0))
+    assert route.cycles == 2 + 10 + 2
+    limits = [DIES.capacities[link] for link in route.links]
+    assert limits == [None, 64, 16, 64, None]
+
+
+def test_the_edge_is_around_the_mesh() -> None:
+    """The edge is around the mesh."""
+    inner = {*Mesh(columns=4, rows=3).sites} - {*Mesh(columns=4, rows=3).edge}
+    assert inner == {Site(1, 1), Site(2, 1)}
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"rows": 1}, "rows"),
+        ({"link_bytes_per_cycle": 0}, "link_bytes_per_cycle"),
+        ({"die_columns": 3}, "die_columns is 3: expected a divisor of columns, 4"),
+        ({"die_rows": 2}, "crossing_cycles is missing"),
+        ({"crossing_cycles": 5}, "all sites are on one die"),
+    ],
+)
+def test_what_is_refused(values: dict[str, int], told: str) -> None:
+    """What is refused says what was expected."""
+    with pytest.raises(ConfigurationError, match=told):
+        Mesh(**{"columns": 4, "rows": 4, **values})
+
+
+def test_a_site_beside_the_mesh_is_named() -> None:
+    """A site beside the mesh is named."""
+    with pytest.raises(ConfigurationError, match="site 4,0: expected a column below 4"):
+        DIES.route(Site(0, 0), Site(4, 0))
