@@ -112,11 +112,11 @@ class Convolved(Step):
     @override
     def compute(self, *values: Array) -> Array:
         image, weights, *bias = values
-        groups, channels, *_ = self.image
+        groups = self.image[0]
         rank = len(self.windows.size)
         seen = self.windows.of(image.reshape(self.image))
         count = seen.shape[2 : 2 + rank]
-        # [groups, windows, channels * places] @ [groups, channels * places, outputs]
+        # Of each group windows by numbers of a window, times those by outputs.
         order = (0, *range(2, 2 + rank), 1, *range(2 + rank, 2 + 2 * rank))
         rows = seen.transpose(order).reshape(groups, math.prod(count), -1)
         held = weights.reshape(groups, self.outputs, -1).transpose(0, 2, 1)

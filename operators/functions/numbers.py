@@ -38,7 +38,6 @@ class NumberFunction(NamedTuple):
 _TRANSCENDENTAL: Final = 4
 _ERF: Final = np.frompyfunc(math.erf, 1, 1)
 _ERFC: Final = np.frompyfunc(math.erfc, 1, 1)
-_LOG_GAMMA: Final = np.frompyfunc(lambda x: _gamma_of(x), 1, 1)
 _ROOT_2_OVER_PI: Final = math.sqrt(2 / math.pi)
 _ROOT_HALF: Final = math.sqrt(0.5)
 
@@ -97,8 +96,11 @@ def _log_gamma(x: Array) -> Array:
 
 def _gamma_of(x: float) -> float:
     if not math.isfinite(x):
-        return math.nan if x != math.inf and math.isnan(x) else math.inf
+        return math.nan if math.isnan(x) else math.inf
     return math.inf if x <= 0 and x == math.floor(x) else math.lgamma(x)
+
+
+_LOG_GAMMA: Final = np.frompyfunc(_gamma_of, 1, 1)
 
 
 def _widest(*bits: int) -> int:

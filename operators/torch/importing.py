@@ -13,7 +13,7 @@ from fabric import Layout
 from operators.functions.along import Along, OnAxes, Taken
 from operators.functions.chain import shapes
 from operators.functions.row_steps import Reduced, Variance
-from operators.functions.steps import Cut, Joined, Step
+from operators.functions.steps import Cut, Joined, Pointwise, Step
 from operators.kernels.concatenate import Concatenate
 from operators.kernels.following import (
     followed,
@@ -209,6 +209,12 @@ class Importing:
 
             return View.of(stored.viewed(stored.name, shape, seen))
         return self.along(call, (x,), (dim,), Taken(places), (len(places),), x.dtype)
+
+    def once(self, call: Call, view: View) -> View:
+        """Return a tensor for several readers, which is read of off-chip memory once for all."""
+        if not isinstance(view.source, Stored):
+            return view
+        return self.chain(call, (view,), (Pointwise((0,), view.dtype, "copy"),))
 
     def settled(self, view: View) -> View:
         """Return a view of a computed tensor as a tensor of its own, which any walk can read.

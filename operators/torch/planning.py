@@ -22,8 +22,8 @@ from operators.torch.choices import Choices
 from operators.torch.folding import Constants
 from operators.torch.importing import Importing, UnsupportedError
 from operators.torch.numbers import array_of, dtype_of
-from operators.torch.routes import NoElements
 from operators.torch.registry import Importer, Result, asked, importer_of, takes_opaque, whole
+from operators.torch.routes import NoElements
 from operators.torch.unsupported import Unsupported
 
 __all__ = ["Planned", "imported", "planned"]

@@ -25,7 +25,6 @@ _PLAIN: Final = {
                 "atan2",
                 "atanh",
                 "ceil",
-                "copysign",
                 "cosh",
             ),
             *("erfc", "exp2", "isinf", "isnan", "lgamma", "log10", "sinh", "tan", "trunc", "hypot"),

@@ -15,7 +15,7 @@ from operators.kernels.routed import Routed
 from operators.kernels.routing import Routing
 from operators.kernels.tensors import Computed, Opaque, Stored, View
 from operators.torch.call import Call
-from operators.torch.calls.indexing import put_at, rows_by_data
+from operators.torch.calls.indexing import rows_by_data
 from operators.torch.calls.routing import inverse
 from operators.torch.calls.tables import rows_of
 from operators.torch.importing import Importing

@@ -257,8 +257,7 @@ def put_slice(importing: Importing, call: Call) -> View:
 def flip(importing: Importing, call: Call) -> View:
     """Dimensions the other way round."""
     x = call.tensor()
-    for dim in call.args[1]:
-        dim %= len(x.shape)
+    for dim in (each % len(x.shape) for each in call.args[1]):
         x = importing.taken(call, x, dim, range(x.shape[dim])[::-1])
     return x
 
@@ -271,8 +270,8 @@ def roll(importing: Importing, call: Call) -> View:
     shifts = [shifts] if isinstance(shifts, int) else shifts
     if not dims:
         x, dims = x.reshaped((math.prod(shape),)), [0]
-    for shift, dim in zip(shifts, dims, strict=True):
-        dim %= len(x.shape)
+    for shift, given in zip(shifts, dims, strict=True):
+        dim = given % len(x.shape)
         size = x.shape[dim]
         first = -shift % size
         if not first:

@@ -61,7 +61,7 @@ def _sorted(
     importing: Importing, call: Call, x: View, dim: int, *, descending: bool
 ) -> tuple[View, View]:
     shape = x.shape
-    x = x.reshaped(shape or (1,))
+    x = importing.once(call, x.reshaped(shape or (1,)))
     dim %= len(x.shape)
     values, places = call.results
     size = (x.shape[dim],)
@@ -113,7 +113,7 @@ def extreme(importing: Importing, call: Call) -> tuple[View, View]:
     """The largest or the smallest number along a dimension, and where the first such is."""
     x, dim = call.tensor(), int(call.args[1])
     values, places = call.results
-    x = x.reshaped(x.shape or (1,))
+    x = importing.once(call, x.reshaped(x.shape or (1,)))
     dim %= len(x.shape)
     single = tuple(1 if each == dim else size for each, size in enumerate(x.shape))
     at = _place(importing, call, x, dim, single, places.dtype)
@@ -139,7 +139,7 @@ def topk(importing: Importing, call: Call) -> tuple[View, View]:
     x = x.reshaped(shape or (1,))
     order = list(range(len(x.shape)))
     order[dim], order[-1] = order[-1], order[dim]
-    turned = x.permuted(order)
+    turned = importing.once(call, x).permuted(order)
     find = TopPlaces((0,), places.dtype, k, bool(call.argument(3, "largest", True)))
     at = importing.chain(call, (turned,), (find,), rows_of=turned.shape)
     take = TakenAlong((0, 1), values.dtype)

@@ -102,7 +102,6 @@ def nearest(importing: Importing, call: Call) -> View:
 
 @imports("aten.upsample_linear1d.vec", "aten.upsample_bilinear2d.vec")
 @imports("aten.upsample_trilinear3d.vec", "aten.upsample_bicubic2d.vec")
-@imports("aten._upsample_bilinear2d_aa.vec", "aten._upsample_bicubic2d_aa.vec")
 def interpolated(importing: Importing, call: Call) -> View:
     """Numbers between others."""
     return _resized(importing, call, (call.args[2],), 3)
