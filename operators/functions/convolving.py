@@ -59,17 +59,19 @@ class Windows:
         if set(self.spread) != {1}:
             wide = [step * (size - 1) + 1 for size, step in zip(space, self.spread, strict=True)]
             spread = np.zeros((*lead, *wide), array.dtype)
-            spread[(..., *(slice(None, None, step) for step in self.spread))] = array
+            places = [slice(None, None, step) for step in self.spread]
+            spread[tuple([*(slice(None) for _ in lead), *places])] = array
             array = spread
         ends = list(zip(self.before, self.after, strict=True))
         kept = [slice(max(0, -first), min(0, last) or None) for first, last in ends]
-        array = array[(..., *kept)]
+        array = array[tuple([*(slice(None) for _ in lead), *kept])]
         added = [(max(0, first), max(0, last)) for first, last in ends]
         padded = np.pad(array, [*([(0, 0)] * len(lead)), *added])
         reach = [step * (size - 1) + 1 for size, step in zip(self.size, self.dilation, strict=True)]
         dims = tuple(range(len(lead), len(lead) + rank))
         found = np.lib.stride_tricks.sliding_window_view(padded, reach, dims)
-        return found[(..., *(slice(None, None, step) for step in (*self.stride, *self.dilation)))]
+        steps = [slice(None, None, step) for step in (*self.stride, *self.dilation)]
+        return found[tuple([*(slice(None) for _ in lead), *steps])]
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class Convolved(Step):
         order = (0, *range(2, 2 + rank), 1, *range(2 + rank, 2 + 2 * rank))
         rows = seen.transpose(order).reshape(groups, math.prod(count), -1)
         held = weights.reshape(groups, self.outputs, -1).transpose(0, 2, 1)
-        found = (rows @ held).transpose(0, 2, 1).reshape(groups * self.outputs, -1)
+        found: Array = (rows @ held).transpose(0, 2, 1).reshape(groups * self.outputs, -1)
         if bias:
             found = found + bias[0]
         return found.reshape(-1, count[-1])

@@ -89,7 +89,8 @@ class SortedPlaces(OnAxes):
         if not self.descending:
             return np.argsort(x, axis=-1, kind="stable")
         backwards: Array = np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1]
-        return x.shape[-1] - 1 - backwards
+        found: Array = x.shape[-1] - 1 - backwards
+        return found
 
 
 @dataclass(frozen=True)
@@ -240,7 +241,7 @@ class Put(OnAxes):
         if is_whole(result):
             bound = (largest(result) + largest(numbers)) * (1 + where.shape[-1])
             result, numbers = roomy(bound, result, numbers)
-        *lead, _ = np.indices(where.shape, sparse=True)
+        lead = np.indices(where.shape, sparse=True)[:-1]
         _PUTTING[self.name].at(result, (*lead, where), numbers)
         return result
 

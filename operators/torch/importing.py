@@ -230,11 +230,11 @@ class Importing:
         flat = View.of(source).reshaped((math.prod(source.shape),))
         name, shape = self.model.name(f"{source.name}_settled"), (places.size,)
         whole = [Layout.tiled(each, each) for each in (flat.shape, shape)]
-        step = Along(
+        putting = Along(
             (0,), view.dtype, Taken(tuple(places.reshape(-1).tolist())), (flat.shape,), (0,), shape
         )
         result = Computed(name, shape, view.dtype, whole[1])
-        (found,) = self.add(row_local(name, (Operand(flat, whole[0]),), (step,), result))
+        (found,) = self.add(row_local(name, (Operand(flat, whole[0]),), (putting,), result))
         return found.reshaped(view.shape)
 
     def part(self, call: Call, x: View, dim: int, first: int, count: int) -> View:

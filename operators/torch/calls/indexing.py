@@ -54,10 +54,10 @@ def scatter(importing: Importing, call: Call) -> View:
     """Numbers put to places along a dimension, which another tensor names."""
     x, dim, places, numbers = call.args[:4]
     reducing = call.argument(4, "reduce")
-    name = "sum" if "scatter_add" in call.target else "set"
+    name: Putting = "sum" if "scatter_add" in call.target else "set"
     if reducing is not None:
-        name = _REDUCING.get(reducing, "")
-        if not name or not call.argument(5, "include_self", True):
+        name = _REDUCING.get(reducing, "set")
+        if name == "set" or not call.argument(5, "include_self", True):
             importing.unsupported("expected a sum, product or extreme with what is there")
     if not isinstance(numbers, View):
         numbers = _single(call, numbers, x.dtype)
@@ -224,7 +224,7 @@ def index_put(importing: Importing, call: Call) -> View:
 @imports("aten.copy.default")
 def copied(importing: Importing, call: Call) -> View:
     """The numbers of another tensor, in the shape and the type of one."""
-    x = call.args[1].expanded(call.result.shape)
+    x = call.tensor(1).expanded(call.result.shape)
     return x if x.dtype == call.result.dtype else pointwise(importing, call, "copy", x)
 
 

@@ -39,7 +39,7 @@ class _Drawing:
 
     def shape(self, least: int = 1, most: int = 3) -> list[int]:
         """Sizes of dimensions."""
-        return cast("list[int]", self.draw(st.lists(SIZES, min_size=least, max_size=most)))
+        return self.draw(st.lists(SIZES, min_size=least, max_size=most))
 
     def dim(self, x: Any) -> int:
         """One of the dimensions, counted from either end."""
