@@ -60,18 +60,18 @@ class Windows:
             wide = [step * (size - 1) + 1 for size, step in zip(space, self.spread, strict=True)]
             spread = np.zeros((*lead, *wide), array.dtype)
             places = [slice(None, None, step) for step in self.spread]
-            spread[tuple([*(slice(None) for _ in lead), *places])] = array
+            spread[(*(slice(None) for _ in lead), *places)] = array
             array = spread
         ends = list(zip(self.before, self.after, strict=True))
         kept = [slice(max(0, -first), min(0, last) or None) for first, last in ends]
-        array = array[tuple([*(slice(None) for _ in lead), *kept])]
+        array = array[(*(slice(None) for _ in lead), *kept)]
         added = [(max(0, first), max(0, last)) for first, last in ends]
         padded = np.pad(array, [*([(0, 0)] * len(lead)), *added])
         reach = [step * (size - 1) + 1 for size, step in zip(self.size, self.dilation, strict=True)]
         dims = tuple(range(len(lead), len(lead) + rank))
         found = np.lib.stride_tricks.sliding_window_view(padded, reach, dims)
         steps = [slice(None, None, step) for step in (*self.stride, *self.dilation)]
-        return found[tuple([*(slice(None) for _ in lead), *steps])]
+        return found[(*(slice(None) for _ in lead), *steps)]
 
 
 @dataclass(frozen=True)

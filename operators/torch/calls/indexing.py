@@ -231,7 +231,7 @@ def copied(importing: Importing, call: Call) -> View:
 @imports("aten.slice_scatter.default", "aten.select_scatter.default")
 def put_slice(importing: Importing, call: Call) -> View:
     """A tensor with some places of a dimension replaced."""
-    x, numbers = call.args[:2]
+    x, numbers = call.tensor(), call.tensor(1)
     dim = call.argument(2, "dim", 0) % len(x.shape)
     size = x.shape[dim]
     if call.target == "aten.select_scatter.default":
