@@ -11,7 +11,7 @@ from typing_extensions import override
 from fabric import Dim, ShapeError, Tile, TileType, kept_as
 from operators.functions.arithmetic import wide
 from operators.functions.base import Array, Function, Shaped
-from operators.functions.steps import Cut, Joined, Placed, Shape, Step
+from operators.functions.steps import Shape, Step
 
 __all__ = ["Chain", "shapes"]
 
@@ -38,8 +38,7 @@ class Chain(Function):
     def roundings(self) -> int:
         so_far = [0] * self.count
         for step in self.steps:
-            rounds = not isinstance(step, Cut | Joined | Placed)
-            so_far.append(max((so_far[each] for each in step.arrays), default=0) + rounds)
+            so_far.append(max((so_far[each] for each in step.arrays), default=0) + step.rounds)
         return so_far[-1]
 
     @override

@@ -37,12 +37,17 @@ class NumberFunction(NamedTuple):
 
 _TRANSCENDENTAL: Final = 4
 _ERF: Final = np.frompyfunc(math.erf, 1, 1)
+_ERFC: Final = np.frompyfunc(math.erfc, 1, 1)
 _ROOT_2_OVER_PI: Final = math.sqrt(2 / math.pi)
 _ROOT_HALF: Final = math.sqrt(0.5)
 
 
 def _erf(x: Array) -> Array:
     return np.asarray(_ERF(np.asarray(x, np.float64)), np.result_type(x, np.float32))
+
+
+def _erfc(x: Array) -> Array:
+    return np.asarray(_ERFC(np.asarray(x, np.float64)), np.result_type(x, np.float32))
 
 
 def _sigmoid(x: Array) -> Array:
@@ -71,6 +76,31 @@ def _power(x: Array, exponent: Array) -> Array:
     square = np.ndim(exponent) == 0 and exponent == 2
     found: Array = x * x if square else np.power(x, exponent)
     return found
+
+
+def _floored(x: Array, y: Array) -> Array:
+    return np.asarray(x // y if is_whole(x) and is_whole(y) else np.floor(x / y))
+
+
+def _ceiling(x: Array) -> Array:
+    return x if is_whole(x) else np.asarray(np.ceil(x))
+
+
+def _cut_off(x: Array) -> Array:
+    return x if is_whole(x) else np.asarray(np.trunc(x))
+
+
+def _log_gamma(x: Array) -> Array:
+    return np.asarray(_LOG_GAMMA(np.asarray(x, np.float64)), np.result_type(x, np.float32))
+
+
+def _gamma_of(x: float) -> float:
+    if not math.isfinite(x):
+        return math.nan if math.isnan(x) else math.inf
+    return math.inf if x <= 0 and x == math.floor(x) else math.lgamma(x)
+
+
+_LOG_GAMMA: Final = np.frompyfunc(_gamma_of, 1, 1)
 
 
 def _widest(*bits: int) -> int:
@@ -128,6 +158,31 @@ def _hard_sigmoid(x: Array) -> Array:
 
 
 NUMBERS: Final[dict[str, NumberFunction]] = {
+    "acos": NumberFunction(np.arccos, 2 * _TRANSCENDENTAL),
+    "acosh": NumberFunction(np.arccosh, 2 * _TRANSCENDENTAL),
+    "asin": NumberFunction(np.arcsin, 2 * _TRANSCENDENTAL),
+    "asinh": NumberFunction(np.arcsinh, 2 * _TRANSCENDENTAL),
+    "atan": NumberFunction(np.arctan, 2 * _TRANSCENDENTAL),
+    "atan2": NumberFunction(np.arctan2, 2 * _TRANSCENDENTAL + 1),
+    "atanh": NumberFunction(np.arctanh, 2 * _TRANSCENDENTAL),
+    "ceil": NumberFunction(_ceiling, 1, _widest),
+    "copysign": NumberFunction(np.copysign, 1),
+    "cosh": NumberFunction(np.cosh, 2 * _TRANSCENDENTAL),
+    "erfc": NumberFunction(_erfc, 2 * _TRANSCENDENTAL),
+    "exp2": NumberFunction(np.exp2, _TRANSCENDENTAL),
+    "floor_div": NumberFunction(_floored, 2, _widest),
+    "fmod": NumberFunction(np.fmod, 3, _widest),
+    "hypot": NumberFunction(np.hypot, 4),
+    "isfinite": NumberFunction(np.isfinite, 1),
+    "isinf": NumberFunction(np.isinf, 1),
+    "isnan": NumberFunction(np.isnan, 1),
+    "lgamma": NumberFunction(_log_gamma, 4 * _TRANSCENDENTAL),
+    "log10": NumberFunction(np.log10, _TRANSCENDENTAL),
+    "remainder": NumberFunction(np.remainder, 3, _widest),
+    "sinh": NumberFunction(np.sinh, 2 * _TRANSCENDENTAL),
+    "tan": NumberFunction(np.tan, 2 * _TRANSCENDENTAL),
+    "trunc": NumberFunction(_cut_off, 1, _widest),
+    "xor": NumberFunction(lambda x, y: (x != 0) ^ (y != 0), 1, _widest),
     "abs": NumberFunction(np.abs, 1, _widest),
     "add": NumberFunction(np.add, 1, _one_more),
     "add_scaled": NumberFunction(lambda x, y, factor: x + y * factor, 2, _scaled),

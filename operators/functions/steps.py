@@ -15,6 +15,7 @@ from operators.functions.base import Array
 from operators.functions.numbers import NUMBERS
 
 __all__ = [
+    "Columns",
     "Cut",
     "Joined",
     "Number",
@@ -59,6 +60,11 @@ class Step:
 
     reads: tuple[Read, ...]
     dtype: np.dtype
+
+    @property
+    def rounds(self) -> bool:
+        """Whether its result is rounded: what only changes places is not."""
+        return True
 
     @property
     def arrays(self) -> tuple[int, ...]:
@@ -147,6 +153,11 @@ class Cut(Step):
     first: int
     count: int
 
+    @property
+    @override
+    def rounds(self) -> bool:
+        return False
+
     @override
     def shape(self, *shapes: Shape) -> Shape:
         ((rows, _),) = shapes
@@ -159,8 +170,39 @@ class Cut(Step):
 
 
 @dataclass(frozen=True)
+class Columns(Step):
+    """The columns of an array at known places; no operations.
+
+    Attributes:
+        places: for each column of the result, which one it is.
+    """
+
+    places: tuple[int, ...]
+
+    @property
+    @override
+    def rounds(self) -> bool:
+        return False
+
+    @override
+    def shape(self, *shapes: Shape) -> Shape:
+        ((rows, _),) = shapes
+        return rows, len(self.places)
+
+    @override
+    def compute(self, *values: Array) -> Array:
+        (x,) = values
+        return x[:, list(self.places)]
+
+
+@dataclass(frozen=True)
 class Joined(Step):
     """The columns of arrays side by side; no operations."""
+
+    @property
+    @override
+    def rounds(self) -> bool:
+        return False
 
     @override
     def shape(self, *shapes: Shape) -> Shape:
@@ -188,6 +230,11 @@ class Placed(Step):
     rows: int
     cols: int
     places: tuple[int, ...] | None = None
+
+    @property
+    @override
+    def rounds(self) -> bool:
+        return False
 
     @override
     def shape(self, *shapes: Shape) -> Shape:

@@ -16,6 +16,7 @@ __all__ = [
     "readable",
     "rows_layout",
     "with_cols",
+    "with_sizes",
 ]
 
 
@@ -84,28 +85,41 @@ def followed_rows(views: Sequence[View], shape: tuple[int, ...], schedule: Sched
     return wish
 
 
-def followed_whole(view: View, dims: tuple[int, ...], schedule: Schedule) -> Layout:
-    """Return a layout of a view in tiles that are whole along ``dims``, if possible as it comes.
+def followed_whole(
+    views: Sequence[View], dims: tuple[int, ...], schedule: Schedule
+) -> tuple[Layout, ...]:
+    """Return layouts of views in tiles that are whole along ``dims``, if possible as one comes.
 
     Args:
-        view: what is read.
-        dims: some of its dimensions, not all the last ones.
-        schedule: says the tiles where the view does not.
+        views: what is read; their shapes differ in ``dims`` only.
+        dims: some of the dimensions.
+        schedule: says the tiles where the views do not.
     """
-    layout, shape = view.layout, view.shape
-    if (
-        layout is not None
-        and not layout.rereads
-        and all(layout.tile[dim] == shape[dim] for dim in dims)
-    ):
-        return layout
+    shape = views[0].shape
+    for view in reversed(views):
+        layout = view.layout
+        if layout is None or layout.rereads:
+            continue
+        if all(layout.tile[dim] == view.shape[dim] for dim in dims):
+            found = _all_whole(views, dims, layout)
+            if found is not None:
+                return found
     wish = rows_layout(shape, schedule.tile_rows, fit(shape[-1], schedule.tile_cols))
     for tile in _smaller(wish.tile, whole_rows=False):
         whole = tuple(shape[dim] if dim in dims else size for dim, size in enumerate(tile))
-        layout = _tiled(shape, whole)
-        if _gives(view, layout):
-            return layout
-    return _tiled(shape, shape)
+        found = _all_whole(views, dims, _tiled(shape, whole))
+        if found is not None:
+            return found
+    return tuple(_tiled(each.shape, each.shape) for each in views)
+
+
+def _all_whole(
+    views: Sequence[View], dims: tuple[int, ...], layout: Layout
+) -> tuple[Layout, ...] | None:
+    """Return the same walk of all views, each whole along ``dims``; None where one gives none."""
+    found = [with_sizes(layout, dims, [each.shape[dim] for dim in dims]) for each in views]
+    gives = all(_gives(each, one) for each, one in zip(views, found, strict=True))
+    return tuple(found) if gives else None
 
 
 def readable(views: Sequence[View], wish: Layout, *, whole_rows: bool) -> Layout:
@@ -163,6 +177,18 @@ def _smaller(tile: tuple[int, ...], *, whole_rows: bool) -> Iterator[tuple[int, 
         for cols in sorted(divisors(tile[last]) if tile else (), reverse=True)[1:]:
             yield (*tile[:last], cols)
             yield (*smaller[:last], cols)
+
+
+def with_sizes(layout: Layout, dims: tuple[int, ...], sizes: Sequence[int]) -> Layout:
+    """Return the walk of a tensor of other sizes along ``dims``; its tiles hold these whole."""
+    other = dict(zip(dims, sizes, strict=True))
+    kept = layout.nested([loop for loop in layout.loops if loop.dim not in other])
+    return replace(
+        kept,
+        shape=tuple(other.get(dim, size) for dim, size in enumerate(layout.shape)),
+        tile=tuple(other.get(dim, size) for dim, size in enumerate(layout.tile)),
+        start=tuple(0 if dim in other else first for dim, first in enumerate(layout.start)),
+    )
 
 
 def with_cols(layout: Layout, cols: int) -> Layout:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -64,7 +65,12 @@ def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
         refuse(f"from_torch: args is a {type(args).__name__}: expected a tuple, such as (x,)")
     traced = _where_the_weights_are(module, (args, dict(kwargs)))
     # What is no Exception goes through the door of all users' code.
-    with users_code(f"tracing {type(module).__name__}"), torch.no_grad(), warnings.catch_warnings():
+    with (
+        users_code(f"tracing {type(module).__name__}"),
+        torch.no_grad(),
+        warnings.catch_warnings(),
+        _grouped_experts(module),
+    ):
         warnings.simplefilter("ignore")  # torch warns about itself
         try:
             exported = torch.export.export(module, *traced, strict=False)
@@ -95,6 +101,29 @@ def capture(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
     calls = tuple(node for node in exported.graph.nodes if node.op == "call_function")
     known = frozenset(data), frozenset(parameters), frozenset(inputs)
     return Captured(calls, tensors, *known, tuple(output.args[0]))
+
+
+@contextmanager
+def _grouped_experts(module: torch.nn.Module) -> Iterator[None]:
+    """Let experts of transformers be grouped products while they are traced.
+
+    Where a configuration asks for another form, or for none, as that of a module alone, how many
+    rows an expert gets would be asked of data that a trace does not have.
+    """
+    name = "_experts_implementation"
+    configs = {
+        id(config): config
+        for each in module.modules()
+        if hasattr(config := getattr(each, "config", None), name)
+    }
+    asked = [(each, getattr(each, name)) for each in configs.values()]
+    try:
+        for config, _ in asked:
+            setattr(config, name, "grouped_mm")
+        yield
+    finally:
+        for config, before in asked:
+            setattr(config, name, before)
 
 
 def _check_only_returns(module: torch.nn.Module, exported: ExportedProgram) -> None:

@@ -13,7 +13,15 @@ __all__ = ["decompositions"]
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """Return what PyTorch makes of calls, and what we do of some that it leaves whole."""
     known: dict[Any, Callable[..., Any]] = torch.export.default_decompositions()
-    known[torch.ops.aten._native_batch_norm_legit_no_training.default] = _batch_norm
+    aten = torch.ops.aten
+    known[aten._native_batch_norm_legit_no_training.default] = _batch_norm
+    known[aten._native_batch_norm_legit.no_stats] = _instance_norm
+    known[aten.native_group_norm.default] = _group_norm
+    known[aten.linalg_vector_norm.default] = _vector_norm
+    known[aten._cdist_forward.default] = _distances
+    known[aten._trilinear.default] = _trilinear
+    known[aten.logcumsumexp.default] = _running_log
+    known[aten.rrelu_with_noise_functional.default] = _leaky
     return known
 
 
@@ -28,3 +36,81 @@ def _batch_norm(
     channels = (1, -1, *(1 for _ in x.shape[2:]))
     result = (x.float() * factor.view(channels) + term.view(channels)).to(x.dtype)
     return result, mean.new_empty(0), mean.new_empty(0)
+
+
+def _instance_norm(
+    x: Any, weight: Any, bias: Any, _training: bool, _momentum: float, eps: float
+) -> Any:
+    """Normalise every channel by what it has, all images together."""
+    rows = x.transpose(0, 1).reshape(x.shape[1], -1)
+    found = torch.nn.functional.layer_norm(rows.float(), rows.shape[1:], eps=eps)
+    found = _scaled(found, weight, bias, (-1, 1)).to(x.dtype)
+    turned = found.reshape(x.shape[1], x.shape[0], *x.shape[2:]).transpose(0, 1)
+    return turned, x.new_empty(0), x.new_empty(0)
+
+
+def _group_norm(
+    x: Any, weight: Any, bias: Any, batch: int, channels: int, _size: int, groups: int, eps: float
+) -> Any:
+    """Normalise the channels of a group together, image by image."""
+    rows = x.reshape(batch, groups, -1)
+    found = torch.nn.functional.layer_norm(rows.float(), rows.shape[2:], eps=eps)
+    found = _scaled(found.reshape(batch, channels, -1), weight, bias, (1, -1, 1))
+    return found.reshape(x.shape).to(x.dtype), x.new_empty(0), x.new_empty(0)
+
+
+def _scaled(x: Any, weight: Any, bias: Any, channels: tuple[int, ...]) -> Any:
+    if weight is not None:
+        x = x * weight.float().reshape(channels)
+    return x if bias is None else x + bias.float().reshape(channels)
+
+
+def _vector_norm(
+    x: Any, order: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    """The root of the sum of squares, the sum or the extreme of magnitudes, and what is between."""
+    result = x.dtype if dtype is None else dtype
+    dims = list(range(x.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    x = x.float()
+    if order == 2:
+        return (x * x).sum(dims, keepdim).sqrt().to(result)
+    if order == 1:
+        return x.abs().sum(dims, keepdim).to(result)
+    if order == float("inf"):
+        return x.abs().amax(dims, keepdim).to(result)
+    if order == -float("inf"):
+        return x.abs().amin(dims, keepdim).to(result)
+    if order == 0:
+        return (x != 0).to(torch.float32).sum(dims, keepdim).to(result)
+    return x.abs().pow(order).sum(dims, keepdim).pow(1 / order).to(result)
+
+
+def _distances(left: Any, right: Any, order: float, _mode: Any) -> Any:
+    """The norm of the difference of each row of one and each of the other."""
+    return _vector_norm(left.unsqueeze(-2) - right.unsqueeze(-3), order, [-1])
+
+
+def _trilinear(
+    one: Any, two: Any, three: Any, first: Any, second: Any, third: Any, dims: Any, _unroll: int = 1
+) -> Any:
+    """The products of three, summed."""
+    for dim in first:
+        one = one.unsqueeze(dim)
+    for dim in second:
+        two = two.unsqueeze(dim)
+    for dim in third:
+        three = three.unsqueeze(dim)
+    return (one * two * three).sum(dims)
+
+
+def _running_log(x: Any, dim: int) -> Any:
+    """The logarithm of a running sum of exponentials, none of which is too large."""
+    most = x.float().amax([dim], True)
+    return ((x.float() - most).exp().cumsum(dim).log() + most).to(x.dtype)
+
+
+def _leaky(
+    x: Any, noise: Any, lower: float = 0.125, upper: float = 1 / 3, _training: bool = False
+) -> Any:
+    """What is not drawn in evaluation: the middle of the slopes."""
+    return torch.where(x > 0, x, x * ((lower + upper) / 2)), noise

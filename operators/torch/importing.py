@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, NoReturn
@@ -9,11 +10,18 @@ from typing import Final, NoReturn
 import numpy as np
 
 from fabric import Layout
+from operators.functions.along import Along, OnAxes, Taken
 from operators.functions.chain import shapes
 from operators.functions.row_steps import Reduced, Variance
-from operators.functions.steps import Cut, Joined, Step
+from operators.functions.steps import Cut, Joined, Pointwise, Step
 from operators.kernels.concatenate import Concatenate
-from operators.kernels.following import followed, followed_rows, followed_whole, with_cols
+from operators.kernels.following import (
+    followed,
+    followed_rows,
+    followed_whole,
+    with_cols,
+    with_sizes,
+)
 from operators.kernels.kernel import Kernel, Operand
 from operators.kernels.model import Model
 from operators.kernels.routing import Choice, Routing
@@ -60,6 +68,7 @@ class Importing:
         """Put a kernel behind the others and return views of its results.
 
         Raises:
+            ShapeError: it reads a tensor in an order that no walk of its tiles has.
             UnsupportedError: it reads a tensor in an opaque form as if it came in a layout.
         """
         for operand in kernel.operands:
@@ -68,6 +77,8 @@ class Importing:
                 operand.layout is None and _as_it_is(operand.view)
             ):
                 self.unsupported(f"it is given {source.form}: expected a tensor whole")
+            if isinstance(source, Computed) and not operand.rearranges:
+                operand.pulled()
         self.model.kernels.append(kernel)
         return tuple(map(View.of, kernel.results))
 
@@ -133,17 +144,98 @@ class Importing:
         Returns:
             The result, with 1 in place of each of ``dims``.
         """
-        layout = followed_whole(x, dims, self.schedule)
-        shape = tuple(1 if dim in dims else size for dim, size in enumerate(x.shape))
-        tile = tuple(1 if dim in dims else size for dim, size in enumerate(layout.tile))
-        kept = layout.nested([loop for loop in layout.loops if loop.dim not in dims])
-        start = tuple(0 if dim in dims else first for dim, first in enumerate(layout.start))
+        (layout,) = followed_whole((x,), dims, self.schedule)
+        left = with_sizes(layout, dims, [1] * len(dims))
         name = self.name_of(call)
-        left = replace(kept, shape=shape, tile=tile, start=start)
-        result = Computed(name, shape, step.dtype, left)
+        result = Computed(name, left.shape, step.dtype, left)
         reading = replace(step, grid=layout.tile, axes=dims)
         (view,) = self.add(row_local(name, (Operand(x, layout),), (reading,), result))
         return view
+
+    def along(
+        self,
+        call: Call,
+        operands: Sequence[View],
+        dims: tuple[int, ...],
+        function: OnAxes,
+        sizes: tuple[int, ...],
+        dtype: np.dtype,
+    ) -> View:
+        """Do something along ``dims`` of tensors, in tiles that hold these whole.
+
+        Args:
+            call: what is imported.
+            operands: whose shapes differ in ``dims`` only.
+            dims: in ascending order.
+            function: what is done.
+            sizes: of the result along them.
+            dtype: of the result.
+
+        Returns:
+            The result, with these sizes in place of those of the first operand.
+        """
+        if any(isinstance(each.source, Opaque) for each in operands):
+            self.unsupported("it is given rows of experts: expected a tensor whole")
+        layouts = followed_whole(operands, dims, self.schedule)
+        left = with_sizes(layouts[0], dims, sizes)
+        name = self.name_of(call)
+        result = Computed(name, left.shape, dtype, left)
+        grids = tuple(each.tile for each in layouts)
+        step = Along(tuple(range(len(operands))), dtype, function, grids, dims, sizes)
+        reading = [Operand(*each) for each in zip(operands, layouts, strict=True)]
+        (view,) = self.add(row_local(name, reading, (step,), result))
+        return view
+
+    def taken(self, call: Call, x: View, dim: int, places: Sequence[int]) -> View:
+        """Return known places of a dimension, in their order; stored ones are read alone.
+
+        Args:
+            call: what is imported.
+            x: what has them.
+            dim: the dimension, from 0.
+            places: from 0 to its size less 1.
+        """
+        places = tuple(map(int, places))
+        first = places[0]
+        if places == tuple(range(first, first + len(places))):
+            return self.part(call, x, dim, first, len(places))
+        if isinstance(x.source, Stored):
+            shape = (*x.shape[:dim], len(places), *x.shape[dim + 1 :])
+            stored = x.stored()
+            where = list(places)
+
+            def seen(array: np.ndarray) -> np.ndarray:
+                return array.take(where, axis=dim)
+
+            return View.of(stored.viewed(stored.name, shape, seen))
+        return self.along(call, (x,), (dim,), Taken(places), (len(places),), x.dtype)
+
+    def once(self, call: Call, view: View) -> View:
+        """Return a tensor for several readers, which is read of off-chip memory once for all."""
+        if not isinstance(view.source, Stored):
+            return view
+        return self.chain(call, (view,), (Pointwise((0,), view.dtype, "copy"),))
+
+    def settled(self, view: View) -> View:
+        """Return a view of a computed tensor as a tensor of its own, which any walk can read.
+
+        All of it is one tile, whose elements are put to their places.
+        """
+        source = view.source
+        if not isinstance(source, Computed) or view.is_plain:
+            return view
+        places = np.arange(math.prod(source.shape)).reshape(source.shape)
+        for step, _ in view.steps:
+            places = step.seen(places)
+        flat = View.of(source).reshaped((math.prod(source.shape),))
+        name, shape = self.model.name(f"{source.name}_settled"), (places.size,)
+        whole = [Layout.tiled(each, each) for each in (flat.shape, shape)]
+        putting = Along(
+            (0,), view.dtype, Taken(tuple(places.reshape(-1).tolist())), (flat.shape,), (0,), shape
+        )
+        result = Computed(name, shape, view.dtype, whole[1])
+        (found,) = self.add(row_local(name, (Operand(flat, whole[0]),), (putting,), result))
+        return found.reshaped(view.shape)
 
     def part(self, call: Call, x: View, dim: int, first: int, count: int) -> View:
         """Return neighbouring places of a dimension.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -12,17 +12,18 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 import operators.torch.calls  # noqa: F401 - registers the importers
-from fabric import ShapeError, refuse
+from fabric import Layout, ShapeError, refuse
 from operators.kernels.routed import Routed
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Opaque, Stored, View
-from operators.torch.call import Call
+from operators.torch.call import Call, Spec
 from operators.torch.capture import Captured, module_of, place_of, specs_of, target_of
 from operators.torch.choices import Choices
 from operators.torch.folding import Constants
 from operators.torch.importing import Importing, UnsupportedError
 from operators.torch.numbers import array_of, dtype_of
 from operators.torch.registry import Importer, Result, asked, importer_of, takes_opaque, whole
+from operators.torch.routes import NoElements
 from operators.torch.unsupported import Unsupported
 
 __all__ = ["Planned", "imported", "planned"]
@@ -160,10 +161,16 @@ class _Planning:
                     raise UnsupportedError(
                         f"it gives a tensor {list(view.shape)}: expected one with elements"
                     )
-                found[name] = whole(self.importing, view)
+                found[name] = self._storable(whole(self.importing, view))
             except UnsupportedError as error:
                 self._miss(node, f"what it gives is stored: {error}")
         return found
+
+    def _storable(self, view: View) -> View:
+        """Return a view that a walk of its tensor can read."""
+        shown = view.reshaped(view.shape or (1,))
+        single = Layout.tiled(shown.shape, (1,) * len(shown.shape))
+        return view if shown.pull(single) is not None else self.importing.settled(view)
 
     def _miss(self, node: Node, needed: str) -> None:
         found = Unsupported(target_of(node), module_of(node), *place_of(node), needed)
@@ -216,31 +223,49 @@ def _call(node: Node, read: Mapping[Node, Any]) -> Call:
 def imported(importing: Importing, call: Call) -> Result:
     """Import a call; what it is given in opaque forms becomes whole unless its importer takes it.
 
+    Views that no walk of their tensor can read become tensors of their own.
+
     Raises:
+        ShapeError: its importer asks for what no tiles have.
         UnsupportedError: it cannot be imported.
     """
     leaves = torch.utils._pytree.tree_leaves((call.args, dict(call.kwargs)))
-    forms = [
-        type(each.source.form)
-        for each in leaves
-        if isinstance(each, View) and isinstance(each.source, Opaque)
-    ]
+    views = [each for each in leaves if isinstance(each, View)]
+    forms = [type(each.source.form) for each in views if isinstance(each.source, Opaque)]
+    if call.results and all(0 in each.shape for each in call.results):
+        # Nothing is computed of what has no elements, whoever asks for it.
+        empty = tuple(_no_elements(call.name, each) for each in call.results)
+        return empty if call.many else empty[0]
     importer = importer_of(call.target, forms)
     if importer is None:
         raise UnsupportedError("expected a call that an importer is registered for")
-    empty = [each.shape for each in call.results if 0 in each.shape]
-    if empty:
-        raise UnsupportedError(f"it gives a tensor {list(empty[0])}: expected one with elements")
-    who = f"the importer of {call.target}"
+    some = [each.shape for each in call.results if 0 in each.shape]
+    if some:
+        raise UnsupportedError(f"it gives a tensor {list(some[0])}: expected one with elements")
     if not forms or Routed in forms or takes_opaque(call.target, forms):
-        return _checked(asked(who, importer, importing, call), importer, call)
+        given = call
+    else:
+        given = _changed(call, lambda each: whole(importing, each))
+    try:
+        return _given(importing, importer, given)
+    except ShapeError:
+        settled = _changed(given, importing.settled)
+        return _given(importing, importer, settled)
+
+
+def _changed(call: Call, change: Callable[[View], View]) -> Call:
+    """Return a call whose tensors are others."""
 
     def made(each: object) -> object:
-        return whole(importing, each) if isinstance(each, View) else each
+        return change(each) if isinstance(each, View) else each
 
     args, kwargs = torch.utils._pytree.tree_map(made, (call.args, dict(call.kwargs)))
-    given = replace(call, args=args, kwargs=kwargs)
-    return _checked(asked(who, importer, importing, given), importer, call)
+    return replace(call, args=args, kwargs=kwargs)
+
+
+def _given(importing: Importing, importer: Importer, call: Call) -> Result:
+    who = f"the importer of {call.target}"
+    return _checked(asked(who, importer, importing, call), importer, call)
 
 
 def _checked(found: Result, importer: Importer, call: Call) -> Result:
@@ -263,6 +288,10 @@ def _checked(found: Result, importer: Importer, call: Call) -> Result:
                 f"{list(spec.shape)} of {spec.dtype}"
             )
     return found
+
+
+def _no_elements(name: str, spec: Spec) -> View:
+    return View.of(Opaque(name, spec.shape, spec.dtype, NoElements()))
 
 
 _CHANCES: Final = {"p": 0, "dropout_p": 0, "train": False, "training": False}

@@ -17,7 +17,7 @@ from operators.kernels.routing import Routing
 from operators.kernels.tensors import View
 from operators.torch.call import Call
 
-__all__ = ["Collected", "Control", "Gathered", "Says"]
+__all__ = ["Collected", "Control", "Gathered", "NoElements", "Says"]
 
 
 class Says(Enum):
@@ -67,6 +67,15 @@ class Gathered:
     def __str__(self) -> str:
         """As messages show it."""
         return "rows in another order"
+
+
+@dataclass(frozen=True)
+class NoElements:
+    """No numbers at all; the form of an ``Opaque`` that no kernel gives."""
+
+    def __str__(self) -> str:
+        """As messages show it."""
+        return "a tensor without elements"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,59 +1,21 @@
-"""Convolutions as products: windows of the input times the weights of the kernel."""
+"""Convolutions: an image stays on chip, and the weights of its output channels pass it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-import numpy as np
-
-from operators.kernels.tensors import Stored, View
+from fabric import Layout
+from operators.functions.convolving import Convolved, Windows
+from operators.kernels.kernel import Operand
+from operators.kernels.row_local import row_local
+from operators.kernels.schedule import fit
+from operators.kernels.tensors import Computed, View
 from operators.torch.call import Call
-from operators.torch.calls.products import product
 from operators.torch.importing import Importing
 from operators.torch.registry import imports
 
-__all__ = ["Windows", "convolve"]
-
-
-@dataclass(frozen=True)
-class Windows:
-    """The windows of a convolution; each attribute has a number for each dimension of space.
-
-    Attributes:
-        size: places of a window.
-        stride: from one window to the next.
-        before: zeros in front.
-        after: zeros behind.
-        dilation: from one place of a window to the next.
-    """
-
-    size: tuple[int, ...]
-    stride: tuple[int, ...]
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-    dilation: tuple[int, ...]
-
-    def of(self, array: np.ndarray) -> np.ndarray:
-        """Return the windows of ``[B, C, *space]``: ``[B, *windows, C * places]``."""
-        rank = len(self.size)
-        padded = np.pad(array, [(0, 0), (0, 0), *zip(self.before, self.after, strict=True)])
-        reach = [step * (size - 1) + 1 for size, step in zip(self.size, self.dilation, strict=True)]
-        found = np.lib.stride_tricks.sliding_window_view(padded, reach, tuple(range(2, 2 + rank)))
-        steps = [slice(None, None, step) for step in (*self.stride, *self.dilation)]
-        found = found[(slice(None), slice(None), *steps)]
-        found = np.moveaxis(found, 1, 1 + rank)
-        return found.reshape(*found.shape[: 1 + rank], -1)
-
-    def count(self, space: Sequence[int]) -> tuple[int, ...]:
-        """Return how many windows there are along each dimension of space."""
-        sizes = zip(space, self.before, self.after, strict=True)
-        rest = (sum(each) for each in sizes)
-        steps = zip(rest, self.size, self.dilation, self.stride, strict=True)
-        return tuple(
-            (have - step * (size - 1) - 1) // stride + 1 for have, size, step, stride in steps
-        )
+__all__ = ["convolve"]
 
 
 @imports("aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default")
@@ -77,19 +39,81 @@ def convolution_of_equal_size(importing: Importing, call: Call) -> View:
     return _convolution(importing, call, before, after)
 
 
+@imports("aten.convolution.default")
+def any_convolution(importing: Importing, call: Call) -> View:
+    """A convolution by what all kinds are made of; it may be transposed."""
+    rank = len(call.args[1].shape) - 2
+    padding = _each(call.args[4], rank)
+    if call.args[6]:
+        arguments = (call.args[3], call.args[4], call.args[7], call.args[8], call.args[5])
+        return _transposed(importing, call, *arguments)
+    return _convolution(importing, call, padding, padding, groups=8)
+
+
+@imports(
+    "aten.conv_transpose1d.default",
+    "aten.conv_transpose2d.input",
+    "aten.conv_transpose3d.input",
+)
+def transposed(importing: Importing, call: Call) -> View:
+    """What a convolution's gradient is: every number of the image spreads a window of weights."""
+    defaults = {"stride": 1, "padding": 0, "output_padding": 0, "groups": 1, "dilation": 1}
+    arguments = (call.argument(3 + place, *each) for place, each in enumerate(defaults.items()))
+    return _transposed(importing, call, *arguments)
+
+
 def _convolution(
-    importing: Importing, call: Call, before: tuple[int, ...], after: tuple[int, ...]
+    importing: Importing,
+    call: Call,
+    before: tuple[int, ...],
+    after: tuple[int, ...],
+    groups: int = 6,
 ) -> View:
-    x, weight = call.args[:2]
-    bias = call.argument(2, "bias")
+    """Plan a convolution; ``groups`` is the place of that argument."""
+    weight = call.args[1]
     rank = len(weight.shape) - 2
     stride = _each(call.argument(3, "stride", 1), rank)
     dilation = _each(call.argument(5, "dilation", 1), rank)
-    windows = Windows(weight.shape[2:], stride, before, after, dilation)
-    if len(x.shape) == rank + 1:
+    windows = Windows(weight.shape[2:], stride, before, after, dilation, (1,) * rank)
+    count = int(call.argument(groups, "groups", 1))
+    return _on_batches(importing, call, weight, windows, count)
+
+
+def _transposed(
+    importing: Importing,
+    call: Call,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    output_padding: Sequence[int],
+    groups: int,
+    dilation: Sequence[int],
+) -> View:
+    """Plan a convolution of the spread image with the weights the other way round."""
+    weight = call.args[1]
+    channels, outputs, *size = weight.shape
+    rank = len(size)
+    dilation = _each(dilation, rank)
+    reach = [step * (each - 1) for each, step in zip(size, dilation, strict=True)]
+    before = [each - added for each, added in zip(reach, _each(padding, rank), strict=True)]
+    after = [each + added for each, added in zip(before, _each(output_padding, rank), strict=True)]
+    windows = Windows(
+        tuple(size), (1,) * rank, tuple(before), tuple(after), dilation, _each(stride, rank)
+    )
+    per_group = weight.reshaped((groups, channels // groups, outputs, *size))
+    turned = per_group.permuted((0, 2, 1, *range(3, 3 + rank)))
+    turned = turned.reshaped((groups * outputs, channels // groups, *size))
+    for dim, each in enumerate(size):
+        turned = importing.taken(call, turned, 2 + dim, range(each)[::-1])
+    return _on_batches(importing, call, turned, windows, groups)
+
+
+def _on_batches(
+    importing: Importing, call: Call, weight: View, windows: Windows, groups: int
+) -> View:
+    x, bias = call.args[0], call.argument(2, "bias")
+    if len(x.shape) == len(windows.size) + 1:
         x = x.reshaped((1, *x.shape))
-    found = convolve(importing, call, x, weight, bias, windows, int(call.argument(6, "groups", 1)))
-    return found.reshaped(call.result.shape)
+    return convolve(importing, call, x, weight, bias, windows, groups).reshaped(call.result.shape)
 
 
 def convolve(
@@ -103,8 +127,8 @@ def convolve(
 ) -> View:
     """Plan a convolution: ``[B, O, *windows]``.
 
-    Windows of what is in off-chip memory are laid out by the host, as often as they overlap. Those
-    of a computed tensor are its slices, beside each other: one for each place of a window.
+    Tiles are the channels of one group of an image, and the weights of some of the outputs; where
+    there are several groups, some of these with all of their outputs. Everything is read once.
 
     Args:
         importing: the model.
@@ -116,56 +140,30 @@ def convolve(
         groups: of channels; each has weights of its own.
     """
     batch, channels, *space = x.shape
-    count, outputs, inner = windows.count(space), weight.shape[0], math.prod(weight.shape[1:])
-    places = math.prod(windows.size)
-    if isinstance(x.source, Stored):
-        stored = x.stored()
-        rows = View.of(stored.viewed(stored.name, (batch, *count, channels * places), windows.of))
-    elif places == 1 and set(windows.stride) == {1} and not any(windows.before + windows.after):
-        rows = x.permuted((0, *range(2, len(x.shape)), 1))
-    elif len(space) == 1 and windows.stride == (1,):
-        rows, weight = _slices(importing, call, x, windows, count[0]), weight.permuted((0, 2, 1))
-        if groups > 1:
-            rows = rows.reshaped((batch, *count, places, groups, channels // groups))
-            rows = rows.permuted((0, 1, 3, 2, 4))
-    else:
-        importing.unsupported(
-            f"{x.source.name} is computed, has a space of rank {len(space)} and a stride of "
-            f"{list(windows.stride)}: expected one dimension and a stride of 1, or a tensor that "
-            "is in off-chip memory when the program starts"
-        )
-    if groups > 1:
-        # [groups, windows of all batches, inner] @ [groups, inner, outputs of a group]
-        rows = rows.reshaped((batch * math.prod(count), groups, inner)).permuted((1, 0, 2))
-        per_group = weight.reshaped((groups, outputs // groups, inner)).permuted((0, 2, 1))
-        added = None if bias is None else bias.reshaped((groups, 1, outputs // groups))
-        found = product(importing, call, rows, per_group, added).permuted((1, 0, 2))
-    else:
-        rows = rows.reshaped((batch * math.prod(count), inner))
-        found = product(
-            importing, call, rows, weight.reshaped((outputs, inner)).permuted((1, 0)), bias
-        )
-    found = found.reshaped((batch, *count, outputs))
-    return found.permuted((0, len(space) + 1, *range(1, len(space) + 1)))
-
-
-def _slices(importing: Importing, call: Call, x: View, windows: Windows, count: int) -> View:
-    """Return ``[B, windows, places * C]`` of a computed ``[B, C, space]``."""
-    rows = x.permuted((0, 2, 1))
-    zeros = [_zeros(rows, size) for size in (windows.before[0], windows.after[0])]
-    parts = [each for each in (zeros[0], rows, zeros[1]) if each is not None]
-    padded = importing.joined(call, parts, 1)
-    step = windows.dilation[0]
-    slices = [padded.sliced(1, step * place, count) for place in range(windows.size[0])]
-    return importing.joined(call, slices, 2)
-
-
-def _zeros(like: View, count: int) -> View | None:
-    """Return ``count`` rows of zeros for each batch of ``[B, rows, C]``."""
-    if not count:
-        return None
-    shape = (like.shape[0], count, like.shape[2])
-    return View.of(Stored.of("zeros", shape, like.dtype, lambda: np.zeros(shape, like.dtype)))
+    inner, outputs = channels // groups, weight.shape[0] // groups
+    count = windows.count(space)
+    together = fit(groups, importing.schedule.tile_rows)
+    made = outputs if groups > 1 else fit(outputs, importing.schedule.tile_cols)
+    passes = outputs // made
+    lead = (batch, groups, passes)
+    image = x.reshaped((batch, groups, 1, inner, *space)).expanded((*lead, inner, *space))
+    held = weight.reshaped((1, groups, passes, made, inner * math.prod(windows.size)))
+    held = held.expanded((*lead, *held.shape[3:]))
+    operands = [
+        Operand(image, Layout.tiled(image.shape, (1, together, 1, inner, *space))),
+        Operand(held, Layout.tiled(held.shape, (1, together, 1, *held.shape[3:]))),
+    ]
+    if bias is not None:
+        added = bias.reshaped((1, groups, passes, made, 1)).expanded((*lead, made, 1))
+        operands.append(Operand(added, Layout.tiled(added.shape, (1, together, 1, made, 1))))
+    name = importing.name_of(call)
+    shape = (*lead, made, *count)
+    layout = Layout.tiled(shape, (1, together, 1, made, *count))
+    result = Computed(name, shape, call.result.dtype, layout)
+    reads = tuple(range(len(operands)))
+    step = Convolved(reads, call.result.dtype, windows, (together, inner, *space), made)
+    (found,) = importing.add(row_local(name, operands, (step,), result))
+    return found.reshaped((batch, groups * outputs, *count))
 
 
 def _each(given: int | Sequence[int], rank: int) -> tuple[int, ...]:

@@ -16,6 +16,18 @@ _PLAIN: Final = {
     **{
         f"aten.{name}.default": name
         for name in (
+            *(
+                "acos",
+                "acosh",
+                "asin",
+                "asinh",
+                "atan",
+                "atan2",
+                "atanh",
+                "ceil",
+                "cosh",
+            ),
+            *("erfc", "exp2", "isinf", "isnan", "lgamma", "log10", "sinh", "tan", "trunc", "hypot"),
             *("abs", "cos", "erf", "exp", "expm1", "floor", "hardsigmoid", "hardswish", "log"),
             *("log1p", "log2", "maximum", "minimum", "neg", "reciprocal", "relu", "round", "rsqrt"),
             *("sigmoid", "sign", "silu", "sin", "sqrt", "square", "tanh"),
@@ -26,12 +38,21 @@ _PLAIN: Final = {
         for name in ("eq", "ge", "gt", "le", "lt", "mul", "ne", "div")
         for kind in ("Tensor", "Scalar")
     },
+    **{
+        f"aten.{name}.{kind}": name
+        for name in ("fmod", "remainder")
+        for kind in ("Tensor", "Scalar")
+    },
     "aten.bitwise_and.Tensor": "and",
     "aten.bitwise_not.default": "not",
     "aten.bitwise_or.Tensor": "or",
+    "aten.bitwise_xor.Tensor": "xor",
+    "aten.copysign.Tensor": "copysign",
+    "aten.floor_divide.default": "floor_div",
     "aten.logical_and.default": "and",
     "aten.logical_not.default": "not",
     "aten.logical_or.default": "or",
+    "aten.logical_xor.default": "xor",
     "aten.masked_fill.Scalar": "masked_fill",
     "aten.masked_fill.Tensor": "masked_fill",
     "aten.pow.Scalar": "pow",
@@ -105,6 +126,24 @@ def _rounded(importing: Importing, argument: Any, other: Any) -> Any:
         return float(np.asarray(number).astype(other.dtype))
 
 
+@imports("aten.div.Tensor_mode", "aten.div.Scalar_mode")
+def divided(importing: Importing, call: Call) -> View:
+    """A quotient, which may be rounded to a whole number: down, or towards zero."""
+    mode = call.kwargs.get("rounding_mode")
+    if mode == "floor":
+        return pointwise(importing, call, "floor_div", *call.args[:2])
+    x, y = call.args[:2]
+    if mode is None:
+        return pointwise(importing, call, "div", x, y)
+    if any(not _is_float(each.dtype) for each in (x, y) if isinstance(each, View)):
+        importing.unsupported("expected floating-point numbers to be divided towards zero")
+    operands = [each for each in (x, y) if isinstance(each, View)]
+    reads: tuple[Read, ...] = (0, 1) if len(operands) == 2 else (0, Number(float(y)))
+    dtype = call.result.dtype
+    ratio = Pointwise(reads, dtype, "div")
+    return importing.chain(call, operands, (ratio, Pointwise((len(operands),), dtype, "trunc")))
+
+
 @imports("aten.add.Tensor", "aten.add.Scalar", "aten.sub.Tensor", "aten.sub.Scalar")
 @imports("aten.rsub.Scalar", "aten.rsub.Tensor")
 def added(importing: Importing, call: Call) -> View:
@@ -164,10 +203,18 @@ def leaky_relu(importing: Importing, call: Call) -> View:
 
 @imports("aten.elu.default")
 def elu(importing: Importing, call: Call) -> View:
-    """``alpha * (exp(x) - 1)`` of negative numbers."""
-    if call.argument(2, "scale", 1) != 1 or call.argument(3, "input_scale", 1) != 1:
-        importing.unsupported("expected ELU without scales")
-    return pointwise(importing, call, "elu", call.args[0], call.argument(1, "alpha", 1))
+    """``alpha * (exp(x) - 1)`` of negative numbers, all of it scaled."""
+    scale, alpha = call.argument(2, "scale", 1), call.argument(1, "alpha", 1)
+    if call.argument(3, "input_scale", 1) != 1:
+        importing.unsupported("expected ELU whose argument is not scaled")
+    if scale == 1:
+        return pointwise(importing, call, "elu", call.args[0], alpha)
+    single = np.dtype(np.float32)
+    steps = (
+        Pointwise((0, Number(alpha)), single, "elu"),
+        Pointwise((1, Number(scale)), call.result.dtype, "mul"),
+    )
+    return importing.chain(call, call.args[:1], steps)
 
 
 @imports("aten.softplus.default")

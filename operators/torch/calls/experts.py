@@ -13,8 +13,9 @@ from operators.kernels.dealing import Collect
 from operators.kernels.kernel import Operand
 from operators.kernels.routed import Routed
 from operators.kernels.routing import Routing
-from operators.kernels.tensors import Computed, Opaque, View
+from operators.kernels.tensors import Computed, Opaque, Stored, View
 from operators.torch.call import Call
+from operators.torch.calls.indexing import rows_by_data
 from operators.torch.calls.routing import inverse
 from operators.torch.calls.tables import rows_of
 from operators.torch.importing import Importing
@@ -44,6 +45,11 @@ def _by_choice(importing: Importing, call: Call) -> View:
         return deal(importing.model, name, x, routing, routing.choice, control.indices)
     if control.says is Says.ORDER and x.shape[0] == routing.tokens * routing.hits:
         return deal(importing.model, name, x, routing, slots, control.indices)
+    if control.says is Says.SORTED and isinstance(x.source, Stored):
+        # What every expert has of its own: each place of a token takes that of its expert.
+        places = control.indices.reshaped((routing.tokens * routing.hits,))
+        own = rows_by_data(importing, call, x, [places])
+        return deal(importing.model, name, own, routing, slots, control.indices)
     if control.says is Says.INVERSE and isinstance(_form(x), Routed):
         return _opaque(call, Collected(x, slots, control.indices))
     return importing.unsupported(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from operators.functions.steps import Columns
 from operators.kernels.grouped import GroupedProduct
 from operators.kernels.kernel import Operand
 from operators.kernels.packing import Pack
@@ -18,7 +19,7 @@ from operators.tiles.tensor import Tensor
 from operators.torch.call import Call
 from operators.torch.importing import Importing
 from operators.torch.registry import imports
-from operators.torch.routed_rows import to_experts
+from operators.torch.routed_rows import on_routed_rows, to_experts
 from operators.torch.routes import Control, Gathered, Says
 
 _PRODUCTS = (
@@ -66,15 +67,20 @@ def split(importing: Importing, call: Call) -> tuple[View, ...]:
 
 @imports("aten.slice.Tensor", "aten.narrow.default", of=Routed)
 def sliced(importing: Importing, call: Call) -> View:
-    """Some columns of a grouped product: a product with some of the weights."""
-    first = call.argument(2, "start") or 0
-    dim = call.argument(1, "dim", 0)
-    size = call.tensor().shape[-1]
-    if call.target == "aten.slice.Tensor" and call.argument(4, "step", 1) != 1:
-        importing.unsupported("expected slices of step 1, such as x[:, 2:8]")
+    """Some columns of rows of experts: of a grouped product, one with some of the weights."""
+    x, size = call.tensor(), call.tensor().shape[-1]
+    dim, first = call.argument(1, "dim", 0), call.argument(2, "start") or 0
+    step = call.argument(4, "step", 1) if call.target == "aten.slice.Tensor" else 1
     first = max(first + size, 0) if first < 0 else min(first, size)
-    (result,) = _parts(importing, call, dim, first, [call.result.shape[-1]])
-    return result
+    count = call.result.shape[-1]
+    if x.source in importing.products and step == 1:
+        (result,) = _parts(importing, call, dim, first, [count])
+        return result
+    if dim % len(x.shape) != 1:
+        importing.unsupported("it takes some rows of experts: expected some of their columns")
+    places = tuple(range(first, first + step * count, step))
+    name, columns = importing.name_of(call), Columns((0,), x.dtype, places)
+    return on_routed_rows(importing.model, name, (x,), (columns,), whole=True)
 
 
 def _parts(

@@ -7,13 +7,15 @@ import numpy as np
 from operators.kernels.tensors import Stored, View
 from operators.torch.call import Call
 from operators.torch.importing import Importing
-from operators.torch.registry import imports
+from operators.torch.registry import imports, whole
+from operators.torch.routes import NoElements
 
 
 @imports("aten.cat.default", "aten.concat.default")
+@imports("aten.cat.default", "aten.concat.default", of=NoElements)
 def cat(importing: Importing, call: Call) -> View:
     """Tensors one behind the other along a dimension that is there."""
-    parts = [each for each in call.args[0] if each.shape != (0,)]
+    parts = [whole(importing, each) for each in call.args[0] if 0 not in each.shape]
     dim = call.argument(1, "dim", 0) % len(call.result.shape)
     return importing.joined(call, parts, dim)
 

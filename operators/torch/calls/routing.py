@@ -1,4 +1,4 @@
-"""Calls of routers: topk, and what models compute of the choice of experts."""
+"""Calls of routers: what models compute of the choice of experts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from operators.functions.choosing import TakenAlong, TopPlaces
 from operators.kernels.routing import Routing
 from operators.kernels.tensors import Opaque, View
 from operators.torch.call import Call
+from operators.torch.calls.ordering import sorted_along
 from operators.torch.importing import Importing
 from operators.torch.registry import imports
 from operators.torch.routes import Control, Says
@@ -17,30 +17,12 @@ from operators.torch.routes import Control, Says
 __all__ = ["inverse"]
 
 
-@imports("aten.topk.default")
-def topk(importing: Importing, call: Call) -> tuple[View, View]:
-    """The largest numbers of each row, and their places."""
-    x = call.tensor()
-    k = int(call.args[1])
-    dim = int(call.argument(2, "dim", -1))
-    if not x.shape or dim % len(x.shape) != len(x.shape) - 1:
-        importing.unsupported(f"it looks along dimension {dim}: expected the last one")
-    values, places = call.results
-    largest = bool(call.argument(3, "largest", True))
-    find = TopPlaces((0,), places.dtype, k, largest)
-    at = importing.chain(call, (x,), (find,), rows_of=x.shape)
-    take = TakenAlong((0, 1), values.dtype)
-    return importing.chain(call, (x, at), (take,), rows_of=x.shape), at
-
-
 @imports("aten.sort.default", "aten.sort.stable")
 def sort(importing: Importing, call: Call) -> tuple[View | None, View]:
-    """Experts of tokens in ascending order, and which one each was."""
-    chosen = next(each for each in call.args if isinstance(each, View))
+    """Numbers sorted; of a row of integers, the experts of tokens, what they say of the choice."""
+    chosen = call.tensor()
     if chosen.dtype.kind not in "iu" or len(chosen.shape) != 1:
-        importing.unsupported(
-            "it sorts numbers that data decide: expected the experts of tokens, a row of integers"
-        )
+        return sorted_along(importing, call)
     shape = chosen.steps[-1][1] if chosen.steps else chosen.shape
     hits = shape[-1] if len(shape) > 1 else 1
     tokens = chosen.shape[0] // hits

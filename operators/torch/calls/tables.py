@@ -1,20 +1,50 @@
-"""Rows of stored tensors by known numbers: embeddings, positions, and other indexing."""
+"""Rows of tensors by numbers: embeddings, positions, and other indexing."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from itertools import pairwise
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from operators.functions.along import OnAxes, Tap, Weighed
+from operators.functions.ordering import Extremes
 from operators.kernels.gather import Gather
 from operators.kernels.tensors import Stored, View
 from operators.torch.call import Call
+from operators.torch.calls.indexing import flat_places, rows_by_data
 from operators.torch.importing import Importing
 from operators.torch.registry import imports
 
 __all__ = ["rows_of"]
+
+_MODES: Final = ("sum", "mean", "max")
+
+
+@imports("aten._embedding_bag.default", "aten._embedding_bag_forward_only.default")
+def embedding_bag(importing: Importing, call: Call) -> tuple[View | None, ...]:
+    """Sums, means or maxima of rows of a table, of neighbouring numbers each."""
+    table, numbers, offsets = call.args[:3]
+    ends, count = importing.known(offsets), math.prod(numbers.shape)
+    weights = call.argument(6, "per_sample_weights")
+    if ends is None or weights is not None:
+        importing.unsupported("expected bags that are known, of rows without weights")
+    starts = [int(each) for each in ends]
+    if not call.argument(7, "include_last_offset", False):
+        starts.append(count)
+    if call.argument(8, "padding_idx", -1) >= 0 or not all(map(int.__lt__, starts, starts[1:])):
+        importing.unsupported("expected bags of one row at least, all of whose rows count")
+    mode = _MODES[call.argument(4, "mode", 0)]
+    rows = rows_of(importing, call, table, [numbers])
+    bags = tuple(tuple(range(*each)) for each in pairwise(starts))
+    function: OnAxes = Extremes((bags,))
+    if mode != "max":
+        taps = (Tap(each, (1 / len(each) if mode == "mean" else 1.0,) * len(each)) for each in bags)
+        function = Weighed((tuple(taps),))
+    found = importing.along(call, (rows,), (0,), function, (len(bags),), call.result.dtype)
+    return found, None, None, None
 
 
 @imports("aten.embedding.default")
@@ -30,24 +60,24 @@ def rows_of(importing: Importing, call: Call, x: View, given: list[Any]) -> View
     Args:
         importing: the model.
         call: what is imported.
-        x: in off-chip memory.
+        x: the table.
         given: for each dimension the numbers of places in it, or None for all of them.
     """
-    if not isinstance(x.source, Stored):
-        importing.unsupported(
-            f"{x.source.name} is computed: expected a tensor that is in off-chip memory when the "
-            "program starts"
-        )
+    if any(isinstance(each, View) and not isinstance(each.source, Stored) for each in given):
+        return rows_by_data(importing, call, x, given)
     first, numbers = _numbers(importing, given)
     count = len(numbers)
     sizes = x.shape[first : first + count]
-    flat = _flat(importing, numbers, sizes)
+    flat = flat_places(importing, numbers, sizes)
     indexed = tuple(range(first, first + count))
     behind = tuple(dim for dim in range(len(x.shape)) if dim not in indexed)
     rest = tuple(x.shape[dim] for dim in behind)
     table = x.permuted((*indexed, *behind)).reshaped((math.prod(sizes), math.prod(rest)))
-    kernel = Gather(importing.name_of(call), table.stored(), flat, importing.schedule)
-    (rows,) = importing.add(kernel)
+    if isinstance(table.source, Stored):
+        kernel = Gather(importing.name_of(call), table.stored(), flat, importing.schedule)
+        (rows,) = importing.add(kernel)
+    else:
+        rows = importing.taken(call, table, 0, flat.reshape(-1).tolist())
     found, rank = rows.reshaped((*flat.shape, *rest)), flat.ndim
     # The places stand where the dimensions stood that they index.
     return found.permuted(
@@ -74,19 +104,3 @@ def _numbers(importing: Importing, given: list[Any]) -> tuple[int, list[NDArray[
         found.append(array.astype(np.int64))
         dim += 1
     return first, found
-
-
-def _flat(
-    importing: Importing, numbers: list[NDArray[np.int64]], sizes: tuple[int, ...]
-) -> NDArray[np.int64]:
-    """Return the numbers of places in several dimensions as numbers of rows."""
-    rows = np.zeros((), np.int64)
-    for each, size in zip(np.broadcast_arrays(*numbers), sizes, strict=True):
-        if each.size and not -size <= int(each.min()) <= int(each.max()) < size:
-            importing.unsupported(
-                f"place {int(each.max())} of {size}: expected numbers of {-size} to {size - 1}"
-            )
-        rows = rows * size + each % size
-    if not rows.size:
-        importing.unsupported("no places at all: expected at least one")
-    return rows

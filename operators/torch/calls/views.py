@@ -92,18 +92,15 @@ def expand(importing: Importing, call: Call) -> View:
 
 @imports("aten.slice.Tensor", "aten.narrow.default")
 def sliced(importing: Importing, call: Call) -> View:
-    """Neighbouring places of a dimension."""
+    """Some places of a dimension, each as far from the next."""
     x = call.tensor()
     dim = call.argument(1, "dim", 0) % len(x.shape)
-    if call.target == "aten.narrow.default":
-        first = call.argument(2, "start")
-    else:
-        first = call.argument(2, "start") or 0
-        if call.argument(4, "step", 1) != 1:
-            importing.unsupported("expected slices of step 1, such as x[2:8]")
-    size = x.shape[dim]
+    first, step = call.argument(2, "start") or 0, 1
+    if call.target == "aten.slice.Tensor":
+        step = call.argument(4, "step", 1)
+    size, count = x.shape[dim], call.result.shape[dim]
     first = min(max(first + size, 0), size) if first < 0 else min(first, size)
-    return importing.part(call, x, dim, first, call.result.shape[dim])
+    return importing.taken(call, x, dim, range(first, first + step * count, step))
 
 
 @imports("aten.select.int")

@@ -22,7 +22,7 @@ Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 Draw: TypeAlias = Callable[[st.DrawFn, Any], Arguments]
 """Arguments of a call whose first tensor is given."""
 
-POSITIVE: Final = {"log", "log1p", "log2", "rsqrt", "sqrt"}
+POSITIVE: Final = {"lgamma", "log", "log10", "log1p", "log2", "rsqrt", "sqrt"}
 """Functions that are drawn positive numbers."""
 
 
@@ -71,7 +71,7 @@ def _slice(draw: st.DrawFn, x: Any) -> Arguments:
     first = draw(st.integers(0, x.shape[dim] - 1))
     last = draw(st.integers(first + 1, x.shape[dim]))
     ends = draw(st.sampled_from([(first, last), (first - x.shape[dim], last), (first, 2**63 - 1)]))
-    return (x, dim, *ends), {}
+    return (x, dim, *ends, draw(st.integers(1, 3))), {}
 
 
 def _parts(draw: st.DrawFn, x: Any) -> tuple[int, list[int]]:
@@ -203,6 +203,16 @@ def _selected(draw: st.DrawFn, x: Any) -> Arguments:
     return (x, dim, draw(st.integers(-x.shape[dim], x.shape[dim] - 1))), {}
 
 
+def _bounded(_: st.DrawFn, x: Any) -> Arguments:
+    return (torch.tanh(x) * 0.9,), {}
+
+
+def _apart(draw: st.DrawFn, x: Any) -> Arguments:
+    return (x, _other(draw, x).abs() + 0.5), {}
+
+
+ROUNDING: Final = st.sampled_from(["floor", "trunc"])
+
 BOUNDS: Final = st.sampled_from(
     [
         lambda x: (x, -0.5, 0.5),
@@ -270,6 +280,29 @@ CASES: Final[dict[str, Draw]] = {
     },
     **{f"aten.{name}": _chunked for name in ("split.Tensor", "unsafe_split.Tensor")},
     **{f"aten.{name}": _expand for name in ("broadcast_to.default", "expand.default")},
+    **{
+        f"aten.{name}.default": _alone
+        for name in (
+            *("asinh", "atan", "ceil", "cosh", "erfc", "exp2", "isinf", "isnan", "lgamma", "log10"),
+            *("sinh", "tan", "trunc"),
+        )
+    },
+    **{f"aten.{name}.default": _bounded for name in ("acos", "asin", "atanh")},
+    **{f"aten.{name}.default": _pair for name in ("atan2", "hypot")},
+    "aten.acosh.default": lambda _, x: ((x.abs() + 1.1,), {}),
+    "aten.bitwise_xor.Tensor": _masks,
+    "aten.copysign.Tensor": _pair,
+    "aten.div.Scalar_mode": lambda draw, x: ((x, 0.7), {"rounding_mode": draw(ROUNDING)}),
+    "aten.div.Tensor_mode": lambda draw, x: (
+        (x, _other(draw, x).abs() + 0.5),
+        {"rounding_mode": draw(ROUNDING)},
+    ),
+    "aten.floor_divide.default": _apart,
+    "aten.fmod.Scalar": _with(0.75),
+    "aten.fmod.Tensor": _apart,
+    "aten.logical_xor.default": _masks,
+    "aten.remainder.Scalar": _with(0.75),
+    "aten.remainder.Tensor": _apart,
     "aten._reshape_alias.default": _skip,
     "aten._to_copy.default": lambda draw, x: ((x,), {"dtype": draw(DTYPES)}),
     "aten.add.Tensor": _scaled,

@@ -1,0 +1,261 @@
+"""What is done along one dimension: running sums, orders, extremes, numbers at computed places."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal, TypeAlias
+
+import numpy as np
+from typing_extensions import override
+
+from operators.functions.along import OnAxes
+from operators.functions.arithmetic import is_whole, largest, roomy
+from operators.functions.base import Array
+
+__all__ = [
+    "ExtremePlace",
+    "Extremes",
+    "Picked",
+    "Put",
+    "Putting",
+    "Running",
+    "Runs",
+    "SortedPlaces",
+    "WindowPlaces",
+]
+
+Runs: TypeAlias = Literal["sum", "prod", "max", "min"]
+
+_RUNNING: Final = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+}
+
+
+@dataclass(frozen=True)
+class Running(OnAxes):
+    """A number and all in front of it: one operation each. Sums of floats are kept in 64 bits.
+
+    Attributes:
+        name: what is made of them.
+    """
+
+    name: Runs
+
+    @override
+    def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
+        ((count,),) = sizes
+        return apart * count
+
+    @override
+    def compute(self, *arrays: Array) -> Array:
+        (x,) = arrays
+        if is_whole(x):
+            bits = largest(x).bit_length()
+            count = x.shape[-1]
+            bits = bits * count if self.name == "prod" else bits + count.bit_length()
+            (x,) = roomy(1 << min(bits, 64), x)
+        elif self.name in {"sum", "prod"}:
+            x = x.astype(np.float64)
+        return np.asarray(_RUNNING[self.name].accumulate(x, axis=-1))
+
+
+@dataclass(frozen=True)
+class SortedPlaces(OnAxes):
+    """The order that sorts numbers; equal ones stay in theirs, and a NaN is larger than all.
+
+    As many comparisons as there are numbers, times the logarithm of that to base 2, rounded up.
+
+    Attributes:
+        descending: the largest comes first.
+    """
+
+    moves: ClassVar[bool] = True
+
+    descending: bool = False
+
+    @override
+    def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
+        ((count,),) = sizes
+        return apart * count * max(1, (count - 1).bit_length())
+
+    @override
+    def compute(self, *arrays: Array) -> Array:
+        (x,) = arrays
+        if not self.descending:
+            return np.argsort(x, axis=-1, kind="stable")
+        backwards: Array = np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+        found: Array = x.shape[-1] - 1 - backwards
+        return found
+
+
+@dataclass(frozen=True)
+class ExtremePlace(OnAxes):
+    """The place of the largest or the smallest number, of equal ones the first; a NaN is both.
+
+    One comparison a number.
+
+    Attributes:
+        is_largest: which of them.
+    """
+
+    moves: ClassVar[bool] = True
+
+    is_largest: bool
+
+    @override
+    def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
+        return apart * math.prod(sizes[0])
+
+    @override
+    def compute(self, *arrays: Array) -> Array:
+        (x,) = arrays
+        found = np.argmax(x, axis=-1) if self.is_largest else np.argmin(x, axis=-1)
+        return np.expand_dims(found, -1)
+
+
+@dataclass(frozen=True)
+class Extremes(OnAxes):
+    """The largest number of each window; a comparison for each of its numbers but the first.
+
+    Windows are taken along one dimension after the other.
+
+    Attributes:
+        windows: for each dimension, the places of each window.
+    """
+
+    moves: ClassVar[bool] = True
+
+    windows: tuple[tuple[tuple[int, ...], ...], ...]
+
+    @override
+    def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
+        found, left = 0, list(sizes[0])
+        for axis, windows in enumerate(self.windows):
+            left[axis] = 1
+            found += apart * math.prod(left) * sum(len(each) - 1 for each in windows)
+            left[axis] = len(windows)
+        return found
+
+    @override
+    def compute(self, *arrays: Array) -> Array:
+        (x,) = arrays
+        for axis, windows in enumerate(self.windows):
+            moved = np.moveaxis(x, axis - len(self.windows), -1)
+            found = [moved[..., list(each)].max(axis=-1) for each in windows]
+            x = np.moveaxis(np.stack(found, axis=-1), -1, axis - len(self.windows))
+        return x
+
+
+@dataclass(frozen=True)
+class WindowPlaces(OnAxes):
+    """Where the largest number of each window is, counted through all dimensions row by row.
+
+    Of equal ones the first. A comparison for each number of a window but the first.
+
+    Attributes:
+        windows: for each dimension, the places of each window.
+    """
+
+    moves: ClassVar[bool] = True
+
+    windows: tuple[tuple[tuple[int, ...], ...], ...]
+
+    @override
+    def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
+        each = [math.prod(map(len, window)) - 1 for window in itertools.product(*self.windows)]
+        return apart * sum(each)
+
+    @override
+    def compute(self, *arrays: Array) -> Array:
+        (x,) = arrays
+        space = x.shape[x.ndim - len(self.windows) :]
+        flat = x.reshape(*x.shape[: x.ndim - len(self.windows)], -1)
+        numbers = np.arange(math.prod(space)).reshape(space)
+        found = []
+        for window in itertools.product(*self.windows):
+            places = numbers[np.ix_(*window)].reshape(-1)
+            found.append(places[np.argmax(flat[..., places], axis=-1)])
+        counts = (len(each) for each in self.windows)
+        return np.stack(found, axis=-1).reshape(*flat.shape[:-1], *counts)
+
+
+@dataclass(frozen=True)
+class Picked(OnAxes):
+    """The numbers of one operand at the places that the other one has; one operation each."""
+
+    moves: ClassVar[bool] = True
+
+    @override
+    def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
+        _, (count,) = sizes
+        return apart * count
+
+    @override
+    def compute(self, *arrays: Array) -> Array:
+        x, places = arrays
+        return np.take_along_axis(x, _checked(places, x.shape[-1]), axis=-1)
+
+
+Putting: TypeAlias = Literal["set", "sum", "prod", "amax", "amin"]
+
+_PUTTING: Final = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "amax": np.maximum,
+    "amin": np.minimum,
+}
+
+
+@dataclass(frozen=True)
+class Put(OnAxes):
+    """Numbers put to computed places of others, or joined with what is there; one operation each.
+
+    Operands are what is there, the places, and the numbers. Of several for one place the last one
+    counts where they are set.
+
+    Attributes:
+        name: what becomes of those that meet.
+    """
+
+    name: Putting = "set"
+
+    @override
+    def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
+        _, (count,), _ = sizes
+        return apart * count
+
+    @override
+    def compute(self, *arrays: Array) -> Array:
+        x, places, numbers = arrays
+        where = _checked(places, x.shape[-1])
+        result = np.array(x)
+        if self.name == "set":
+            for each in range(where.shape[-1]):
+                np.put_along_axis(result, where[..., each, None], numbers[..., each, None], axis=-1)
+            return result
+        if is_whole(result):
+            bound = (largest(result) + largest(numbers)) * (1 + where.shape[-1])
+            result, numbers = roomy(bound, result, numbers)
+        lead = np.indices(where.shape, sparse=True)[:-1]
+        _PUTTING[self.name].at(result, (*lead, where), numbers)
+        return result
+
+
+def _checked(places: Array, count: int) -> Array:
+    """Return places as numpy wants them.
+
+    Raises:
+        ValueError: one of them is none of the dimension's.
+    """
+    where: Array = places.astype(np.int64)
+    if where.size and not -count <= int(where.min()) <= int(where.max()) < count:
+        raise ValueError(
+            f"places {where.min()} to {where.max()} of a dimension are named: expected "
+            f"{-count} to {count - 1}"
+        )
+    return where

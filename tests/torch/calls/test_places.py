@@ -1,0 +1,462 @@
+"""Convolutions, pooling, orders and places: each call against PyTorch, drawn at random."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, cast
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.utils.flop_counter import FlopCounterMode
+
+from fabric import simulate
+from operators.torch import from_torch
+from operators.torch.registry import importer_of, supported
+from tests.profiles import examples, spread
+from tests.torch.calls.calling import DTYPES, SCHEDULES, SIZES, Single, check
+
+Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+class _Drawing:
+    """Draws arguments."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self.draw = draw
+        self.dtype = draw(DTYPES)
+
+    def numbers(self, *shape: int) -> Any:
+        """Normally distributed numbers, at times so rounded that some are equal."""
+        generator = torch.Generator().manual_seed(self.draw(st.integers(0, 99)))
+        found = torch.randn(shape, generator=generator)
+        return (
+            (found * 2).round().div(2).to(self.dtype)
+            if self.draw(st.booleans())
+            else found.to(self.dtype)
+        )
+
+    def shape(self, least: int = 1, most: int = 3) -> list[int]:
+        """Sizes of dimensions."""
+        return self.draw(st.lists(SIZES, min_size=least, max_size=most))
+
+    def dim(self, x: Any) -> int:
+        """One of the dimensions, counted from either end."""
+        return self.draw(st.integers(-x.ndim, x.ndim - 1))
+
+    def places(self, shape: Any, size: int, least: int = 0) -> Any:
+        """Integers that name places of a dimension."""
+        generator = torch.Generator().manual_seed(self.draw(st.integers(0, 99)))
+        return torch.randint(least, size, tuple(shape), generator=generator)
+
+    def each(self, rank: int, least: int, most: int) -> list[int]:
+        """A number for each dimension of space."""
+        return [self.draw(st.integers(least, most)) for _ in range(rank)]
+
+    def image(self, rank: int, least: int = 4, most: int = 7) -> Any:
+        """Some channels of an image."""
+        channels = self.draw(st.integers(1, 3))
+        return self.numbers(
+            *self.draw(st.sampled_from([[1], [2]])), channels, *self.each(rank, least, most)
+        )
+
+
+Case: TypeAlias = Callable[[_Drawing], Arguments]
+
+
+def _along(*others: Any, **names: Any) -> Case:
+    def arguments(given: _Drawing) -> Arguments:
+        x = given.numbers(*given.shape())
+        return (x, given.dim(x), *others), names
+
+    return arguments
+
+
+def _sort(given: _Drawing) -> Arguments:
+    x = given.numbers(*given.shape())
+    return (x, given.dim(x), given.draw(st.booleans())), {}
+
+
+def _stable(given: _Drawing) -> Arguments:
+    (x, dim, descending), _ = _sort(given)
+    return (x,), {"stable": True, "dim": dim, "descending": descending}
+
+
+def _kth(given: _Drawing) -> Arguments:
+    x = given.numbers(*given.shape())
+    dim = given.dim(x)
+    return (x, given.draw(st.integers(1, x.shape[dim])), dim, given.draw(st.booleans())), {}
+
+
+def _topk(given: _Drawing) -> Arguments:
+    x = given.numbers(*given.shape())
+    dim = given.dim(x)
+    return (x, given.draw(st.integers(1, x.shape[dim])), dim, given.draw(st.booleans())), {}
+
+
+def _extreme(given: _Drawing) -> Arguments:
+    x = given.numbers(*given.shape())
+    return (x, given.draw(st.sampled_from([None, given.dim(x)]))), {}
+
+
+def _gather(given: _Drawing) -> Arguments:
+    x = given.numbers(*given.shape())
+    dim = given.dim(x)
+    sizes = [given.draw(st.integers(1, size)) for size in x.shape]
+    return (x, dim, given.places(sizes, x.shape[dim])), {}
+
+
+def _scatter(given: _Drawing, *, adds_up: bool) -> Arguments:
+    """What is put to one place often has to be added: which one stays PyTorch does not say."""
+    x = given.numbers(*given.shape())
+    dim = given.dim(x)
+    sizes = [given.draw(st.integers(1, size)) for size in x.shape]
+    places = given.places(sizes, x.shape[dim])
+    if not adds_up:
+        places = torch.rand(sizes).argsort(dim)
+    sizes = [size + given.draw(st.integers(0, 1)) for size in sizes]
+    return (x, dim, places, given.numbers(*sizes)), {}
+
+
+def _scatter_value(given: _Drawing) -> Arguments:
+    (x, dim, places, _), _ = _scatter(given, adds_up=False)
+    return (x, dim, places, 1.5), {}
+
+
+def _reduced(names: list[str]) -> Case:
+    def arguments(given: _Drawing) -> Arguments:
+        given.dtype = torch.float32
+        found, _ = _scatter(given, adds_up=True)
+        return (*found, given.draw(st.sampled_from(names))), {}
+
+    return arguments
+
+
+def _index_put(given: _Drawing) -> Arguments:
+    x = given.numbers(*given.shape())
+    dim = given.draw(st.integers(0, x.ndim - 1))
+    adds_up = given.draw(st.booleans())
+    given.dtype = torch.float32 if adds_up else given.dtype
+    x = x.to(given.dtype)
+    size = x.shape[dim]
+    places = given.places(given.shape(1, 1), size, -size) if adds_up else torch.arange(size)[::2]
+    numbers = given.numbers(*x.shape[:dim], *places.shape, *x.shape[dim + 1 :])
+    return (x, [None] * dim + [places], numbers, adds_up), {}
+
+
+def _slice_scatter(given: _Drawing) -> Arguments:
+    x = given.numbers(*given.shape())
+    dim = given.dim(x)
+    first = given.draw(st.integers(0, x.shape[dim] - 1))
+    step = given.draw(st.integers(1, 2))
+    numbers = given.numbers(*x.transpose(0, dim)[first::step].transpose(0, dim).shape)
+    return (x, numbers, dim, first, 2**63 - 1, step), {}
+
+
+def _select_scatter(given: _Drawing) -> Arguments:
+    x = given.numbers(*given.shape())
+    dim = given.dim(x)
+    at = given.draw(st.integers(-x.shape[dim], x.shape[dim] - 1))
+    return (x, given.numbers(*x.select(dim, 0).shape), dim, at), {}
+
+
+def _dims(given: _Drawing) -> Arguments:
+    x = given.numbers(*given.shape())
+    every = st.lists(st.integers(0, x.ndim - 1), min_size=1, max_size=x.ndim, unique=True)
+    return (x, given.draw(every)), {}
+
+
+def _roll(given: _Drawing) -> Arguments:
+    (x, dims), _ = _dims(given)
+    if given.draw(st.booleans()):
+        return (x, [given.draw(st.integers(-4, 4))]), {}
+    return (x, [given.draw(st.integers(-4, 4)) for _ in dims], dims), {}
+
+
+def _diagonal(given: _Drawing) -> Arguments:
+    x = given.numbers(*given.shape(2))
+    one, two = given.draw(st.permutations(range(x.ndim)))[:2]
+    offset = given.draw(st.integers(1 - x.shape[one], x.shape[two] - 1))
+    return (x, offset, one, two), {}
+
+
+def _repeat(given: _Drawing) -> Arguments:
+    x = given.numbers(*given.shape())
+    more = given.draw(st.integers(0, 1))
+    return (x, [given.draw(st.integers(1, 3)) for _ in range(x.ndim + more)]), {}
+
+
+def _pool(rank: int, *others: Any, dilates: bool = False) -> Case:
+    def arguments(given: _Drawing) -> Arguments:
+        if rank == 3 and not dilates:
+            given.dtype = torch.float32  # PyTorch has no others
+        kernel = given.each(rank, 1, 3)
+        padding = [given.draw(st.integers(0, each // 2)) for each in kernel]
+        more = [given.each(rank, 1, 2)] if dilates else []
+        x = given.image(rank, 5)
+        return (
+            (x, kernel, given.each(rank, 1, 3), padding, *more, given.draw(st.booleans()), *others),
+            {},
+        )
+
+    return arguments
+
+
+def _counted(rank: int) -> Case:
+    def arguments(given: _Drawing) -> Arguments:
+        (*found,), _ = _pool(rank)(given)
+        divisor = given.draw(st.sampled_from([None, 3])) if rank > 1 else None
+        more = [] if divisor is None else [divisor]
+        return (*found, given.draw(st.booleans()), *more), {}
+
+    return arguments
+
+
+def _adaptive(rank: int) -> Case:
+    return lambda given: ((given.image(rank), given.each(rank, 1, 5)), {})
+
+
+def _resized(rank: int, *corners: bool) -> Case:
+    def arguments(given: _Drawing) -> Arguments:
+        x = given.image(rank, 3, 5)
+        if given.draw(st.booleans()):
+            return (x, given.each(rank, 2, 8), *corners, None), {}
+        return (x, None, *corners, [given.draw(st.sampled_from([2.0, 1.5, 0.5]))] * rank), {}
+
+    return arguments
+
+
+def _transposed(given: _Drawing, rank: int) -> tuple[Any, ...]:
+    groups = given.draw(st.integers(1, 2))
+    channels, outputs = groups * given.draw(st.integers(1, 2)), given.draw(st.integers(1, 3))
+    stride = given.each(rank, 1, 3)
+    weight = given.numbers(channels, outputs, *given.each(rank, 1, 3))
+    bias = given.draw(st.sampled_from([None, given.numbers(groups * outputs)]))
+    x = given.numbers(given.draw(st.integers(1, 2)), channels, *given.each(rank, 3, 5))
+    added = [given.draw(st.integers(0, each - 1)) for each in stride]
+    return x, weight, bias, stride, given.each(rank, 0, 1), added, groups
+
+
+def _conv_transpose(rank: int) -> Case:
+    return lambda given: (_transposed(given, rank), {})
+
+
+def _convolution(given: _Drawing) -> Arguments:
+    x, weight, bias, stride, padding, added, groups = _transposed(given, 2)
+    if given.draw(st.booleans()):
+        return (x, weight, bias, stride, padding, [1, 1], True, added, groups), {}
+    weight = given.numbers(2 * groups, x.shape[1] // groups, 2, 2)
+    bias = given.draw(st.sampled_from([None, given.numbers(2 * groups)]))
+    return (x, weight, bias, stride, padding, [1, 1], False, [0, 0], groups), {}
+
+
+def _bag(given: _Drawing) -> Arguments:
+    table = given.numbers(6, given.draw(SIZES))
+    offsets = torch.tensor([0, 2, 3])
+    return (table, given.places([5], 6), offsets, False, given.draw(st.integers(0, 2))), {}
+
+
+CASES: Final[dict[str, Case]] = {
+    **{f"aten.{name}.default": _along() for name in ("cumsum", "cumprod", "cummax", "cummin")},
+    **{f"aten.{name}.dim": _along() for name in ("max", "min", "median")},
+    **{f"aten.{name}.default": _extreme for name in ("argmax", "argmin")},
+    **{f"aten.{name}.default": _sort for name in ("sort", "argsort")},
+    **{f"aten.{name}.stable": _stable for name in ("sort", "argsort")},
+    "aten._embedding_bag.default": _bag,
+    "aten._embedding_bag_forward_only.default": _bag,
+    "aten._unsafe_index_put.default": _index_put,
+    "aten.constant_pad_nd.default": lambda given: ((given.image(2), [1, 2, 0, 1], 0.5), {}),
+    "aten.convolution.default": _convolution,
+    "aten.copy.default": lambda given: ((given.numbers(2, 3), given.numbers(3)), {}),
+    "aten.diagonal.default": _diagonal,
+    "aten.diagonal_copy.default": _diagonal,
+    "aten.flip.default": _dims,
+    "aten.gather.default": _gather,
+    "aten.index_put.default": _index_put,
+    "aten.kthvalue.default": _kth,
+    "aten.repeat.default": _repeat,
+    "aten.roll.default": _roll,
+    "aten.scatter.reduce": lambda given: (
+        _reduced([""])(given)[0][:-1],
+        {"reduce": given.draw(st.sampled_from(["add", "multiply"]))},
+    ),
+    "aten.scatter.src": lambda given: _scatter(given, adds_up=False),
+    "aten.scatter.value": _scatter_value,
+    "aten.scatter.value_reduce": lambda given: (
+        (*_reduced([""])(given)[0][:3], 1.5),
+        {"reduce": given.draw(st.sampled_from(["add", "multiply"]))},
+    ),
+    "aten.scatter_add.default": lambda given: (_reduced([""])(given)[0][:-1], {}),
+    "aten.scatter_reduce.two": _reduced(["sum", "prod", "amax", "amin"]),
+    "aten.select_scatter.default": _select_scatter,
+    "aten.slice_scatter.default": _slice_scatter,
+    "aten.topk.default": _topk,
+    **{f"aten.max_pool{rank}d_with_indices.default": _pool(rank, dilates=True) for rank in (2, 3)},
+    **{f"aten.adaptive_max_pool{rank}d.default": _adaptive(rank) for rank in (2, 3)},
+    **{f"aten.avg_pool{rank}d.default": _counted(rank) for rank in (1, 2, 3)},
+    **{f"aten._adaptive_avg_pool{rank}d.default": _adaptive(rank) for rank in (2, 3)},
+    "aten.adaptive_avg_pool1d.default": _adaptive(1),
+    **{
+        f"aten.{name}{rank}d.vec": _resized(rank)
+        for name in ("upsample_nearest", "_upsample_nearest_exact")
+        for rank in (1, 2, 3)
+    },
+    "aten.upsample_linear1d.vec": _resized(1, True),
+    "aten.upsample_bilinear2d.vec": _resized(2, False),
+    "aten.upsample_trilinear3d.vec": _resized(3, False),
+    "aten.upsample_bicubic2d.vec": _resized(2, True),
+    "aten.conv_transpose1d.default": _conv_transpose(1),
+    "aten.conv_transpose2d.input": _conv_transpose(2),
+    "aten.conv_transpose3d.input": _conv_transpose(3),
+}
+"""For each call, how its arguments are drawn."""
+
+
+@pytest.mark.parametrize("target", sorted(CASES))
+@given(data=st.data())
+@examples(quick=2, deep=200)
+def test_against_pytorch(target: str, data: st.DataObject) -> None:
+    """Tensors come from memory or from kernels, in any order; so do results leave."""
+    args, kwargs = CASES[target](_Drawing(cast("st.DrawFn", data.draw)))
+    single = Single(data.draw(SCHEDULES), cast("st.DrawFn", data.draw))
+    views, expected = single.views(target, args, kwargs)
+
+    check(single.stored(views, expected[: len(views)]))
+
+
+def test_every_call() -> None:
+    """All calls of these families are drawn."""
+    imported = {
+        target
+        for target in supported()
+        if (importer := importer_of(target)) is not None
+        and importer.__module__.rpartition(".")[2] in {"indexing", "ordering", "pooling"}
+    }
+
+    assert imported <= set(CASES)
+
+
+class _Called(torch.nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: Any) -> Any:
+        return self.function(*args)
+
+
+DATA: Final[dict[str, tuple[Callable[..., Any], tuple[int, ...]]]] = {
+    "the rows that a sort names": (lambda x: x[x.sum(1).argsort()], (4, 5)),
+    "numbers at the largest": (lambda x: x.gather(1, x.argmax(1, keepdim=True)), (4, 5)),
+    "what is not among the largest": (
+        lambda x: x.masked_fill(torch.zeros_like(x).scatter(1, x.topk(2)[1], 1.0) == 0, -9.0),
+        (4, 5),
+    ),
+    "sums by a computed class": (
+        lambda x: torch.zeros(5, 5).index_add(0, x.argmax(1), x),
+        (4, 5),
+    ),
+    "a mask that data decide": (lambda x: torch.where(x > x.mean(), x, -x), (4, 5)),
+    "numbers put where a mask holds": (lambda x: torch.relu(x).masked_fill(x > 1, 0.0), (4, 5)),
+    "every other column": (lambda x: torch.cat([-x[..., 1::2], x[..., ::2]], -1), (3, 8)),
+    "an empty slice": (lambda x: torch.cat([x[:, :0], torch.relu(x)], 1), (3, 8)),
+    "heads that are cut in windows": (
+        lambda x: torch.relu(x).view(2, 2, 4, 2, 4, 3).transpose(2, 3).reshape(8, 16, 3)[1:7],
+        (2, 8, 8, 3),
+    ),
+}
+"""What a module does with what it is given, and the shape of that."""
+
+
+@pytest.mark.parametrize("name", spread(DATA, 3))
+def test_what_data_decide(name: str) -> None:
+    """Places that only a run knows, whole modules through the capture."""
+    function, shape = DATA[name]
+    torch.manual_seed(0)
+
+    check(from_torch(_Called(function), (torch.randn(shape),)))
+
+
+def test_group_and_batch_norm() -> None:
+    """Norms of channels in evaluation are what PyTorch computes, instances and groups included."""
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(
+        torch.nn.BatchNorm2d(4), torch.nn.GroupNorm(2, 4), torch.nn.InstanceNorm2d(4, affine=True)
+    )
+    torch.nn.init.normal_(module[0].running_mean)
+
+    check(from_torch(module.eval(), (torch.randn(2, 4, 5, 6),)))
+
+
+CONVOLUTIONS: Final[dict[str, dict[str, Any]]] = {
+    "strided": {"kernel_size": 3, "stride": 2, "padding": 1},
+    "dilated": {"kernel_size": 3, "dilation": 2},
+    "grouped": {"kernel_size": 3, "groups": 2},
+    "of single places": {"kernel_size": 1},
+}
+
+
+@pytest.mark.parametrize("name", spread(CONVOLUTIONS, 2))
+def test_work_and_bytes_of_a_convolution(name: str) -> None:
+    """FLOPs are those of PyTorch's counter, and every number passes off-chip memory once."""
+    torch.manual_seed(0)
+    module = torch.nn.Conv2d(4, 6, bias=False, **CONVOLUTIONS[name]).eval()
+    x = torch.randn(2, 4, 9, 8)
+    with FlopCounterMode(display=False) as counter:
+        result = module(x)
+
+    report = simulate(from_torch(module, (x,)), mode="functional")
+
+    assert report.verified
+    assert counter.get_total_flops() == report.flops
+    # Image, weights and result, of four bytes each: nothing else is read or written.
+    count = 4 * (x.numel() + module.weight.numel() + result.numel())
+    assert count == report.off_chip_traffic_bytes
+
+
+def test_work_and_bytes_of_a_transposed_convolution() -> None:
+    """The zeros between the numbers of an image cost nothing."""
+    torch.manual_seed(0)
+    module = torch.nn.ConvTranspose2d(4, 3, 2, stride=2, bias=False).eval()
+    x = torch.randn(1, 4, 5, 6)
+    with FlopCounterMode(display=False) as counter:
+        result = module(x)
+
+    report = simulate(from_torch(module, (x,)), mode="functional")
+
+    assert report.verified
+    assert counter.get_total_flops() == report.flops
+    assert report.off_chip_traffic_bytes == 4 * (x.numel() + module.weight.numel() + result.numel())
+
+
+BYTES: Final[dict[str, tuple[Callable[..., Any], int]]] = {
+    # 2 x 3 x 8 x 8 numbers are read, 2 x 3 x 4 x 4 written, of four bytes.
+    "max_pool2d": (lambda x: torch.nn.functional.max_pool2d(x, 2), 4 * (384 + 96)),
+    "avg_pool2d": (lambda x: torch.nn.functional.avg_pool2d(x, 2), 4 * (384 + 96)),
+    # All numbers are read, and as many are written.
+    "cumsum": (lambda x: x.cumsum(1), 4 * 2 * 384),
+    "flip": (lambda x: torch.relu(x).flip(2), 4 * 2 * 384),
+    # Values of four bytes and places of eight.
+    "sort": (lambda x: x.sort(-1), 384 * (4 + 4 + 8)),
+    # One place of eight bytes for each row of eight numbers.
+    "argmax": (lambda x: x.argmax(-1), 4 * 384 + 8 * 48),
+    # Half of the columns are read.
+    "slice": (lambda x: x[..., ::2] + 1, 4 * 2 * 192),
+    # Zeros are made of a constant of as many numbers: 2 x 3 x 8 x 1.
+    "pad": (lambda x: torch.nn.functional.pad(x, (0, 1)), 4 * (384 + 48 + 432)),
+}
+
+
+@pytest.mark.parametrize("name", spread(BYTES, 3))
+def test_bytes(name: str) -> None:
+    """What passes off-chip memory is what is counted by hand."""
+    function, count = BYTES[name]
+    torch.manual_seed(0)
+
+    report = simulate(from_torch(_Called(function), (torch.randn(2, 3, 8, 8),)), mode="functional")
+
+    assert report.verified
+    assert count == report.off_chip_traffic_bytes
