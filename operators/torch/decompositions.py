@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from operators.torch.loops.cells import loop_cells
+
 __all__ = ["decompositions"]
 
 
@@ -14,7 +16,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     """Return what PyTorch makes of calls, and what we do of some that it leaves whole."""
     known: dict[Any, Callable[..., Any]] = torch.export.default_decompositions()
     known[torch.ops.aten._native_batch_norm_legit_no_training.default] = _batch_norm
-    return known
+    return known | loop_cells()
 
 
 def _batch_norm(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, NoReturn
 
@@ -16,9 +17,10 @@ from operators.kernels.concatenate import Concatenate
 from operators.kernels.following import followed, followed_rows, followed_whole, with_cols
 from operators.kernels.kernel import Kernel, Operand
 from operators.kernels.model import Model
+from operators.kernels.product import Product
 from operators.kernels.routing import Choice, Routing
 from operators.kernels.row_local import row_local
-from operators.kernels.schedule import Schedule
+from operators.kernels.schedule import Order, Schedule
 from operators.kernels.steps import Reshaped
 from operators.kernels.tensors import Computed, Opaque, Source, Stored, View
 from operators.torch.call import Call, Spec
@@ -32,7 +34,8 @@ class Importing:
     """The model while its calls are imported, one after the other.
 
     Attributes:
-        schedule: how it is to be tiled and ordered.
+        schedule: how it is to be tiled and ordered; within loops step by step.
+        in_loop: whether the call that is imported is on a way round a loop.
         choice_of: for runs that cannot ask the data, the choice of experts of a layer: given its
             number, the call that is given the choice, tokens and experts of a token.
         model: the kernels so far.
@@ -47,7 +50,8 @@ class Importing:
         self, schedule: Schedule, choice_of: Callable[[int, str, int, int], Choice]
     ) -> None:
         """Begin with no kernels."""
-        self.schedule: Final = schedule
+        self.schedule = schedule
+        self.in_loop = False
         self.choice_of: Final = choice_of
         self.model: Final = Model()
         self.routings: Final[list[Routing]] = []
@@ -68,8 +72,26 @@ class Importing:
                 operand.layout is None and _as_it_is(operand.view)
             ):
                 self.unsupported(f"it is given {source.form}: expected a tensor whole")
+        if self.in_loop and isinstance(kernel, Product):
+            # Every step reads all weights: they stay on chip.
+            kernel.operands = tuple(replace(each, resident=True) for each in kernel.operands)
         self.model.kernels.append(kernel)
         return tuple(map(View.of, kernel.results))
+
+    @contextmanager
+    def step_by_step(self, rows: int) -> Iterator[None]:
+        """Plan calls of a loop: one step after the other, in tiles of ``rows`` rows of one step."""
+        whole = self.schedule
+        order: Order = "row" if whole.order == "weight" else whole.order
+        orders: dict[str, Order] = {
+            name: "row" if each == "weight" else each for name, each in whole.orders.items()
+        }
+        self.schedule = replace(whole, tile_rows=rows, order=order, orders=orders, units=1)
+        self.in_loop = True
+        try:
+            yield
+        finally:
+            self.schedule, self.in_loop = whole, False
 
     def name_of(self, call: Call) -> str:
         """Return a name for the kernel of a call, after its module and what it does."""
