@@ -48,12 +48,10 @@ def each(importing: Importing, call: Call) -> View:
 @imports("aten.flip.default")
 def flip(importing: Importing, call: Call) -> View:
     """Dimensions read backwards: in memory they are laid out so, else they are kept as a whole."""
-    x, dims = call.tensor(), [dim % len(call.result.shape) for dim in call.args[1]]
+    x, dims = call.tensor(), tuple(dim % len(call.result.shape) for dim in call.args[1])
     if isinstance(x.source, Stored):
         stored = x.stored()
-        return View.of(
-            stored.viewed(stored.name, x.shape, lambda array: np.flip(array, tuple(dims)))
-        )
+        return View.of(stored.viewed(stored.name, x.shape, lambda array: np.flip(array, dims)))
     for dim in dims:
         order = (dim, *(other for other in range(len(x.shape)) if other != dim))
         rows = importing.schedule.tile_rows

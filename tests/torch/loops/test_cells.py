@@ -59,6 +59,7 @@ def test_what_is_stored(cell: str, form: str) -> None:
     assert_right(imported(layer, x))
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # PyTorch's own, of projections
 def test_given_states_and_a_projection() -> None:
     """States that are given are data; a projection is part of what goes round."""
     torch.manual_seed(2)
