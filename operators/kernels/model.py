@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from operators.kernels.kernel import Kernel
+from operators.kernels.recurrence import Recurrence
 from operators.kernels.tensors import Source, View
 
 __all__ = ["Edge", "Model"]
@@ -34,10 +35,12 @@ class Model:
     Attributes:
         kernels: each behind those whose results it reads.
         outputs: what is stored, by name.
+        loops: of the model, by number.
     """
 
     kernels: list[Kernel] = field(default_factory=list)
     outputs: dict[str, View] = field(default_factory=dict)
+    loops: dict[int, Recurrence] = field(default_factory=dict)
     _names: Counter[str] = field(default_factory=Counter)
 
     def name(self, wish: str) -> str:
@@ -67,14 +70,34 @@ class Model:
         return count
 
     def drop_unread(self) -> None:
-        """Drop kernels that give results none of which anybody reads."""
+        """Drop kernels that give results none of which anybody reads, but for what goes round."""
+        closing = [each for loop in self.loops.values() for each in loop.behind.values()]
         while True:
             readers = self.readers()
             kept = [
                 each
                 for each in self.kernels
-                if not each.results or any(readers.get(one) for one in each.results)
+                if not each.results
+                or any(readers.get(one) for one in each.results)
+                or each in closing
             ]
             if len(kept) == len(self.kernels):
-                return
+                break
             self.kernels[:] = kept
+        for kernel in closing:
+            kernel.is_read = bool(readers.get(kernel.result))
+
+    def round(self, loop: Recurrence) -> tuple[Kernel, ...]:
+        """Return the kernels that are on a way round a loop, in order."""
+        begun, reached = set(loop.states.values()), set[Source]()
+        for kernel in self.kernels:
+            if kernel in begun or any(each.view.source in reached for each in kernel.operands):
+                reached.update(kernel.results)
+        ends, found = set(loop.behind.values()), list[Kernel]()
+        read = set[Source]()
+        for kernel in reversed(self.kernels):
+            if kernel in ends or any(each in read and each in reached for each in kernel.results):
+                found.append(kernel)
+                if kernel not in begun:
+                    read.update(each.view.source for each in kernel.operands)
+        return tuple(reversed(found))

@@ -22,11 +22,21 @@ def needs_of(model: Model) -> Needs:
     with Program("nothing kept") as spilling:
         spilled = wire(spilling, model, stored)
     left = {each: buffer_bytes(spilling, spilled.operands[each]) for each in stored}
+    round_loops = {
+        operand
+        for loop in model.loops.values()
+        for kernel in model.round(loop)
+        for operand in kernel.operands
+        if not isinstance(operand.view.source, Stored)
+    }
     return Needs(
         {kernel: buffer_bytes(program, its) for kernel, its in wired.kernels.items()},
         {
             operand: Buffer(
-                its, buffer_bytes(program, its), left.get(operand, 0), may_be_spilled(operand)
+                its,
+                buffer_bytes(program, its),
+                left.get(operand, 0),
+                operand not in round_loops and may_be_spilled(operand),
             )
             for operand, its in wired.bringing.items()
         },

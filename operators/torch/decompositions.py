@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from operators.torch.loops.cells import loop_cells
+
 __all__ = ["decompositions"]
 
 
@@ -22,7 +24,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     known[aten._trilinear.default] = _trilinear
     known[aten.logcumsumexp.default] = _running_log
     known[aten.rrelu_with_noise_functional.default] = _leaky
-    return known
+    return known | loop_cells()
 
 
 def _batch_norm(

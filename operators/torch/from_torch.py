@@ -15,6 +15,7 @@ from fabric import Program, ProgramError
 from operators.kernels.merging import merge_chains
 from operators.kernels.model import Model
 from operators.kernels.realise import realised
+from operators.kernels.rounds import check_loops
 from operators.kernels.schedule import Schedule
 from operators.kernels.storing import Store
 from operators.kernels.tensors import View
@@ -88,6 +89,7 @@ def _model(
         model.kernels.append(Store.of(output, view, schedule))
     model.drop_unread()
     merge_chains(model)
+    check_loops(model)
     return model, outputs
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, NoReturn
 
@@ -24,9 +25,10 @@ from operators.kernels.following import (
 )
 from operators.kernels.kernel import Kernel, Operand
 from operators.kernels.model import Model
+from operators.kernels.product import Product
 from operators.kernels.routing import Choice, Routing
 from operators.kernels.row_local import row_local
-from operators.kernels.schedule import Schedule
+from operators.kernels.schedule import Order, Schedule
 from operators.kernels.steps import Reshaped
 from operators.kernels.tensors import Computed, Opaque, Source, Stored, View
 from operators.torch.call import Call, Spec
@@ -40,7 +42,8 @@ class Importing:
     """The model while its calls are imported, one after the other.
 
     Attributes:
-        schedule: how it is to be tiled and ordered.
+        schedule: how it is to be tiled and ordered; within loops step by step.
+        in_loop: whether the call that is imported is on a way round a loop.
         choice_of: for runs that cannot ask the data, the choice of experts of a layer: given its
             number, the call that is given the choice, tokens and experts of a token.
         model: the kernels so far.
@@ -55,7 +58,8 @@ class Importing:
         self, schedule: Schedule, choice_of: Callable[[int, str, int, int], Choice]
     ) -> None:
         """Begin with no kernels."""
-        self.schedule: Final = schedule
+        self.schedule = schedule
+        self.in_loop = False
         self.choice_of: Final = choice_of
         self.model: Final = Model()
         self.routings: Final[list[Routing]] = []
@@ -79,8 +83,26 @@ class Importing:
                 self.unsupported(f"it is given {source.form}: expected a tensor whole")
             if isinstance(source, Computed) and not operand.rearranges:
                 operand.pulled()
+        if self.in_loop and isinstance(kernel, Product):
+            # Every step reads all weights: they stay on chip.
+            kernel.operands = tuple(replace(each, resident=True) for each in kernel.operands)
         self.model.kernels.append(kernel)
         return tuple(map(View.of, kernel.results))
+
+    @contextmanager
+    def step_by_step(self, rows: int) -> Iterator[None]:
+        """Plan calls of a loop: one step after the other, in tiles of ``rows`` rows of one step."""
+        whole = self.schedule
+        order: Order = "row" if whole.order == "weight" else whole.order
+        orders: dict[str, Order] = {
+            name: "row" if each == "weight" else each for name, each in whole.orders.items()
+        }
+        self.schedule = replace(whole, tile_rows=rows, order=order, orders=orders, units=1)
+        self.in_loop = True
+        try:
+            yield
+        finally:
+            self.schedule, self.in_loop = whole, False
 
     def name_of(self, call: Call) -> str:
         """Return a name for the kernel of a call, after its module and what it does."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -21,6 +22,8 @@ from operators.torch.capture import Captured, module_of, place_of, specs_of, tar
 from operators.torch.choices import Choices
 from operators.torch.folding import Constants
 from operators.torch.importing import Importing, UnsupportedError
+from operators.torch.loops.around import rows_in_loops
+from operators.torch.loops.ops import STATES
 from operators.torch.numbers import array_of, dtype_of
 from operators.torch.registry import Importer, Result, asked, importer_of, takes_opaque, whole
 from operators.torch.routes import NoElements
@@ -54,7 +57,8 @@ def planned(captured: Captured, schedule: Schedule, choices: Choices) -> Planned
     Raises:
         ProgramError: an input has elements that tiles do not have.
     """
-    planning = _Planning(captured, Importing(schedule, choices.of), Constants(captured))
+    rows = rows_in_loops(captured.calls, schedule.tile_rows)
+    planning = _Planning(captured, Importing(schedule, choices.of), Constants(captured), rows)
     for node in captured.data:
         planning.take_in(node)
     calls = 0
@@ -62,7 +66,7 @@ def planned(captured: Captured, schedule: Schedule, choices: Choices) -> Planned
         if _draws(node):
             planning.refuse(node, "it draws random numbers: expected a module in evaluation mode")
             calls += 1
-        elif target_of(node) in _CHECKS or planning.constants.fold(node):
+        elif target_of(node) in _CHECKS or _folds(planning, node):
             continue
         elif node.target is operator.getitem:
             planning.choose(node)
@@ -70,6 +74,11 @@ def planned(captured: Captured, schedule: Schedule, choices: Choices) -> Planned
             planning.call(node)
             calls += 1
     return Planned(planning.importing, planning.outputs(), planning.missing, calls)
+
+
+def _folds(planning: _Planning, node: Node) -> bool:
+    """Whether a call depends on no data: not what goes round, whatever it begins with."""
+    return target_of(node) != STATES and planning.constants.fold(node)
 
 
 @dataclass(frozen=True)
@@ -80,6 +89,7 @@ class _Planning:
         captured: the module.
         importing: what importers work with.
         constants: what depends on no data.
+        rows: of the tiles of calls within loops.
         values: what each node gives: a view, several, or None for what nobody can read.
         behind: nodes that depend on a call that cannot be imported; what they give stands in.
         missing: what cannot be imported.
@@ -88,6 +98,7 @@ class _Planning:
     captured: Captured
     importing: Importing
     constants: Constants
+    rows: Mapping[Node, int] = field(default_factory=dict)
     values: dict[Node, Any] = field(default_factory=dict)
     behind: set[Node] = field(default_factory=set)
     missing: list[Unsupported] = field(default_factory=list)
@@ -131,7 +142,9 @@ class _Planning:
             call = _call(node, read)
             if any(each is None for each in read.values()):
                 raise UnsupportedError("it reads a result that is not computed")
-            self.values[node] = imported(self.importing, call)
+            rows = self.rows.get(node)
+            with nullcontext() if rows is None else self.importing.step_by_step(rows):
+                self.values[node] = imported(self.importing, call)
         except (ShapeError, UnsupportedError) as error:
             is_size = not isinstance(node.meta["val"], torch.Tensor | tuple | list)
             if not is_behind or (importer_of(target_of(node)) is None and not is_size):

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.functions.ordering import Picked, Put, Putting
+from operators.kernels.recurrence import Reversed
 from operators.kernels.schedule import fit
-from operators.kernels.tensors import Stored, View
+from operators.kernels.tensors import Computed, Stored, View
 from operators.torch.call import Call
 from operators.torch.calls.elementwise import pointwise
 from operators.torch.importing import Importing
@@ -258,7 +259,11 @@ def flip(importing: Importing, call: Call) -> View:
     """Dimensions the other way round."""
     x = call.tensor()
     for dim in (each % len(x.shape) for each in call.args[1]):
-        x = importing.taken(call, x, dim, range(x.shape[dim])[::-1])
+        if dim == 0 and isinstance(x.source, Computed) and len(x.shape) > 1:
+            kernel = Reversed(importing.name_of(call), x, importing.schedule.tile_rows)
+            (x,) = importing.add(kernel)
+        else:
+            x = importing.taken(call, x, dim, range(x.shape[dim])[::-1])
     return x
 
 

@@ -1,0 +1,231 @@
+"""Recurrences: what a step hands on to the next one goes round, through a Feedback.
+
+All steps of a loop are one tensor each, with the step as its first dimension: a state before each
+step, what is made of it, and the state behind each step. The kernels in between are those of any
+other tensors, as long as all of them take one step after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+import numpy as np
+from typing_extensions import override
+
+from fabric import Feedback, Layout, Loop, Stream, StreamType, TileType
+from operators.bufferize import Bufferize
+from operators.consumer import Consumer
+from operators.kernels.following import rows_layout
+from operators.kernels.kernel import Kernel, Operand, Streams
+from operators.kernels.tensors import Computed, View
+from operators.partition import Partition
+from operators.reassemble import Reassemble
+from operators.selectors import Selectors
+from operators.streamify import Streamify
+from operators.streams.dimensions import redimensioned
+
+__all__ = ["Behind", "Entrance", "Recurrence", "Reversed", "States", "by_steps", "is_by_steps"]
+
+
+@dataclass(frozen=True, eq=False)
+class Recurrence:
+    """A loop of a model.
+
+    Attributes:
+        steps: how many, at least 2.
+        file, line: in the user's model; None where they are not known.
+        states: what goes round, by number.
+        behind: what brings them round, by number.
+    """
+
+    steps: int
+    file: str | None
+    line: int | None
+    states: dict[int, States] = field(default_factory=dict)
+    behind: dict[int, Behind] = field(default_factory=dict)
+
+
+def by_steps(steps: int, layout: Layout) -> Layout:
+    """Return the layout of ``steps`` tensors, one after the other, each in ``layout``."""
+    loops = [
+        Loop(steps, 1, 0),
+        *(each._replace(dim=None if each.dim is None else each.dim + 1) for each in layout.loops),
+    ]
+    whole = Layout((steps, *layout.shape), (1, *layout.tile), (), (), (), (0, *layout.start))
+    return whole.nested(loops)
+
+
+def is_by_steps(layout: Layout, steps: int) -> bool:
+    """Whether tiles of one step come before all tiles of the next one."""
+    size, count = layout.shape[0] if layout.shape else 0, layout.count
+    if not size or size % steps or count % steps:
+        return False
+    parts = layout.cut(count // steps)
+    if parts is None:
+        return False
+    outer, inner = parts
+    each = size // steps
+    moving = layout.nested(outer).canonical().loops
+    if moving != (Loop(steps, each, 0),):
+        return False
+    reach = sum((loop.trips - 1) * loop.step for loop in inner if loop.dim == 0)
+    return layout.start[0] + reach + layout.tile[0] <= each
+
+
+def _step_layout(shape: tuple[int, ...], rows: int) -> Layout:
+    """Return tiles of about ``rows`` whole rows of what one step has."""
+    if not shape:
+        return Layout((), (), (), (), ())
+    found = rows_layout(shape, rows, shape[-1])
+    return found.nested([loop for loop in found.loops if loop.trips > 1])
+
+
+class States(Kernel):
+    """A state before each step: what it begins with, and then what each step but the last gives.
+
+    Attributes:
+        steps: how many.
+        going: what comes round, in the program that is being wired.
+    """
+
+    family: ClassVar = "recurrence"
+
+    def __init__(self, name: str, first: View, steps: int, rows: int) -> None:
+        """Begin with ``first``; give ``[steps, *first.shape]`` in tiles of about ``rows`` rows."""
+        self.name: str = name
+        self.steps: Final = steps
+        step = _step_layout(first.shape, rows)
+        layout = by_steps(steps, step)
+        shape = first.shape or (1,)
+        if not first.shape:
+            step = Layout((1,), (1,), (), (), ())
+            layout = Layout((steps,), (1,), (steps,), (1,), (0,))
+        self.operands = (Operand(first.reshaped(shape), step),)
+        self.result: Final = Computed(name, layout.shape, first.dtype, layout)
+        self.results = (self.result,)
+        self.going: Feedback | None = None
+
+    @property
+    def tiles(self) -> int:
+        """Of one step."""
+        return self.result.layout.count // self.steps
+
+    @override
+    def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
+        (first,) = inputs
+        assert isinstance(first, Stream)
+        assert isinstance(first.value, TileType)
+        self.going = Feedback(StreamType((self.steps - 1, self.tiles), first.value))
+        turns = np.minimum(np.arange(self.steps), 1)
+        first = redimensioned(first, (1, self.tiles))
+        joined = Reassemble(rank=1, name=self.name)(
+            [first, self.going], _one_of(turns, 2, f"{self.name}_turns")
+        )
+        return (redimensioned(joined, (1, *self.result.layout.trips)),)
+
+
+class Behind(Kernel):
+    """The state behind each step: it goes round, and what is behind the last step comes out.
+
+    Attributes:
+        states: what it goes round to.
+        is_read: whether somebody reads what comes out.
+    """
+
+    family: ClassVar = "recurrence"
+
+    def __init__(self, name: str, states: States, given: View) -> None:
+        """Hand on ``given``, ``[steps, *shape]``."""
+        self.name: str = name
+        self.states: Final = states
+        before = states.result
+        self.operands = (Operand(given.reshaped(before.shape), before.layout),)
+        step = _without_steps(before.layout)
+        self.result: Final = Computed(name, step.shape, before.dtype, step)
+        self.results = (self.result,)
+        self.is_read = True
+
+    @override
+    def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
+        (given,) = inputs
+        assert isinstance(given, Stream)
+        states = self.states
+        assert states.going is not None
+        steps, tiles = states.steps, states.tiles
+        ends = np.arange(steps) == steps - 1
+        given = redimensioned(given, (1, steps, tiles))
+        route = _one_of(ends.astype(int), 2, f"{self.name}_route")
+        going, last = Partition(2, rank=1, name=self.name)(given, route)
+        states.going.connect(going.assume(steps - 1, tiles))
+        last = last.assume(1, tiles)
+        if not self.is_read:
+            Consumer(name=f"{self.name}_last")(last)
+        return (redimensioned(last, (1, *self.result.layout.trips)) if self.is_read else last,)
+
+
+class Entrance(Kernel):
+    """What comes into a loop from outside, step by step, through a small buffer."""
+
+    family: ClassVar = "recurrence"
+
+    def __init__(self, name: str, given: View, steps: int, rows: int) -> None:
+        """Give ``given``, ``[steps, *shape]``, in tiles of about ``rows`` rows of one step."""
+        self.name: str = name
+        layout = by_steps(steps, _step_layout(given.shape[1:], rows))
+        self.operands = (Operand(given, layout),)
+        self.results = (Computed(name, layout.shape, given.dtype, layout),)
+
+    @override
+    def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
+        return tuple(inputs)
+
+
+class Reversed(Kernel):
+    """The places of the first dimension, the last one first: all is kept, and read backwards."""
+
+    family: ClassVar = "recurrence"
+
+    def __init__(self, name: str, given: View, rows: int) -> None:
+        """Give ``given``, ``[places, *shape]``, in tiles of about ``rows`` rows of one place."""
+        self.name: str = name
+        layout = by_steps(given.shape[0], _step_layout(given.shape[1:], rows))
+        self.operands = (Operand(given, layout),)
+        self.results = (Computed(name, layout.shape, given.dtype, layout),)
+        self._layout: Final = layout
+
+    @override
+    def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
+        (given,) = inputs
+        assert isinstance(given, Stream)
+        places, count = self._layout.shape[0], self._layout.count
+        tiles = count // places
+        buffer = Bufferize(1, name=f"{self.name}_kept")(redimensioned(given, (1, count)))
+        backwards = Streamify(
+            shape=(places, tiles),
+            strides=(-tiles, 1),
+            offset=(places - 1) * tiles,
+            name=self.name,
+        )(buffer)
+        return (redimensioned(backwards, (1, *self._layout.trips)),)
+
+
+def _without_steps(layout: Layout) -> Layout:
+    """Return the layout of one step."""
+    if len(layout.shape) == 1:
+        return Layout((1,), (1,), (), (), ())
+    loops = [each for each in layout.loops if each.dim != 0]
+    one = Layout(layout.shape[1:], layout.tile[1:], (), (), ())
+    return one.nested(
+        [each._replace(dim=None if each.dim is None else each.dim - 1) for each in loops]
+    )
+
+
+def _one_of(turns: np.ndarray, width: int, name: str) -> Stream:
+    """Return selectors of one of ``width`` streams each, [1, len(turns)].
+
+    The outermost dimension is there from the beginning: what adds one has to see the end of the
+    stream before it can hand on its last element, and would hold up the loop.
+    """
+    return Selectors(turns[:, np.newaxis], width, name=name)()

@@ -1,0 +1,160 @@
+"""LSTM, GRU and plain recurrent layers, in terms of loops and of calls on all steps at once.
+
+Source: the equations of torch.nn.LSTM, torch.nn.GRU and torch.nn.RNN in PyTorch's documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count
+from typing import Any, Final
+
+import torch
+from torch.nn import functional
+
+from operators.torch.loops.ops import behind, each, states
+
+__all__ = ["loop_cells", "new_loop"]
+
+_numbers: Final = count()
+
+
+def new_loop() -> int:
+    """Return the number of a loop, which no other one has."""
+    return next(_numbers)
+
+
+def loop_cells() -> dict[Any, Callable[..., Any]]:
+    """Return what recurrent layers are, by call."""
+    aten = torch.ops.aten
+    return {
+        aten.lstm.input: _lstm,
+        aten.gru.input: partial(_one_state, _gru),
+        aten.rnn_tanh.input: partial(_one_state, partial(_plain, torch.tanh)),
+        aten.rnn_relu.input: partial(_one_state, partial(_plain, torch.relu)),
+    }
+
+
+Direction = Callable[[Any, Sequence[Any], Sequence[Any]], tuple[Any, tuple[Any, ...]]]
+"""Given all steps ``[T, B, I]``, first states and weights: what each step gives, last states."""
+
+
+def _layers(
+    x: Any,
+    first: Sequence[Any],
+    params: Sequence[Any],
+    layers: int,
+    *,
+    both: bool,
+    batch_first: bool,
+    steps_of: Direction,
+) -> tuple[Any, tuple[Any, ...]]:
+    """Return what the last layer gives at each step, and the last states of all layers."""
+    batched = x.dim() == 3
+    if not batched:
+        x, first = x.unsqueeze(1), [state.unsqueeze(1) for state in first]
+    elif batch_first:
+        x = x.transpose(0, 1)
+    directions = 1 + both
+    own = len(params) // (layers * directions)
+    last: list[tuple[Any, ...]] = []
+    for layer in range(layers):
+        given = []
+        for direction in range(directions):
+            number = layer * directions + direction
+            weights = params[number * own : (number + 1) * own]
+            begins = [state.select(0, number) for state in first]
+            seen = x.flip((0,)) if direction else x
+            y, ends = steps_of(seen, begins, weights)
+            given.append(y.flip((0,)) if direction else y)
+            last.append(ends)
+        x = torch.cat(given, -1) if both else given[0]
+    ended = tuple(torch.stack(states_) for states_ in zip(*last, strict=True))
+    if not batched:
+        return x.squeeze(1), tuple(state.squeeze(1) for state in ended)
+    return (x.transpose(0, 1) if batch_first else x), ended
+
+
+def _biases(weights: Sequence[Any], has_biases: bool) -> tuple[Any, ...]:
+    """Return weights of input and state, their biases, and a projection; None where missing."""
+    w, u, *others = weights
+    b, c = others[:2] if has_biases else (None, None)
+    rest = others[2:] if has_biases else others
+    return w, u, b, c, (rest[0] if rest else None)
+
+
+def _lstm(
+    x: Any,
+    first: Sequence[Any],
+    params: Sequence[Any],
+    has_biases: bool,
+    layers: int,
+    dropout: float,
+    train: bool,
+    both: bool,
+    batch_first: bool,
+) -> tuple[Any, ...]:
+    del dropout, train
+    of = partial(_lstm_steps, has_biases)
+    y, (h, c) = _layers(x, first, params, layers, both=both, batch_first=batch_first, steps_of=of)
+    return y, h, c
+
+
+def _lstm_steps(
+    has_biases: bool, x: Any, first: Sequence[Any], weights: Sequence[Any]
+) -> tuple[Any, tuple[Any, ...]]:
+    w, u, b, c, projection = _biases(weights, has_biases)
+    loop, steps = new_loop(), x.shape[0]
+    given = each(functional.linear(x, w, b), steps, loop)
+    h, s = (states(begin, steps, loop, number) for number, begin in enumerate(first))
+    gates = given + functional.linear(h, u, c)
+    i, f, g, o = gates.chunk(4, -1)
+    after = torch.sigmoid(f) * s + torch.sigmoid(i) * torch.tanh(g)
+    y = torch.sigmoid(o) * torch.tanh(after)
+    if projection is not None:
+        y = functional.linear(y, projection)
+    return y, (behind(y, loop, 0), behind(after, loop, 1))
+
+
+def _one_state(
+    cell: Callable[..., Any],
+    x: Any,
+    first: Any,
+    params: Sequence[Any],
+    has_biases: bool,
+    layers: int,
+    dropout: float,
+    train: bool,
+    both: bool,
+    batch_first: bool,
+) -> tuple[Any, ...]:
+    del dropout, train
+
+    def steps_of(
+        x: Any, first: Sequence[Any], weights: Sequence[Any]
+    ) -> tuple[Any, tuple[Any, ...]]:
+        w, u, b, c, _ = _biases(weights, has_biases)
+        loop, steps = new_loop(), x.shape[0]
+        given = each(functional.linear(x, w, b), steps, loop)
+        h = states(first[0], steps, loop, 0)
+        y = cell(given, functional.linear(h, u, c), h)
+        return y, (behind(y, loop, 0),)
+
+    y, (h,) = _layers(
+        x, [first], params, layers, both=both, batch_first=batch_first, steps_of=steps_of
+    )
+    return y, h
+
+
+def _gru(given: Any, kept: Any, h: Any) -> Any:
+    r, z, n = given.chunk(3, -1)
+    u, v, m = kept.chunk(3, -1)
+    new = torch.tanh(n + torch.sigmoid(r + u) * m)
+    update = torch.sigmoid(z + v)
+    return (1 - update) * new + update * h
+
+
+def _plain(function: Callable[[Any], Any], given: Any, kept: Any, h: Any) -> Any:
+    del h
+    return function(given + kept)

@@ -1,0 +1,120 @@
+"""Recurrent layers: one body with a Feedback, whatever the number of steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from fabric import Program, ProgramError, simulate
+from operators.kernels.schedule import Schedule
+from operators.torch import from_torch
+from operators.torch.loops.ops import behind, states
+
+CELLS = {"lstm": nn.LSTM, "gru": nn.GRU, "tanh": nn.RNN}
+FORMS: dict[str, dict[str, Any]] = {
+    "one": {},
+    "no biases": {"bias": False},
+    "two layers": {"num_layers": 2},
+    "both directions, batch first": {"bidirectional": True, "batch_first": True},
+}
+
+
+class Layer(nn.Module):
+    """A recurrent layer whose results are one tuple."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        """Wrap ``layer``."""
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, *given: Any) -> Any:
+        """All steps, and the last states."""
+        return torch.utils._pytree.tree_leaves(self.layer(*given))
+
+
+def imported(layer: nn.Module, *given: Any, schedule: Schedule | None = None) -> Program:
+    """Return the program of a recurrent layer."""
+    return from_torch(Layer(layer).eval(), given, schedule=schedule)
+
+
+def assert_right(program: Program) -> None:
+    """Both modes complete in the same cycles, and what is stored is PyTorch's."""
+    functional, timing = (simulate(program, mode=mode) for mode in ("functional", "timing"))
+    assert functional.verified, functional.verification
+    assert timing.cycles == functional.cycles
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("cell", CELLS)
+def test_what_is_stored(cell: str, form: str) -> None:
+    """All steps and the last states are PyTorch's, in both modes."""
+    torch.manual_seed(1)
+    options = FORMS[form]
+    layer = CELLS[cell](8, 12, **options)
+    x = torch.randn((3, 5, 8) if options.get("batch_first") else (5, 3, 8))
+
+    assert_right(imported(layer, x))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # PyTorch's own, of projections
+def test_given_states_and_a_projection() -> None:
+    """States that are given are data; a projection is part of what goes round."""
+    torch.manual_seed(2)
+    layer = nn.LSTM(8, 12, proj_size=4)
+    first = torch.randn(1, 3, 4), torch.randn(1, 3, 12)
+
+    assert_right(imported(layer, torch.randn(4, 3, 8), first))
+
+
+def test_without_batches_and_rectified() -> None:
+    """A single sequence, and a layer of rectified sums."""
+    torch.manual_seed(3)
+
+    assert_right(imported(nn.RNN(8, 12, nonlinearity="relu"), torch.randn(6, 8)))
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        Schedule(tile_rows=2, tile_cols=4, tile_inner=4, order="output"),
+        Schedule(tile_rows=64, tile_cols=8, order="row"),
+        Schedule(on_chip_bytes=20_000),
+    ],
+    ids=["sums stay", "rows stay", "little on chip"],
+)
+def test_schedules(schedule: Schedule) -> None:
+    """No schedule lets a step wait for a later one."""
+    torch.manual_seed(4)
+
+    assert_right(imported(nn.LSTM(8, 16, num_layers=2), torch.randn(4, 6, 8), schedule=schedule))
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_units_do_not_grow(cell: str) -> None:
+    """More steps take no more units, but what joins tiles of rows before the loop."""
+    torch.manual_seed(5)
+    layer = CELLS[cell](8, 16)
+    few, many = (imported(layer, torch.randn(steps, 4, 8)) for steps in (16, 128))
+
+    assert len(many.nodes) == len(few.nodes)
+    assert simulate(many, mode="functional").verified
+
+
+class Sums(nn.Module):
+    """A loop of which each step would need the sum over all steps."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Hand on the sum."""
+        before = states(x, 4, 10**6, 0)
+        after = (before + before.sum(0)).contiguous()
+        return behind(after, 10**6, 0)
+
+
+def test_a_step_that_waits_for_a_later_one() -> None:
+    """It is refused with the line of the model, where it would be a deadlock."""
+    with pytest.raises(ProgramError, match="does not take them one after the other") as caught:
+        from_torch(Sums().eval(), (torch.randn(3, 8),))
+    assert caught.value.file == __file__
