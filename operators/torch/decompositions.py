@@ -24,7 +24,9 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     known[aten._trilinear.default] = _trilinear
     known[aten.logcumsumexp.default] = _running_log
     known[aten.rrelu_with_noise_functional.default] = _leaky
-    return known | loop_cells()
+    # Its own update: what it has stands elsewhere, not in the dict that it is, and | would lose them.
+    known.update(loop_cells())
+    return known
 
 
 def _batch_norm(
