@@ -12,6 +12,7 @@ from typing import Annotated, Final, Self, TypeVar
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import called_wrongly, checked, refuse
+from fabric.engine.hop import Hop
 from fabric.hardware.description import Hardware
 from fabric.hardware.placement import PlacementDescription
 from fabric.telling.errors import ConfigurationError, ProgramError, ShapeError, said
@@ -70,6 +71,7 @@ class Program:
         leaves_depth_open: it is the hardware's.
         depths: of single channels that the program knows to need another one, by
             ``consumer.input``.
+        hops: latencies of single channels that the program states, by ``consumer.input``.
         deepened: where it says so.
         flops_per_cycle: of compute operators that are given none.
         mode: ``timing`` or ``functional`` where the caller does not say.
@@ -119,6 +121,7 @@ class Program:
             "flops_per_cycle", flops_per_cycle, self.hardware.compute.flops_per_cycle
         )
         self.depths: Final[dict[str, int]] = {}
+        self.hops: Final[dict[str, Hop]] = {}
         self.deepened: Final[dict[str, Place]] = {}
         self.nodes: list[Node] = []
         self.expected: dict[str, Expectation] = {}
