@@ -100,8 +100,9 @@ class _Lowering:
             elif type(operator) is Accum and operator.rank == 1 and len(inputs) == 2:
                 if type(operator.reduction) is not MatmulSum:
                     self._refuse(f"{type(operator.reduction).__name__}", "MatmulSum")
+                left, right = inputs
                 self._done[node.outputs[0]] = self._product(
-                    *inputs, operator.reduction.transposed, types
+                    left, right, types, transposed=operator.reduction.transposed
                 )
             elif type(operator) is Map:
                 self._done[node.outputs[0]] = self._map(operator, inputs)
@@ -201,7 +202,7 @@ class _Lowering:
         return result
 
     def _product(
-        self, left: Stream, right: Stream, transposed: bool, types: list[StreamType]
+        self, left: Stream, right: Stream, types: list[StreamType], *, transposed: bool
     ) -> _Grid:
         shape, (rows, inner), piece = self._tile(types[0])
         _, by, _ = self._tile(types[1])
@@ -239,10 +240,12 @@ class _Lowering:
     def _map(self, operator: Map, inputs: list[Stream]) -> _Grid:
         grids = [self._taken(each) for each in inputs]
         pieces = [each.stream.type.value for each in grids]
+        piece = pieces[0]
+        assert isinstance(piece, TileType)
         flops = operator.function.flops(*pieces)
         if not isinstance(flops, int) or operator.function.infer(*pieces) != pieces[0]:
             self._refuse(type(operator.function).__name__, "an elementwise function")
-        unit = MapPieces((tuple(grids[0].stream.type.shape),), pieces[0], flops=flops)
+        unit = MapPieces((tuple(grids[0].stream.type.shape),), piece, flops=flops)
         return grids[0]._replace(stream=self._one(unit, *(each.stream for each in grids)))
 
     def _promote(self, operator: Reshape, source: Stream, after: StreamType) -> _Grid:
