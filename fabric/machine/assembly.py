@@ -170,14 +170,14 @@ def _channels(
     program = plan.program
     _check_names("--depth", depths, plan)
     _check_names("hops", hops, plan)
-    is_said = depths or program.depths or hops
+    is_said = depths or program.depths or hops or program.hops
     channels = []
     for number, edge in enumerate(plan.edges):
         depth, hop = program.channel_depth, ONE_CYCLE
         if is_said:
             key = edge.key
             depth = depths.get(key) or program.depth_of(key)
-            hop = hops.get(key, ONE_CYCLE)
+            hop = hops.get(key) or program.hops.get(key, ONE_CYCLE)
         ends = units[edge.producer.index], units[edge.consumer.index]
         if observation is None:
             channel = Channel(edge.name, depth, *ends, clock, hop, opened=opened)

@@ -11,14 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType, ModuleType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fabric.arguments.described import Described
 from fabric.arguments.documented import Documentation, documentation, script
 from fabric.arguments.helped import lacks
 from fabric.telling.errors import ProgramError
 
-__all__ = ["Entry", "entries_of", "families", "found", "installed"]
+if TYPE_CHECKING:
+    from fabric.wiring.program import Program
+
+__all__ = ["Entry", "entries_of", "families", "found", "installed", "lowered"]
 
 _TABLE: Final = re.compile(r"\(Table (\d+)\)")
 _SHOWN: Final = 5
@@ -161,3 +164,11 @@ def _homes() -> Mapping[str, str]:
         for name in module.__all__:
             homes.setdefault(name, module.__name__)
     return MappingProxyType(homes)
+
+
+def lowered(program: Program, rows: int, cols: int) -> Program:
+    """Return ``program`` in physical pieces; see ``operators.pieces.lowering``."""
+    found: Program = importlib.import_module("operators.pieces.lowering").in_pieces(
+        program, rows, cols
+    )
+    return found

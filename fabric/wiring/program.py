@@ -12,6 +12,7 @@ from typing import Annotated, Final, Self, TypeVar
 
 from fabric.arguments.checks import Bounds
 from fabric.arguments.described import called_wrongly, checked, refuse
+from fabric.engine.hop import Hop
 from fabric.hardware.description import Hardware
 from fabric.hardware.placement import PlacementDescription
 from fabric.telling.errors import ConfigurationError, ProgramError, ShapeError, said
@@ -69,6 +70,7 @@ class Program:
         channel_depth: the depth of channels that are given none.
         leaves_depth_open: whether that depth is the hardware's.
         depths: the depths of single channels that need another one, by ``consumer.input``.
+        hops: the latencies of single channels that the program states, by ``consumer.input``.
         deepened: where the program sets these.
         flops_per_cycle: the compute bandwidth of operators that are given none.
         mode: ``timing`` or ``functional``, if the caller does not say.
@@ -118,6 +120,7 @@ class Program:
             "flops_per_cycle", flops_per_cycle, self.hardware.compute.flops_per_cycle
         )
         self.depths: Final[dict[str, int]] = {}
+        self.hops: Final[dict[str, Hop]] = {}
         self.deepened: Final[dict[str, Place]] = {}
         self.nodes: list[Node] = []
         self.expected: dict[str, Expectation] = {}

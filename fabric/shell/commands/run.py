@@ -29,6 +29,18 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
+def _pieces(
+    _context: click.Context, _parameter: click.Parameter, given: str | None
+) -> tuple[int, int] | None:
+    """Return the rows and columns of ``16x16``."""
+    rows, _, cols = (given or "").partition("x")
+    if given is None:
+        return None
+    if not (rows.isdecimal() and cols.isdecimal() and len(given) < 20):
+        raise click.BadParameter(f"{given!r}: expected ROWSxCOLS, as in 16x16")
+    return int(rows), int(cols)
+
+
 @click.command("run")
 @program_options
 @run_options()
@@ -82,6 +94,12 @@ __all__ = ["command"]
     metavar="CYCLE|UNIT:ELEMENT",
     help="Hold the run there and ask what to look at; `help` at the prompt lists the commands.",
 )
+@click.option(
+    "--pieces",
+    metavar="ROWSxCOLS",
+    callback=_pieces,
+    help="Run it in physical pieces of so many rows and columns, as in 16x16; in timing mode.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.pass_obj
 def command(
@@ -99,6 +117,7 @@ def command(
     engine: Literal["compiled", "tasks"],
     saved: Path | None,
     break_at: str | None,
+    pieces: tuple[int, int] | None,
     as_json: bool,
 ) -> int:
     """Run PROGRAM.py, a file that defines build() -> Program, and print its report."""
@@ -114,6 +133,7 @@ def command(
     from fabric.loading.program_file import load_on
     from fabric.runs.exit_status import ExitStatus
     from fabric.runs.simulation import simulate
+    from fabric.shell.library import lowered
     from fabric.terminal.output import program_prints, tell
     from fabric.wiring.collector import imports_stay
 
@@ -121,6 +141,10 @@ def command(
     progress = _progress()
     with program_prints(as_json=as_json), contextlib.ExitStack() as opened:
         loaded = load_on(hardware_file, program, parameters, known)
+        if pieces is not None:
+            if mode == "functional":
+                raise click.UsageError("--pieces runs in timing mode.")
+            loaded = loaded._replace(program=lowered(loaded.program, *pieces))
         _check_saved(saved, mode or loaded.program.mode)
         settings: dict[str, Any] = options | {
             "log_dir": log_dir,

@@ -1,0 +1,214 @@
+"""The arbitrated memory, cycle by cycle: FIFOs whose guards see the start of a cycle.
+
+Source: the hardware description of the SwiGLU layer, anonymous7484/step-artifact-eval.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fabric.engine.off_chip import Burst
+    from fabric.engine.unit import Unit
+    from fabric.hardware.arbitrated import ArbitratedDescription
+
+__all__ = ["ArbitratedMemory"]
+
+T = TypeVar("T")
+
+
+class _Fifo(Generic[T]):
+    """A queue that takes and gives by what it held at the start of a cycle."""
+
+    def __init__(self, every: list[_Fifo[object]], room: int = 2) -> None:
+        self.items: Final[deque[T]] = deque()
+        self.held = 0
+        self._room: Final = room
+        every.append(self)  # type: ignore[arg-type]  # its items are not looked at there
+
+    @property
+    def full(self) -> bool:
+        """Whether it took nothing in this cycle, whatever it gives."""
+        return self.held >= self._room
+
+
+class _Client:
+    """A port: what was asked for, what came, and the burst under way.
+
+    Attributes:
+        unit: whose it is.
+        total_bytes: to ask for.
+        asked_bytes: have been asked for.
+        bursts: complete.
+        since_cycle: from which the burst under way waits; None where there is none.
+    """
+
+    def __init__(self, unit: Unit, every: list[_Fifo[object]], answers: int) -> None:
+        self.unit: Final = unit
+        self.requests: Final[_Fifo[bool]] = _Fifo(every)
+        self.buffer: Final[_Fifo[None]] = _Fifo(every, answers)
+        self.answers: Final[_Fifo[None]] = _Fifo(every, answers)
+        self.response: Final[_Fifo[None]] = _Fifo(every)
+        self.total_bytes = self.asked_bytes = self.seen_bytes = self.bursts = 0
+        self.since_cycle: int | None = None
+        self.write = False
+        self.burst_bytes = 0
+
+
+class ArbitratedMemory:
+    """Ports, an arbiter, and a memory that starts a request every so many cycles.
+
+    Attributes:
+        final_cycle: it does not outlast its clients.
+        bytes_moved: see ``OffChip``.
+    """
+
+    final_cycle: Final = None
+    prefetches: Final = True
+
+    def __init__(
+        self, description: ArbitratedDescription, readers: list[Unit], writers: list[Unit]
+    ) -> None:
+        """Serve ``readers`` and ``writers``, whose ports are in this order."""
+        self._description: Final = description
+        self._fifos: Final[list[_Fifo[object]]] = []
+        self._clients: Final = [
+            _Client(unit, self._fifos, description.answers) for unit in (*readers, *writers)
+        ]
+        self._of_unit: Final = {client.unit.index: client for client in self._clients}
+        self._sent: Final[_Fifo[tuple[_Client, bool]]] = _Fifo(self._fifos)
+        self._into: Final[_Fifo[tuple[_Client, bool]]] = _Fifo(self._fifos)
+        self._flying: Final[_Fifo[_Client]] = _Fifo(self._fifos, description.reads_in_flight)
+        self._out: Final[_Fifo[_Client]] = _Fifo(self._fifos)
+        self._back: Final[_Fifo[_Client]] = _Fifo(self._fifos)
+        self._waiting: Final[deque[bool]] = deque()
+        self._answered: Final[deque[int]] = deque()
+        self._free_cycle = self._cycle = self._first = self._bursts = 0
+        self.bytes_moved = 0
+
+    @property
+    def pending(self) -> bool:
+        """Whether a burst is under way that was asked for."""
+        return self._bursts > 0
+
+    def announce(self, unit: Unit, bursts: Iterator[Burst]) -> None:
+        """Ask for all ``bursts`` of a reader, from now on."""
+        tag_bytes = self._description.tag_bytes
+        client = self._of_unit[unit.index]
+        client.total_bytes += sum(each.rows * each.row_bytes + tag_bytes for each in bursts)
+
+    def submit(self, unit: Unit, burst: Burst) -> None:
+        """Take a burst at the unit's clock."""
+        client = self._of_unit[unit.index]
+        client.since_cycle = unit.now
+        client.write = burst.write
+        client.burst_bytes = burst.rows * burst.row_bytes + self._description.tag_bytes
+        if client.total_bytes <= client.bursts * client.burst_bytes:
+            client.total_bytes += client.burst_bytes  # what was not announced is asked for now
+        self._bursts += 1
+
+    def served(self, unit: Unit) -> int:
+        """Return how many requests of the unit's burst under way have been taken."""
+        client = self._of_unit[unit.index]
+        before = client.bursts * client.burst_bytes
+        return max(0, client.asked_bytes - before) // self._description.request_bytes
+
+    def advance(self, horizon_cycle: int) -> list[Unit]:
+        """Go on to the first completion, or up to ``horizon_cycle``."""
+        done: list[_Client] = []
+        while not done and self._cycle <= horizon_cycle:
+            done = self._step(self._cycle)
+            for fifo in self._fifos:
+                fifo.held = len(fifo.items)
+            self._cycle += 1
+        self._bursts -= len(done)
+        for client in done:
+            client.since_cycle = None
+            client.unit.answered(self._cycle - 1)
+        return [client.unit for client in done]
+
+    def _step(self, cycle: int) -> list[_Client]:
+        """Do what one cycle does; return who has what was asked for."""
+        self._choose()
+        if self._sent.held and not self._into.full:
+            self._into.items.append(self._sent.items.popleft())
+        self._start(cycle)
+        self._answer(cycle)
+        return [client for client in self._clients if self._serve(client, cycle)]
+
+    def _choose(self) -> None:
+        """Let the next port with a request have its turn, which passes where it has no room."""
+        count = len(self._clients)
+        for step in range(count):
+            number = (self._first + step) % count
+            client = self._clients[number]
+            if client.requests.held:
+                self._first = (number + 1) % count
+                if not self._sent.full and not client.answers.full:
+                    self._sent.items.append((client, client.requests.items.popleft()))
+                return
+
+    def _start(self, cycle: int) -> None:
+        """Let the memory start a request, and take one."""
+        description = self._description
+        if self._waiting and self._free_cycle <= cycle:
+            self._free_cycle = cycle + description.interval_cycles
+            if not self._waiting.popleft():
+                self._answered.append(cycle + description.latency_cycles)
+        if self._into.held:
+            client, write = self._into.items[0]
+            if write or not self._flying.full:
+                self._into.items.popleft()
+                self._waiting.append(write)
+                self.bytes_moved += description.request_bytes
+                if not write:
+                    self._flying.items.append(client)
+
+    def _answer(self, cycle: int) -> None:
+        """Let answers go back, in the order of sending."""
+        answers = self._answered
+        if self._flying.held and answers and answers[0] < cycle - 1 and not self._out.full:
+            answers.popleft()
+            self._out.items.append(self._flying.items.popleft())
+        if self._out.held and not self._back.full:
+            self._back.items.append(self._out.items.popleft())
+        if self._back.held and not self._back.items[0].buffer.full:
+            self._back.items.popleft().buffer.items.append(None)
+        for client in self._clients:
+            if client.buffer.held and not client.answers.full:
+                client.answers.items.append(client.buffer.items.popleft())
+
+    def _serve(self, client: _Client, cycle: int) -> bool:
+        """Let a port ask and be answered; return whether its burst is complete."""
+        size = self._description.request_bytes
+        waits = client.since_cycle is not None and client.since_cycle <= cycle
+        if client.write:
+            due = client.bursts + 1
+            if not waits:
+                return False
+            if client.asked_bytes + size >= client.burst_bytes * due:
+                client.bursts = due
+                return True
+            if not client.requests.full:
+                client.requests.items.append(True)
+                client.asked_bytes += size
+            return False
+        if client.asked_bytes + size < client.total_bytes and not client.requests.full:
+            client.requests.items.append(False)
+            client.asked_bytes += size
+        took = client.response.held > 0
+        done = False
+        if took:
+            end = client.seen_bytes + size
+            if end >= client.burst_bytes * client.bursts and waits:
+                done = True
+                client.bursts += 1
+            if end < client.burst_bytes * client.bursts:
+                client.response.items.popleft()
+                client.seen_bytes += size
+        if client.answers.held and not client.response.full:
+            client.response.items.append(client.answers.items.popleft())
+        return done

@@ -1,0 +1,1 @@
+"""Programs in physical pieces: operators as the paper's hardware description builds them."""

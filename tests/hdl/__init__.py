@@ -1,0 +1,1 @@
+"""Programs in pieces beside the paper's hardware description."""

@@ -1,0 +1,52 @@
+"""SwiGLU in pieces: work and traffic are those of tiles, and what cannot be lowered is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fabric import Hardware, Program, ProgramError, hardware_scope, load_hardware, simulate
+from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
+from operators.pieces.lowering import in_pieces
+from programs.swiglu import build
+
+_HARDWARE = Path("programs/hardware")
+
+
+def _built(hardware: Hardware, **sizes: int) -> Program:
+    with hardware_scope(hardware):
+        return build(**sizes)
+
+
+@pytest.mark.parametrize("sizes", [(16, 16), (32, 32), (64, 64), (16, 128)])
+@pytest.mark.parametrize("memory", ["hdl_ideal", "hdl_as_run"])
+def test_traffic_and_flops_are_those_of_tiles(memory: str, sizes: tuple[int, int]) -> None:
+    """Both engines give one report, and no piece is lost or read twice."""
+    hardware = load_hardware(_HARDWARE / f"{memory}.toml")
+    tile = {"tile_batch": sizes[0], "tile_inter": sizes[1]}
+    program = _built(hardware, batch=64, hidden=64, inter=128, **tile)
+    tiles = simulate(program, mode="timing")
+    pieces = simulate(in_pieces(program, 16, 16), engine="compiled")
+    tasks = simulate(in_pieces(program, 16, 16), engine="tasks")
+    assert pieces.status == "completed"
+    assert (pieces.flops, pieces.off_chip_traffic_bytes) == (
+        tiles.flops,
+        tiles.off_chip_traffic_bytes,
+    )
+    assert pieces.cycles == tasks.cycles
+
+
+def test_what_cannot_be_lowered_is_named() -> None:
+    """The message says who and what, and where in the user's file."""
+    with Program("copy") as program:
+        LinearOffChipStore("y", name="kept")(LinearOffChipLoad(Tensor((32, 32)), (16, 16))())
+    with pytest.raises(ProgramError, match="kept: a load in front of it cannot be lowered") as told:
+        in_pieces(program, 16, 16)
+    assert told.value.file == __file__
+
+
+def test_pieces_divide_tiles() -> None:
+    """A tile of no whole pieces is refused."""
+    with pytest.raises(ProgramError, match="a tile of 8x256 cannot be lowered"):
+        in_pieces(_built(Hardware(), tile_batch=8), 16, 16)
