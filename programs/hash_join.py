@@ -65,7 +65,9 @@ def build(
         if value < least:
             raise ConfigurationError(f"{name} is {value}: expected at least {least}")
     if keys % buckets:
-        raise ConfigurationError(f"keys is {keys}: expected a multiple of {buckets} buckets")
+        raise ConfigurationError(
+            f"keys is {keys}: expected a multiple of the number of buckets, {buckets}"
+        )
     random = np.random.default_rng(seed)
     ordered = random.permutation(keys)[:orders]
     rates = random.integers(1, 9, orders)

@@ -57,7 +57,9 @@ def build(
         if value < 1:
             raise ConfigurationError(f"{name} is {value}: expected at least 1")
     if rows % block:
-        raise ConfigurationError(f"block is {block}: expected a divisor of {rows} rows")
+        raise ConfigurationError(
+            f"block is {block}: expected a divisor of the number of rows, {rows}"
+        )
     s = matrix_named(matrix, rows, seed)
     a, b = np.random.default_rng(seed + 1).standard_normal((2, rows, inner))
     count, tile, size = rows // block, (block, inner), (block, block)

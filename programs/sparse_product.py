@@ -65,7 +65,9 @@ def build(
         if value < 1:
             raise ConfigurationError(f"{name} is {value}: expected at least 1")
     if rows % block:
-        raise ConfigurationError(f"block is {block}: expected a divisor of {rows} rows")
+        raise ConfigurationError(
+            f"block is {block}: expected a divisor of the number of rows, {rows}"
+        )
     a = matrix_named(matrix, rows, seed)
     count = rows // block
     with Program("sparse-product", mode="functional") as program:

@@ -104,7 +104,7 @@ def build(
     if context < ROWS or context % ROWS:
         raise ConfigurationError(f"context is {context}: expected a multiple of {ROWS}")
     if not 1 <= kept <= tiles:
-        raise ConfigurationError(f"kept is {kept}: expected 1 to {tiles} of {context} tokens")
+        raise ConfigurationError(f"kept is {kept}: expected 1 to {tiles}, the tiles of the context")
     for name, value, least in (("requests", requests, 1), ("seed", seed, 0)):
         if value < least:
             raise ConfigurationError(f"{name} is {value}: expected at least {least}")

@@ -25,9 +25,9 @@ _NO_NOUNS: Final = frozenset(
     """
     across always and are as at by for from has in into is it its less of on or s that than this
     times to was whichever with without
-    arrives asks begins carries closes computes costs cuts defines describes does ends equals
-    expects fails folds follows gets gives goes holds joins lets makes matches misses moves names
-    needs pass passes raises reads returns says sends steers stores takes uses waits works
+    arrives asks begins carries closes comes computes costs cuts defines describes divides does ends
+    equals expects fails folds follows gets gives goes holds joins lets makes matches misses moves
+    names needs pass passes raises reads returns says sends steers stores takes uses waits works
     """.split()  # noqa: SIM905 - a list of words
 )
 """Behind which no plural stands, and what is none itself: verbs, seconds and factors."""
@@ -46,6 +46,8 @@ _NEVER_1: Final = {
     "experts.py: routing.hits": "more than 2",
     "zip.py: value.count": "more than 256",
     "elaborate.py: len(ports)": "more than 1",
+    "lowering.py: count": "more than 256",
+    "query_columns.py: late": "none, or 7 and more",
     "routing.py: tokens": "after batch=",
     "ragged_pairs.py: longest": "3, 8 and 16",
     "tile_headers.py: batch": "a batch of a table",

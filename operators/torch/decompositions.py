@@ -24,7 +24,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     known[aten._trilinear.default] = _trilinear
     known[aten.logcumsumexp.default] = _running_log
     known[aten.rrelu_with_noise_functional.default] = _leaky
-    # Its own update: what it has stands elsewhere, not in the dict that it is, and | would lose them.
+    # Not known | ...: what it has is not in the dict that it is, and a union would be empty.
     known.update(loop_cells())
     return known
 

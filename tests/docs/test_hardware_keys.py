@@ -86,7 +86,7 @@ def test_named_mappings() -> None:
 
 
 def test_own_memory() -> None:
-    """The page on writing one lists the three models, and the keys of those that have few."""
+    """The page on writing one lists our models, and the keys of those that have few."""
     page = (PAGES / "how-to" / "own-memory.md").read_text(encoding="utf-8")
     rows = _rows(page)
     assert {kind.model for kind in OWN} == set(rows)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,10 +14,12 @@ from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from operators.pieces.lowering import in_pieces
 from programs.swiglu import build
 
-_HARDWARE = Path("programs/hardware")
+_ROOT = Path(__file__).parents[2]
+_HARDWARE = _ROOT / "programs" / "hardware"
+_PAGE = _ROOT / "docs" / "pages" / "reference" / "cycles.md"
 
 
-def _built(hardware: Hardware, **sizes: int) -> Program:
+def _built(hardware: Hardware, **sizes: Any) -> Program:
     with hardware_scope(hardware):
         return build(**sizes)
 
@@ -50,3 +55,36 @@ def test_pieces_divide_tiles() -> None:
     """A tile of no whole pieces is refused."""
     with pytest.raises(ProgramError, match="a tile of 8x256 cannot be lowered"):
         in_pieces(_built(Hardware(), tile_batch=8), 16, 16)
+
+
+def _stated() -> dict[tuple[int, int], list[str]]:
+    """Return the cells of the documentation's table by rows and columns of a tile."""
+    rows = re.findall(r"^\| (\d+) x (\d+) \| (.*) \|$", _PAGE.read_text("utf-8"), re.MULTILINE)
+    return {(int(a), int(b)): cells.replace(",", "").split(" | ") for a, b, cells in rows}
+
+
+_STATED = _stated()
+
+
+@pytest.mark.parametrize(
+    "tile", [(64, 64), *(pytest.param(each, marks=pytest.mark.deep) for each in list(_STATED)[:-1])]
+)
+def test_beside_the_hdl(tile: tuple[int, int]) -> None:
+    """The documentation says how far the pieces are off (cycles.csv: the paper's HDL, its runs)."""
+    with (_ROOT / "tests" / "hdl" / "cycles.csv").open(encoding="utf-8") as file:
+        counted = {
+            (int(row["tile_batch"]), int(row["tile_inter"])): (
+                int(row["hdl_cycles_ideal_memory"]),
+                int(row["hdl_cycles"]),
+            )
+            for row in csv.DictReader(file)
+        }
+    assert counted.keys() == _STATED.keys()
+    cells = iter(_STATED[tile])
+    for memory, hdl in zip(("hdl_ideal", "hdl_as_run"), counted[tile], strict=True):
+        hardware = load_hardware(_HARDWARE / f"{memory}.toml")
+        program = _built(hardware, tile_batch=tile[0], tile_inter=tile[1])
+        cycles = simulate(in_pieces(program, 16, 16), mode="timing").cycles
+        assert cycles is not None
+        off = f"{100 * (cycles / hdl - 1):.1f} %".replace("-0.0", "0.0")
+        assert [str(cycles), str(hdl), off] == [next(cells) for _ in range(3)]
