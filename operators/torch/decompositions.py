@@ -114,7 +114,9 @@ def _running_log(x: Any, dim: int) -> Any:
 
 
 def _leaky(
-    x: Any, noise: Any, lower: float = 0.125, upper: float = 1 / 3, _training: bool = False
+    x: Any, noise: Any, lower: float = 0.125, upper: float = 1 / 3, training: bool = False
 ) -> Any:
-    """What is not drawn in evaluation: the middle of the slopes."""
+    """What is not drawn in evaluation: the middle of the slopes. In training they are drawn."""
+    if training:
+        return NotImplemented  # the call stays, and is refused as one that draws
     return torch.where(x > 0, x, x * ((lower + upper) / 2)), noise

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from fabric import simulate
 from operators.functions.largest import largest_places
-from operators.torch.importing import UnsupportedError
 from tests.profiles import examples
 from tests.torch.calls.calling import DTYPES, SCHEDULES, Single
 
@@ -74,15 +73,3 @@ def test_orders_that_part_badly(cols: int, kind: str) -> None:
         found = largest_places(x.numpy(), k)
 
         assert found.tolist() == torch.topk(x, k)[1].tolist()
-
-
-@examples(quick=1, deep=10)
-@given(data=st.data())
-def test_another_dimension(data: st.DataObject) -> None:
-    """Only rows are looked along."""
-    single = Single(data.draw(SCHEDULES), data.draw)
-
-    with pytest.raises(
-        UnsupportedError, match=r"^it looks along dimension 0: expected the last one$"
-    ):
-        single.views("aten.topk.default", (torch.ones(2, 3), 1, 0), {})
