@@ -50,7 +50,7 @@ class _MergeJoin(Operator):
     secondary_outputs: ClassVar = (0, 1, 2)
     no_order: ClassVar[str] = "coordinates decide which tiles it passes on"
 
-    def __call__(self, left: Stream, right: Stream) -> tuple[Stream, Stream, Stream]:
+    def _wired(self, left: Stream, right: Stream) -> tuple[Stream, Stream, Stream]:
         """Return the coordinates, and what belongs to them on the left and on the right."""
         coordinates, of_left, of_right = self.wire(left, right)
         return coordinates, of_left, of_right
@@ -168,6 +168,10 @@ class Intersect(_MergeJoin):
 
     conducted: ClassVar[bool] = True
 
+    def __call__(self, left: Stream, right: Stream) -> tuple[Stream, Stream, Stream]:
+        """Return the coordinates, and what belongs to them on the left and on the right."""
+        return self._wired(left, right)
+
     @override
     def work(
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
@@ -222,6 +226,10 @@ class Union(_MergeJoin):
     conducted: ClassVar[bool] = True
 
     filler: float = 0.0
+
+    def __call__(self, left: Stream, right: Stream) -> tuple[Stream, Stream, Stream]:
+        """Return the coordinates, and what belongs to them on the left and on the right."""
+        return self._wired(left, right)
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:

@@ -288,12 +288,17 @@ def _text(who: str, name: str, value: object, check: Check) -> str:
 
 
 def _takers(kind: type[Described]) -> list[str]:
-    """Return which descriptions have a field for a ``kind``, of those that stand beside it."""
+    """Return which descriptions have a field for a ``kind``, of those that stand beside it.
+
+    Of a package they are those that it offers, whatever else of it has been imported.
+    """
     home = kind.__module__.partition(".")[0]
+    offered = getattr(sys.modules.get(home), "__all__", None)
     found = {
         cls.__name__
         for cls in _descriptions()
         if cls.__module__.partition(".")[0] == home and cls.duties and not lacks(cls)
+        if offered is None or cls.__name__ in offered
         for _, check in field_checks(cls)
         if isinstance(check, Instance) and issubclass(kind, check.kind)
     }

@@ -79,7 +79,25 @@ def _power(x: Array, exponent: Array) -> Array:
 
 
 def _floored(x: Array, y: Array) -> Array:
-    return np.asarray(x // y if is_whole(x) and is_whole(y) else np.floor(x / y))
+    return np.asarray(x // _divisor(x, y) if is_whole(x) and is_whole(y) else np.floor(x / y))
+
+
+def _left_over(x: Array, y: Array) -> Array:
+    """Return what a division that cuts off leaves, with the sign of ``x``."""
+    if is_whole(x) and is_whole(y):
+        return np.asarray(np.sign(x) * (np.abs(x) % np.abs(_divisor(x, y))))
+    return np.asarray(np.fmod(x, y))
+
+
+def _divisor(x: Array, y: Array) -> Array:
+    """Return ``y``; whole numbers have no quotient by 0, where numpy gives 0.
+
+    Raises:
+        ValueError: a whole number is divided by 0.
+    """
+    if is_whole(x) and is_whole(y) and not np.all(y):
+        raise ValueError("a whole number is divided by 0: expected another divisor")
+    return y
 
 
 def _ceiling(x: Array) -> Array:
@@ -171,14 +189,14 @@ NUMBERS: Final[dict[str, NumberFunction]] = {
     "erfc": NumberFunction(_erfc, 2 * _TRANSCENDENTAL),
     "exp2": NumberFunction(np.exp2, _TRANSCENDENTAL),
     "floor_div": NumberFunction(_floored, 2, _widest),
-    "fmod": NumberFunction(np.fmod, 3, _widest),
+    "fmod": NumberFunction(_left_over, 3, _widest),
     "hypot": NumberFunction(np.hypot, 4),
     "isfinite": NumberFunction(np.isfinite, 1),
     "isinf": NumberFunction(np.isinf, 1),
     "isnan": NumberFunction(np.isnan, 1),
     "lgamma": NumberFunction(_log_gamma, 4 * _TRANSCENDENTAL),
     "log10": NumberFunction(np.log10, _TRANSCENDENTAL),
-    "remainder": NumberFunction(np.remainder, 3, _widest),
+    "remainder": NumberFunction(lambda x, y: np.remainder(x, _divisor(x, y)), 3, _widest),
     "sinh": NumberFunction(np.sinh, 2 * _TRANSCENDENTAL),
     "tan": NumberFunction(np.tan, 2 * _TRANSCENDENTAL),
     "trunc": NumberFunction(_cut_off, 1, _widest),

@@ -5,7 +5,8 @@ between cores (``span_mean``, ``span_worst``), and from each processor's last re
 to the end of that barrier (``tail_median``). Those of loads from memory follow, where there are
 both; a file without traces between cores has its figures under the three names.
 
-The chip's figures are those of its vendor; nothing is fitted to the traces. From the device model
+The chip's figures are those of its vendor; no number is fitted to the traces, but
+the rule of two lanes was chosen after looking at them. From the device model
 of tenstorrent/tt-npe (Apache-2.0): the torus, its routes, bytes a cycle, latencies of reads. From
 tenstorrent/tt-isa-documentation, WormholeB0/NoC: data that comes back uses, at each link, one of
 two virtual channels (the "buddy bit"), so that a core answers two reads at once.

@@ -339,10 +339,13 @@ EXACTLY: dict[str, Callable[..., Any]] = {
     "add": lambda x, y: x + y,
     "add_scaled": lambda x, y, z: x + y * z,
     "and": lambda x, y: bool(x) and bool(y),
+    "ceil": lambda x: x,
     "clamp": lambda x, low, high: min(max(x, low), high),
     "copy": lambda x: x,
     "eq": lambda x, y: x == y,
     "floor": lambda x: x,
+    "floor_div": lambda x, y: x // y,
+    "fmod": lambda x, y: abs(x) % abs(y) * (1 if x > 0 else -1),
     "ge": lambda x, y: x >= y,
     "gt": lambda x, y: x > y,
     "le": lambda x, y: x <= y,
@@ -356,15 +359,30 @@ EXACTLY: dict[str, Callable[..., Any]] = {
     "or": lambda x, y: bool(x) or bool(y),
     "pow": lambda x, y: x ** (y % 8),
     "relu": lambda x: max(x, 0),
+    "remainder": lambda x, y: x % y,
     "round": lambda x: x,
     "sign": lambda x: (x > 0) - (x < 0),
     "square": lambda x: x * x,
     "sub": lambda x, y: x - y,
     "sub_scaled": lambda x, y, z: x - y * z,
+    "trunc": lambda x: x,
     "where": lambda x, y, z: y if x else z,
+    "xor": lambda x, y: bool(x) != bool(y),
 }
-ARGUMENTS = {1: ("abs", "copy", "floor", "neg", "not", "relu", "round", "sign", "square"),
+ARGUMENTS = {1: ("abs", "ceil", "copy", "floor", "neg", "not", "relu", "round", "sign", "square",
+                 "trunc"),
               3: ("add_scaled", "clamp", "sub_scaled", "where")}  # fmt: skip
+
+DIVISIONS = ("floor_div", "fmod", "remainder")
+
+
+@pytest.mark.parametrize("name", DIVISIONS)
+def test_no_quotient(name: str) -> None:
+    """Whole numbers are not divided by 0, as they are not in Python; real ones are."""
+    step = Pointwise((0, 1), np.dtype(np.int32), name)
+    tiles = [tile_of([[each]], np.dtype(np.int32)) for each in (7, 0)]
+    with pytest.raises(ValueError, match=r"^a whole number is divided by 0: expected another"):
+        Chain(2, (step,)).apply(*tiles)
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -383,6 +401,8 @@ def test_steps(name: str, dtype: Any, random: Random) -> None:
     drawn = [number_of(random, dtype) for _ in range(count)]
     if name == "pow":
         drawn[1] = min(drawn[1] % 8, ends_of(dtype)[1])
+    if name in DIVISIONS and not drawn[1]:
+        drawn[1] = ends_of(dtype)[1] or -1
     fixed = random.randint(1, count)
     step = Pointwise((*range(fixed), *map(Number, drawn[fixed:])), dtype, name)
     tiles = [tile_of([[each]], dtype) for each in drawn[:fixed]]
