@@ -77,7 +77,16 @@ def check(build: Build, folder: Path, **settings: Any) -> Trace:
 @pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 8))
 def test_shipped(name: str, parameters: dict[str, Any], folder: Path) -> None:
     """Every shipped program; a user's code runs in tasks."""
-    users = ("own_", "breadth_first", "edit_distance", "decoder", "tpch_q6")
+    users = (
+        "own_",
+        "breadth_first",
+        "edit_distance",
+        "decoder",
+        "k_means",
+        "pagerank",
+        "top_k",
+        "tpch",
+    )
     trace = check(lambda: program(name, **parameters), folder)
     if not name.startswith(users) and parameters.get("header_bytes") is None:
         assert trace.logged is not None
