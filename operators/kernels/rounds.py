@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fabric import ProgramError
-from fabric.telling.wording import counted
 from operators.kernels.edges import joint_of
 from operators.kernels.kernel import Kernel
 from operators.kernels.model import Model
@@ -24,9 +23,9 @@ def check_loops(model: Model) -> None:
         for kernel in around:
             if not _is_by_steps(kernel, around, loop):
                 raise ProgramError(
-                    f"{kernel.name} ({kernel.family}) is in a loop of "
-                    f"{counted(loop.steps, 'step')}, and does "
-                    "not take them one after the other: expected calls that do",
+                    f"{kernel.name} ({kernel.family}) is in a loop whose number of "
+                    f"steps is {loop.steps}, and does not take them one after the other: "
+                    "expected calls that do",
                     file=loop.file,
                     line=loop.line,
                 )

@@ -9,28 +9,25 @@ from typing import Any
 
 import pytest
 
-from fabric import Hardware, Program, ProgramError, hardware_scope, load_hardware, simulate
+from fabric import Program, ProgramError, simulate
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from operators.pieces.lowering import in_pieces
-from programs.swiglu import build
+from tests.programs.loading import program as loaded
 
 _ROOT = Path(__file__).parents[2]
-_HARDWARE = _ROOT / "programs" / "hardware"
 _PAGE = _ROOT / "docs" / "pages" / "reference" / "cycles.md"
 
 
-def _built(hardware: Hardware, **sizes: Any) -> Program:
-    with hardware_scope(hardware):
-        return build(**sizes)
+def _built(hardware: str, **sizes: Any) -> Program:
+    return loaded("swiglu", f"{hardware}.toml", **sizes)
 
 
 @pytest.mark.parametrize("sizes", [(16, 16), (32, 32), (64, 64), (16, 128)])
 @pytest.mark.parametrize("memory", ["hdl_ideal", "hdl_as_run"])
 def test_traffic_and_flops_are_those_of_tiles(memory: str, sizes: tuple[int, int]) -> None:
     """Both engines give one report, and no piece is lost or read twice."""
-    hardware = load_hardware(_HARDWARE / f"{memory}.toml")
     tile = {"tile_batch": sizes[0], "tile_inter": sizes[1]}
-    program = _built(hardware, batch=64, hidden=64, inter=128, **tile)
+    program = _built(memory, batch=64, hidden=64, inter=128, **tile)
     tiles = simulate(program, mode="timing")
     pieces = simulate(in_pieces(program, 16, 16), engine="compiled")
     tasks = simulate(in_pieces(program, 16, 16), engine="tasks")
@@ -54,7 +51,7 @@ def test_what_cannot_be_lowered_is_named() -> None:
 def test_pieces_divide_tiles() -> None:
     """A tile of no whole pieces is refused."""
     with pytest.raises(ProgramError, match="a tile of 8x256 cannot be lowered"):
-        in_pieces(_built(Hardware(), tile_batch=8), 16, 16)
+        in_pieces(_built("paper", tile_batch=8), 16, 16)
 
 
 def _stated() -> dict[tuple[int, int], list[str]]:
@@ -82,8 +79,7 @@ def test_beside_the_hdl(tile: tuple[int, int]) -> None:
     assert counted.keys() == _STATED.keys()
     cells = iter(_STATED[tile])
     for memory, hdl in zip(("hdl_ideal", "hdl_as_run"), counted[tile], strict=True):
-        hardware = load_hardware(_HARDWARE / f"{memory}.toml")
-        program = _built(hardware, tile_batch=tile[0], tile_inter=tile[1])
+        program = _built(memory, tile_batch=tile[0], tile_inter=tile[1])
         cycles = simulate(in_pieces(program, 16, 16), mode="timing").cycles
         assert cycles is not None
         off = f"{100 * (cycles / hdl - 1):.1f} %".replace("-0.0", "0.0")

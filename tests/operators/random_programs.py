@@ -307,7 +307,8 @@ class Random:
         )
         numbered = Zip()(self._integers(left, of.stream.shape), of.stream)
         shape = (*of.stream.shape[:-1], ragged(10 * len(self.program.nodes)))
-        join = choices.pick((Intersect(), Union(7.0)))
+        joins: tuple[Intersect | Union, ...] = (Intersect(), Union(7.0))
+        join = choices.pick(joins)
         _, kept, _ = join(numbered, self._integers(right, shape))
 
         def pair(coordinate: int, value: Any) -> tuple[int, Any]:
