@@ -232,7 +232,7 @@ def _check_remedy(network: Network, plan: Plan, report: Report, *, merges: bool)
         assert less is None or merges or {False} == {outcome.completed for outcome in less}
 
 
-QUICK = examples(quick=100, deep=1000)
+QUICK = examples(quick=50, deep=1000)
 LONG = settings(QUICK, max_examples=200_000)
 
 
@@ -243,7 +243,7 @@ def test_blocking_reads(network: Network) -> None:
     check(network)
 
 
-@examples(quick=75, deep=300)
+@examples(quick=40, deep=300)
 @given(networks(merging=True))
 def test_merges(network: Network) -> None:
     """With merges, the outcome is one that some schedule has."""

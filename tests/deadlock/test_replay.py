@@ -26,7 +26,7 @@ from tests.deadlock.parts import Script, feedback, sink
 from tests.deadlock.test_random import Network, networks
 from tests.profiles import examples, spread
 
-FEWER = examples(quick=50, deep=200)
+FEWER = examples(quick=25, deep=200)
 
 
 @contextmanager

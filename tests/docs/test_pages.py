@@ -22,6 +22,8 @@ from tests.docs.transcripts import (
 GENERATED = pages()
 WRITTEN = sorted(str(file.relative_to(PAGES)) for file in PAGES.rglob("*.md"))
 BY_HAND = [page for page in WRITTEN if page not in GENERATED]
+LONG = ("size-channels", "choose-a-design", "trace-a-huge-run", "look-at-a-run", "own-sizes")
+"""How-to pages whose commands take seconds."""
 LINK = re.compile(r"!?\[[^\]]*\]\((?!https?://)([^)#]*)(?:#([^)]*))?\)")
 
 
@@ -30,7 +32,13 @@ def shown(page: str) -> str:
     return named(page, blocks((PAGES / page).read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("page", BY_HAND, ids=shown)
+def _told(page: str) -> object:
+    """Return a page as a case of a test."""
+    marks = pytest.mark.deep if Path(page).stem in LONG else ()
+    return pytest.param(page, id=shown(page), marks=marks)
+
+
+@pytest.mark.parametrize("page", map(_told, BY_HAND))
 def test_transcripts(page: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """What a page shows happens so, from its beginning to its end, in a clone with no runs yet.
 

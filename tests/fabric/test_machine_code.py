@@ -97,6 +97,7 @@ class TestMachineCode:
         with pytest.raises(AssertionError, match="raising raises or allocates: it needs"):
             raising.link()
 
+    @pytest.mark.deep
     def test_compiled_once(self, tmp_path: Path) -> None:
         """The next process links what is there; half a file is not there."""
         assert "compiled True" == _linked(tmp_path)

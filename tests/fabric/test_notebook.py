@@ -22,6 +22,7 @@ from operators import LinearOffChipLoad, LinearOffChipStore
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.browsing import browsing
 from tests.notebooks import TOUR, executed, outputs, page, stored
+from tests.profiles import spread
 from tests.symbolic.programs import wired
 
 
@@ -248,7 +249,7 @@ class TestExecuted:
         assert 2 == len(re.findall(r"<svg [^>]*class=\"step-picture\"", text))
         assert f'data-jp-theme-light="{str(theme == "light").lower()}"' in text
 
-    @pytest.mark.parametrize(("theme", "host"), [("light", "dark"), ("dark", "light")])
+    @pytest.mark.parametrize(("theme", "host"), spread([("light", "dark"), ("dark", "light")], 1))
     def test_in_a_browser(self, theme: Any, host: Any, tmp_path: Path) -> None:
         """Sections unfold; text and pictures have the notebook's theme, whatever the host's is."""
         file = tmp_path / "tour.html"

@@ -183,7 +183,7 @@ class TestKept:
 class TestAtOnce:
     def test_threads(self) -> None:
         """Runs with traces beside each other are each as alone."""
-        names = ["simplified_moe", "swiglu", "simplified_moe", "moe dynamic"] * 2
+        names = ["simplified_moe", "swiglu", "simplified_moe", "moe dynamic"]
 
         def traced(name: str) -> tuple[Report, Any, Any]:
             report = simulate(program(name), trace="events")

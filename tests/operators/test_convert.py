@@ -146,7 +146,7 @@ def tiles(shape: tuple[int, ...]) -> st.SearchStrategy[tuple[int, ...]]:
 
 
 @given(st.data())
-@examples(quick=200)
+@examples(quick=100, deep=2_000)
 def test_random_orders(data: st.DataObject) -> None:
     """Two orders of the same tiles: what numpy gives; live tiles by looking at every moment."""
     shape = data.draw(SHAPES)
@@ -226,7 +226,7 @@ def fewest(written: list[Any], read: list[Any]) -> int:
 
 
 @given(st.data())
-@examples(quick=200)
+@examples(quick=100, deep=2_000)
 def test_random_tiles(data: st.DataObject) -> None:
     """Other tiles: cut into common parts, brought into order, and put together again."""
     shape = data.draw(SHAPES)

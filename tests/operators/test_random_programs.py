@@ -146,7 +146,7 @@ def _true_types(kind: type[Random], data: bytes, operators: int) -> None:
 def test_types_are_true(kind: type[Random]) -> None:
     """What types say of sizes is so; with them, what was known before a run is what it did."""
 
-    @examples(quick=60)
+    @examples(quick=30, deep=600)
     @given(st.binary(min_size=_BYTES, max_size=_BYTES), st.sampled_from((8, 14, 30)))
     def check_types(data: bytes, operators: int) -> None:
         _true_types(kind, data, operators)

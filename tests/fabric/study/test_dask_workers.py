@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import gc
 import logging
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -39,8 +38,8 @@ def _loops() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """Start a cluster of two processes, and return the address of its scheduler."""
+def cluster() -> Iterator[LocalCluster]:
+    """Start a cluster of two processes."""
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "5s"}),
         LocalCluster(
@@ -51,14 +50,23 @@ def address() -> Iterator[str]:
             silence_logs=logging.CRITICAL,
         ) as cluster,
     ):
-        yield cluster.scheduler_address
+        yield cluster
 
 
-@pytest.fixture(autouse=True)
-def _both_work(address: str) -> None:
-    """Wait for a worker whose process the test before has ended: a nanny starts another."""
-    with Client(address, set_as_default=False) as client:
-        client.wait_for_workers(2)
+@pytest.fixture
+def address(cluster: LocalCluster) -> str:
+    """Return the address of a scheduler with two workers that have nothing to do.
+
+    A nanny starts another process for one that has ended, but gives up where that ends, too.
+    """
+    with Client(cluster.scheduler_address, set_as_default=False) as client:
+        for _ in range(10):
+            with contextlib.suppress(TimeoutError):
+                client.wait_for_workers(2, timeout=10)
+                return cluster.scheduler_address
+            cluster.scale(0)
+            cluster.scale(2)
+    raise AssertionError("two workers did not come")
 
 
 def _study(*acts: str, once: str = "") -> Study:
@@ -112,7 +120,7 @@ def test_nothing_is_left_on_the_cluster(address: str) -> None:
     workers = DaskWorkers(address, None)
     late = workers.run(Job.of(study, study.point(0)))
     while not workers.at_work():
-        pass
+        assert not late.done()
     workers.close()
     assert late.done()
     with Client(address, set_as_default=False) as client:
@@ -149,10 +157,10 @@ def test_a_cluster_that_loses_all_workers(monkeypatch: pytest.MonkeyPatch) -> No
             study = _study("never ends")
             point = workers.run(Job.of(study, study.point(0)))
             while not workers.at_work():
-                os.sched_yield()
+                assert not point.done()
             process.kill()
             with pytest.raises(OSError, match="the Dask cluster has lost all workers"):
-                point.result()
+                point.result(timeout=120)
 
 
 def test_what_is_no_cluster_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from fabric import ConfigurationError, Outcome, Study, StudySession, grid, run_point, zipped
 from fabric.study.storage import file_url, open_storage
 from fabric.study.store import Store
-from tests.profiles import examples
+from tests.profiles import examples, spread
 
 PROGRAM = Path(__file__).parent / "program_of_fronts.py"
 
@@ -466,7 +466,7 @@ class TestRefused:
             with pytest.raises(ConfigurationError, match=why):
                 Store(_study(), url)
 
-    @pytest.mark.parametrize("search", [[], ["--search", "random", "--points", "6"]])
+    @pytest.mark.parametrize("search", spread([[], ["--search", "random", "--points", "6"]], 1))
     def test_a_full_disk(self, tmp_path: Path, url: str, search: list[str]) -> None:
         """The command ends with what it could not write; what is kept stays."""
         Store(replace(_study(), name="program_of_fronts"), url)

@@ -21,7 +21,7 @@ from tests.profiles import spread
 STOPPING = [name for name, case in CASES.items() if case.code != "FAB-L001"]
 
 
-@pytest.fixture(scope="module", params=spread([*PROGRAMS, *STOPPING], 14))
+@pytest.fixture(scope="module", params=spread([*PROGRAMS, *STOPPING], 7))
 def run(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Report, Trace]:

@@ -20,7 +20,7 @@ from fabric.shell.cli import main
 from fabric.trace.reading.forms import FORMS
 from fabric.trace.table_file import read_table, write_table
 from tests.fabric.trace.recording import program, record
-from tests.profiles import examples
+from tests.profiles import examples, spread
 
 _COMMANDS: Final = (
     ("summary",),
@@ -197,7 +197,7 @@ def _become(file: Path, kind: str) -> None:
             file.touch()
 
 
-@pytest.mark.parametrize("name", ["pack_rows", "simplified_moe3"])
+@pytest.mark.parametrize("name", spread(["pack_rows", "simplified_moe3"], 1))
 @pytest.mark.parametrize("kind", _KINDS)
 def test_no_files(
     kind: str, name: str, runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]

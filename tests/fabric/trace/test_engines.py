@@ -151,7 +151,7 @@ def test_deadlocks(name: str, folder: Path) -> None:
     check(case.build, folder, depths=case.given, on_deadlock="describe", livelock_cycles=10_000)
 
 
-@examples(quick=15, deep=150)
+@examples(quick=8, deep=150)
 @given(data=st.binary(min_size=300, max_size=300))
 def test_random_programs(folder: Path, data: bytes) -> None:
     """Programs of up to 30 operators, with depths and hops."""
@@ -162,7 +162,7 @@ def test_random_programs(folder: Path, data: bytes) -> None:
     check(build, folder, on_deadlock="describe", **hopped(build, random.Random(data)))
 
 
-@examples(quick=15, deep=150)
+@examples(quick=8, deep=150)
 @given(network=networks(merging=True))
 def test_random_networks(folder: Path, network: Network) -> None:
     """Networks with feedback and merges."""
