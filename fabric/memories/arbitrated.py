@@ -170,7 +170,7 @@ class ArbitratedMemory:
     def _answer(self, cycle: int) -> None:
         """Let answers go back, in the order of sending."""
         answers = self._answered
-        if self._flying.held and answers and answers[0] < cycle - 1 and not self._out.full:
+        if self._flying.held and answers and answers[0] < cycle and not self._out.full:
             answers.popleft()
             self._out.items.append(self._flying.items.popleft())
         if self._out.held and not self._back.full:

@@ -7,6 +7,7 @@ a whole. Sums go over pieces and then over tiles, in a buffer that is as large a
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Final, NamedTuple, NoReturn
 
@@ -27,17 +28,15 @@ from operators.functions import MatmulSum
 from operators.linear_off_chip_load import LinearOffChipLoad
 from operators.linear_off_chip_store import LinearOffChipStore
 from operators.map import Map
+from operators.pieces.buffers import MOST_PIECES, PIECES_OF_A_SET, ReadPieces, TokenPieces
 from operators.pieces.units import (
-    PIECES_OF_A_SET,
     AccumPieces,
     BigTile,
     BroadcastPieces,
     LoadPieces,
     MapPieces,
-    ReadPieces,
     RepeatPieces,
     StorePieces,
-    TokenPieces,
 )
 from operators.reshape import Reshape
 
@@ -48,9 +47,6 @@ LINK_DEPTH: Final = 4
 
 LINK: Final = Hop(2, 2)
 DIRECT_DEPTH: Final = 2
-MOST_PIECES: Final = 256
-"""That a buffer holds."""
-
 
 def in_pieces(program: Program, rows: int, cols: int) -> Program:
     """Return ``program`` with each tile in pieces of ``rows`` x ``cols``; it runs in timing mode.
@@ -179,16 +175,13 @@ class _Lowering:
         piece = pieces.type.value
         assert isinstance(piece, TileType)
         inner = tuple(int(str(each)) for each in shape[len(shape) - rank :])
-        count = 1
-        for each in inner:
-            count *= each
+        count = math.prod(inner)
         if count > MOST_PIECES:
             self._refuse(f"a buffer of {count} pieces", f"at most {MOST_PIECES}")
         outer = shape[: len(shape) - rank]
-        sets = -(-count // PIECES_OF_A_SET)
-        for each in outer:
-            sets *= int(str(each))
-        freed = Feedback(StreamType((1, sets), piece))
+        count_of_tokens = math.prod(int(str(each)) for each in outer)
+        sets = (count_of_tokens, -(-count // PIECES_OF_A_SET))
+        freed = Feedback(StreamType(sets, piece))
         tokens = TokenPieces((outer,), piece, inner)(pieces, freed)
         node = self._lowered.nodes[-1]
         self._lowered.hops[f"{node.name}.0"] = LINK
@@ -196,7 +189,7 @@ class _Lowering:
         if times is not None:
             outer = (*outer, times)
             tokens = self._link(RepeatPieces((outer,), piece, times)(*tokens))
-        read = ReadPieces(((*outer, *inner), (1, sets)), piece, inner, times or 1)
+        read = ReadPieces(((*outer, *inner), sets), piece, inner, times or 1)
         result, again = self._link(read(*tokens))
         freed.connect(again)
         return result

@@ -34,19 +34,13 @@ __all__ = [
     "BroadcastPieces",
     "LoadPieces",
     "MapPieces",
-    "ReadPieces",
+    "Pieces",
     "RepeatPieces",
     "StorePieces",
-    "TokenPieces",
 ]
 
-SETS = 32
-PIECES_OF_A_SET = 8
-IDLE_CYCLES = 256
-
-
 @dataclass(frozen=True)
-class _Pieces(Operator):
+class Pieces(Operator):
     """An operator on pieces whose outputs have the shapes and the type it is given.
 
     Attributes:
@@ -80,13 +74,14 @@ class _Pieces(Operator):
 
 
 @dataclass(frozen=True)
-class LoadPieces(_Pieces):
+class LoadPieces(Pieces):
     """Reads a tensor piece by piece; a stop closes the dimensions that end with its piece.
 
     Attributes:
         tensor: what is read.
     """
 
+    conducted: ClassVar[bool] = True
     kind: ClassVar = "memory"
     off_chip: ClassVar[Literal["read", "write"] | None] = "read"
 
@@ -124,13 +119,14 @@ class LoadPieces(_Pieces):
 
 
 @dataclass(frozen=True)
-class StorePieces(_Pieces):
+class StorePieces(Pieces):
     """Writes pieces; takes the next one when those before have been handed over.
 
     Attributes:
         output: its name.
     """
 
+    conducted: ClassVar[bool] = True
     kind: ClassVar = "memory"
     off_chip: ClassVar[Literal["read", "write"] | None] = "write"
 
@@ -167,7 +163,7 @@ class StorePieces(_Pieces):
 
 
 @dataclass(frozen=True)
-class MapPieces(_Pieces):
+class MapPieces(Pieces):
     """Takes a piece of every input and gives one, with the stop of the first.
 
     Attributes:
@@ -175,6 +171,7 @@ class MapPieces(_Pieces):
         promoted: stops from this level on become one more; None for none.
     """
 
+    conducted: ClassVar[bool] = True
     kind: ClassVar = "compute"
 
     flops: int = 0
@@ -197,8 +194,10 @@ class MapPieces(_Pieces):
 
 
 @dataclass(frozen=True)
-class BroadcastPieces(_Pieces):
+class BroadcastPieces(Pieces):
     """Gives each piece to all outputs, in one cycle."""
+
+    conducted: ClassVar[bool] = True
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -212,13 +211,14 @@ class BroadcastPieces(_Pieces):
 
 
 @dataclass(frozen=True)
-class AccumPieces(_Pieces):
+class AccumPieces(Pieces):
     """Sums the innermost dimension; waits for room only with the last piece of a group.
 
     Attributes:
         flops: of one piece.
     """
 
+    conducted: ClassVar[bool] = True
     kind: ClassVar = "compute"
 
     flops: int = 0
@@ -237,12 +237,14 @@ class AccumPieces(_Pieces):
 
 
 @dataclass(frozen=True)
-class RepeatPieces(_Pieces):
+class RepeatPieces(Pieces):
     """Gives each token so many times, and takes a cycle more to drop it.
 
     Attributes:
         times: at least 1.
     """
+
+    conducted: ClassVar[bool] = True
 
     times: int = 1
 
@@ -258,83 +260,14 @@ class RepeatPieces(_Pieces):
 
 
 @dataclass(frozen=True)
-class TokenPieces(_Pieces):
-    """The half of a buffer that stores: takes pieces, and sets that are free again.
-
-    Attributes:
-        inner: dimensions of a token.
-    """
-
-    kind: ClassVar = "memory"
-
-    inner: tuple[int, ...] = ()
-
-    @override
-    async def run(self, ports: Ports) -> None:
-        unit, sink = ports.unit, ports.sink
-        data, freed = ports.inputs
-        rank, free, count = len(self.inner), SETS, 0
-        unit.charge(IDLE_CYCLES)
-        while (element := await data.peek()) is not None:
-            stop = element[1]
-            if count % PIECES_OF_A_SET == 0:
-                if free:
-                    free -= 1
-                else:
-                    await freed.receive()
-            count += 1
-            if stop >= rank:
-                await sink.reserve()
-                sink.put((self.tile(), stop - rank))
-                count = 0
-            data.take()
-            unit.charge(1)
-
-
-@dataclass(frozen=True)
-class ReadPieces(_Pieces):
-    """The half of a buffer that reads: n + 1 cycles a token of n pieces; frees its sets.
-
-    Attributes:
-        inner: dimensions of a token.
-        times: how often each is read; the last reading frees it.
-    """
-
-    kind: ClassVar = "memory"
-
-    inner: tuple[int, ...] = ()
-    times: int = 1
-
-    @override
-    async def run(self, ports: Ports) -> None:
-        unit = ports.unit
-        sink, freed = ports.outputs
-        rank, number = len(self.inner), 0
-        top = len(ports.input_types[0].shape) - 1
-        while (element := await ports.source.peek()) is not None:
-            unit.charge(1)
-            number += 1
-            frees = number % self.times == 0
-            for at, (_, level, _) in enumerate(positions(self.inner), 1):
-                await sink.reserve()
-                last = level == rank
-                if last:
-                    ports.source.take()
-                if frees and (last or at % PIECES_OF_A_SET == 0):
-                    ends = last and element[1] == top
-                    await freed.send((self.tile(), int(ends)))
-                sink.put((self.tile(), rank + element[1] if last else level))
-                unit.charge(1)
-
-
-@dataclass(frozen=True)
-class BigTile(_Pieces):
+class BigTile(Pieces):
     """Sums tiles of pieces: fills, accumulates, drains; partial sums go round a buffer.
 
     Attributes:
         flops: of one piece.
     """
 
+    conducted: ClassVar[bool] = True
     kind: ClassVar = "compute"
 
     flops: int = 0
