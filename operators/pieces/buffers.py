@@ -1,24 +1,27 @@
 """Buffers of pieces, as the paper's hardware has them: one half stores, the other one reads.
 
 A buffer has sets of pieces, and is read when a token of pieces is complete. A cycle lies between
-the choice of a set that is free and the first piece that is stored in it.
+the choice of a set that is free and the first piece that is stored in it. A token is a tile of all
+its pieces, one below the other.
 
 Source: the hardware description of the SwiGLU layer, anonymous7484/step-artifact-eval.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+import numpy as np
 from typing_extensions import override
 
-from fabric import Ports
+from fabric import Costs, Ports, Stream, StreamType, Tile, TileType, Wiring
 from operators.pieces.units import Pieces
 from operators.tiles.row_major import positions
 
-__all__ = ["MOST_PIECES", "PIECES_OF_A_SET", "ReadPieces", "TokenPieces"]
+__all__ = ["MOST_PIECES", "PIECES_OF_A_SET", "ReadPieces", "TokenPieces", "token_type"]
 
 SETS: Final = 32
 PIECES_OF_A_SET: Final = 8
@@ -99,6 +102,20 @@ class _Sets:
             self._free.remove(self._chosen)
 
 
+def token_type(piece: TileType, inner: tuple[int, ...]) -> TileType:
+    """Return the type of tokens of so many pieces."""
+    return TileType(math.prod(inner) * piece.rows, piece.cols, piece.dtype)
+
+
+def _token(kind: object, data: np.ndarray | None = None) -> Tile:
+    """Return a token."""
+    assert isinstance(kind, TileType)
+    rows, cols = kind.rows, kind.cols
+    assert isinstance(rows, int)
+    assert isinstance(cols, int)
+    return Tile(rows, cols, kind.dtype, data)
+
+
 @dataclass(frozen=True)
 class TokenPieces(Pieces):
     """The half of a buffer that stores: takes pieces, and hears of sets that are free again.
@@ -115,14 +132,27 @@ class TokenPieces(Pieces):
     inner: tuple[int, ...] = ()
 
     @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return tuple(StreamType(shape, token_type(self.piece, self.inner)) for shape in self.shapes)
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs(on_chip_bytes=MOST_PIECES * self.piece.size_bytes)
+
+    @override
     async def run(self, ports: Ports) -> None:
         unit, sink = ports.unit, ports.sink
         data, freed = ports.inputs
         rank, filling, begins = len(self.inner), _Filling(), True
         unit.charge(IDLE_CYCLES)
         sets = _Sets(unit.now)
+        token, kept = _token(ports.output_types[0].value), list[np.ndarray]()
         while (element := await data.peek()) is not None:
-            stop = element[1]
+            value, stop = element
+            if ports.functional:
+                assert isinstance(value, Tile)
+                assert value.data is not None
+                kept.append(value.data)
             ends = stop >= rank
             if ends:
                 await sink.reserve()
@@ -133,7 +163,9 @@ class TokenPieces(Pieces):
                 sets.share()
             filling.store(ends=ends)
             if ends:
-                sink.put((self.tile(), stop - rank))
+                if ports.functional:
+                    token, kept = _token(ports.output_types[0].value, np.concatenate(kept)), []
+                sink.put((token, stop - rank))
             begins = ends
             data.take()
             unit.charge(1)
@@ -193,14 +225,19 @@ class ReadPieces(Pieces):
         rank, number = len(self.inner), 0
         filling = _Filling()
         while (token := await source.receive()) is not None:
+            value, stop = token
+            assert isinstance(value, Tile)
+            tile = self.tile()
             unit.charge(1)
             number += 1
             frees = number % self.times == 0
-            for _, level, _ in positions(self.inner):
+            for at, (_, level, _) in enumerate(positions(self.inner)):
                 await sink.reserve()
+                if value.data is not None:
+                    tile = self.tile(value.data[at * tile.rows : (at + 1) * tile.rows])
                 last = level == rank
                 left = frees and filling.store(ends=last)
                 if frees and (left or last):
                     await freed.send((self.tile(), int(last)))
-                sink.put((self.tile(), rank + token[1] if last else level))
+                sink.put((tile, rank + stop if last else level))
                 unit.charge(1)
