@@ -6,7 +6,7 @@ from dataclasses import MISSING, fields
 from typing import Final, NoReturn
 
 from fabric.arguments.described import refuse
-from fabric.hardware.arbitrated import ArbitratedDescription
+from fabric.hardware.arbitrated import ArbitratedBanksDescription, ArbitratedDescription
 from fabric.hardware.banked import BankedDescription
 from fabric.hardware.description import FlatDescription, OffChipDescription
 from fabric.hardware.fixed import FixedDescription
@@ -14,7 +14,13 @@ from fabric.telling.errors import ConfigurationError
 
 __all__ = ["MODELS", "add_model"]
 
-_OWN: Final = (FlatDescription, BankedDescription, FixedDescription, ArbitratedDescription)
+_OWN: Final = (
+    FlatDescription,
+    BankedDescription,
+    FixedDescription,
+    ArbitratedDescription,
+    ArbitratedBanksDescription,
+)
 
 MODELS: Final[dict[str, type[OffChipDescription]]] = {each.model: each for each in _OWN}
 """Each model's description; the first one is where a file names none."""

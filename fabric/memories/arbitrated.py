@@ -8,16 +8,21 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
+from fabric.memories.behind_arbiter import Request, behind_arbiter
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fabric.engine.off_chip import Burst
     from fabric.engine.unit import Unit
-    from fabric.hardware.arbitrated import ArbitratedDescription
+    from fabric.hardware.arbitrated import PortDescription
 
 __all__ = ["ArbitratedMemory"]
 
 T = TypeVar("T")
+
+REORDER_CYCLES: Final = 2
+"""From an answer of the memory to the cycle in which it can leave the buffer that orders them."""
 
 
 class _Fifo(Generic[T]):
@@ -48,7 +53,7 @@ class _Client:
 
     def __init__(self, unit: Unit, every: list[_Fifo[object]], answers: int) -> None:
         self.unit: Final = unit
-        self.requests: Final[_Fifo[bool]] = _Fifo(every)
+        self.requests: Final[_Fifo[Request]] = _Fifo(every)
         self.buffer: Final[_Fifo[None]] = _Fifo(every, answers)
         self.answers: Final[_Fifo[None]] = _Fifo(every, answers)
         self.response: Final[_Fifo[None]] = _Fifo(every)
@@ -59,7 +64,7 @@ class _Client:
 
 
 class ArbitratedMemory:
-    """Ports, an arbiter, and a memory that starts a request every so many cycles.
+    """Ports, an arbiter, and what is behind them.
 
     Attributes:
         final_cycle: it does not outlast its clients.
@@ -70,23 +75,23 @@ class ArbitratedMemory:
     prefetches: Final = True
 
     def __init__(
-        self, description: ArbitratedDescription, readers: list[Unit], writers: list[Unit]
+        self, description: PortDescription, readers: list[Unit], writers: list[Unit]
     ) -> None:
         """Serve ``readers`` and ``writers``, whose ports are in this order."""
         self._description: Final = description
+        self._behind: Final = behind_arbiter(description)
         self._fifos: Final[list[_Fifo[object]]] = []
         self._clients: Final = [
             _Client(unit, self._fifos, description.answers) for unit in (*readers, *writers)
         ]
         self._of_unit: Final = {client.unit.index: client for client in self._clients}
-        self._sent: Final[_Fifo[tuple[_Client, bool]]] = _Fifo(self._fifos)
-        self._into: Final[_Fifo[tuple[_Client, bool]]] = _Fifo(self._fifos)
-        self._flying: Final[_Fifo[_Client]] = _Fifo(self._fifos, description.reads_in_flight)
-        self._out: Final[_Fifo[_Client]] = _Fifo(self._fifos)
-        self._back: Final[_Fifo[_Client]] = _Fifo(self._fifos)
-        self._waiting: Final[deque[bool]] = deque()
-        self._answered: Final[deque[int]] = deque()
-        self._free_cycle = self._cycle = self._first = self._bursts = 0
+        self._sent: Final[_Fifo[Request]] = _Fifo(self._fifos)
+        self._into: Final[_Fifo[Request]] = _Fifo(self._fifos)
+        self._last: Final[_Fifo[Request]] = _Fifo(self._fifos)
+        self._flying: Final[_Fifo[Request]] = _Fifo(self._fifos, description.reads_in_flight)
+        self._out: Final[_Fifo[Request]] = _Fifo(self._fifos)
+        self._back: Final[_Fifo[Request]] = _Fifo(self._fifos)
+        self._cycle = self._first = self._bursts = 0
         self.bytes_moved = 0
 
     @property
@@ -133,9 +138,7 @@ class ArbitratedMemory:
     def _step(self, cycle: int) -> list[_Client]:
         """Do what one cycle does; return who has what was asked for."""
         self._choose()
-        if self._sent.held and not self._into.full:
-            self._into.items.append(self._sent.items.popleft())
-        self._start(cycle)
+        self._send(cycle)
         self._answer(cycle)
         return [client for client in self._clients if self._serve(client, cycle)]
 
@@ -148,38 +151,49 @@ class ArbitratedMemory:
             if client.requests.held:
                 self._first = (number + 1) % count
                 if not self._sent.full and not client.answers.full:
-                    self._sent.items.append((client, client.requests.items.popleft()))
+                    self._sent.items.append(client.requests.items.popleft())
                 return
 
-    def _start(self, cycle: int) -> None:
-        """Let the memory start a request, and take one."""
-        description = self._description
-        if self._waiting and self._free_cycle <= cycle:
-            self._free_cycle = cycle + description.interval_cycles
-            if not self._waiting.popleft():
-                self._answered.append(cycle + description.latency_cycles)
-        if self._into.held:
-            client, write = self._into.items[0]
-            if write or not self._flying.full:
-                self._into.items.popleft()
-                self._waiting.append(write)
-                self.bytes_moved += description.request_bytes
-                if not write:
-                    self._flying.items.append(client)
+    def _send(self, cycle: int) -> None:
+        """Let requests go on to the memory."""
+        if self._sent.held and not self._into.full:
+            self._into.items.append(self._sent.items.popleft())
+        if self._into.held and not self._last.full:
+            request = self._into.items[0]
+            if request.write or not self._flying.full:
+                self._last.items.append(self._into.items.popleft())
+                if not request.write:
+                    self._flying.items.append(request)
+        if self._last.held and self._behind.take(self._last.items[0], cycle):
+            self._last.items.popleft()
+            self.bytes_moved += self._description.request_bytes
 
     def _answer(self, cycle: int) -> None:
         """Let answers go back, in the order of sending."""
-        answers = self._answered
-        if self._flying.held and answers and answers[0] < cycle - 1 and not self._out.full:
-            answers.popleft()
-            self._out.items.append(self._flying.items.popleft())
+        answered = self._behind.step(cycle)
+        if answered is not None:
+            answered.back_cycle = cycle + REORDER_CYCLES
+        if self._flying.held and not self._out.full:
+            back_cycle = self._flying.items[0].back_cycle
+            if back_cycle is not None and back_cycle <= cycle:
+                self._out.items.append(self._flying.items.popleft())
         if self._out.held and not self._back.full:
             self._back.items.append(self._out.items.popleft())
-        if self._back.held and not self._back.items[0].buffer.full:
-            self._back.items.popleft().buffer.items.append(None)
+        if self._back.held:
+            client = self._clients[self._back.items[0].port]
+            if not client.buffer.full:
+                self._back.items.popleft()
+                client.buffer.items.append(None)
         for client in self._clients:
             if client.buffer.held and not client.answers.full:
                 client.answers.items.append(client.buffer.items.popleft())
+
+    def _ask(self, client: _Client, *, write: bool) -> None:
+        """Let a port ask for what is next, where there is room."""
+        if not client.requests.full:
+            port = self._clients.index(client)
+            client.requests.items.append(Request(port, client.asked_bytes, write))
+            client.asked_bytes += self._description.request_bytes
 
     def _serve(self, client: _Client, cycle: int) -> bool:
         """Let a port ask and be answered; return whether its burst is complete."""
@@ -192,13 +206,10 @@ class ArbitratedMemory:
             if client.asked_bytes + size >= client.burst_bytes * due:
                 client.bursts = due
                 return True
-            if not client.requests.full:
-                client.requests.items.append(True)
-                client.asked_bytes += size
+            self._ask(client, write=True)
             return False
-        if client.asked_bytes + size < client.total_bytes and not client.requests.full:
-            client.requests.items.append(False)
-            client.asked_bytes += size
+        if client.asked_bytes + size < client.total_bytes:
+            self._ask(client, write=False)
         took = client.response.held > 0
         done = False
         if took:

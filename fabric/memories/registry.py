@@ -78,7 +78,7 @@ def _maker_of(kind: type[OffChipDescription]) -> Callable[..., OffChip] | None:
     if kind in _MAKERS:
         return _MAKERS[kind]
     # Importing them takes milliseconds of every run, which those on other memories do without.
-    from fabric.hardware.arbitrated import ArbitratedDescription
+    from fabric.hardware.arbitrated import PortDescription
     from fabric.hardware.banked import BankedDescription
     from fabric.hardware.fixed import FixedDescription
 
@@ -90,7 +90,7 @@ def _maker_of(kind: type[OffChipDescription]) -> Callable[..., OffChip] | None:
         from fabric.memories.fixed import FixedMemory
 
         return FixedMemory
-    if kind is ArbitratedDescription:
+    if issubclass(kind, PortDescription):
         from fabric.memories.arbitrated import ArbitratedMemory
 
         return ArbitratedMemory

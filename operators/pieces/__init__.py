@@ -1,1 +1,5 @@
 """Programs in physical pieces: operators as the paper's hardware description builds them."""
+
+from operators.pieces.lowering import in_pieces
+
+__all__ = ["in_pieces"]

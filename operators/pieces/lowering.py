@@ -7,13 +7,15 @@ a whole. Sums go over pieces and then over tiles, in a buffer that is as large a
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from dataclasses import replace
 from typing import Final, NamedTuple, NoReturn
 
 from fabric import (
-    Dim,
     Feedback,
     Hop,
+    Operator,
     Program,
     ProgramError,
     Stream,
@@ -23,21 +25,25 @@ from fabric import (
     is_static,
 )
 from operators.accum import Accum
-from operators.functions import MatmulSum
+from operators.functions import Matmul, MatmulSum
 from operators.linear_off_chip_load import LinearOffChipLoad
 from operators.linear_off_chip_store import LinearOffChipStore
 from operators.map import Map
-from operators.pieces.units import (
+from operators.pieces.buffers import (
+    MOST_PIECES,
     PIECES_OF_A_SET,
+    ReadPieces,
+    TokenPieces,
+    token_type,
+)
+from operators.pieces.off_chip import LoadPieces, StorePieces
+from operators.pieces.units import (
     AccumPieces,
     BigTile,
     BroadcastPieces,
-    LoadPieces,
     MapPieces,
-    ReadPieces,
+    PromotePieces,
     RepeatPieces,
-    StorePieces,
-    TokenPieces,
 )
 from operators.reshape import Reshape
 
@@ -48,12 +54,13 @@ LINK_DEPTH: Final = 4
 
 LINK: Final = Hop(2, 2)
 DIRECT_DEPTH: Final = 2
-MOST_PIECES: Final = 256
-"""That a buffer holds."""
 
 
 def in_pieces(program: Program, rows: int, cols: int) -> Program:
-    """Return ``program`` with each tile in pieces of ``rows`` x ``cols``; it runs in timing mode.
+    """Return ``program`` with each tile in pieces of ``rows`` x ``cols``, as hardware has them.
+
+    What cannot be lowered is refused. The operators have the name of the one that they are made of
+    and their part in it, as in ``accum_1_product``.
 
     Raises:
         ProgramError: pieces that are no squares, an operator or a tile that cannot be lowered.
@@ -61,18 +68,42 @@ def in_pieces(program: Program, rows: int, cols: int) -> Program:
     if rows != cols or rows < 1:
         raise ProgramError(f"pieces of {rows}x{cols}: expected squares, as in 16x16")
     with hardware_scope(program.hardware):
-        lowered = Program(program.name, channel_depth=LINK_DEPTH)
+        lowered = Program(program.name, mode=program.mode, channel_depth=LINK_DEPTH)
     with lowered:
         _Lowering(program, lowered, rows).lower()
+    lowered.expected.update(program.expected)
+    lowered.token_count = program.token_count
+    lowered.stands_for_runs = program.stands_for_runs
     return lowered
 
 
 class _Grid(NamedTuple):
-    """A stream of pieces: ``outer`` dimensions of tiles, each of ``tile`` pieces."""
+    """A stream of pieces: ``outer`` dimensions of tiles, each of ``tile`` pieces.
+
+    Attributes:
+        by_columns: the pieces of a tile come column by column.
+    """
 
     stream: Stream
     outer: tuple[int, ...]
     tile: tuple[int, int]
+    by_columns: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """All dimensions."""
+        return (*self.outer, *self.tile)
+
+    @property
+    def piece(self) -> TileType:
+        """What is in it."""
+        return _piece(self.stream)
+
+
+def _piece(stream: Stream) -> TileType:
+    piece = stream.type.value
+    assert isinstance(piece, TileType)
+    return piece
 
 
 class _Lowering:
@@ -84,7 +115,7 @@ class _Lowering:
         self._size: Final = size
         self._done: Final[dict[Stream, _Grid]] = {}
         self._loads: Final[dict[Stream, LinearOffChipLoad]] = {}
-        self._branches: Final[dict[Stream, list[Stream]]] = {}
+        self._branches: Final[dict[Stream, list[_Grid]]] = {}
         self._readers = Counter(
             stream.resolve() for node in program.nodes for stream in node.inputs
         )
@@ -101,9 +132,7 @@ class _Lowering:
                 if type(operator.reduction) is not MatmulSum:
                     self._refuse(f"{type(operator.reduction).__name__}", "MatmulSum")
                 left, right = inputs
-                self._done[node.outputs[0]] = self._product(
-                    left, right, types, transposed=operator.reduction.transposed
-                )
+                self._done[node.outputs[0]] = self._product(left, right, types, operator.reduction)
             elif type(operator) is Map:
                 self._done[node.outputs[0]] = self._map(operator, inputs)
             elif (
@@ -112,7 +141,7 @@ class _Lowering:
                 and not self._readers[node.outputs[1]]
             ):
                 self._done[node.outputs[0]] = self._promote(operator, inputs[0], types[1])
-            elif type(operator) is LinearOffChipStore and operator.shape is None:
+            elif type(operator) is LinearOffChipStore:
                 self._store(operator, inputs[0])
             else:
                 self._refuse(
@@ -142,121 +171,144 @@ class _Lowering:
             self._refuse(f"a tile of {rows}x{cols}", f"tiles that {size}x{size} divides")
         return tuple(shape), (rows // size, cols // size), TileType(size, size, tile.dtype)
 
-    def _one(self, operator: MapPieces | AccumPieces, *inputs: Stream) -> Stream:
-        return self._link(operator(*inputs))[0]
-
-    def _link(
-        self, outputs: tuple[Stream, ...], *, direct: tuple[int, ...] = ()
+    def _add(
+        self, part: str, operator: Operator, *inputs: Stream, direct: tuple[int, ...] = ()
     ) -> tuple[Stream, ...]:
-        """Let the inputs of the latest node be links, those in ``direct`` one FIFO."""
-        node = self._lowered.nodes[-1]
-        for number in range(len(node.inputs)):
-            key = f"{node.name}.{number}"
+        """Add an operator that has a part in the one that is lowered; its inputs are links.
+
+        Args:
+            part: what it does there; empty where it is all that is done.
+            operator: the operator.
+            inputs: its inputs.
+            direct: those of them that are a single FIFO.
+        """
+        node = self._node
+        name = f"{node.name}_{part}" if part else node.name
+        outputs = self._lowered.add(replace(operator, name=name), inputs, node.place)
+        for number in range(len(inputs)):
+            key = f"{name}.{number}"
             if number in direct:
                 self._lowered.depths[key] = DIRECT_DEPTH
             else:
                 self._lowered.hops[key] = LINK
         return outputs
 
-    def _read(self, stream: Stream, grid: tuple[int, ...], piece: TileType) -> Stream:
+    def _read(
+        self, stream: Stream, grid: tuple[int, ...], piece: TileType, *, by_columns: bool
+    ) -> Stream:
         """Return the pieces of a load in this order, a branch of its own for each reader."""
         if stream not in self._branches:
-            (pieces,) = LoadPieces((grid,), piece, self._loads[stream].tensor)()
+            reader, node = self._node, stream.node
+            self._node = node
+            load = self._loads[stream]
+            streams = self._add("", LoadPieces((grid,), piece, load, by_columns))
             count = self._readers[stream]
             if count > 1:
-                copies = BroadcastPieces((grid,) * count, piece)(pieces)
-                self._branches[stream] = [*self._link(copies, direct=(0,))]
-            else:
-                self._branches[stream] = [pieces]
+                copies = BroadcastPieces((grid,) * count, piece)
+                streams = self._add("copies", copies, *streams, direct=(0,))
+            self._node = reader
+            self._branches[stream] = [
+                _Grid(each, grid[:-2], (grid[-2], grid[-1]), by_columns) for each in streams
+            ]
         found = self._branches[stream].pop(0)
-        if tuple(found.type.shape) != grid:
+        if found.shape != grid or found.by_columns != by_columns:
             self._refuse("a load that is read in two orders", "one order of pieces")
-        return found
+        return found.stream
 
-    def _buffered(self, pieces: Stream, rank: int, times: int | None) -> Stream:
+    def _buffered(self, part: str, pieces: Stream, rank: int, times: int | None) -> Stream:
         """Return ``pieces`` from a buffer whose tokens have ``rank`` dimensions."""
-        shape: tuple[Dim, ...] = tuple(pieces.type.shape)
-        piece = pieces.type.value
-        assert isinstance(piece, TileType)
-        inner = tuple(int(str(each)) for each in shape[len(shape) - rank :])
-        count = 1
-        for each in inner:
-            count *= each
+        shape = tuple(int(str(each)) for each in pieces.type.shape)
+        outer, inner, piece = shape[:-rank], shape[-rank:], _piece(pieces)
+        count = math.prod(inner)
         if count > MOST_PIECES:
             self._refuse(f"a buffer of {count} pieces", f"at most {MOST_PIECES}")
-        outer = shape[: len(shape) - rank]
-        sets = -(-count // PIECES_OF_A_SET)
-        for each in outer:
-            sets *= int(str(each))
-        freed = Feedback(StreamType((1, sets), piece))
-        tokens = TokenPieces((outer,), piece, inner)(pieces, freed)
-        node = self._lowered.nodes[-1]
-        self._lowered.hops[f"{node.name}.0"] = LINK
-        self._lowered.depths[f"{node.name}.1"] = 2 * MOST_PIECES
+        sets = (math.prod(outer), -(-count // PIECES_OF_A_SET))
+        freed = Feedback(StreamType(sets, piece))
+        store = TokenPieces((outer,), piece, inner)
+        tokens = self._add(f"{part}_store", store, pieces, freed, direct=(1,))
+        self._lowered.depths[f"{self._node.name}_{part}_store.1"] = 2 * MOST_PIECES
         if times is not None:
             outer = (*outer, times)
-            tokens = self._link(RepeatPieces((outer,), piece, times)(*tokens))
-        read = ReadPieces(((*outer, *inner), (1, sets)), piece, inner, times or 1)
-        result, again = self._link(read(*tokens))
+            repeat = RepeatPieces((outer,), token_type(piece, inner), times)
+            tokens = self._add(f"{part}_repeat", repeat, *tokens)
+        read = ReadPieces(((*outer, *inner), sets), piece, inner, times or 1)
+        result, again = self._add(f"{part}_read", read, *tokens)
         freed.connect(again)
         return result
 
     def _product(
-        self, left: Stream, right: Stream, types: list[StreamType], *, transposed: bool
+        self, left: Stream, right: Stream, types: list[StreamType], reduction: MatmulSum
     ) -> _Grid:
         shape, (rows, inner), piece = self._tile(types[0])
-        _, by, _ = self._tile(types[1])
+        transposed = reduction.transposed
+        _, by, by_piece = self._tile(types[1])
         cols = by[0] if transposed else by[1]
         computed = left not in self._loads
         if right not in self._loads:
             self._refuse("a product with a second operand that is computed", "one that is loaded")
+        other = self._read(
+            right, (*shape, cols, inner), by_piece, by_columns=not transposed
+        )
         if computed:
-            first = self._buffered(self._read(right, (*shape, cols, inner), piece), 1, rows)
-            second = self._buffered(self._done[left].stream, 2, cols)
+            grid = self._taken(left, types[0])
+            if grid.by_columns:
+                self._refuse("a product of a product", "operands in rows of pieces")
+            first = self._buffered("right", other, 1, rows)
+            second = self._buffered("left", grid.stream, 2, cols)
             tile = (cols, rows)
         else:
-            first = self._buffered(self._read(left, (*shape, rows, inner), piece), 1, cols)
-            second = self._buffered(self._read(right, (*shape, cols, inner), piece), 2, rows)
+            own = self._read(left, (*shape, rows, inner), piece, by_columns=False)
+            first = self._buffered("left", own, 1, cols)
+            second = self._buffered("right", other, 2, rows)
             tile = (rows, cols)
-        product = MapPieces(((*shape, *tile, inner),), piece, flops=2 * self._size**3)
-        pieces = self._one(product, first, second)
-        sums = self._one(AccumPieces(((*shape, *tile),), piece), pieces)
-        partial = Feedback(StreamType((*shape, *tile), piece))
-        outer = shape[:-1]
-        around, total = self._link(
-            BigTile(((*shape, *tile), (*outer, *tile)), piece)(sums, partial)
+        multiply = Matmul(transposed=transposed, unrounded=True)
+        wide = multiply.infer(piece, by_piece)
+        grids = (*shape, *tile, inner), (*shape, *tile), (*shape[:-1], *tile)
+        product = MapPieces(
+            grids[:1], wide, flops=2 * self._size**3, function=multiply, swapped=computed
         )
-        partial.connect(self._buffered(around, 2, None))
-        return _Grid(total, outer, tile)
+        pieces = self._add("product", product, first, second)
+        sums = self._add("sum", AccumPieces(grids[1:2], wide), *pieces)
+        partial = Feedback(StreamType(grids[1], wide))
+        kind = self._tile(types[2])[2]
+        around, total = self._add("total", BigTile(grids[1:], wide, total=kind), *sums, partial)
+        partial.connect(self._buffered("partial", around, 2, None))
+        return _Grid(total, shape[:-1], tile, by_columns=computed)
 
-    def _taken(self, stream: Stream) -> _Grid:
-        """Return what one operator reads of a stream that was computed."""
-        if stream not in self._done:
-            self._refuse("a load in front of it", "a stream that is computed")
+    def _taken(self, stream: Stream, kind: StreamType) -> _Grid:
+        """Return what one operator reads of a stream; a load comes row by row."""
+        if stream in self._loads:
+            shape, tile, piece = self._tile(kind)
+            pieces = self._read(stream, (*shape, *tile), piece, by_columns=False)
+            return _Grid(pieces, shape, tile)
         if self._readers[stream] > 1:
             self._refuse(f"{stream}, which has several readers,", "one reader")
         return self._done[stream]
 
     def _map(self, operator: Map, inputs: list[Stream]) -> _Grid:
-        grids = [self._taken(each) for each in inputs]
-        pieces = [each.stream.type.value for each in grids]
-        piece = pieces[0]
-        assert isinstance(piece, TileType)
-        flops = operator.function.flops(*pieces)
-        if not isinstance(flops, int) or operator.function.infer(*pieces) != pieces[0]:
-            self._refuse(type(operator.function).__name__, "an elementwise function")
-        unit = MapPieces((tuple(grids[0].stream.type.shape),), piece, flops=flops)
-        return grids[0]._replace(stream=self._one(unit, *(each.stream for each in grids)))
+        grids = [self._taken(each, each.type) for each in inputs]
+        first, pieces = grids[0], [each.piece for each in grids]
+        function = operator.function
+        flops = function.flops(*pieces)
+        if not isinstance(flops, int) or not function.elementwise:
+            self._refuse(type(function).__name__, "an elementwise function")
+        if any(each._replace(stream=first.stream) != first for each in grids):
+            self._refuse("operands in different orders of pieces", "one order")
+        result = function.infer(*pieces)
+        assert isinstance(result, TileType)
+        unit = MapPieces((first.shape,), result, flops=flops, function=function)
+        (stream,) = self._add("", unit, *(each.stream for each in grids))
+        return first._replace(stream=stream)
 
     def _promote(self, operator: Reshape, source: Stream, after: StreamType) -> _Grid:
-        grid = self._taken(source)
-        shape, tile, piece = self._tile(after)
-        unit = MapPieces(((*shape, *grid.tile),), piece, promoted=operator.dimension + 2)
-        return _Grid(self._one(unit, grid.stream), shape, tile)
+        grid = self._taken(source, source.type)
+        shape, tile, _ = self._tile(after)
+        tile = tile[::-1] if grid.by_columns else tile
+        unit = PromotePieces(((*shape, *tile),), grid.piece, operator.dimension + 2)
+        (stream,) = self._add("", unit, grid.stream)
+        return grid._replace(stream=stream, outer=shape)
 
     def _store(self, operator: LinearOffChipStore, source: Stream) -> None:
-        grid = self._taken(source)
-        piece = grid.stream.type.value
-        assert isinstance(piece, TileType)
-        StorePieces((), piece, operator.output)(grid.stream)
-        self._link((), direct=(0,))
+        grid = self._taken(source, source.type)
+        store = StorePieces((), grid.piece, operator.output, grid.by_columns, operator.shape)
+        self._add("", store, grid.stream, direct=(0,))

@@ -7,16 +7,16 @@ Source: the hardware description of the SwiGLU layer, anonymous7484/step-artifac
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
+import numpy as np
 from typing_extensions import override
 
 from fabric import (
+    ComputeOperator,
     Costs,
     Dim,
-    OffChipTensor,
     Operator,
     Ports,
     Stream,
@@ -24,37 +24,31 @@ from fabric import (
     Tile,
     TileType,
     Wiring,
-    row_bytes,
 )
-from operators.tiles.row_major import positions
+from operators.functions.arithmetic import narrow
+from operators.functions.base import Function
+from operators.functions.product import summed
 
 __all__ = [
     "AccumPieces",
     "BigTile",
     "BroadcastPieces",
-    "LoadPieces",
+    "ComputePieces",
     "MapPieces",
-    "ReadPieces",
+    "Pieces",
+    "PromotePieces",
     "RepeatPieces",
-    "StorePieces",
-    "TokenPieces",
 ]
-
-SETS = 32
-PIECES_OF_A_SET = 8
-IDLE_CYCLES = 256
 
 
 @dataclass(frozen=True)
-class _Pieces(Operator):
+class Pieces(Operator):
     """An operator on pieces whose outputs have the shapes and the type it is given.
 
     Attributes:
         shapes: of the outputs.
         piece: what is in them.
     """
-
-    conducted: ClassVar[bool] = True
 
     shapes: tuple[tuple[Dim, ...], ...]
     piece: TileType
@@ -71,134 +65,100 @@ class _Pieces(Operator):
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
         return Costs()
 
-    def tile(self) -> Tile:
-        """Return a piece without data."""
+    def tile(self, data: np.ndarray | None = None) -> Tile:
+        """Return a piece."""
         rows, cols = self.piece.rows, self.piece.cols
         assert isinstance(rows, int)
         assert isinstance(cols, int)
-        return Tile(rows, cols, self.piece.dtype)
+        return Tile(rows, cols, self.piece.dtype, data)
 
 
 @dataclass(frozen=True)
-class LoadPieces(_Pieces):
-    """Reads a tensor piece by piece; a stop closes the dimensions that end with its piece.
-
-    Attributes:
-        tensor: what is read.
-    """
-
-    kind: ClassVar = "memory"
-    off_chip: ClassVar[Literal["read", "write"] | None] = "read"
-
-    tensor: object
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        (pieces,) = outputs
-        return Costs(load_bytes=pieces.count * pieces.value.size_bytes)
-
-    @override
-    def off_chip_tensor(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
-    ) -> OffChipTensor:
-        (pieces,) = outputs
-        count = pieces.count
-        rows, cols = self.piece.rows, self.piece.cols
-        assert isinstance(rows, int)
-        return OffChipTensor((count, rows * cols), self.piece.dtype, source=self)
-
-    @override
-    async def run(self, ports: Ports) -> None:
-        (shape,) = self.shapes
-        sizes = tuple(int(str(size)) for size in shape)
-        tile, unit, sink = self.tile(), ports.unit, ports.sink
-        size = tile.rows * row_bytes(tile.cols, tile.dtype)
-        ports.announce(1, size, range(0, math.prod(sizes) * size, size))
-        address = 0
-        for _, stop, _ in positions(sizes):
-            await sink.reserve()
-            await ports.burst(1, size, address)
-            sink.put((tile, min(stop, len(sizes) - 1)))
-            unit.charge(1)
-            address += size
-
-
-@dataclass(frozen=True)
-class StorePieces(_Pieces):
-    """Writes pieces; takes the next one when those before have been handed over.
-
-    Attributes:
-        output: its name.
-    """
-
-    kind: ClassVar = "memory"
-    off_chip: ClassVar[Literal["read", "write"] | None] = "write"
-
-    output: str
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        (pieces,) = inputs
-        return Costs(store_bytes=pieces.count * pieces.value.size_bytes)
-
-    @override
-    def off_chip_tensor(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
-    ) -> OffChipTensor:
-        (pieces,) = inputs
-        rows, cols = self.piece.rows, self.piece.cols
-        assert isinstance(rows, int)
-        return OffChipTensor((pieces.count, rows * cols), self.piece.dtype, output=self.output)
-
-    @override
-    async def run(self, ports: Ports) -> None:
-        unit, address = ports.unit, 0
-        top = len(ports.input_types[0].shape) - 1
-        while (element := await ports.source.receive()) is not None:
-            tile, stop = element
-            assert isinstance(tile, Tile)
-            size = tile.rows * row_bytes(tile.cols, tile.dtype)
-            if stop >= top:
-                unit.off_chip_bytes += size  # the run ends when the last piece has been taken
-                continue
-            unit.charge(1)
-            await ports.burst(1, size, address)
-            address += size
-
-
-@dataclass(frozen=True)
-class MapPieces(_Pieces):
-    """Takes a piece of every input and gives one, with the stop of the first.
+class ComputePieces(Pieces, ComputeOperator):
+    """An operator with arithmetic for one piece a cycle.
 
     Attributes:
         flops: of one piece.
-        promoted: stops from this level on become one more; None for none.
     """
 
-    kind: ClassVar = "compute"
-
     flops: int = 0
-    promoted: int | None = None
+
+    @property
+    @override
+    def has_arithmetic(self) -> bool:
+        return self.flops > 0
+
+
+@dataclass(frozen=True)
+class MapPieces(ComputePieces):
+    """Takes a piece of every input and gives one, with the stop of the first.
+
+    Attributes:
+        function: of the pieces.
+        swapped: the first operand is the second input.
+    """
+
+    conducted: ClassVar[bool] = True
+
+    function: Function | None = None
+    swapped: bool = False
+
+    @property
+    @override
+    def roundings(self) -> int:
+        return 0 if self.function is None else self.function.roundings
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs(flops=outputs[0].count * self.flops)
 
     @override
     async def run(self, ports: Ports) -> None:
-        unit, sink, tile = ports.unit, ports.sink, self.tile()
+        unit, sink, function = ports.compute_unit, ports.sink, self.function
+        assert function is not None
+        tile = self.tile()
         while (first := await ports.source.peek()) is not None:
             for source in ports.inputs[1:]:
                 await source.peek()
             await sink.reserve()
-            for source in ports.inputs:
-                source.take()
-            stop = first[1]
-            more = self.promoted is not None and stop >= self.promoted
-            sink.put((tile, stop + more))
-            unit.flops += self.flops
+            operands = [source.take()[0] for source in ports.inputs]
+            if ports.functional:
+                result = function.apply(*(reversed(operands) if self.swapped else operands))
+                assert isinstance(result, Tile)
+                tile = self.tile(result.data)
+            sink.put((tile, first[1]))
+            unit.compute(self.flops)
             unit.charge(1)
 
 
 @dataclass(frozen=True)
-class BroadcastPieces(_Pieces):
+class PromotePieces(Pieces):
+    """Adds a dimension of size 1: higher stops become one more.
+
+    Attributes:
+        level: from which stops become one more.
+    """
+
+    conducted: ClassVar[bool] = True
+
+    level: int = 0
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        unit, sink = ports.unit, ports.sink
+        while (element := await ports.source.peek()) is not None:
+            await sink.reserve()
+            ports.source.take()
+            value, stop = element
+            sink.put((value, stop + (stop >= self.level)))
+            unit.charge(1)
+
+
+@dataclass(frozen=True)
+class BroadcastPieces(Pieces):
     """Gives each piece to all outputs, in one cycle."""
+
+    conducted: ClassVar[bool] = True
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -212,148 +172,86 @@ class BroadcastPieces(_Pieces):
 
 
 @dataclass(frozen=True)
-class AccumPieces(_Pieces):
-    """Sums the innermost dimension; waits for room only with the last piece of a group.
+class AccumPieces(ComputePieces):
+    """Sums the innermost dimension; waits for room only with the last piece of a group."""
 
-    Attributes:
-        flops: of one piece.
-    """
-
-    kind: ClassVar = "compute"
-
-    flops: int = 0
+    conducted: ClassVar[bool] = True
 
     @override
     async def run(self, ports: Ports) -> None:
-        unit, sink, tile = ports.unit, ports.sink, self.tile()
+        unit, sink, tile = ports.compute_unit, ports.sink, self.tile()
+        total: np.ndarray | None = None
         while (element := await ports.source.peek()) is not None:
-            stop = element[1]
+            value, stop = element
+            if ports.functional:
+                total = _sum(total, value)
+                tile = self.tile(total)
             if stop:
                 await sink.reserve()
                 sink.put((tile, stop - 1))
+                total = None
             ports.source.take()
-            unit.flops += self.flops
             unit.charge(1)
 
 
 @dataclass(frozen=True)
-class RepeatPieces(_Pieces):
+class RepeatPieces(Pieces):
     """Gives each token so many times, and takes a cycle more to drop it.
 
     Attributes:
         times: at least 1.
     """
 
+    conducted: ClassVar[bool] = True
+
     times: int = 1
 
     @override
     async def run(self, ports: Ports) -> None:
         unit, sink = ports.unit, ports.sink
         while (element := await ports.source.peek()) is not None:
+            value, stop = element
             for left in range(self.times, 0, -1):
-                await sink.send((self.tile(), 0 if left > 1 else element[1] + 1))
+                await sink.send((value, 0 if left > 1 else stop + 1))
                 unit.charge(1)
             ports.source.take()
             unit.charge(1)
 
 
 @dataclass(frozen=True)
-class TokenPieces(_Pieces):
-    """The half of a buffer that stores: takes pieces, and sets that are free again.
-
-    Attributes:
-        inner: dimensions of a token.
-    """
-
-    kind: ClassVar = "memory"
-
-    inner: tuple[int, ...] = ()
-
-    @override
-    async def run(self, ports: Ports) -> None:
-        unit, sink = ports.unit, ports.sink
-        data, freed = ports.inputs
-        rank, free, count = len(self.inner), SETS, 0
-        unit.charge(IDLE_CYCLES)
-        while (element := await data.peek()) is not None:
-            stop = element[1]
-            if count % PIECES_OF_A_SET == 0:
-                if free:
-                    free -= 1
-                else:
-                    await freed.receive()
-            count += 1
-            if stop >= rank:
-                await sink.reserve()
-                sink.put((self.tile(), stop - rank))
-                count = 0
-            data.take()
-            unit.charge(1)
-
-
-@dataclass(frozen=True)
-class ReadPieces(_Pieces):
-    """The half of a buffer that reads: n + 1 cycles a token of n pieces; frees its sets.
-
-    Attributes:
-        inner: dimensions of a token.
-        times: how often each is read; the last reading frees it.
-    """
-
-    kind: ClassVar = "memory"
-
-    inner: tuple[int, ...] = ()
-    times: int = 1
-
-    @override
-    async def run(self, ports: Ports) -> None:
-        unit = ports.unit
-        sink, freed = ports.outputs
-        rank, number = len(self.inner), 0
-        top = len(ports.input_types[0].shape) - 1
-        while (element := await ports.source.peek()) is not None:
-            unit.charge(1)
-            number += 1
-            frees = number % self.times == 0
-            for at, (_, level, _) in enumerate(positions(self.inner), 1):
-                await sink.reserve()
-                last = level == rank
-                if last:
-                    ports.source.take()
-                if frees and (last or at % PIECES_OF_A_SET == 0):
-                    ends = last and element[1] == top
-                    await freed.send((self.tile(), int(ends)))
-                sink.put((self.tile(), rank + element[1] if last else level))
-                unit.charge(1)
-
-
-@dataclass(frozen=True)
-class BigTile(_Pieces):
+class BigTile(ComputePieces):
     """Sums tiles of pieces: fills, accumulates, drains; partial sums go round a buffer.
 
     Attributes:
-        flops: of one piece.
+        total: what the sums are, rounded from those that go round.
     """
 
-    kind: ClassVar = "compute"
+    conducted: ClassVar[bool] = True
 
-    flops: int = 0
+    total: TileType | None = None
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        around, total = super().infer(wiring, *inputs)
+        assert self.total is not None
+        return around, StreamType(total.shape, self.total)
 
     @override
     async def run(self, ports: Ports) -> None:
         data, partial = ports.inputs
         around = ports.outputs[0]
-        unit, fills = ports.unit, True
+        unit, tile, fills = ports.compute_unit, self.tile(), True
         while (element := await data.peek()) is not None:
-            if not fills:
-                await partial.peek()
+            held = None if fills else await partial.peek()
             await around.reserve()
             data.take()
-            if not fills:
+            value, stop = element
+            if ports.functional:
+                assert isinstance(value, Tile)
+                tile = self.tile(_sum(None if held is None else _data(held[0]), value))
+            if held is not None:
                 partial.take()
-                unit.flops += self.flops
-            stop = element[1]
-            around.put((self.tile(), stop))
+            around.put((tile, stop))
             unit.charge(1)
             if stop == 2:
                 fills = False
@@ -369,8 +267,29 @@ class BigTile(_Pieces):
             assert held is not None
             await target.reserve()
             partial.take()
-            last = held[1] > 2
-            target.put((self.tile(), last_stop if last else held[1]))
+            value, stop = held
+            last = stop > 2
+            target.put((self._rounded(value), last_stop if last else stop))
             ports.unit.charge(1)
             if last:
                 return
+
+    def _rounded(self, value: object) -> Tile:
+        """Return a sum as it leaves."""
+        total = self.total
+        assert isinstance(value, Tile)
+        assert total is not None
+        data = None if value.data is None else narrow(value.data, total.dtype, "MatmulSum")
+        return Tile(value.rows, value.cols, total.dtype, data)
+
+
+def _data(value: object) -> np.ndarray:
+    assert isinstance(value, Tile)
+    assert value.data is not None
+    return value.data
+
+
+def _sum(total: np.ndarray | None, value: object) -> np.ndarray:
+    """Return a sum with one piece more."""
+    data = _data(value)
+    return data if total is None else summed(total, data)
