@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Accounts"]
 
+_DEQUEUED: Final = """
+SELECT consumer, count(*) FROM transfers JOIN channels USING (channel)
+WHERE taken_cycle IS NOT NULL AND NOT bare GROUP BY consumer
+"""
+
 Key = TypeVar("Key", str, Root)
 
 _TRIED: Final = 3
@@ -40,6 +45,7 @@ class Accounts:
         by_number: the same, by the unit's number.
         charged: stalled cycles of all units by root.
         by_unit: stalled cycles of each unit by root.
+        elements: values that each unit dequeued, by its number.
         path: the critical path; of a run that stopped, the path to its last cycle.
         status: how the run ended.
     """
@@ -60,6 +66,7 @@ class Accounts:
         for each in self.by_unit.values():
             self.charged.update(each)
         self.path: Final[list[Step]] = critical_path(self.timelines)
+        self.elements: Final[Counter[int]] = Counter(dict(trace.rows(_DEQUEUED)))
 
     def on_path(self) -> Counter[Root]:
         """Return the cycles of the critical path by root."""
@@ -69,11 +76,19 @@ class Accounts:
         return cycles
 
     def ranked(self) -> list[UnitStalls]:
-        """Return the units, those of the critical path first, then the most stalled."""
+        """Return the units: on the critical path, the most stalled, those that had no part."""
         share: Counter[int] = Counter()
         for root, cycles in self.on_path().items():
             share[root.unit] += cycles
-        return sorted(self.units, key=lambda each: (-share[each.unit], -each.stalled, each.unit))
+
+        def key(each: UnitStalls) -> tuple[bool, int, int, int]:
+            return not self.took_part(each), -share[each.unit], -each.stalled, each.unit
+
+        return sorted(self.units, key=key)
+
+    def took_part(self, stalls: UnitStalls) -> bool:
+        """Whether a unit got an element, worked, or asked a memory for anything."""
+        return bool(self.elements[stalls.unit] or stalls.busy or stalls.hbm or stalls.capacity)
 
     @property
     def path_note(self) -> str:

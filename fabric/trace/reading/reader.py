@@ -26,6 +26,7 @@ from fabric.telling.shown import shown
 from fabric.telling.vocabulary import SCHEMA_VERSION, TABLES
 from fabric.telling.wording import outcome
 from fabric.trace.reading import views
+from fabric.trace.reading.folding import add_families
 from fabric.trace.reading.forms import FORMS, selected
 from fabric.trace.reading.paths import literal
 from fabric.trace.reading.refusals import refused
@@ -105,6 +106,7 @@ class RecordedRun:
         self._static("units", "*")
         self._static("channels", "* REPLACE (nullif(expected, -1) AS expected)")
         self._static("columns", "*")
+        add_families(self._database)
         self._segments(end, None if end else self._broken_off())
         # From here on nobody changes it, or reads anything besides.
         self._database.execute("SET enable_external_access = false")
