@@ -75,7 +75,9 @@ def test_stalls(trace: Trace, printed: _Printed) -> None:
     """Units, roots, the path and its phases; each unit's cycles sum to those accounted for."""
     stalls = trace.stalls()
     path = stalls.critical_path
-    units, roots, through, over_time, *gains, verdict = printed.tables("stalls", "--rows", 100_000)
+    units, roots, through, over_time, *gains, verdict = printed.tables(
+        "stalls", "--rows", 100_000, "--unfold"
+    )
 
     shown = [each for each in _CAUSES if any(getattr(u, f"{each}_cycles") for u in stalls.units)]
     assert (
@@ -184,7 +186,7 @@ def test_at(trace: Trace, printed: _Printed, part: int) -> None:
 def test_summary_and_deadlock(trace: Trace, printed: _Printed) -> None:
     """Counts, and who had not ended; the deadlock is the run's own."""
     summary, deadlock = trace.summary(), trace.deadlock()
-    head, recorded, *left = printed.tables("summary")
+    head, recorded, *left = printed.tables("summary", "--unfold")
 
     assert head[-1] == f"{summary.outcome} in {summary.mode} mode, {summary.cycles:,} cycles"
     assert (
@@ -266,7 +268,7 @@ def test_diff(trace: Trace, printed: _Printed, tmp_path: Path) -> None:
 def test_query(trace: Trace, printed: _Printed) -> None:
     """Rows, in their order."""
     answer = trace.query("longest-waits")
-    (table,) = printed.tables("query", "longest-waits")
+    (table,) = printed.tables("query", "longest-waits", "--unfold")
 
     assert _line(*answer.columns) == table[0]
     rows = [
