@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fabric.telling.families import Family, Spread, spread
 from fabric.trace.analysis.path import CriticalPath, WaitRoot, named_path, named_root
@@ -24,9 +24,11 @@ __all__ = [
     "ChannelWait",
     "ChargedRoot",
     "FoldedStalls",
+    "StageFigures",
     "StalledFamily",
     "StalledUnit",
     "Stalls",
+    "stages_of",
     "stalls_of",
 ]
 
@@ -127,17 +129,42 @@ class StalledFamily:
         return spread(self.units, lambda unit: unit.stalled_cycles)
 
 
+class StageFigures(NamedTuple):
+    """A family of units as a stage of the program: its time beside its traffic and its memory.
+
+    Attributes:
+        name, file, line: of the family, and where it was wired.
+        units: how many there are.
+        path_cycles: of the critical path that went through it, or through a memory for it.
+        headroom_cycles: that the run would save if the stage took no time; None where that is not
+            known, since the run cannot be timed again or nothing was to be gained.
+        off_chip_bytes: that the off-chip memory moved for it.
+        on_chip_bytes: that it requires; None where the run does not say.
+    """
+
+    name: str
+    file: str
+    line: int
+    units: int
+    path_cycles: int
+    headroom_cycles: int | None
+    off_chip_bytes: int
+    on_chip_bytes: int | None
+
+
 @dataclass(frozen=True)
 class FoldedStalls:
     """The account with families for units.
 
     Attributes:
+        stages: all families, by their share of the critical path, their headroom and traffic.
         families: those of the critical path first, then the most stalled.
         absent: families of units that had no part: they got no element, and did nothing.
         roots: what stalled cycles were really waiting for, the most first.
         critical_path: what the run went through.
     """
 
+    stages: tuple[StageFigures, ...]
     families: tuple[StalledFamily, ...]
     absent: tuple[Family[str], ...]
     roots: tuple[ChargedRoot, ...] = field(repr=False)
@@ -189,11 +216,11 @@ def stalls_of(trace: RecordedRun) -> Stalls:
         hbm=slow_memory_of(trace.hbm, accounts),
         gains=accounts.gains,
         verdict=accounts.verdict(),
-        folded=_folded(accounts, units),
+        folded=_folded(trace, accounts, units),
     )
 
 
-def _folded(accounts: Accounts, units: dict[int, StalledUnit]) -> FoldedStalls:
+def _folded(trace: RecordedRun, accounts: Accounts, units: dict[int, StalledUnit]) -> FoldedStalls:
     """Return the accounts with families for units, which are ranked."""
     names = accounts.names
 
@@ -223,6 +250,7 @@ def _folded(accounts: Accounts, units: dict[int, StalledUnit]) -> FoldedStalls:
     ]
     found.sort(key=lambda each: (-on_path[each[0]], -each[1].spread.most.stalled_cycles, each[0]))
     return FoldedStalls(
+        stages=stages_of(trace, accounts),
         families=tuple(family for _, family in found),
         absent=tuple(
             Family(names.folded.units[first], tuple(members))
@@ -231,6 +259,38 @@ def _folded(accounts: Accounts, units: dict[int, StalledUnit]) -> FoldedStalls:
         roots=_charged(names.folded, waits),
         critical_path=named_path(names.folded, accounts.timelines, path, accounts.status),
     )
+
+
+def stages_of(trace: RecordedRun, accounts: Accounts) -> tuple[StageFigures, ...]:
+    """Return the stages of the program."""
+    on_path: Counter[int] = Counter()
+    for root, cycles in accounts.on_path().items():
+        if root.unit >= 0:
+            on_path[accounts.names.first[root.unit]] += cycles
+    names, needs = accounts.names, trace.on_chip_bytes
+    moved = Counter(dict(trace.rows("SELECT unit, sum(bytes)::BIGINT FROM bursts GROUP BY unit")))
+    saved: dict[str, int] = {}
+    if accounts.gains is not None:
+        saved = {names.family_of(unit).title: 0 for unit in accounts.tried}
+        saved |= {gain.name: accounts.cycles - gain.cycles for gain in accounts.gains}
+    found = [
+        StageFigures(
+            title,
+            *names.wired[members[0]],
+            len(members),
+            on_path[members[0]],
+            saved.get(title),
+            sum(moved[unit] for unit in members),
+            sum(needs[unit] for unit in members) if needs else None,
+        )
+        for title, members in names.families
+    ]
+
+    def weight(stage: StageFigures) -> tuple[int, int, int, int]:
+        headroom = stage.headroom_cycles or 0
+        return stage.path_cycles, headroom, stage.off_chip_bytes, stage.on_chip_bytes or 0
+
+    return tuple(sorted(found, key=weight, reverse=True))
 
 
 def _family(accounts: Accounts, members: list[tuple[int, StalledUnit]]) -> StalledFamily:

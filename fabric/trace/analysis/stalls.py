@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from fabric.telling.place import Place
@@ -25,10 +26,10 @@ SELECT consumer, count(*) FROM transfers JOIN channels USING (channel)
 WHERE taken_cycle IS NOT NULL AND NOT bare GROUP BY consumer
 """
 
-Key = TypeVar("Key", str, Root)
+Key = TypeVar("Key", str, int, Root)
 
-_TRIED: Final = 3
-"""Units of each ranking that are tried without their work."""
+_TRIED: Final = 8
+"""Families of each ranking that are tried without their work."""
 
 _MUCH: Final = 0.1
 """Of the cycles; who gains less by a change was not bound by it."""
@@ -98,17 +99,22 @@ class Accounts:
     @cached_property
     def gains(self) -> tuple[Gain, ...] | None:
         """What would make the run shorter; None of one that cannot be timed again."""
-        return gains_of(self._trace, self.names, self._worth_trying())
+        return gains_of(self._trace, self.names, self.tried)
 
-    def _worth_trying(self) -> list[int]:
-        """Return the units that work most, that the path is through, that others wait for."""
-        busy = sorted(self.units, key=lambda each: -each.busy)
-        rankings = (
-            [root.unit for root, _ in self.on_path().most_common() if root.kind == "unit"],
-            [root.unit for root, _ in self.charged.most_common() if root.kind == "unit"],
-            [each.unit for each in busy if each.busy],
+    @cached_property
+    def tried(self) -> list[int]:
+        """Families, by their first units, that may gain: on the path, waited for, or at work."""
+        rankings: list[Counter[int]] = [Counter(), Counter(), Counter()]
+        for ranking, roots in zip(rankings, (self.on_path(), self.charged), strict=False):
+            for root, cycles in roots.items():
+                if root.unit >= 0:
+                    ranking[self.names.first[root.unit]] += cycles
+        for each in self.units:
+            rankings[-1][self.names.first[each.unit]] += each.busy
+        tried = (
+            [unit for unit, cycles in _ranked(ranking)[:_TRIED] if cycles] for ranking in rankings
         )
-        return list(dict.fromkeys(unit for ranking in rankings for unit in ranking[:_TRIED]))
+        return list(dict.fromkeys(chain.from_iterable(tried)))
 
     def verdict(self) -> str:
         """Return what bounds the run: the thing without which it would gain most.

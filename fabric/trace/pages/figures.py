@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from fabric.telling.causes import MEMORIES, SHOWN, WAITS, Cause
+from fabric.telling.place import Place
 from fabric.telling.wording import counted, visible
 from fabric.trace.analysis.critical import phases
+from fabric.trace.analysis.gains import by_change
+from fabric.trace.analysis.stalled import stages_of
 
 if TYPE_CHECKING:
     from fabric.telling.plain import JsonObject
     from fabric.trace.analysis.roots import Root
+    from fabric.trace.analysis.stalled import StageFigures
     from fabric.trace.analysis.stalls import Accounts
     from fabric.trace.reading.reader import RecordedRun
 
@@ -43,7 +47,27 @@ def figures(trace: RecordedRun, accounts: Accounts) -> JsonObject:
         "units": _units(trace, accounts),
         "channels": _channels(trace),
         **_roots(accounts),
+        "stages": [
+            [
+                visible(each.name),
+                each.units,
+                each.path_cycles,
+                each.headroom_cycles,
+                each.off_chip_bytes,
+                each.on_chip_bytes,
+                _place(each),
+            ]
+            for each in stages_of(trace, accounts)
+        ],
+        "help": [
+            [visible(each.change), each.changed_cycles, each.estimated]
+            for each in by_change(accounts.gains or ())
+        ],
     }
+
+
+def _place(stage: StageFigures) -> str:
+    return visible(Place(stage.file, stage.line).brief)
 
 
 def _run(trace: RecordedRun, accounts: Accounts) -> JsonObject:

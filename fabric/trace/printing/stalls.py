@@ -12,6 +12,7 @@ from fabric.telling.place import Place
 from fabric.telling.wording import counted
 from fabric.terminal.output import print_line
 from fabric.terminal.tables import print_table, print_title
+from fabric.trace.analysis.gains import by_change
 from fabric.trace.reading.wording import percent
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def print_stalls(stalls: Stalls, console: Console, shown: int, *, unfold: bool =
 
     A row is a family of units; with ``unfold`` it is a unit.
     """
+    _print_stages(stalls, console, shown)
     unfold = unfold or all(len(family.units) == 1 for family in stalls.folded.families)
     if unfold:
         _print_units(stalls, console, shown)
@@ -48,6 +50,29 @@ def print_stalls(stalls: Stalls, console: Console, shown: int, *, unfold: bool =
         _print_gains(stalls.gains, stalls.cycles, console, shown)
     console.print()
     print_line(console, Text(stalls.verdict, "bold"))
+
+
+def _print_stages(stalls: Stalls, console: Console, shown: int) -> None:
+    """Print what a stage has to do with the run's time, beside its traffic and its memory."""
+    rows = [
+        (
+            stage.name,
+            stage.units,
+            percent(stage.path_cycles, stalls.cycles),
+            None
+            if stage.headroom_cycles is None
+            else percent(stage.headroom_cycles, stalls.cycles),
+            stage.off_chip_bytes,
+            stage.on_chip_bytes,
+            Place(stage.file, stage.line).brief,
+        )
+        for stage in stalls.folded.stages
+    ]
+    note = ", by their share of the critical path; headroom: saved if the stage took no time"
+    print_title(console, "Stages", note)
+    titles = ("stage", "units", "path, %", "headroom, %", "off-chip bytes", "on-chip bytes")
+    spare = ("wired at", "units")
+    print_table(console, (*titles, "wired at"), rows, shown, spare=spare)
 
 
 def _print_units(stalls: Stalls, console: Console, shown: int) -> None:
@@ -152,19 +177,18 @@ def _print_memory(slow: SlowMemory, console: Console, shown: int) -> None:
 
 
 def _print_gains(gains: Sequence[Gain], cycles: int, console: Console, shown: int) -> None:
+    """Print what a person would change: the memory, then each family, then all channels."""
     rows = [
         (
-            gain.name,
-            gain.cycles,
-            percent(cycles - gain.cycles, cycles),
-            "" if gain.half_cycles is None else gain.half_cycles,
+            gain.change,
+            gain.changed_cycles,
+            percent(cycles - gain.changed_cycles, cycles),
             "estimated" if gain.estimated else "exact",
         )
-        for gain in gains
+        for gain in by_change(gains)
     ]
-    print_title(console, "What the run would take if one thing took no time, or half")
-    titles = ("thing", "cycles if none", "fewer, %", "cycles if half", "")
-    print_table(console, titles, rows, shown, spare=())
+    print_title(console, "What would help", "; `trace what-if` answers more")
+    print_table(console, ("if", "cycles", "fewer, %", ""), rows, shown, spare=())
 
 
 def _print_path(path: CriticalPath, console: Console, shown: int) -> None:

@@ -65,6 +65,7 @@ class RecordedRun:
         shutdown_cycles: so long after its last client the off-chip memory stopped; None where the
             run does not say.
         priced: rows of text about seconds and joules, by table; none where nothing has a price.
+        on_chip_bytes: that each unit requires, in node order; none where the run does not say.
         hbm: what its off-chip memory has counted in the whole run; None where the model counts
             nothing, or where the run did not say how it ended.
         explained: what the run itself wrote about a deadlock or a livelock; None for nothing.
@@ -127,6 +128,7 @@ class RecordedRun:
             shutdown_cycles if is_number(shutdown_cycles) else None
         )
         self.priced: Final = _rows_of(end.get("priced"))
+        self.on_chip_bytes: Final = self._numbers(end.get("on_chip_bytes"))
         self.hbm: Final = self._counters(end.get("hbm"))
         self.damaged: Final = len(self.problems) > told
         window = self.meta.get("window")
@@ -185,6 +187,12 @@ class RecordedRun:
                 f"end.json is damaged, what the HBM has counted is left out: {error}"
             )
             return None
+
+    def _numbers(self, found: object) -> tuple[int, ...]:
+        """Return a number for each unit, where that is what was found."""
+        if not isinstance(found, list) or len(found) != len(self.unit_names()):
+            return ()
+        return tuple(found) if all(map(is_number, found)) else ()
 
     def _meta(self, run: Path) -> JsonObject:
         meta = self._json("meta.json")

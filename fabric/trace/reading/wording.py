@@ -50,9 +50,15 @@ class Names:
             )
         ]
         self.first: Final = [0] * len(self.units)
+        self._family: Final[dict[int, Family[int]]] = {}
         for family in self.families:
             for unit in family.members:
                 self.first[unit] = family.members[0]
+                self._family[unit] = family
+
+    def family_of(self, unit: int) -> Family[int]:
+        """Return the family that ``unit`` is of."""
+        return self._family[unit]
 
     @cached_property
     def folded(self) -> Names:

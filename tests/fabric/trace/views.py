@@ -122,7 +122,7 @@ def _summary(folder: Path, told: Told) -> Seen:
 
 def _stalls(folder: Path, told: Told) -> Seen:
     text = told("trace", "stalls", folder, "--rows", 10_000, "--unfold")
-    head, _, rest = text.partition("\n")
+    head, _, rest = text.partition("\n\n")[2].partition("\n")
     found = re.search(r"each row sums to ([\d,]+) cycles?", head)
     assert found is not None
     columns = {
